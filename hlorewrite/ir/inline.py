@@ -20,14 +20,14 @@ _REFERRING = ("func.call", "stablehlo.custom_call", "stablehlo.composite", "sdy.
 
 
 def inline_calls(editor: Editor, wanted: Callable[[ir.Operation], bool] = lambda function: True) -> int:
-    """Replaces calls of private functions by their bodies, innermost functions first.
+    """Replaces calls of private functions by their bodies, callers first, so that no op is copied that does not stay.
 
     Args:
       editor: the editor of the module.
       wanted: which functions to inline; all private ones by default. Recursive functions are left alone.
 
     Returns:
-      How many calls were inlined. Functions that are not called any more are erased.
+      How many calls of the module were inlined. Functions that are not called any more are erased.
 
     Example:
       >>> from hlorewrite.ir.load import parse
@@ -42,20 +42,54 @@ def inline_calls(editor: Editor, wanted: Callable[[ir.Operation], bool] = lambda
       False
     """
     view = editor.view
-    callees = _called_names(view)
-    order, recursive = _callees_first(callees), _recursive_functions(callees)
-    calls = {name: view.calls_of(function) for name, function in view.functions.items()}
-    count = 0
-    for name in order:
-        function = view.functions.get(name)
-        if function is None or name in recursive or not _inlinable(function) or not wanted(function):
-            continue
-        for call in calls[name]:  # all there are: callees come first, so no copy holds a call that is still to go
-            _inline_one(editor, call, function)
-            count += 1
-    if count:
-        erase_dead_functions(editor)
+    calls = _Calls(view)
+    callees_first = _callees_first(calls.callees)
+    recursive = _recursive_functions(calls.callees, callees_first)
+    inlined = {name for name, function in view.functions.items()
+               if calls.of(name) and name not in recursive and _inlinable(function) and wanted(function)}
+    count = sum(len(calls.of(name)) for name in inlined)
+    if not count:
+        return 0
+    held = {name for op in view.ops(*_REFERRING) if op.name != "func.call" for name in _referred_symbols(op)}
+    for name in reversed(callees_first):
+        function = view.functions[name]
+        for call in calls.of(name) if name in inlined else ():
+            _inline_one(editor, call, function, calls if calls.callees[name] else None)
+        if is_private(function) and name not in held and (name in inlined or not calls.of(name)):
+            calls.forget_inside(function)  # before its callees are inlined, which would make it larger first
+            editor.erase(function)
+    erase_dead_functions(editor)
     return count
+
+
+class _Calls:
+    """The calls of each function while calls are inlined.
+
+    Attributes:
+      callees: function name -> names of the functions it calls, as the module was at first.
+    """
+
+    def __init__(self, view: View) -> None:
+        self.callees = _called_names(view)
+        self._of: dict[str, dict[int, ir.Operation]] = {
+            name: {op_key(call): call for call in view.calls_of(function)} for name, function in view.functions.items()}
+
+    def of(self, name: str) -> list[ir.Operation]:
+        """The calls of a function."""
+        return list(self._of[name].values())
+
+    def add_inside(self, op: ir.Operation) -> None:
+        """An op has been put into the module."""
+        for call in nested_ops(op):
+            if call.name == "func.call" and callee_name(call) in self._of:
+                self._of[callee_name(call)][op_key(call)] = call
+
+    def forget_inside(self, function: ir.Operation) -> None:
+        """A function is about to leave the module."""
+        if self.callees[symbol_name(function)]:
+            for call in nested_ops(function):
+                if call.name == "func.call" and callee_name(call) in self._of:
+                    self._of[callee_name(call)].pop(op_key(call), None)
 
 
 def erase_dead_functions(editor: Editor) -> int:
@@ -108,7 +142,7 @@ def _inlinable(function: ir.Operation) -> bool:
     return is_private(function) and len(function.regions[0].blocks) == 1
 
 
-def _inline_one(editor: Editor, call: ir.Operation, function: ir.Operation) -> None:
+def _inline_one(editor: Editor, call: ir.Operation, function: ir.Operation, calls: _Calls | None) -> None:
     copy = function.clone().operation
     block = copy.regions[0].blocks[0]
     for argument, operand in zip(block.arguments, call.operands, strict=True):
@@ -120,6 +154,8 @@ def _inline_one(editor: Editor, call: ir.Operation, function: ir.Operation) -> N
             break
         op.operation.move_before(call)
         editor.adopt(op.operation)
+        if calls is not None:
+            calls.add_inside(op.operation)
     for result, value in zip(call.results, returned, strict=True):
         editor.replace(result, value)
     editor.erase(call)
@@ -155,10 +191,14 @@ def _callees_first(calls: dict[str, list[str]]) -> list[str]:
     return order
 
 
-def _recursive_functions(calls: dict[str, list[str]]) -> set[str]:
+def _recursive_functions(calls: dict[str, list[str]], callees_first: list[str]) -> set[str]:
     """The functions that call themselves, directly or through others.
 
     These are the functions in a circle of calls: Kosaraju's components (callers first, then against the calls).
+
+    Args:
+      calls: function name -> names of the functions it calls.
+      callees_first: the names in the order of ``_callees_first``.
     """
     callers: dict[str, list[str]] = {name: [] for name in calls}
     for name, called in calls.items():
@@ -167,7 +207,7 @@ def _recursive_functions(calls: dict[str, list[str]]) -> set[str]:
                 callers[other].append(name)
     recursive = {name for name, called in calls.items() if name in called}
     seen: set[str] = set()
-    for root in reversed(_callees_first(calls)):
+    for root in reversed(callees_first):
         component = [] if root in seen else [root]
         seen.add(root)
         # Ends: a name is added once.

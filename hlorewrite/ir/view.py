@@ -10,7 +10,8 @@ Never use an ``ir.Operation`` as a key of a dict or set: its hash is structural 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Hashable, Iterable, Iterator
+from typing import TypeVar, cast
 
 from hlorewrite.ir.binding import ir, op_key
 from hlorewrite.ir.collectives import COLLECTIVES
@@ -22,6 +23,7 @@ CONTROL_FLOW = ("stablehlo.while", "stablehlo.case", "stablehlo.if", "func.func"
                 "sdy.manual_computation")
 _ALWAYS_INDEXED = frozenset((*COLLECTIVES, *CONTROL_FLOW, "sdy.mesh", "stablehlo.partition_id"))
 _MOST_NEIGHBOURS = 64
+_Answer = TypeVar("_Answer")
 
 
 class View:
@@ -49,6 +51,7 @@ class View:
         self._calls: dict[str, dict[int, ir.Operation]] | None = None
         self.erased: dict[int, int] = {}
         self._lines: dict[str, SourceLines] = {}
+        self._remembered: dict[Hashable, object] = {}
 
     # ---- ops by name
 
@@ -106,6 +109,19 @@ class View:
             for call in self.ops("func.call"):
                 self._calls.setdefault(callee_name(call), {})[op_key(call)] = call
         return list(self._calls.get(symbol_name(function), {}).values())
+
+    # ---- attributes
+
+    def remembered(self, key: Hashable, find: Callable[[], _Answer]) -> _Answer:
+        """What is found for a key, once: for what follows from attributes alone, which ops of a module share.
+
+        Args:
+          key: all that the answer follows from; never an op or a value, which edits change.
+          find: the answer.
+        """
+        if key not in self._remembered:
+            self._remembered[key] = find()
+        return cast(_Answer, self._remembered[key])
 
     # ---- places
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
@@ -29,7 +30,7 @@ class Groups:
     rows: Rows
     mode: str
 
-    @property
+    @cached_property
     def key(self) -> tuple[str, frozenset[frozenset[int]]]:
         """Equal for collectives whose reductions mean the same."""
         return self.mode, frozenset(frozenset(row) for row in self.rows)
@@ -145,12 +146,11 @@ def written_groups(op: ir.Operation, view: View) -> Groups | str:
         return "it uses global device ids without a channel id"
     if attribute is None:
         return "it has no replica groups"
-    rows = _dense_rows(attribute) if isinstance(attribute, ir.DenseIntElementsAttr) else _mesh_rows(attribute, view)
-    if isinstance(rows, str):
-        return rows
-    if not rows:
-        return "its replica groups are empty"
-    return _checked(Groups(rows, mode), _id_count(view, mode))
+    count = _id_count(view, mode)
+    if isinstance(attribute, ir.DenseIntElementsAttr):
+        return view.remembered((attribute, mode, count), lambda: _checked(_dense_rows(attribute), mode, count))
+    rows = _mesh_rows(attribute, view)
+    return rows if isinstance(rows, str) else _checked(rows, mode, count)
 
 
 def group_members(op: ir.Operation, view: View) -> int:
@@ -265,8 +265,11 @@ _ONE_DEVICE = ("; was it lowered without shardings? JAX takes a step over an abs
                "jax.ShapeDtypeStruct(shape, dtype, sharding=NamedSharding(mesh, spec))")
 
 
-def _checked(groups: Groups, count: int | None) -> Groups | str:
+def _checked(rows: Rows, mode: str, count: int | None) -> Groups | str:
     """Groups that partition all ids evenly, or why they do not."""
+    if not rows:
+        return "its replica groups are empty"
+    groups = Groups(rows, mode)
     members = [member for row in groups.rows for member in row]
     if len(set(members)) != len(members):
         return "a device appears twice in its replica groups"

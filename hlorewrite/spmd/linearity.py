@@ -48,6 +48,12 @@ class FactContext(Protocol):
     def is_zero(self, value: ir.Value) -> bool: ...
 
 
+class FlowContext(FactContext, Protocol):
+    """What a flow is built with: it answers for many values, and frees what it found out."""
+
+    def release(self) -> None: ...
+
+
 class LinearityFacts(Protocol):
     """The declared facts, applied to one operand of one op."""
 
@@ -70,6 +76,10 @@ class UniformContext:
     def is_zero(self, value: ir.Value) -> bool:
         """Whether a value is the identity of the reduction everywhere (zero for a sum)."""
         return is_identity(value, self.kind)
+
+    def release(self) -> None:
+        """Frees what was found out; what is asked later is searched anew."""
+        self.uniformity.release()
 
 
 def identity_number(kind: str, element: ir.Type) -> float | int | bool:
@@ -124,5 +134,5 @@ def is_identity(value: ir.Value, kind: str) -> bool:
     return number is not None and number == identity_number(kind, ir.RankedTensorType(value.type).element_type)
 
 
-__all__ = ["FactContext", "JointlyLinear", "LinearityFacts", "NotLinear", "UniformContext", "identity_number",
-           "is_identity"]
+__all__ = ["FactContext", "FlowContext", "JointlyLinear", "LinearityFacts", "NotLinear", "UniformContext",
+           "identity_number", "is_identity"]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property
 
 from hlorewrite.ir.binding import ir
 from hlorewrite.ir.view import defining_op, terminator
@@ -17,12 +16,12 @@ class Loop:
 
     op: ir.Operation
 
-    @cached_property
+    @property
     def condition(self) -> ir.Block:
         """The block that decides whether to go on."""
         return self.op.regions[0].blocks[0]
 
-    @cached_property
+    @property
     def body(self) -> ir.Block:
         """The block that computes the next carried values."""
         return self.op.regions[1].blocks[0]

@@ -99,6 +99,10 @@ class Uniformity:
         self._equal_trips.discard(value)
         self._map.forget(value)
 
+    def release(self) -> None:
+        """Frees what was found out of values; a value asked about later is searched anew."""
+        self._found.clear()
+
     def _search(self, root: ir.Value) -> None:
         """Tarjan's strongly connected components, ended early by the first varying source."""
         number: dict[ir.Value, int] = {}

@@ -253,16 +253,23 @@ class _Attempt:
         if plan.parts.slots:
             wanted = [(op, position) for (_, position), op in plan.parts.slots.items()]
             slots = add_slots(self.editor, wanted, reductions.kind)
-            plan = self._plan(next(c for c in self._classes() if c.key == reductions.key), plan.builder)
-        deferral = Deferral(self.editor, plan.flow, plan.placement, plan.parts, slots, self.options.wire_dtype)
-        self.emitter.before(self.view, plan.flow, plan.placement, made_at=deferral.made_at())
-        settled.keep_apart_from(None if slots else plan.placement)
+            reductions = next(c for c in self._classes() if c.key == reductions.key)
+            builder = flow_builder(self.view, self.facts, reductions, plan.builder)
+            del plan, wanted  # with what it is replaced by it would be the most that the pass holds
+            plan = self._plan(reductions, builder)
+            del builder
+        flow, placement, parts, refusals = plan.flow, plan.placement, plan.parts, plan.builder.refusals
+        del plan  # what its builder has found out is of no use any more
+        deferral = Deferral(self.editor, flow, placement, parts, slots, self.options.wire_dtype)
+        self.emitter.before(self.view, flow, placement, made_at=deferral.made_at())
+        settled.keep_apart_from(None if slots else placement)
+        flow.release()  # the module grows now
         self.emitter.moved(self.view, deferral.run(), (time.perf_counter() - started) * 1e3)
         left = deferral.flow_after()
-        if left is not None and plan.builder.holds_for(left):
+        if left is not None and refusals.holds_for(left):
             settled.after[reductions.key] = left
         return True
 
-    def _plan(self, reductions: ReductionClass, without_slots: FlowBuilder | None = None) -> DeferralPlan:
-        builder = flow_builder(self.view, self.facts, reductions, without_slots)
+    def _plan(self, reductions: ReductionClass, builder: FlowBuilder | None = None) -> DeferralPlan:
+        builder = builder or flow_builder(self.view, self.facts, reductions)
         return planned(builder, reductions, lambda flow: self._place(flow, reductions))

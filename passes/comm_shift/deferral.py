@@ -63,6 +63,7 @@ class ReplicatedAddends:
         self.kind = kind
         self.slots: dict[tuple[int, int], ir.Operation] = {}
         self._sources = set(flow.sources)
+        self._reduced_in_branches = {place.value for place in placement.touched if place.branch is not None}
         self._addends: dict[ir.Value, ReplicatedAddend] = {}
         # Ends: each round adds a place of its own to a result, of which there are finitely many.
         while self._add_slots():
@@ -79,11 +80,11 @@ class ReplicatedAddends:
 
     def is_deferred(self, value: ir.Value, reader: ir.Operation) -> bool:
         """Whether a reader gets ``w`` of a value."""
-        return all(place in self.placement.deferred for place in places_to(value, reader))
+        return all(place in self.placement.deferred for place in self._places_to(value, reader))
 
     def contribution(self, value: ir.Value, reader: ir.Operation) -> ReplicatedAddend:
         """What an operand adds to the ``u`` of its reader's result."""
-        chain = places_to(value, reader)
+        chain = self._places_to(value, reader)
         if all(place in self.placement.deferred for place in chain):
             return self.of(value)
         made = next((place for place in chain if place in self.placement.reduced), None)
@@ -93,15 +94,24 @@ class ReplicatedAddends:
 
     def of(self, value: ir.Value) -> ReplicatedAddend:
         """The ``u`` of a deferred value."""
-        pending = [value] if value not in self._addends else []
+        known = self._addends.get(value)
+        if known is not None:
+            return known
+        pending: list[tuple[ir.Value, list[tuple[ir.Operation, int]] | None]] = [(value, None)]
         # Ends: a value follows only from values before it; circles through loops end at their arguments.
         while pending:  # not by recursion: unrolled programs have chains of any length
-            open_values = [v for v in self.dependencies(pending[-1]) if v not in self._addends]
-            if open_values:
-                pending += open_values
-            else:
-                done = pending.pop()
-                self._addends[done] = self._work_out(done)
+            asked, made_of = pending.pop()
+            if asked in self._addends:
+                continue
+            if made_of is None:
+                made_of = self._made_of(asked)
+                values = [reader.operands[position] for reader, position in made_of]
+                opened = [(operand, None) for operand, (reader, _) in zip(values, made_of, strict=True)
+                          if operand not in self._addends and self.is_deferred(operand, reader)]
+                if opened:
+                    pending += [(asked, made_of), *opened]
+                    continue
+            self._addends[asked] = self._work_out(asked, made_of)
         return self._addends[value]
 
     @property
@@ -113,6 +123,10 @@ class ReplicatedAddends:
         """The deferred values whose ``u`` a value's ``u`` is made of."""
         return [reader.operands[position] for reader, position in self._made_of(value)
                 if self.is_deferred(reader.operands[position], reader)]
+
+    def _places_to(self, value: ir.Value, reader: ir.Operation) -> list[Place]:
+        """The places a value passes on its way to a reader, as far as a placement that touches the first can say."""
+        return places_to(value, reader) if value in self._reduced_in_branches else [Place(value)]
 
     def _made_of(self, value: ir.Value) -> list[tuple[ir.Operation, int]]:
         """(op, operand position) of what a value's ``u`` is made of."""
@@ -145,8 +159,7 @@ class ReplicatedAddends:
 
     # ---- working it out
 
-    def _work_out(self, value: ir.Value) -> ReplicatedAddend:
-        made_of = self._made_of(value)
+    def _work_out(self, value: ir.Value, made_of: list[tuple[ir.Operation, int]]) -> ReplicatedAddend:
         if not made_of:  # a source, or carried in a place of its own
             return IDENTITY if value in self._sources else ReplicatedAddend("beside", value)
         owner = value.owner

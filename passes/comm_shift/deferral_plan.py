@@ -99,6 +99,7 @@ def planned(builder: FlowBuilder, reductions: ReductionClass,
     """
     while True:  # ends: each round refuses a use that was not refused before, and the module has finitely many
         flow = builder.build(list(reductions.sources))
+        builder.context.release()  # the addends are the most that is held at once
         placement = place(flow)
         parts = ReplicatedAddends(flow, placement, reductions.kind)
         costly = parts.costly_copies()

@@ -104,6 +104,7 @@ class Deferral:
         """Rewrites; returns the all-reduces it made."""
         made = self.made_at()
         identities = self._operands_to_blank()
+        self._origin = {place: op for place, op in self._origin.items() if place in self.placement.reduced}
         self._make_beside([*(place.value for place in made), *self._slot_sources()])
         carried = self._slot_values()
         for place in made:

@@ -7,7 +7,7 @@ operands.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 from hlorewrite.ir.binding import ir, op_key
 from hlorewrite.ir.collectives import COLLECTIVES
@@ -20,6 +20,7 @@ from hlorewrite.spmd.reducers import reduction_kind
 _OPAQUE = {"stablehlo.rng", "stablehlo.infeed", "stablehlo.recv", "stablehlo.send", "stablehlo.outfeed",
            "stablehlo.custom_call", "stablehlo.composite", "stablehlo.async_start", "stablehlo.async_done",
            "stablehlo.create_token", "stablehlo.after_all", "stablehlo.optimization_barrier"}
+_WITH_REDUCER = {*COLLECTIVES, "stablehlo.reduce"}
 _IGNORED = {"channel_handle"}
 _MOST_CALLS = 4
 
@@ -48,6 +49,7 @@ class ValueNumbers:
         self._table: dict[tuple[object, ...], Number] = {}
         self._known: dict[ir.Value, Number] = {}
         self._closed_functions: dict[tuple[int, int], bool] = {}
+        self._kinds: dict[int, str | None] = {}
 
     def of(self, value: ir.Value) -> Number:
         """The number of a value."""
@@ -65,7 +67,7 @@ class ValueNumbers:
             if op is None:
                 known[value] = bound[value] if value in bound else self._number(("argument", value))
                 continue
-            if not is_function(op):
+            if not is_function(op, self._kind):
                 self._own(op, known)
                 continue
             waiting = [operand for operand in op.operands if operand not in known]
@@ -83,7 +85,7 @@ class ValueNumbers:
             return
         attributes = tuple(sorted(((name, _attribute(op, name)) for name in op.attributes if name not in _IGNORED),
                                   key=lambda pair: pair[0]))
-        kind = reduction_kind(op) if len(op.regions) else ""
+        kind = self._kind(op) if len(op.regions) else ""
         if op.name in COLLECTIVES:  # whether there is a channel decides who takes part; its number does not
             attributes = (*attributes, ("mode", id_mode(op)))
         for position, result in enumerate(op.results):
@@ -114,9 +116,16 @@ class ValueNumbers:
         if key not in self._closed_functions:
             self._closed_functions[key] = all(
                 self._closed(op.operation, levels - 1) if op.operation.name == "func.call"
-                else is_function(op.operation) or op.operation.name == "func.return"
+                else is_function(op.operation, self._kind) or op.operation.name == "func.return"
                 for op in callee.regions[0].blocks[0].operations)
         return self._closed_functions[key]
+
+    def _kind(self, op: ir.Operation) -> str | None:
+        """The kind of reduction; the op of a function that is called often is asked about often."""
+        key = op_key(op)
+        if key not in self._kinds:
+            self._kinds[key] = reduction_kind(op)
+        return self._kinds[key]
 
     def _own(self, op: ir.Operation, known: dict[ir.Value, Number]) -> None:
         for result in op.results:
@@ -132,12 +141,16 @@ def _attribute(op: ir.Operation, name: str) -> ir.Attribute | str:
     return constant_text(op) if attribute is None else attribute
 
 
-def is_function(op: ir.Operation) -> bool:
-    """Whether an op's results follow from its operands, attributes and the device alone."""
-    if op.name == "func.call":
+def is_function(op: ir.Operation, kind: Callable[[ir.Operation], str | None] = reduction_kind) -> bool:
+    """Whether an op's results follow from its operands, attributes and the device alone.
+
+    Args:
+      op: the op.
+      kind: what its region reduces by.
+    """
+    name = op.name
+    if name == "func.call":
         return True
-    if not op.name.startswith(("stablehlo.", "chlo.")) or op.name in _OPAQUE:
+    if not name.startswith(("stablehlo.", "chlo.")) or name in _OPAQUE:
         return False
-    if len(op.regions) == 0:
-        return True
-    return op.name in (*COLLECTIVES, "stablehlo.reduce") and reduction_kind(op) is not None
+    return len(op.regions) == 0 or (name in _WITH_REDUCER and kind(op) is not None)

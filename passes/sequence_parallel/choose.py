@@ -94,7 +94,7 @@ class ShardChooser:
                     network.add(reading, _SINK if reader is None else _FIRST + reader, _NEVER)
                 reading += 1
         side = network.source_side(_SOURCE, _SINK)
-        return frozenset(index for index in range(len(members)) if _FIRST + index in side)
+        return frozenset(index for index in range(len(members)) if side[_FIRST + index])
 
     def _costed(self, chosen: frozenset[int]) -> ShardChoice:
         before = after = memory = carried = 0

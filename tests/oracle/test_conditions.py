@@ -128,17 +128,17 @@ def one_line(text: str) -> str:
 MUTATIONS: dict[str, Mutation] = {
     # ---- flow.py
     "a loop around the reader runs equally often": Mutation(
-        FLOW, "                decides, need = Loop(parent).predicate,", "                continue\n                need =",
+        FLOW, "                reason, need = self._why_trips_vary(Loop(parent)),", "                continue\n                need =",
         BIG + f"      %l = LOOP %pid (%acc = %zero : {F}) {{\n{FIRST_COLUMN}"
         f"          %new = stablehlo.add %acc, %bent : {F}\n      }} yield %new\n", pipeline="comm-shift{expected}"),
     "a branch around the reader is taken alike": Mutation(
-        FLOW, "                decides, need = parent.operands[0],", "                continue\n                need =",
+        FLOW, "                reason, need = self.context.varying(parent.operands[0]),", "                continue\n                need =",
         "      %g = AR<add>(%s) : " + F + "\n" + branches(one_line("tanh %g"), one_line("negate %zero"), "%first"), "%f"),
     "no reduction inside other regions": Mutation(
         FLOW, '                return ForcingUse(f"it is read inside a region of {parent.name}", parent, need="region")',
         "                continue", BIG + MAPPED.format(lines=IN_MAP), "%k"),
     "a loop it travels through runs equally often": Mutation(
-        FLOW, "        reason = self.context.varying(loop.predicate)\n", "        reason = None\n",
+        FLOW, "        reason = self._why_trips_vary(loop)\n", "        reason = None\n",
         accumulate(f"        %in = LOOP %pid (%x = %g : {F}) {{\n          %y = stablehlo.add %x, %x : {F}\n"
                    "        } yield %y\n", "%in#1")),
     "the loop's condition does not read it": Mutation(

@@ -14,18 +14,15 @@ from hlorewrite.ir.binding import ir, op_key
 from hlorewrite.spmd.executions import times_of_block
 from hlorewrite.spmd.flow.graph import Flow, ForcingUse, Need
 from hlorewrite.spmd.flow.places import BRANCHES, Place, blocks_between, places_to, uses_in
-from hlorewrite.spmd.linearity import FactContext, JointlyLinear, LinearityFacts, NotLinear
+from hlorewrite.spmd.flow.rivals import RIVALS, Refusals, Rivals
+from hlorewrite.spmd.linearity import FlowContext, JointlyLinear, LinearityFacts, NotLinear
 from hlorewrite.spmd.loops import Loop
-from hlorewrite.spmd.types import is_static_tensor, tensor_bytes
+from hlorewrite.spmd.types import is_static_tensor
+from hlorewrite.spmd.uniform import Varying
 
 _LOOP = "stablehlo.while"
 _BARRIER = "stablehlo.optimization_barrier"
 _NO_FACTS = frozenset({"stablehlo.return", _LOOP, _BARRIER, "func.call", "func.return", "sdy.return"})
-_RIVALS = "it meets another reduced value there, and the op is linear in either, not in both"
-
-_Rivals = dict[int, tuple[ir.Operation, list[JointlyLinear]]]
-"""Op key -> an op that is linear in either of two candidates, not in both, and its choices."""
-
 
 class FlowBuilder:
     """Builds the flow of one class of reductions; what it found out holds while the module stays as it is.
@@ -33,19 +30,22 @@ class FlowBuilder:
     Args:
       facts: the declared linearity facts.
       context: uniformity over the class's groups, and its kind of reduction.
+
+    Attributes:
+      refusals: the uses that flows are built without.
     """
 
-    def __init__(self, facts: LinearityFacts, context: FactContext) -> None:
+    def __init__(self, facts: LinearityFacts, context: FlowContext) -> None:
         self.facts = facts
         self.context = context
+        self.refusals = Refusals()
         self._executions: dict[ir.Block, float] = {}
         self._with_token: dict[int, bool] = {}
-        self._refused: dict[tuple[int, int], str] = {}
+        self._trips_vary: dict[int, Varying | None] = {}
         self._answers: dict[tuple[int, int], JointlyLinear | NotLinear] = {}
-        self._decided: _Rivals = {}
-        self._asked_to_refuse = False
+        self._linear: dict[JointlyLinear, JointlyLinear] = {}
 
-    def with_slots(self, context: FactContext) -> FlowBuilder:
+    def with_slots(self, context: FlowContext) -> FlowBuilder:
         """A builder for the module after loops and branches got results that hold the identity.
 
         Only ops that control flow, and their terminators, were made anew, and no fact is about these. Further results
@@ -76,10 +76,7 @@ class FlowBuilder:
         rivals = self._trace(flow, [Place(value) for value in sources])
         # Ends: each round refuses a use that was not refused before, and the module has finitely many.
         while rivals:
-            self._decided.update(rivals)
-            if not self._refuse(self._losers(flow, rivals), _RIVALS):
-                self._refuse(((op, position) for op, choices in rivals.values() for choice in choices
-                              for position in choice.operands), _RIVALS)
+            self.refusals.decide(flow, rivals)
             rivals = self._trace_again(flow, [op for op, _ in rivals.values()])
         return flow
 
@@ -93,52 +90,30 @@ class FlowBuilder:
         Returns:
           How many of them were not refused before. Who builds anew after refusing must stop at 0: nothing would change.
         """
-        added = self._refuse(uses, sentence)
-        self._asked_to_refuse |= added > 0
-        return added
+        return self.refusals.ask(uses, sentence)
 
-    def holds_for(self, later: Flow) -> bool:
-        """Whether a builder that starts anew would find a flow that begins where the built one is reduced.
-
-        Args:
-          later: the part of the built flow after these places, with their reductions as its sources.
-
-        Returns:
-          False where a use was refused on request, or where of two factors the other one would carry more bytes.
-        """
-        if self._asked_to_refuse:
-            return False
-        weight = self._origin_bytes(later) if self._decided else {}
-        for op, choices in self._decided.values():
-            winner = next((choice for choice in choices if not any(
-                (op_key(op), position) in self._refused for position in choice.operands)), None)
-            if any(_carried(op, choice, weight) for choice in choices) and _winner(op, choices, weight) is not winner:
-                return False
-        return True
-
-    def _refuse(self, uses: Iterable[tuple[ir.Operation, int]], sentence: str) -> int:
-        before = len(self._refused)
-        self._refused.update({(op_key(op), position): sentence for op, position in uses})
-        return len(self._refused) - before
-
-    def _trace(self, flow: Flow, starts: list[Place]) -> _Rivals:
+    def _trace(self, flow: Flow, starts: list[Place]) -> Rivals:
         """Adds places and all that their pairs travel to; returns the products of two candidates on the way."""
-        rivals: _Rivals = {}
+        rivals: Rivals = {}
         pending = list(starts)
-        seen = {*flow.executions, *pending}
+        known = {place: place for place in [*flow.executions, *pending]}
         # Ends: a place is added once.
         while pending:
             place = pending.pop()
             flow.executions[place] = self._times(place)
+            targets: list[Place] = []
             for op, position in uses_in(place):
-                for start, target in self._step(flow, place, op, position, rivals):
-                    flow.edges.setdefault(start, []).append(target)
-                    if target not in seen:
-                        seen.add(target)
+                for target in self._step(flow, place, op, position, rivals):
+                    same = known.get(target)  # one object for each place
+                    if same is None:
+                        same = known[target] = target
                         pending.append(target)
+                    targets.append(same)
+            if targets:
+                flow.edges[place] = targets
         return rivals
 
-    def _trace_again(self, flow: Flow, ops: list[ir.Operation]) -> _Rivals:
+    def _trace_again(self, flow: Flow, ops: list[ir.Operation]) -> Rivals:
         """Follows the operands of some ops anew, of which uses are refused now, and drops what nothing leads to."""
         places: dict[Place, None] = {}
         for op in ops:
@@ -158,15 +133,15 @@ class FlowBuilder:
     # ---- one use
 
     def _step(self, flow: Flow, place: Place, op: ir.Operation, position: int,
-              rivals: _Rivals) -> list[tuple[Place, Place]]:
-        """The edges that one use of a place gives; records that it forces the reduction when it gives none."""
+              rivals: Rivals) -> list[Place]:
+        """The places that one use of a place leads to; records that it forces the reduction when it gives none."""
         crossed = blocks_between(place, op)
         barrier = self._cannot_enter(crossed)
         if barrier is not None:
             flow.forcing_uses.setdefault(place, []).append(barrier)
             return []
         if crossed and crossed[0].owner.operation.name in BRANCHES:
-            return [(place, Place(place.value, (crossed[0],)))]  # read inside a branch: it may be reduced there instead
+            return [Place(place.value, (crossed[0],))]  # read inside a branch: it may be reduced there instead
         targets = self._targets(flow, op, position, rivals)
         if isinstance(targets, ForcingUse):
             flow.forcing_uses.setdefault(place, []).append(targets)
@@ -176,13 +151,14 @@ class FlowBuilder:
             dynamic = ForcingUse(f"{too_odd.type} has no static shape", op, illegal=True, need="shape")
             flow.forcing_uses.setdefault(place, []).append(dynamic)
             return []
-        return [(place, Place(value)) for value in targets]
+        return [Place(value) for value in targets]
 
     def _targets(self, flow: Flow, op: ir.Operation, position: int,
-                 rivals: _Rivals) -> list[ir.Value] | ForcingUse:
+                 rivals: Rivals) -> list[ir.Value] | ForcingUse:
         key = op_key(op)
-        if (key, position) in self._refused:
-            return ForcingUse(self._refused[key, position], op, need="rival")
+        refused = self.refusals.sentence((key, position))
+        if refused is not None:
+            return ForcingUse(refused, op, need="rival")
         if op.name in _NO_FACTS:
             return self._through_control_flow(op, position)
         if op.name == "stablehlo.custom_call" and _is_sent(op):
@@ -212,7 +188,10 @@ class FlowBuilder:
     def _linear_in(self, op: ir.Operation, position: int) -> JointlyLinear | NotLinear:
         use = (op_key(op), position)
         if use not in self._answers:
-            self._answers[use] = self.facts.linear_in(op, position, self.context)
+            answer = self.facts.linear_in(op, position, self.context)
+            if isinstance(answer, JointlyLinear):
+                answer = self._linear.setdefault(answer, answer)  # one object for each fact, not for each use
+            self._answers[use] = answer
         return self._answers[use]
 
     def _read_again(self, op: ir.Operation, position: int, answer: JointlyLinear) -> ForcingUse | None:
@@ -228,7 +207,7 @@ class FlowBuilder:
             if other == position or other in answer.operands or operand != value:
                 continue
             there = self._linear_in(op, other)
-            return _not_linear(op, there) if isinstance(there, NotLinear) else ForcingUse(_RIVALS, op, need="rival")
+            return _not_linear(op, there) if isinstance(there, NotLinear) else ForcingUse(RIVALS, op, need="rival")
         return None
 
     def _cannot_enter(self, crossed: list[ir.Block]) -> ForcingUse | None:
@@ -236,14 +215,13 @@ class FlowBuilder:
         for block in crossed:
             parent = block.owner.operation
             if parent.name == _LOOP:
-                decides, need = Loop(parent).predicate, "trip count"
+                reason, need = self._why_trips_vary(Loop(parent)), "trip count"
                 what = "devices of a group may run the loop around its reader a different number of times"
             elif parent.name in BRANCHES:
-                decides, need = parent.operands[0], "branch"
+                reason, need = self.context.varying(parent.operands[0]), "branch"
                 what = "the branch taken differs between devices of a group"
             else:
                 return ForcingUse(f"it is read inside a region of {parent.name}", parent, need="region")
-            reason = self.context.varying(decides)
             if reason is not None:
                 return ForcingUse(f"{what}: {reason.sentence}", parent, reason.culprit, True, need)
         return None
@@ -265,7 +243,7 @@ class FlowBuilder:
 
     def _through_loop(self, op: ir.Operation, position: int, reader: ir.Operation) -> list[ir.Value] | ForcingUse:
         loop = Loop(op)
-        reason = self.context.varying(loop.predicate)
+        reason = self._why_trips_vary(loop)
         if reason is not None:
             return ForcingUse(f"devices of a group may run the loop a different number of times: {reason.sentence}",
                               reader, reason.culprit, True, "trip count")
@@ -275,37 +253,17 @@ class FlowBuilder:
             return ForcingUse("the loop's condition reads it", reader, op, True, "condition")
         return [loop.body.arguments[position], op.results[position]]
 
+    def _why_trips_vary(self, loop: Loop) -> Varying | None:
+        key = op_key(loop.op)
+        if key not in self._trips_vary:
+            self._trips_vary[key] = self.context.varying(loop.predicate)
+        return self._trips_vary[key]
+
     def _carries_token(self, loop: ir.Operation) -> bool:
         key = op_key(loop)
         if key not in self._with_token:
             self._with_token[key] = any("token" in str(operand.type) for operand in loop.operands)
         return self._with_token[key]
-
-    # ---- products of two candidates
-
-    def _losers(self, flow: Flow, rivals: _Rivals) -> list[tuple[ir.Operation, int]]:
-        """Operand positions that give way where an op is linear in one candidate or another, not in both."""
-        weight = self._origin_bytes(flow)
-        losers: list[tuple[ir.Operation, int]] = []
-        for op, choices in rivals.values():
-            winner = _winner(op, choices, weight)
-            losers += [(op, position) for choice in choices if choice is not winner
-                       for position in sorted(choice.operands - winner.operands)]
-        return losers
-
-    def _origin_bytes(self, flow: Flow) -> dict[ir.Value, int]:
-        """For each value, the bytes of the largest reduction whose pair reaches it."""
-        weight: dict[ir.Value, int] = {}
-        seen: set[Place] = set()
-        for source in sorted(flow.sources, key=lambda value: -tensor_bytes(value.type)):
-            pending = [Place(source)] if source not in weight else []
-            # Ends: a place is added once; what lies after one that larger reductions reach, they reach too.
-            for place in pending:
-                weight.setdefault(place.value, tensor_bytes(source.type))
-                fresh = [target for target in dict.fromkeys(flow.edges.get(place, ())) if target not in seen]
-                seen.update(fresh)
-                pending += fresh
-        return weight
 
     # ---- how often a place is passed
 
@@ -326,16 +284,6 @@ class FlowBuilder:
             times = self._block_times(parent.block) * times_of_block(block)[0]
         self._executions[block] = times
         return times
-
-
-def _carried(op: ir.Operation, choice: JointlyLinear, weight: dict[ir.Value, int]) -> int:
-    """The most bytes that an operand of a choice carries."""
-    return max(weight.get(op.operands[position], 0) for position in choice.operands)
-
-
-def _winner(op: ir.Operation, choices: list[JointlyLinear], weight: dict[ir.Value, int]) -> JointlyLinear:
-    """The choice that carries the most bytes; among equals that of the first operand."""
-    return max(choices, key=lambda choice: (_carried(op, choice, weight), -min(choice.operands)))
 
 
 def _not_linear(op: ir.Operation, answer: NotLinear) -> ForcingUse:

@@ -67,6 +67,11 @@ class Flow:
                     seen.add(target)
                     pending.append(target)
 
+    def release(self) -> None:
+        """Frees what leads where, and how often; what stays are the sources, and what ops are taken as linear in."""
+        for table in (self.edges, self.forcing_uses, self.executions):
+            table.clear()
+
     def meets(self, values: AbstractSet[ir.Value]) -> bool:
         """Whether some values are in the flow, or made by an op that reads a value of it."""
         readers = (use.reader for uses in self.forcing_uses.values() for use in uses)

@@ -7,13 +7,15 @@ send more are weighed in, more and more, until a cut is found that is no worse o
 
 from __future__ import annotations
 
+from array import array
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
-from functools import cached_property
+from itertools import compress
 
 from hlorewrite.ir.binding import ir
 from hlorewrite.spmd.flow.graph import Flow
 from hlorewrite.spmd.flow.max_flow import FlowNetwork
+from hlorewrite.spmd.flow.numbered import NumberedFlow, joined_parts
 from hlorewrite.spmd.flow.paths import WorsePath, block_of, worse_path
 from hlorewrite.spmd.flow.places import Place
 from hlorewrite.spmd.types import tensor_bytes
@@ -80,140 +82,164 @@ def place(flow: Flow, cost: Cost = executed_bytes, *, bound: Cost = float,
       The placement. ``after`` is never above ``before``; and unless ``expected``, the sum of ``bound`` is no larger
       than before for any outcome of the branches and any trip count of at least one.
     """
-    places = list(flow.reachable([Place(value) for value in flow.sources]))
-    sources = frozenset(Place(value) for value in flow.sources)
-    cuts = [_PartCutter(flow, part, sources, cost, bound).cut(expected) for part in _parts(places, flow.edges)]
-    near = {place for cut in cuts for place in cut.near}
-    deferred = frozenset(place for cut in cuts for place in cut.deferred)
-    touched = tuple(p for p in places if p in near)
+    numbered = NumberedFlow(flow)
+    prices = _Prices(flow, numbered, cost, bound)
+    parts = joined_parts(range(len(numbered.places)), numbered.targets, len(numbered.places))
+    local = array("i", bytes(4 * len(numbered.places)))
+    cuts = [_PartCutter(numbered, part, local, prices).cut(expected) for part in parts]
+    near, deferred = bytearray(len(numbered.places)), bytearray(len(numbered.places))
+    for part, cut in zip(parts, cuts, strict=True):
+        for index, number in enumerate(part):
+            near[number], deferred[number] = cut.near[index], cut.deferred[index]
+    touched = tuple(compress(numbered.places, near))
+    stays = frozenset(compress(numbered.places, deferred))
     worse = {value: path for cut in cuts for value, path in cut.only_expected.items()}
-    return ReductionPlacement(deferred, frozenset(near - deferred), touched, sum(cut.before for cut in cuts),
-                              sum(cut.after for cut in cuts), worse, all(cut.least for cut in cuts))
+    return ReductionPlacement(stays, frozenset(place for place in touched if place not in stays), touched,
+                              sum(cut.before for cut in cuts), sum(cut.after for cut in cuts), worse,
+                              all(cut.least for cut in cuts))
 
 
-def _parts(places: Iterable[Place], edges: dict[Place, list[Place]]) -> list[list[Place]]:
-    """Places that hang together, each part in the order given."""
-    kept = list(places)
-    beside: dict[Place, list[Place]] = {}
-    for start in kept:
-        for target in edges.get(start, ()):
-            beside.setdefault(start, []).append(target)
-            beside.setdefault(target, []).append(start)
-    number: dict[Place, int] = {}
-    for place in kept:
-        if place in number:
-            continue
-        number[place] = part = len(number)
-        pending = [place]
-        for reached in pending:  # Ends: a place is added once.
-            for other in beside.get(reached, ()):
-                if other not in number:
-                    number[other] = part
-                    pending.append(other)
-    parts: dict[int, list[Place]] = {}
-    for place in kept:
-        parts.setdefault(number[place], []).append(place)
-    return list(parts.values())
+class _Prices:
+    """What reductions cost at the places of a flow; equal prices are one object.
+
+    Attributes:
+      weight: expected cost at each place.
+      bound: what must not grow on any path, in units, each time each place is passed.
+    """
+
+    def __init__(self, flow: Flow, numbered: NumberedFlow, cost: Cost, bound: Cost) -> None:
+        types = [place.value.type for place in numbered.places]
+        bytes_of = {type_: tensor_bytes(type_) for type_ in set(types)}
+        sizes = [bytes_of[type_] for type_ in types]
+        costs = {size: cost(size) for size in set(sizes)}
+        bounds = {size: round(bound(size) / _UNIT) for size in costs}
+        self.weight = array("d", (flow.executions[place] * costs[size]
+                                  for place, size in zip(numbered.places, sizes, strict=True)))
+        self.bound = [bounds[size] for size in sizes]
 
 
 @dataclass(frozen=True)
 class _Cut:
-    """A cut of one part: the places up to it, those before it, and what it costs."""
+    """A cut of one part: for each place of it whether it lies up to the cut, and before it; and what it costs."""
 
-    near: frozenset[Place]
-    deferred: frozenset[Place]
+    near: bytearray
+    deferred: bytearray
     before: float
     after: float
     only_expected: dict[ir.Value, WorsePath] = field(default_factory=dict)
     least: bool = False
 
-    @cached_property
-    def reduced(self) -> frozenset[Place]:
-        return self.near - self.deferred
+    def is_reduced(self, index: int) -> bool:
+        """Whether a reduction is made at a place."""
+        return self.near[index] > self.deferred[index]
 
 
 class _PartCutter:
-    """Cuts the part of a flow that hangs together; its places are in the order of the flow, sources first."""
+    """Cuts the part of a flow that hangs together; its places are in the order of the flow, sources first.
 
-    def __init__(self, flow: Flow, places: list[Place], sources: frozenset[Place], cost: Cost, bound: Cost) -> None:
+    Args:
+      flow: the flow.
+      part: the numbers of its places in the flow. Here a place is known by its index in this list.
+      local: the index of each place of the flow in its part; filled in for this one.
+      prices: of all places of the flow.
+    """
+
+    def __init__(self, flow: NumberedFlow, part: array[int], local: array[int], prices: _Prices) -> None:
         self.flow = flow
-        self.places = places
-        self.number = {p: index for index, p in enumerate(places)}
-        self.every_source = sources
-        self.sources = [p for p in places if p in sources]
-        size = {p: tensor_bytes(p.value.type) for p in places}
-        self.weight = {p: flow.executions[p] * cost(size[p]) for p in places}
-        self.bound = {p: round(bound(size[p]) / _UNIT) for p in places}
-        self.before = sum(self.weight[p] for p in self.sources)
+        self.part = part
+        self.local = local
+        for index, number in enumerate(part):
+            local[number] = index
+        self.sources = [index for index, number in enumerate(part) if flow.is_source[number]]
+        self.weight = array("d", (prices.weight[number] for number in part))
+        self.bound = [prices.bound[number] for number in part]
+        self.before = sum(self.weight[index] for index in self.sources)
 
     def cut(self, expected: bool) -> _Cut:
         """The cheapest cut in expectation, among those that are no worse on any path unless ``expected``."""
         first = replace(self._minimum([], 0, set()), least=True)
-        path = None if expected else self._worse(first)
+        path = None if expected else self._worse(first, range(len(self.part)))
         if path is None:
             return first
         found = self._no_worse(path)
         if found.after >= found.before:
             found = self._as_it_is()
-        left = {p.value: path for p in self.sources if p in first.deferred and p not in found.deferred}
-        return _Cut(found.near, found.deferred, found.before, found.after, left if first.after < first.before else {})
+        left = {self._place(index).value: path for index in self.sources
+                if first.deferred[index] and not found.deferred[index]}
+        return replace(found, only_expected=left if first.after < first.before else {})
 
     def _no_worse(self, path: WorsePath) -> _Cut:
         """A cut that is worse on no path, by weighing worse paths; what is still worse then stays as it is."""
         paths, penalty = [path], 1
         for _ in range(_ROUNDS):
             cut = self._minimum(paths, penalty, set())
-            worse = self._worse(cut)
+            worse = self._worse(cut, range(len(self.part)))
             if worse is None:
                 return cut
             paths.append(worse)
             penalty *= 8
-        staying: set[Place] = set()
+        staying: set[int] = set()
         while True:  # Ends: each round keeps a source that was not kept, and with all of them nothing differs.
             cut = self._minimum(paths, penalty, staying)
-            if self._worse(cut) is None:
+            if self._worse(cut, range(len(self.part))) is None:
                 return cut
             staying |= self._worse_sources(cut)
 
-    def _worse_sources(self, cut: _Cut) -> set[Place]:
+    def _worse_sources(self, cut: _Cut) -> set[int]:
         """The moved sources of those parts that cost more on some path: a sum is positive only if a summand is."""
-        edges = {p: self.flow.edges.get(p, []) for p in self.places if p in cut.deferred}
-        parts = [(part, frozenset(part)) for part in _parts([p for p in self.places if p in cut.near], edges)]
-        worse = [part for part, near in parts
-                 if self._worse(_Cut(near, near & cut.deferred, 0, 0), part) is not None]
-        return {p for part in worse for p in part if p in self.every_source and p in cut.deferred}
+        parts = joined_parts((index for index in range(len(self.part)) if cut.near[index]),
+                             lambda index: self._targets(index) if cut.deferred[index] else (), len(self.part))
+        sources = set(self.sources)
+        return {index for part in parts if self._worse(cut, part) is not None
+                for index in part if index in sources and cut.deferred[index]}
 
-    def _worse(self, cut: _Cut, part: list[Place] | None = None) -> WorsePath | None:
-        """A path on which a cut of some places (all by default) costs more than the sources as they are."""
-        places = self.places if part is None else part
-        before = [p for p in places if p in self.every_source]
-        kept = cut.reduced.intersection(before)
-        less = [(block_of(p), -self.bound[p]) for p in before if p not in kept]
-        more = [(block_of(p), self.bound[p]) for p in places if p in cut.reduced and p not in kept]
-        return worse_path([*less, *more])
+    def _worse(self, cut: _Cut, among: Iterable[int]) -> WorsePath | None:
+        """A path on which a cut of some places costs more than the sources among them as they are."""
+        moved: list[tuple[ir.Block, int]] = []
+        made: list[tuple[ir.Block, int]] = []
+        for index in among:
+            is_source, is_reduced = self.flow.is_source[self.part[index]], cut.is_reduced(index)
+            if is_source and not is_reduced:
+                moved.append((block_of(self._place(index)), -self.bound[index]))
+            elif is_reduced and not is_source:
+                made.append((block_of(self._place(index)), self.bound[index]))
+        return worse_path([*moved, *made])
 
     def _as_it_is(self) -> _Cut:
-        return _Cut(frozenset(self.sources), frozenset(), self.before, self.before)
+        near = bytearray(len(self.part))
+        for index in self.sources:
+            near[index] = 1
+        return _Cut(near, bytearray(len(self.part)), self.before, self.before)
 
-    def _minimum(self, paths: list[WorsePath], penalty: int, staying: set[Place]) -> _Cut:
+    def _place(self, index: int) -> Place:
+        return self.flow.places[self.part[index]]
+
+    def _targets(self, index: int) -> list[int]:
+        return [self.local[number] for number in self.flow.targets(self.part[index])]
+
+    def _minimum(self, paths: list[WorsePath], penalty: int, staying: set[int]) -> _Cut:
         """The minimum cut, with the costs on some paths weighed in."""
-        capacity = [max(1, round(self.weight[p] / _UNIT)) for p in self.places]
-        for path in paths:
-            for index, p in enumerate(self.places):
-                capacity[index] += round(penalty * path.executions(block_of(p)) * self.bound[p])
-        endless = sum(capacity) + 1
-        source, sink = 2 * len(self.places), 2 * len(self.places) + 1
-        network = FlowNetwork(2 * len(self.places) + 2)
-        for index, p in enumerate(self.places):
+        capacity = self._capacities(paths, penalty)
+        endless, count = sum(capacity) + 1, len(self.part)
+        source, sink = 2 * count, 2 * count + 1
+        network = FlowNetwork(2 * count + 2)
+        for index, number in enumerate(self.part):
             network.add(2 * index, 2 * index + 1, capacity[index])
-            if p in self.flow.forcing_uses or p in staying:
+            if self.flow.is_forced[number] or index in staying:
                 network.add(2 * index + 1, sink, endless)
-            for target in dict.fromkeys(self.flow.edges.get(p, ())):
-                network.add(2 * index + 1, 2 * self.number[target], endless)
-        for p in self.sources:
-            network.add(source, 2 * self.number[p], endless)
+            for target in self._targets(index):
+                network.add(2 * index + 1, 2 * target, endless)
+        for index in self.sources:
+            network.add(source, 2 * index, endless)
         reached = network.source_side(source, sink)
-        near = frozenset(p for p in self.places if 2 * self.number[p] in reached)
-        deferred = frozenset(p for p in near if 2 * self.number[p] + 1 in reached)
-        after = sum(self.weight[p] for p in self.places if p in near and p not in deferred)
+        near, deferred = reached[:source:2], reached[1:source:2]
+        after = sum(self.weight[index] for index in range(count) if near[index] > deferred[index])
         return _Cut(near, deferred, self.before, after)
+
+    def _capacities(self, paths: list[WorsePath], penalty: int) -> list[int]:
+        units = {weight: max(1, round(weight / _UNIT)) for weight in set(self.weight)}
+        capacity = [units[weight] for weight in self.weight]
+        for path in paths:
+            for index, bound in enumerate(self.bound):
+                capacity[index] += round(penalty * path.executions(block_of(self._place(index))) * bound)
+        return capacity

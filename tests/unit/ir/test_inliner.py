@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from hlorewrite.ir.binding import op_key
+from hlorewrite.ir.binding import ir, op_key
 from hlorewrite.ir.edit import Editor
 from hlorewrite.ir.inline import contains_any, erase_dead_functions, inline_calls
 from hlorewrite.ir.load import parse
@@ -40,12 +40,48 @@ def inlined(text: str) -> tuple[Module, View, int]:
 
 
 def test_nested_and_repeated_calls() -> None:
-    """Callees first: the body of @b arrives in @a before @a arrives in main; three negations come out."""
+    """Both copies of @b in @a, and its copy in main: three negations come out."""
     _module, view, count = inlined(HEAD + A + B)
     assert count == 4  # two in @a, @a itself, one in main
     assert [op.name for op in view.functions["main"].regions[0].blocks[0].operations] == [
         "stablehlo.negate"] * 3 + ["func.return"]
     assert list(view.functions) == ["main"]
+
+
+class CountingEditor(Editor):
+    """Counts the ops that are moved to where a call was."""
+
+    moved = 0
+
+    def adopt(self, op: ir.Operation) -> None:
+        self.moved += 1
+        super().adopt(op)
+
+
+def test_a_chain_of_calls_is_linear() -> None:
+    """Callers come first, so each op is copied once, and a function goes before what it calls makes it larger."""
+    names = [f"f{n}" for n in range(30)]
+    calls = [f"func.func private @{name}(%x: tensor<f32>) -> tensor<f32> {{\n%0 = stablehlo.negate %x : tensor<f32>\n"
+             f"%1 = call @{callee}(%0) : (tensor<f32>) -> tensor<f32>\nreturn %1 : tensor<f32>\n}}\n"
+             for name, callee in zip(names, [*names[1:], "b"], strict=True)]
+    for functions in (calls, calls[::-1]):
+        module = parse("func.func @main(%x: tensor<f32>) -> tensor<f32> {\n"
+                       "%0 = call @f0(%x) : (tensor<f32>) -> tensor<f32>\nreturn %0 : tensor<f32>\n}\n"
+                       + "".join(functions) + B)
+        editor = CountingEditor(View(module))
+        assert inline_calls(editor) == 31
+        assert editor.moved == 30 + 31  # the calls inside, and the negations
+        assert [op.name for op in View(module).functions["main"].regions[0].blocks[0].operations] == [
+            "stablehlo.negate"] * 31 + ["func.return"]
+        assert list(View(module).functions) == ["main"] and not module.verify()
+
+
+def test_functions_that_nothing_calls_receive_nothing() -> None:
+    """They go first: the calls in them are not inlined."""
+    module = parse(HEAD + A + B + A.replace("@a", "@unused"))
+    editor = CountingEditor(View(module))
+    inline_calls(editor)
+    assert editor.moved == 5 and list(View(module).functions) == ["main"]  # @a: two calls; @b: three negations
 
 
 def test_nothing_to_do_changes_nothing() -> None:

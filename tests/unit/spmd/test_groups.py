@@ -43,6 +43,20 @@ def test_dense_groups_keep_the_order_of_their_members() -> None:
     assert rows().size == 0
 
 
+def test_equal_lists_are_read_once_for_each_mode() -> None:
+    """The same list means other devices where the mode is another, and is checked against another count."""
+    view = module("func.func @main(%x: tensor<4xf32>) -> tensor<4xf32> {" + "".join(
+        f"""%r{number} = "stablehlo.all_reduce"(%x) ({{^bb0(%p: tensor<f32>, %q: tensor<f32>):
+        %s = stablehlo.add %p, %q : tensor<f32> stablehlo.return %s : tensor<f32>}})
+        {{replica_groups = dense<[[0, 1]]> : tensor<1x2xi64>{more}}} : (tensor<4xf32>) -> tensor<4xf32>
+        """ for number, more in enumerate((f", {GLOBAL}", f", {GLOBAL}", "", f", {CHANNEL}"))) + (
+        "return %r0 : tensor<4xf32> }"), 2, 1)
+    first, second, replicas, both = (written_groups(op, view) for op in view.ops("stablehlo.all_reduce"))
+    assert first == rows((0, 1)) and second is first
+    assert replicas == "its replica groups name replica 1, and the module has 1"
+    assert both == "its replica groups name replica 1, and the module has 1"
+
+
 @pytest.mark.parametrize(("axes", "expected"), [
     ('#stablehlo.axis_ref<name = "b">', rows((0, 1), (2, 3))),
     ('#stablehlo.axis_ref<name = "a">', rows((0, 2), (1, 3))),
