@@ -139,6 +139,24 @@ def test_it_has_to_pay() -> None:
     assert peeled(before)[1]
 
 
+def test_small_reductions_share_a_call_where_the_loop_stays() -> None:
+    """Ready at once after the loop, eight of them cost what one does; so there is little to hide."""
+    product = ("%big = stablehlo.constant dense<1.0> : tensor<8192x8192xf32>\n%p = stablehlo.dot_general %big, %big, "
+               "contracting_dims = [1] x [0] : (tensor<8192x8192xf32>, tensor<8192x8192xf32>) -> tensor<8192x8192xf32>")
+    one = loop(body=product).text()
+    end = re.search(r"\n *return (%\d+)", one)
+    assert end is not None
+    lines = [m.reduce(f"%s{number}", f"%t{number}", T) for number in range(7)]
+    adds = [f"%t{number} = stablehlo.add %0#1, %0#1 : {T}" for number in range(7)]
+    sums = [f"%u{number + 1} = stablehlo.add {f'%u{number}' if number else end[1]}, %s{number} : {T}"
+            for number in range(7)]
+    several = parse(one.replace(end[0], "\n".join(["", *adds, *lines, *sums, "return %u7"])))
+    takes = [re.search(r"bytes after it take (\d+) us", said[0]) for _, _, said in (
+        peeled(parse(one), ignore_cost=False), peeled(several, ignore_cost=False))]
+    assert takes[0] is not None and takes[1] is not None and takes[0][1] == takes[1][1]
+    assert not peeled(several, ignore_cost=False)[1] and peeled(several)[1]
+
+
 def test_collectives_of_the_copy_have_channels_of_their_own() -> None:
     """One handle for each channel of the body: what is paired in the body is paired in the copy."""
     before = loop(body=m.reduce("%p", "%acc", T) + "\n" + m.reduce("%q", "%x", T))
