@@ -7,9 +7,9 @@ from collections.abc import Sequence
 from hlorewrite.ir.binding import ir
 from hlorewrite.ir.edit import Editor
 from hlorewrite.ir.view import terminator, users
-from hlorewrite.passes.common.behind_loop import fill_behind, results_behind
-from hlorewrite.passes.common.carried_fillings import fill_again, read_outside
 from hlorewrite.passes.common.channel_handles import ChannelHandles
+from hlorewrite.passes.common.loop_copies.behind_loop import fill_behind, results_behind
+from hlorewrite.passes.common.loop_copies.carried_fillings import fill_again, read_outside
 from hlorewrite.passes.common.splats import splat_constant
 from hlorewrite.passes.peel_last_micro_batch.next_condition import NextCondition, end_one_earlier, first_predicate
 from hlorewrite.spmd.loops import Loop, LoopCounter

@@ -7,8 +7,8 @@ from collections.abc import Mapping, Sequence
 from hlorewrite.ir.binding import ir
 from hlorewrite.ir.edit import Editor, remap
 from hlorewrite.ir.view import defining_op, terminator, users
-from hlorewrite.passes.common.behind_loop import fill_behind, results_behind
 from hlorewrite.passes.common.channel_handles import ChannelHandles
+from hlorewrite.passes.common.loop_copies.behind_loop import fill_behind, results_behind
 from hlorewrite.passes.common.more_results import with_more_results
 from hlorewrite.passes.common.splats import splat_constant
 from hlorewrite.passes.rotate_collectives.split import BodySplit

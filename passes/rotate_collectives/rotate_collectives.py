@@ -11,10 +11,10 @@ from hlorewrite.ir.collectives import ALL_GATHER, REDUCING
 from hlorewrite.ir.edit import Editor
 from hlorewrite.ir.module import Module
 from hlorewrite.ir.view import View, nested_ops
-from hlorewrite.passes.common.carried_fillings import fill_again, read_outside
 from hlorewrite.passes.common.channel_handles import ChannelHandles
 from hlorewrite.passes.common.effects import Effects
 from hlorewrite.passes.common.inlined_copy import with_inlined
+from hlorewrite.passes.common.loop_copies.carried_fillings import fill_again, read_outside
 from hlorewrite.passes.common.overlap_model import CROWDED, OVERLAPPED, OverlapModel
 from hlorewrite.passes.common.pass_remarks import tell
 from hlorewrite.passes.rotate_collectives.barriers import separate_barriers

@@ -9,7 +9,7 @@ from hlorewrite.ir.edit import Editor
 from hlorewrite.ir.module import Module
 from hlorewrite.ir.view import View, users
 from hlorewrite.oracle.check import check
-from hlorewrite.passes.common.carried_fillings import fill_again, read_outside
+from hlorewrite.passes.common.loop_copies.carried_fillings import fill_again, read_outside
 from hlorewrite.passes.peel_last_micro_batch.peel_last_micro_batch import PeelLastMicroBatch
 from hlorewrite.passes.rotate_collectives.rotate_collectives import RotateCollectives
 from hlorewrite.passmanager.base import Pass, PassContext

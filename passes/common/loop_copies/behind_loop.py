@@ -15,8 +15,8 @@ def results_behind(op: ir.Operation, editor: Editor) -> tuple[ir.Operation, list
     """The results of a loop as values that XLA computes nothing from before the loop is over.
 
     The counter of the last iteration is a constant, and parameters are the same in all. XLA would begin the copy of an
-    iteration before the loop, and keep all its activations through it. What the body does not read is left out: a
-    barrier would have XLA write it to memory.
+    iteration before the loop, and keep all its activations through it. Values that the body does not read are left out:
+    a barrier would have XLA write them to memory.
 
     Args:
       op: the loop.

@@ -1,8 +1,8 @@
 """What a few ops make from nothing, such as masks: each loop makes its own, so that no kernel reads it from memory.
 
-JAX carries the mask of an attention through a scan of layers. XLA makes it anew in the kernels of the body; but what a
-loop is given stays a buffer, and copies of the body outside the loop read that: 192 MiB for each softmax of a mask and
-the numbers it fills in, of 16 heads and 4 sequences of 1024 tokens.
+JAX carries the mask of an attention through a scan of layers. XLA makes it anew in the kernels of the body; but an
+operand of a loop stays a buffer, and copies of the body outside the loop read that: a mask and the numbers it fills in
+are 192 MiB for each softmax of 16 heads and 4 sequences of 1024 tokens.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ def read_outside(loop: Loop, editor: Editor) -> list[ir.Operation]:
     """What a loop carries unchanged, and a few ops make from constants, is read from before the loop.
 
     Args:
-      loop: the loop; nothing reads such a carried value any more, in the body or behind the loop.
+      loop: the loop; nothing reads such a carried value any more, in the body or after the loop.
       editor: the editor of the module.
 
     Returns:
