@@ -80,7 +80,7 @@ class PeelingGain:
     Attributes:
       loop_s: seconds of the whole loop.
       reductions_s: seconds of the reductions after it, those of a kind and of equal groups in one call.
-      hidden_s: seconds by which less of them is exposed where they run concurrently with the copy.
+      hidden_s: seconds of them that run concurrently with the copy.
     """
 
     loop_s: float
@@ -91,8 +91,9 @@ class PeelingGain:
 def gain(loop: ir.Operation, reductions: Iterable[ReductionBehind], model: OverlapModel, *, sunk: bool) -> PeelingGain:
     """What peeling hides.
 
-    After the loop all reductions are ready at once and share calls. Next to the copy each has a call of its own, and
-    one for each row where it goes into a layer loop; many small calls hide less than they add.
+    Next to the copy each reduction has a call of its own, and one for each row where it goes into a layer loop. After
+    the loop all are ready at once and share calls, so the share that is hidden counts of the time of those: latencies
+    that the copy adds are no gain.
 
     Args:
       loop: the loop.
@@ -104,13 +105,13 @@ def gain(loop: ir.Operation, reductions: Iterable[ReductionBehind], model: Overl
     whole = model.clock.seconds(loop)
     times = _IterationTimes(Loop(loop), model, sunk=sunk)
     calls = [call for each in behind for call in times.calls(each)]
-    alone = model.together(each.op for each in behind)
+    shared = model.together(each.op for each in behind)
     iteration = whole / (trip_count(loop) or ASSUMED_TRIPS)
-    return PeelingGain(whole, alone, max(0.0, alone - _exposed(calls, iteration)))
+    return PeelingGain(whole, shared, shared * _hidden_share(calls, iteration))
 
 
-def _exposed(calls: Sequence[tuple[float, float]], iteration: float) -> float:
-    """Seconds of calls after an iteration: they run one after the other, each when what it reads is final.
+def _hidden_share(calls: Sequence[tuple[float, float]], iteration: float) -> float:
+    """The share of calls that runs concurrently with an iteration: one by one, each when what it reads is final.
 
     Args:
       calls: when each may start, from the start of the iteration, and how long it takes, seconds.
@@ -119,7 +120,8 @@ def _exposed(calls: Sequence[tuple[float, float]], iteration: float) -> float:
     free = 0.0
     for final, took in sorted(calls):
         free = max(free, final) + took
-    return max(0.0, free - iteration)
+    whole = sum(took for _, took in calls)
+    return 1 - max(0.0, free - iteration) / whole if whole else 0.0
 
 
 @dataclass(frozen=True)
