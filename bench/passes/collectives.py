@@ -29,8 +29,13 @@ from hlorewrite.oracle.check import check
 from hlorewrite.passmanager.base import PassContext
 from hlorewrite.passmanager.manager import run_passes
 from hlorewrite.passmanager.spec import parse_pipeline
+from hlorewrite.timeline.simulate import ScheduledStep
 
-TARGETS = {"h200:1x8": 8, "h200:2x8": 16}
+TARGETS = ("h200:1x8", "h200:2x8")
+BLOCKS, WIDTH = 25, 1024
+"""Of the step of 200 gradients."""
+SLOWDOWNS = (0.0, 0.2)
+"""Of compute next to collectives, at which the timeline gives the time of a step."""
 
 
 def rewritten(text: str, spec: str, pipeline: str = "comm", *, ignore_cost: bool = False) -> tuple[Module, Module]:
@@ -53,7 +58,7 @@ def amounts(made: Compilation, spec: str) -> dict[str, float]:
 
 def one_case(case: CollectiveCase, spec: str) -> dict[str, object]:
     """One program on one target."""
-    devices = TARGETS[spec]
+    devices = parse_target(spec).devices
     before, after = rewritten(case.text(devices, case.rows), spec)
     xla = amounts(compile_for(before, parse_target(spec)), spec)
     ours = amounts(compile_for(after, parse_target(spec)), spec)
@@ -65,23 +70,26 @@ def one_case(case: CollectiveCase, spec: str) -> dict[str, object]:
             "wire_ratio": ours["wire_bytes"] / max(xla["wire_bytes"], 1), "oracle_equal": same, "cpu_equal": cpu}
 
 
-def backward(spec: str, tokens: int, flags: Mapping[str, str | bool]) -> dict[str, object]:
-    """200 gradients of a step, by the model on what XLA made of it.
+def backward(spec: str, tokens: int, flags: Mapping[str, str | bool], blocks: int = BLOCKS,
+             width: int = WIDTH) -> dict[str, object]:
+    """200 gradients of a step, or eight of each block, by the model on what XLA made of it.
 
     Exposed is what a step takes beyond its kernels. Both sides have the same kernels to run; XLA fuses some of them
     into copies for the buffers of collectives, so the smaller sum of kernels that are not copies counts for both.
     """
     cluster = topology(spec)
     times = collective_model(cluster)
-    before, after = rewritten(backward_pass(TARGETS[spec], 25, 1024, tokens), spec)
-    row: dict[str, object] = {"case": f"200 gradients, {tokens} tokens", "target": spec}
+    before, after = rewritten(backward_pass(parse_target(spec).devices, blocks, width, tokens), spec)
+    row: dict[str, object] = {"case": f"{8 * blocks} gradients, {tokens} tokens", "target": spec}
     made = {name: compile_for(module, parse_target(spec), xla_flags=flags)
             for name, module in (("xla", before), ("hlorewrite", after))}
     exposed = {(name, how): exposed_time(each.hlo, cluster, times, scheduled=how == "exposed_as_scheduled_us")
                for name, each in made.items() for how in ("exposed_us", "exposed_as_scheduled_us")}
     compute = min(one.compute for one in exposed.values())
     for name, each in made.items():
-        row[name] = {**amounts(each, spec), "compute_us": compute * 1e6, "temp_mib": each.memory.temp / 2**20,
+        timeline = ScheduledStep(each.hlo, cluster)
+        steps = {f"step_{slowdown:.0%}_us": timeline.at(slowdown).step_s * 1e6 for slowdown in SLOWDOWNS}
+        row[name] = {**amounts(each, spec), **steps, "compute_us": compute * 1e6, "temp_mib": each.memory.temp / 2**20,
                      **{how: (exposed[name, how].total - compute) * 1e6
                         for how in ("exposed_us", "exposed_as_scheduled_us")}}
     small = rewritten(backward_pass(8, 2, 8, 16), "h200:1x8")
@@ -103,6 +111,8 @@ def table(rows: Sequence[dict]) -> str:
         if "exposed_us" in x:
             for key, what, unit in (("exposed_us", "exposed, by data", "us "),
                                     ("exposed_as_scheduled_us", "exposed, as scheduled", "us "),
+                                    ("step_0%_us", "step, by the timeline", "us "),
+                                    ("step_20%_us", "step at 20 % slowdown", "us "),
                                     ("temp_mib", "temporary memory", "MiB")):
                 lines.append(f"  {what:26} {'':9} {x[key]:18.0f} {unit} {o[key]:18.0f} {unit} {o[key] / x[key]:8.2f}")
     return "\n".join(lines) + "\n"
@@ -112,8 +122,10 @@ def main() -> None:
     """Runs everything."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--json", action="store_true", help="print JSON")
-    parser.add_argument("--target", choices=tuple(TARGETS), action="append", help="only this target")
+    parser.add_argument("--target", action="append", help="only this target, such as h200:2x8")
     parser.add_argument("--tokens", type=int, action="append", help="tokens of a device in the step of 200 gradients")
+    parser.add_argument("--blocks", type=int, default=BLOCKS, help="blocks of that step, of eight gradients each")
+    parser.add_argument("--width", type=int, default=WIDTH, help="width of its blocks")
     parser.add_argument("--only", choices=("cases", "gradients"), help="only one part")
     parser.add_argument("--xla-flag", action="append", default=[], metavar="NAME=VALUE",
                         help="compile the step of 200 gradients with an XLA flag")
@@ -125,7 +137,7 @@ def main() -> None:
         if args.only != "gradients":
             rows += [one_case(case, spec) for case in CASES]
         if args.only != "cases":
-            rows += [backward(spec, tokens, flags) for tokens in args.tokens or (8192, 2048)]
+            rows += [backward(spec, tokens, flags, args.blocks, args.width) for tokens in args.tokens or (8192, 2048)]
     sys.stdout.write(json.dumps(rows, indent=2) + "\n" if args.json else table(rows))
 
 

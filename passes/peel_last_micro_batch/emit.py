@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from hlorewrite.ir.binding import ir
 from hlorewrite.ir.edit import Editor
 from hlorewrite.ir.view import terminator, users
-from hlorewrite.passes.common.behind_loop import fill_behind, results_behind
 from hlorewrite.passes.common.channel_handles import ChannelHandles
+from hlorewrite.passes.common.loop_copies.behind_loop import fill_behind, results_behind
+from hlorewrite.passes.common.loop_copies.carried_fillings import fill_again, read_outside
 from hlorewrite.passes.common.splats import splat_constant
 from hlorewrite.passes.peel_last_micro_batch.next_condition import NextCondition, end_one_earlier, first_predicate
 from hlorewrite.spmd.loops import Loop, LoopCounter
@@ -27,6 +30,7 @@ def peel(loop: Loop, counting: LoopCounter | NextCondition, editor: Editor, chan
       editor: the editor of the module.
       channels: gives the copy's collectives handles of their own.
     """
+    fillings = read_outside(loop, editor)
     readers = [users(result) for result in loop.op.results]
     runs = None if isinstance(counting, LoopCounter) else first_predicate(loop, editor)
     if isinstance(counting, LoopCounter):
@@ -34,15 +38,16 @@ def peel(loop: Loop, counting: LoopCounter | NextCondition, editor: Editor, chan
     else:
         end_one_earlier(loop, counting, editor)
     _mark(loop.op, editor)
-    barrier = results_behind(loop.op, editor)
-    ends, anchor = _copy_behind(loop, barrier, editor, channels)
-    for uses, end, before in zip(readers, ends, barrier.results, strict=True):
+    barrier, behind = results_behind(loop.op, editor)
+    ends, anchor = _copy_behind(loop, barrier, behind, editor, channels)
+    for uses, end, before in zip(readers, ends, behind, strict=True):
         if runs is not None and uses and end != before:
             anchor = editor.create("stablehlo.select", [runs, end, before], [before.type], location=anchor.location,
                                    at=ir.InsertionPoint.after(anchor))
             end = anchor.results[0]
         for reader, number in uses:
             editor.set_operand(reader, number, end)
+    fill_again(loop.op, fillings, editor)
 
 
 def inline_once(loop: Loop, editor: Editor) -> None:
@@ -64,10 +69,10 @@ def inline_once(loop: Loop, editor: Editor) -> None:
     editor.erase(loop.op)
 
 
-def _copy_behind(loop: Loop, barrier: ir.Operation, editor: Editor, channels: ChannelHandles
-                 ) -> tuple[list[ir.Value], ir.Operation]:
+def _copy_behind(loop: Loop, barrier: ir.Operation, behind: Sequence[ir.Value], editor: Editor,
+                 channels: ChannelHandles) -> tuple[list[ir.Value], ir.Operation]:
     """A copy of the body on what a barrier returns: what it carries on, and its last op."""
-    mapping: dict[ir.Value, ir.Value] = dict(zip(loop.body.arguments, barrier.results, strict=True))
+    mapping: dict[ir.Value, ir.Value] = dict(zip(loop.body.arguments, behind, strict=True))
     anchor = barrier
     for inner in [each.operation for each in loop.body.operations][:-1]:
         copy = editor.clone_at(inner, ir.InsertionPoint.after(anchor), mapping)

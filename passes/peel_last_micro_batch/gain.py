@@ -79,7 +79,7 @@ class PeelingGain:
 
     Attributes:
       loop_s: seconds of the whole loop.
-      reductions_s: seconds of the reductions after it.
+      reductions_s: seconds of the reductions after it, those of a kind and of equal groups in one call.
       hidden_s: seconds of them that run concurrently with the copy.
     """
 
@@ -91,21 +91,27 @@ class PeelingGain:
 def gain(loop: ir.Operation, reductions: Iterable[ReductionBehind], model: OverlapModel, *, sunk: bool) -> PeelingGain:
     """What peeling hides.
 
+    Next to the copy each reduction has a call of its own, and one for each row where it goes into a layer loop. After
+    the loop all are ready at once and share calls, so the share that is hidden counts of the time of those: latencies
+    that the copy adds do not count as gain.
+
     Args:
       loop: the loop.
       reductions: after it.
       model: of the module.
       sunk: whether reductions of what an inner loop stacks go into that loop, as ``sink-reductions`` does.
     """
+    behind = list(reductions)
     whole = model.clock.seconds(loop)
     times = _IterationTimes(Loop(loop), model, sunk=sunk)
-    calls = [call for each in reductions for call in times.calls(each)]
+    calls = [call for each in behind for call in times.calls(each)]
+    shared = model.together(each.op for each in behind)
     iteration = whole / (trip_count(loop) or ASSUMED_TRIPS)
-    return PeelingGain(whole, sum(took for _, took in calls), _hidden(calls, iteration))
+    return PeelingGain(whole, shared, shared * _hidden_share(calls, iteration))
 
 
-def _hidden(calls: Sequence[tuple[float, float]], iteration: float) -> float:
-    """Seconds of calls that run concurrently with an iteration: one after the other, each when what it reads is final.
+def _hidden_share(calls: Sequence[tuple[float, float]], iteration: float) -> float:
+    """The share of calls that runs concurrently with an iteration: one by one, each when what it reads is final.
 
     Args:
       calls: when each may start, from the start of the iteration, and how long it takes, seconds.
@@ -114,7 +120,8 @@ def _hidden(calls: Sequence[tuple[float, float]], iteration: float) -> float:
     free = 0.0
     for final, took in sorted(calls):
         free = max(free, final) + took
-    return sum(took for _, took in calls) - max(0.0, free - iteration)
+    whole = sum(took for _, took in calls)
+    return 1 - max(0.0, free - iteration) / whole if whole else 0.0
 
 
 @dataclass(frozen=True)

@@ -7,8 +7,8 @@ from collections.abc import Mapping, Sequence
 from hlorewrite.ir.binding import ir
 from hlorewrite.ir.edit import Editor, remap
 from hlorewrite.ir.view import defining_op, terminator, users
-from hlorewrite.passes.common.behind_loop import fill_behind, results_behind
 from hlorewrite.passes.common.channel_handles import ChannelHandles
+from hlorewrite.passes.common.loop_copies.behind_loop import fill_behind, results_behind
 from hlorewrite.passes.common.more_results import with_more_results
 from hlorewrite.passes.common.splats import splat_constant, wrapped
 from hlorewrite.passes.rotate_collectives.split import BodySplit
@@ -63,12 +63,19 @@ def _second_count(loop: Loop, slot: int, editor: Editor) -> ir.Value | None:
         editor, wrapped(start + step, first.type), first.type, loop.op)
 
 
-def hoist_filling(loop: Loop, editor: Editor) -> None:
-    """Puts constants of a body, and what they fill, before the loop, so that both halves may read them."""
+def hoist_filling(loop: Loop, editor: Editor) -> list[ir.Operation]:
+    """Puts constants of a body, and what they fill, before the loop, so that both halves may read them.
+
+    Returns:
+      The ops, each after those it reads.
+    """
+    hoisted = []
     for op in [each.operation for each in loop.body.operations]:
         if op.name in _FILLING and all((maker := defining_op(value)) is not None and maker.block != loop.body
                                        and maker.name in _FILLING for value in op.operands):
             editor.move_before(op, loop.op)
+            hoisted.append(op)
+    return hoisted
 
 
 def _slot_or_value(value: ir.Value) -> int | ir.Value:
@@ -98,8 +105,8 @@ def _second_half_first(loop: Loop, split: BodySplit, handed: Sequence[ir.Value],
 def _last_second_half(loop: Loop, split: BodySplit, readers: dict[int, list[tuple[ir.Operation, int]]],
                       editor: Editor, channels: ChannelHandles) -> None:
     """A copy of the second half after the loop, for the last iteration."""
-    barrier = results_behind(loop.op, editor)
-    mapping: dict[ir.Value, ir.Value] = dict(zip(loop.body.arguments, barrier.results, strict=True))
+    barrier, behind = results_behind(loop.op, editor)
+    mapping: dict[ir.Value, ir.Value] = dict(zip(loop.body.arguments, behind, strict=True))
     anchor = barrier
     for inner in split.second:
         copy = editor.clone_at(inner, ir.InsertionPoint.after(anchor), mapping)

@@ -14,6 +14,7 @@ from hlorewrite.ir.view import View, nested_ops
 from hlorewrite.passes.common.channel_handles import ChannelHandles
 from hlorewrite.passes.common.effects import Effects
 from hlorewrite.passes.common.inlined_copy import with_inlined
+from hlorewrite.passes.common.loop_copies.carried_fillings import fill_again, read_outside
 from hlorewrite.passes.common.overlap_model import CROWDED, OVERLAPPED, OverlapModel
 from hlorewrite.passes.common.pass_remarks import tell
 from hlorewrite.passes.rotate_collectives.barriers import separate_barriers
@@ -160,10 +161,11 @@ class CollectiveLoop:
 
 def _rotate(chosen: CollectiveLoop, splitter: Splitter, editor: Editor, channels: ChannelHandles) -> None:
     loop = Loop(chosen.op)
-    hoist_filling(loop, editor)
+    fillings = [*read_outside(loop, editor), *hoist_filling(loop, editor)]
     if splitter is in_front:
         separate_barriers(loop, chosen.collectives, editor)
     made = rotate(chosen.op, splitter(loop, chosen.collectives), editor, channels)
+    fill_again(made, fillings, editor)
     with editor.context:
         for name in (OVERLAPPED, ROTATED, *([CROWDED] if chosen.crowded else [])):
             editor.set_attribute(made, name, ir.UnitAttr.get())

@@ -139,6 +139,37 @@ def test_it_has_to_pay() -> None:
     assert peeled(before)[1]
 
 
+def test_small_reductions_share_a_call_where_the_loop_stays() -> None:
+    """Ready at once after the loop, eight of them cost what one does; so there is little to hide."""
+    takes = [re.search(r"bytes after it take (\d+) us", said[0]) for _, _, said in (
+        peeled(reductions(1, 8192), ignore_cost=False), peeled(reductions(8, 8192), ignore_cost=False))]
+    assert takes[0] is not None and takes[1] is not None and takes[0][1] == takes[1][1]
+    assert not peeled(reductions(8, 8192), ignore_cost=False)[1] and peeled(reductions(8, 8192))[1]
+
+
+def test_the_share_that_is_hidden_counts() -> None:
+    """Next to a short copy eight calls take longer than it; the part that is hidden is a part of the one call."""
+    said = peeled(reductions(8, 2048), ignore_cost=False)[2]
+    found = re.search(r"take (\d+) us, of which its copy hides (\d+) us", said[0])
+    assert found is not None and 0 < int(found[2]) < int(found[1])
+
+
+def reductions(count: int, width: int) -> Module:
+    """As many reductions of 32 bytes after a loop, whose iterations take as long as a product of matrices."""
+    big = f"tensor<{width}x{width}xf32>"
+    one = loop(body=f"%big = stablehlo.constant dense<1.0> : {big}\n%p = stablehlo.dot_general %big, %big, "
+                    f"contracting_dims = [1] x [0] : ({big}, {big}) -> {big}").text()
+    end = re.search(r"\n *return (%\d+)", one)
+    assert end is not None
+    more = range(count - 1)
+    lines = [m.reduce(f"%s{number}", f"%t{number}", T) for number in more]
+    adds = [f"%t{number} = stablehlo.add %0#1, %0#1 : {T}" for number in more]
+    sums = [f"%u{number + 1} = stablehlo.add {f'%u{number}' if number else end[1]}, %s{number} : {T}"
+            for number in more]
+    returned = f"return {f'%u{count - 1}' if count > 1 else end[1]}"
+    return parse(one.replace(end[0], "\n".join(["", *adds, *lines, *sums, returned])))
+
+
 def test_collectives_of_the_copy_have_channels_of_their_own() -> None:
     """One handle for each channel of the body: what is paired in the body is paired in the copy."""
     before = loop(body=m.reduce("%p", "%acc", T) + "\n" + m.reduce("%q", "%x", T))

@@ -4,28 +4,37 @@ from __future__ import annotations
 
 from hlorewrite.ir.binding import ir
 from hlorewrite.ir.edit import Editor
-from hlorewrite.ir.view import defining_op
+from hlorewrite.ir.view import defining_op, terminator, users
 from hlorewrite.passes.common.shard_index import scalar_behind
 from hlorewrite.passes.common.splats import repeated, splat_constant
 from hlorewrite.spmd.constants import constant_attribute
 from hlorewrite.spmd.types import element_count, element_type, tensor_bytes
 
 
-def results_behind(op: ir.Operation, editor: Editor) -> ir.Operation:
+def results_behind(op: ir.Operation, editor: Editor) -> tuple[ir.Operation, list[ir.Value]]:
     """The results of a loop as values that XLA computes nothing from before the loop is over.
 
     The counter of the last iteration is a constant, and parameters are the same in all. XLA would begin the copy of an
-    iteration before the loop, and keep all its activations through it.
+    iteration before the loop, and keep all its activations through it. Values that the body does not read are left out:
+    a barrier would have XLA write them to memory.
 
     Args:
       op: the loop.
       editor: the editor of the module.
 
     Returns:
-      The barrier, with as many results as the loop.
+      The barrier, and the values, as many as the loop has results.
     """
-    return editor.create("stablehlo.optimization_barrier", list(op.results), [result.type for result in op.results],
-                         location=op.location, at=ir.InsertionPoint.after(op))
+    body = op.regions[1].blocks[0]
+    end = terminator(body)
+    values: list[ir.Value] = list(op.results)
+    read = [slot for slot, argument in enumerate(body.arguments)
+            if end.operands[slot] != argument or any(reader != end for reader, _ in users(argument))]
+    barrier = editor.create("stablehlo.optimization_barrier", [values[slot] for slot in read],
+                            [values[slot].type for slot in read], location=op.location, at=ir.InsertionPoint.after(op))
+    for slot, held in zip(read, barrier.results, strict=True):
+        values[slot] = held
+    return barrier, values
 
 
 def fill_behind(copy: ir.Operation, barrier: ir.Operation, editor: Editor) -> None:
