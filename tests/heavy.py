@@ -77,6 +77,9 @@ HEAVY = (
     # several processes
     HeavyTests("unit/jaxbridge/processes/test_checkpoints.py", "test_saved_killed_restored_and_continued",
                "test_every_process_fetches_the_loss_and_one_a_parameter"),
+    HeavyTests("unit/jaxbridge/processes/test_checkpoints.py",
+               "test_every_process_fetches_the_loss_and_one_a_parameter",
+               "test_unequal_stages_and_a_state_that_goes_through_global_arrays"),
     HeavyTests(_DRIVER, OTHERS, "test_one_that_holds_up_the_others_is_named_before_they_end", but=("stopped",)),
     HeavyTests(_DRIVER, OTHERS, "test_one_that_is_gone_ends_all_and_is_named", but=("killed-1",)),
     HeavyTests(_DRIVER, "test_processes_compute_the_step_of_one_device", "test_hosts_of_an_emulated_cluster"),
@@ -123,6 +126,8 @@ HEAVY = (
                "test_tied_embeddings_get_one_accumulator_a_stage", but=("bfloat16",)),
     HeavyTests("unit/jaxbridge/pipelined/test_stacked_layers.py", OTHERS, "test_each_stage_has_its_layers",
                but=("1f1b",)),
+    HeavyTests("unit/jaxbridge/pipelined/test_stacked_layers.py", OTHERS,
+               "test_parts_that_are_not_the_shards_of_one_array", but=("stages0", "4-sizes2")),
     HeavyTests("unit/jaxbridge/frameworks/test_lost_updates.py", "other tests of the file",
                "test_the_equinox_route_that_the_error_names_trains_as_filter_jit"),
     HeavyTests("unit/jaxbridge/frameworks/test_lost_updates.py", "other tests of the file",

@@ -88,7 +88,7 @@ class SplitStages(Pass):
                  for index, backward in [mark_of(node.op) or (0, True)] if not backward}
         topology = make_topology(step.view, self.meshes, self.schedule, self.mesh_of, step.stages, step.iterations,
                                  marks[step.stages - 1])
-        step = self._by_part(step, topology, ctx)
+        step = self._by_part(step, ctx)
         _refuse_manual(step, topology)
         if self.split_backward is not None:
             topology = replace(topology, split_backward=self.split_backward)
@@ -185,12 +185,10 @@ class SplitStages(Pass):
                              location=view.source(step.loop), hint="give both the same number")
         return step
 
-    def _by_part(self, step: TrainStep, topology: ProgramMeshes, ctx: PassContext) -> TrainStep:
+    def _by_part(self, step: TrainStep, ctx: PassContext) -> TrainStep:
         """The step with each stage's rows of what is stacked."""
         module = step.view.module
-        for said in cut_stacks(module, topology):
-            ctx.remark(Remark("unprofitable", self.name, f"{said}: it stays whole on the first of them, and is sent by "
-                                                         "part", module.name))
+        ctx.count("stacks cut", cut_stacks(module))
         view = View(module)
         return read_step(view, view.functions["main"])
 

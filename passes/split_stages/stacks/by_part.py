@@ -40,16 +40,14 @@ class PartWriter:
 
     def __init__(self, editor: Editor, loop: ir.Operation, stacks: Stacks, cuts: Mapping[ir.Value, StackCut]) -> None:
         self.editor, self.loop, self.stacks, self.cuts = editor, loop, stacks, cuts
-        self.carried = {*loop.results, *Loop(loop).body.arguments}
         self.whole_of: dict[ir.Value, ir.Value] = {}
         self.parts_of: dict[ir.Value, list[Part]] = {}
         self.before: ir.Operation | None = None  # all ops are written before this one
         self.inside = False
 
     def cut(self, value: ir.Value) -> StackCut | None:
-        """How a value is cut where it is made; None when it stays whole."""
-        cut = self.cuts.get(self.stacks.find(value)) if rows_of(value) else None
-        return cut if cut is not None and (cut.outside or self.inside or value in self.carried) else None
+        """How a value is cut; None when it stays whole."""
+        return self.cuts.get(self.stacks.find(value)) if rows_of(value) else None
 
     # ---- values
 

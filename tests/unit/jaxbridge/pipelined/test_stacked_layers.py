@@ -91,21 +91,26 @@ def test_several_layers_in_one_iteration():
     check(scanned(2, unroll=2), (layers(), *batch()), "(2),(2)")
 
 
-def test_boundaries_by_layer_that_are_unequal_leave_the_stack_whole_outside():
-    program, said = check(scanned((1, 5)), (layers(), *batch()), "(2),(2),(2)")
-    assert {shape for _, _, shape in sent(program)} == {(4, 8)}
-    assert sent_outside(program) == [("m0", "m1", (4, 8, 8)), ("m0", "m2", (3, 8, 8)), ("m2", "m0", (3, 8, 8)),
-                                     ("m1", "m0", (4, 8, 8))]
-    assert len(said) == 1 and "stages have 1, 4, 3 of its rows" in said[0]
+@pytest.mark.parametrize("stages, sizes, homes, meshes, schedule", [
+    ((1, 5), [1, 4, 3], [0, 1, 2], "(2),(2),(2)", "1f1b"), ((3,), [3, 5], [0, 1], "(2),(2)", "zb-h1"),
+    (4, [2, 2, 2, 2], [0, 1, 0, 1], "(2),(2)", "interleaved-1f1b"),
+    (4, [2, 2, 2, 2], [0, 1, 2, 3], "(2),(1),(1),(2)", "1f1b")])
+def test_parts_that_are_not_the_shards_of_one_array(stages, sizes, homes, meshes, schedule):
+    """Stages of different lengths, several stages on a mesh, meshes of different sizes."""
+    program, said = check(scanned(stages), (layers(), *batch()), meshes, schedule)
+    assert {shape for _, _, shape in sent(program)} == {(4, 8)} and sent_outside(program) == [] and said == []
+    stack = program.arguments[:len(sizes)]
+    assert [program.types[n].shape[0] for n in stack] == sizes
+    assert [program.types[n].mesh for n in stack] == [f"m{home}" for home in homes]
+    assert [program.types[n].shape[0] for n in program.results[:len(sizes)]] == sizes
+    carried = {program.types[each.first].shape[0] for each in program.carries if program.types[each.first].shape}
+    assert carried == set(sizes)
 
 
-@pytest.mark.parametrize("meshes, schedule, why", [
-    ("(2),(2)", "interleaved-1f1b", "a mesh has several stages"), ("(2),(1),(1),(2)", "1f1b", "differ in size")])
-def test_stacks_that_are_sent_by_part(meshes, schedule, why):
-    program, said = check(scanned(4), (layers(), *batch()), meshes, schedule)
-    assert {shape for _, _, shape in sent(program)} == {(4, 8)}
-    assert {shape for _, _, shape in sent_outside(program)} == {(2, 8, 8)}
-    assert len(said) == 1 and why in said[0] and "params" in said[0]
+def test_layers_that_stages_do_not_divide():
+    program, said = check(scanned(3), (layers(7), *batch()), "(2),(2),(2)")
+    assert [program.types[n].shape[0] for n in program.arguments[:3]] == [3, 2, 2]
+    assert sent_outside(program) == [] and said == []
 
 
 def test_parameters_of_all_layers_and_what_layers_return():
@@ -282,3 +287,59 @@ def test_the_pipelined_step_takes_and_returns_one_array_for_all_layers():
     restored = jax.device_put(np.asarray(state), state.sharding)  # another array that lies in the same way
     again = pipelined(restored, *data)[0]
     assert difference([jax.jit(step)(expected, *data)[0]], [np.asarray(again)]) < 1e-5
+
+
+def adam_like(stages):
+    """A step with state of two stacks, of all layers and of a count."""
+    def loss(params, x, y):
+        def layer(h, w):
+            return jnp.tanh(hlorewrite.stage_layers(h, stages) @ w), None
+        return jnp.mean((lax.scan(layer, x, params)[0] - y) ** 2)
+
+    def step(state, x, y):
+        params, mean, count = state
+        value, grads = hlorewrite.mean_over_microbatches(
+            lambda rows: jax.value_and_grad(loss)(params, *rows), (x, y), 4)
+        mean = 0.9 * mean + 0.1 * grads * jnp.minimum(1.0, 1.0 / jnp.linalg.norm(grads))
+        return (params - 0.1 * mean, mean, count + 1), value
+
+    return step
+
+
+def test_a_stack_of_unequal_stages_is_one_stage_array():
+    step, (xs, ys) = adam_like((3,)), batch()
+    data = (xs.reshape(16, 8), ys.reshape(16, 8))
+    pipelined = hlorewrite.pipeline(step, meshes=[(2,)] * 2, donate_argnums=0)
+    assert "2 results are a hlorewrite.StageArray" in pipelined.lower((layers(), layers(), 0), *data).report()
+    expected = (layers(), jnp.zeros((8, 8, 8)), jnp.zeros((), jnp.int32))
+    state = jax.tree.map(jnp.copy, expected)
+    for number in range(3):
+        expected, loss = jax.jit(step)(expected, *data)
+        before = state
+        state, actual = pipelined(state, *data)
+        assert before[0].is_deleted() and before[1].is_deleted()
+        assert difference(jax.tree.leaves((expected, loss)), jax.tree.leaves(jax.tree.map(
+            np.asarray, (state, actual)))) < 1e-5
+        assert all(isinstance(each, hlorewrite.StageArray) and each.edges == (0, 3, 8) for each in state[:2])
+        assert number == 0 or len(pipelined._known) == 1
+    assert {shard.data.shape for shard in state[0].addressable_shards} == {(3, 8, 8), (5, 8, 8)}
+    fetched, whole = pipelined.fetch(state), pipelined.to_global(state)
+    assert isinstance(whole[0], jax.Array) and difference(jax.tree.leaves(fetched), jax.tree.leaves(whole)) == 0
+    again, other = pipelined(whole, *data)[0], jax.jit(step)(expected, *data)[0]
+    assert difference(jax.tree.leaves(other), [np.asarray(each) for each in again]) < 1e-5
+    recut = hlorewrite.pipeline(adam_like((5,)), meshes=[(2,)] * 2)(again, *data)[0]
+    assert recut[0].edges == (0, 5, 8) and not again[0].is_deleted()
+    assert difference(jax.tree.leaves(jax.jit(step)(other, *data)[0]), [np.asarray(each) for each in recut]) < 1e-5
+
+
+def test_what_a_stage_array_is_to_others():
+    parts = [jnp.arange(6.0).reshape(3, 2), jnp.ones((1, 2))]
+    stack = hlorewrite.StageArray(parts)
+    whole = jnp.concatenate(parts)
+    assert (stack.shape, stack.dtype, stack.ndim, stack.size, stack.nbytes, len(stack)) == (
+        (4, 2), whole.dtype, 2, 8, 32, 4)
+    assert (jnp.ones((4, 2)) + stack == whole + 1).all() and (np.asarray(stack, np.int32) == whole).all()
+    assert jax.block_until_ready([stack]) == [stack] and (jax.device_get(stack) == whole).all()
+    assert repr(stack) == "StageArray(shape=(4, 2), dtype=float32, rows=3+1)"
+    stack.delete()
+    assert stack.is_deleted() and parts[1].is_deleted()
