@@ -20,6 +20,7 @@ from hlorewrite.passes.split_stages.step import TrainStep, step_of
 from hlorewrite.spmd.loops import trip_count
 
 _HEAVY = frozenset(f"stablehlo.{name}" for name in ("dot_general", "convolution", "while", "custom_call", "sort"))
+_GATHERS = ("stablehlo.add", "stablehlo.concatenate")
 
 
 @dataclass(frozen=True)
@@ -100,11 +101,14 @@ def _everywhere(step: TrainStep, varying: set[int]) -> set[int]:
 
 
 def _backward(step: TrainStep, rest: list[StepNode]) -> tuple[list[StepNode], list[StepNode]]:
-    """What leads to an op of the backward, and what only follows from such."""
+    """What leads to an op of the backward, and what only follows from such.
+
+    Gradients that are joined or added up to be accumulated follow: each stage accumulates its part.
+    """
     values = step.values
     leads: set[int] = set()
     for node in reversed(rest):
-        if is_backward(node) or id(node) in leads:
+        if id(node) in leads or (is_backward(node) and node.name not in _GATHERS):
             leads.add(id(node))
             leads.update(map(id, values.makers(node)))
     return [node for node in rest if id(node) in leads], [node for node in rest if id(node) not in leads]

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import functools
+from collections.abc import Callable, Sequence
 
 from hlorewrite.ir.binding import ir, op_key
 from hlorewrite.ir.edit import Editor
@@ -49,44 +50,84 @@ def cut_layer_loops(view: View) -> int:
     loops, editor = layer_loops(view), Editor(view)  # of no rule: names in locations say what is a backward
     for each in loops:
         if len(each.edges) > 2:
-            _LoopCut(each, editor).write()
+            cut_loop(editor, each.loop, [(low, high) for _, low, high in each.pieces], functools.partial(
+                _marked, editor, each))
     for op in layer_marks(view):
         editor.replace(op.results[0], op.operands[0])
         editor.erase(op)
     return sum(len(each.edges) > 2 for each in loops)
 
 
+def cut_loop(editor: Editor, loop: Loop, ranges: Sequence[tuple[int, int]],
+             passed: Callable[[ir.Value, int], ir.Value] = lambda value, number: value) -> list[ir.Operation]:
+    """Puts loops over some iterations each in the place of a loop.
+
+    Args:
+      editor: the editor of the module.
+      loop: the loop; its trip count is known. It is erased.
+      ranges: iterations (first, end) of the loops that replace it, one after the other.
+      passed: what the following loop takes for a value that it carries on, of the value and the number of the loop
+        that gives it.
+
+    Returns:
+      The loops.
+    """
+    return _LoopCut(editor, loop, ranges, passed).write()
+
+
+def _marked(editor: Editor, item: LayerLoop, value: ir.Value, number: int) -> ir.Value:
+    """What is carried from one stage to the next: to the following one, or back."""
+    stage = item.pieces[number][0]
+    index = stage if item.backward else stage + 1
+    loop = item.loop.op.location  # in the body of a loop, names do not say that it is computed again
+    where = loop if RECOMPUTED in op_name(loop) else item.mark.location
+    with editor.context:
+        mark = ir.DictAttr.get({"stage": ir.IntegerAttr.get(ir.IntegerType.get_signless(64), index),
+                                "backward": ir.BoolAttr.get(item.backward)})
+    return editor.create("stablehlo.optimization_barrier", [value], [value.type], attributes={MARK: mark},
+                         location=where, before=item.loop.op).results[0]
+
+
 class _LoopCut:
     """One loop while it is cut."""
 
-    def __init__(self, item: LayerLoop, editor: Editor) -> None:
-        self.item, self.editor, self.op = item, editor, item.loop.op
-        self.roles = roles_of(item.loop, [(low, high) for _, low, high in item.pieces])
-        counter = counter_of(item.loop)
+    def __init__(self, editor: Editor, loop: Loop, ranges: Sequence[tuple[int, int]],
+                 passed: Callable[[ir.Value, int], ir.Value]) -> None:
+        self.editor, self.loop, self.op, self.ranges, self.passed = editor, loop, loop.op, ranges, passed
+        self.roles = roles_of(loop, ranges)
+        counter = counter_of(loop)
         assert counter is not None  # the trip count is known
         self.counter: LoopCounter = counter
+        self.trips = ranges[-1][1]
         if counter.step != 1:
             self.roles = [Role(SAME if each.kind == READ_ROWS else CARRIED) if each.accesses else each
                           for each in self.roles]
 
-    def write(self) -> None:
+    def write(self) -> list[ir.Operation]:
         """Puts the pieces before the loop, and what they give in place of what it gives."""
         current = list(self.op.operands)
-        given: list[list[tuple[int, ir.Value]]] = [[] for _ in current]  # (first row, value) of stacks and sums
-        for number, (stage, low, high) in enumerate(self.item.pieces):
+        given: list[list[tuple[int, ir.Value]]] = [[] for _ in current]  # (first row, value) of stacks
+        pieces: list[ir.Operation] = []
+        for number, (low, high) in enumerate(self.ranges):
             operands = [self._operand(position, current, number, low, high) for position in range(len(current))]
-            piece = self._piece(operands, low, high)
+            pieces.append(self._piece(operands, low, high))
             for position, role in enumerate(self.roles):
-                result = piece.results[position]
-                if role.kind in (WRITTEN_ROWS, SUM):
-                    given[position].append((min(role.rows[low:high], default=number), result))
+                result = pieces[-1].results[position]
+                if role.kind == WRITTEN_ROWS:
+                    given[position].append((min(role.rows[low:high]), result))
+                elif role.kind == SUM:
+                    current[position] = self._added(current[position], result) if number else result
                 elif role.kind == CARRIED:
-                    current[position] = result if number + 1 == len(self.item.pieces) else \
-                        self._marked(result, stage)
+                    current[position] = result if number + 1 == len(self.ranges) else self.passed(result, number)
         for position, result in enumerate(list(self.op.results)):
             if users(result):
                 self.editor.replace(result, self._whole(position, current, given[position]))
         self.editor.erase(self.op)
+        return pieces
+
+    def _added(self, total: ir.Value, more: ir.Value) -> ir.Value:
+        return self.editor.create("stablehlo.add", [total, more], [total.type], location=self.op.location,
+                                  before=self.op).results[0]
 
     def _operand(self, position: int, current: Sequence[ir.Value], number: int, low: int, high: int) -> ir.Value:
         role, first = self.roles[position], self.op.operands[position]
@@ -94,7 +135,7 @@ class _LoopCut:
             rows = role.rows[low:high]
             return narrow(self.editor, first, min(rows), max(rows) + 1, self.op)
         if role.kind == COUNTER:
-            step = counter_step(self.item.loop, position) or 0
+            step = counter_step(self.loop, position) or 0
             start = (constant_integer(first) or 0) + low * step
             return splat_constant(self.editor, start, first.type, self.op)
         if role.kind == SUM and number:
@@ -113,7 +154,7 @@ class _LoopCut:
                 for value in (loop.condition.arguments[position], loop.body.arguments[position],
                               piece.results[position]):
                     value.set_type(operand.type)
-        end = counter.bound - (self.item.edges[-1] - high) * counter.step
+        end = counter.bound - (self.trips - high) * counter.step
         compare, side = inside[op_key(counter.compare)], 1 - counter.side
         editor.set_operand(compare, side, splat_constant(editor, end, compare.operands[side].type, compare))
         self._rebase(loop, inside, low, high)
@@ -162,33 +203,16 @@ class _LoopCut:
         if role.kind == WRITTEN_ROWS:
             access.results[0].set_type(access.operands[0].type)
 
-    def _marked(self, value: ir.Value, stage: int) -> ir.Value:
-        """What is carried from one stage to the next: to the following one, or back."""
-        index = stage if self.item.backward else stage + 1
-        loop = self.op.location  # in the body of a loop, names do not say that it is computed again
-        where = loop if RECOMPUTED in op_name(loop) else self.item.mark.location
-        with self.editor.context:
-            mark = ir.DictAttr.get({"stage": ir.IntegerAttr.get(ir.IntegerType.get_signless(64), index),
-                                    "backward": ir.BoolAttr.get(self.item.backward)})
-        return self.editor.create("stablehlo.optimization_barrier", [value], [value.type], attributes={MARK: mark},
-                                  location=where, before=self.op).results[0]
-
     def _whole(self, position: int, current: Sequence[ir.Value], given: list[tuple[int, ir.Value]]) -> ir.Value:
         """What the loop gives, from what its pieces give."""
         role, result = self.roles[position], self.op.results[position]
         if role.kind == COUNTER:
-            step = counter_step(self.item.loop, position) or 0
+            step = counter_step(self.loop, position) or 0
             start = constant_integer(self.op.operands[position]) or 0
-            return splat_constant(self.editor, start + step * self.item.edges[-1], result.type, self.op)
+            return splat_constant(self.editor, start + step * self.trips, result.type, self.op)
         if role.kind == WRITTEN_ROWS:
             return joined(self.editor, [value for _, value in sorted(given, key=lambda each: each[0])], result.type,
                           self.op)
-        if role.kind == SUM:
-            total = given[0][1]
-            for _, value in given[1:]:
-                total = self.editor.create("stablehlo.add", [total, value], [result.type], location=self.op.location,
-                                           before=self.op).results[0]
-            return total
         return current[position]
 
 

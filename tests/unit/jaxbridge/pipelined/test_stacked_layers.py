@@ -12,11 +12,13 @@ from pipeline_steps import batch, calls, difference, lowered, run_on_one_device,
 import hlorewrite
 from hlorewrite.errors import HlorewriteError, UsageError
 from hlorewrite.ir.module import Module
+from hlorewrite.ir.view import View
 from hlorewrite.jaxbridge.decorator.report import RunRecorder
 from hlorewrite.mpmd.program import Program, read_program
 from hlorewrite.passes.split_stages import SplitStages
 from hlorewrite.passmanager.base import PassContext
 from hlorewrite.passmanager.manager import run_passes
+from hlorewrite.spmd.loops import trip_count
 
 FOUR = "(2),(2),(2),(2)"
 
@@ -105,6 +107,15 @@ def test_parts_that_are_not_the_shards_of_one_array(stages, sizes, homes, meshes
     assert [program.types[n].shape[0] for n in program.results[:len(sizes)]] == sizes
     carried = {program.types[each.first].shape[0] for each in program.carries if program.types[each.first].shape}
     assert carried == set(sizes)
+
+
+def test_it_is_known_how_often_loops_of_fragments_run():
+    """Constants are made again in each fragment; the simulator counts iterations, and nothing is kept for them."""
+    module, _ = split(scanned((3,)), (layers(), *batch()), "(2),(2)")
+    assert sorted(trip_count(op) or 0 for op in View(module).ops("stablehlo.while")) == [3, 3, 5, 5]
+    program = read_program(module)
+    assert all(program.types[each].shape for call in program.before for each in getattr(call, "results", ())
+               if each not in {carry.first for carry in program.carries})
 
 
 def test_layers_that_stages_do_not_divide():
