@@ -22,7 +22,7 @@ from hlorewrite.passes.split_stages.received import received_in_vain
 from hlorewrite.passes.split_stages.remat import keep_what_was_sent
 from hlorewrite.passes.split_stages.shardings import read_shardings
 from hlorewrite.passes.split_stages.skipped_sums import write_skips_as_sums
-from hlorewrite.passes.split_stages.stacks.cut_loops import cut_layer_loops
+from hlorewrite.passes.split_stages.stacks.cut_layers import cut_layer_loops
 from hlorewrite.passes.split_stages.stacks.cut_stacks import cut_stacks
 from hlorewrite.passes.split_stages.step import (
     TrainStep,

@@ -126,11 +126,12 @@ def _values(graph: CutGraph) -> dict[str, list[_Readings]]:
 def _stored(graph: CutGraph) -> set[int]:
     """Values that do not change in the loop: parameters, and what is made of them alone."""
     step, values = graph.step, graph.step.values
-    outside = {*map(values.find, step.arguments), *(each for node in step.before for each in node.results)}
-    inside = {each for node in step.body if all(values.find(number) in outside for number in node.reads)
-              for each in node.results}
+    found = {*map(values.find, step.arguments), *(each for node in step.before for each in node.results)}
+    for node in step.body:
+        if all(values.find(number) in found for number in node.reads):
+            found.update(node.results)
     batch = {values.find(node.operands[0]) for node in step.body if node.name == "stablehlo.dynamic_slice"}
-    return (outside | inside) - batch
+    return found - batch
 
 
 def _alive(spans: list[tuple[int, int, int]], count: int) -> np.ndarray:

@@ -20,7 +20,6 @@ from hlorewrite.passes.split_stages.step import TrainStep, step_of
 from hlorewrite.spmd.loops import trip_count
 
 _HEAVY = frozenset(f"stablehlo.{name}" for name in ("dot_general", "convolution", "while", "custom_call", "sort"))
-_GATHERS = ("stablehlo.add", "stablehlo.concatenate")
 
 
 @dataclass(frozen=True)
@@ -108,9 +107,16 @@ def _backward(step: TrainStep, rest: list[StepNode]) -> tuple[list[StepNode], li
     values = step.values
     leads: set[int] = set()
     for node in reversed(rest):
-        if id(node) in leads or (is_backward(node) and node.name not in _GATHERS):
+        if is_backward(node) or id(node) in leads:
             leads.add(id(node))
             leads.update(map(id, values.makers(node)))
+    read: set[int] = set()  # values that the backward computes with
+    for node in reversed(rest):
+        gathers = node.name == "stablehlo.add" or values.is_cheap(node)
+        if gathers and read.isdisjoint(map(values.find, node.results)):
+            leads.discard(id(node))
+        if id(node) in leads:
+            read.update(map(values.find, node.reads))
     return [node for node in rest if id(node) in leads], [node for node in rest if id(node) not in leads]
 
 

@@ -13,6 +13,7 @@ from hlorewrite.ir.view import View
 from hlorewrite.passes.split_stages.auto.cut_graph import CutGraph, read_cut_graph
 from hlorewrite.passes.split_stages.graph import ops_of
 from hlorewrite.passes.split_stages.stacks.cut_loops import cut_loop
+from hlorewrite.passes.split_stages.stacks.direct_rows import make_rows_direct
 from hlorewrite.passes.split_stages.stacks.roles import READ_ROWS, WRITTEN_ROWS, roles_of
 from hlorewrite.spmd.loops import Loop, trip_count
 
@@ -95,6 +96,7 @@ def cut_inside(module: Module, graph: CutGraph, wanted: Mapping[int, Sequence[in
                 node.op.attributes[_NUMBER] = ir.IntegerAttr.get(i64, number)
     left = _cut_loops(graph, wanted)
     if wanted:  # rows that forward and backward read are one slice, stacks of which only parts are read are gone
+        make_rows_direct(Editor(graph.step.view), Loop(graph.step.loop).body)
         passmanager.PassManager.parse("builtin.module(cse)", module.context).run(module.operation)
     made = read_cut_graph(View(module), microbatches) if wanted else graph
     numbers: list[int | None] = []

@@ -11,7 +11,8 @@ from hlorewrite.passes.common.broadcasts.emit import static_slice
 from hlorewrite.passes.common.device_masks import zeros_like
 from hlorewrite.passes.common.shard_index import splat_number
 from hlorewrite.passes.split_stages.graph import captured, ops_of
-from hlorewrite.passes.split_stages.stacks.cut_loops import joined, narrow
+from hlorewrite.passes.split_stages.stacks.cut_loops import narrow
+from hlorewrite.passes.split_stages.stacks.direct_rows import joined
 from hlorewrite.passes.split_stages.stacks.row_ops import (
     corresponding,
     padded_range,

@@ -1,19 +1,15 @@
-"""Cuts loops over layers at stage boundaries: a loop of L layers becomes a loop for each stage, with marks between."""
+"""Cuts a loop into loops over some of its iterations, with their rows of what is stacked."""
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Callable, Sequence
 
 from hlorewrite.ir.binding import ir, op_key
 from hlorewrite.ir.edit import Editor
-from hlorewrite.ir.location import op_name
-from hlorewrite.ir.view import View, defining_op, nested_ops, users
-from hlorewrite.passes.common.broadcasts.emit import static_slice
+from hlorewrite.ir.view import nested_ops, users
 from hlorewrite.passes.common.device_masks import zeros_like
 from hlorewrite.passes.common.splats import splat_constant
-from hlorewrite.passes.split_stages.remat import RECOMPUTED
-from hlorewrite.passes.split_stages.stacks.layer_loops import LayerLoop, layer_loops, layer_marks
+from hlorewrite.passes.split_stages.stacks.direct_rows import joined, origins_of, rows_from
 from hlorewrite.passes.split_stages.stacks.roles import (
     CARRIED,
     COUNTER,
@@ -25,42 +21,17 @@ from hlorewrite.passes.split_stages.stacks.roles import (
     direction,
     roles_of,
 )
-from hlorewrite.passes.split_stages.stacks.row_ops import rows_of
-from hlorewrite.passes.split_stages.step import MARK
 from hlorewrite.spmd.loops import Loop, LoopCounter, constant_integer, counter_of, counter_step
 from hlorewrite.spmd.types import with_dimension
-
-
-def cut_layer_loops(view: View) -> int:
-    """Cuts each loop over layers in which stages begin, and drops the marks of layers.
-
-    ``while^L(f)(x) = while^(L-b)(f')(while^b(f)(x))``, f' being f with the iterations that follow. A stack of which
-    each iteration reads a row is sliced; one of which each writes a row is a stack for each stage, joined after the
-    loops; a sum is one for each stage, added up after the loops; what is carried otherwise gets the mark of the stage.
-
-    Args:
-      view: the view of a module without calls.
-
-    Returns:
-      How many loops were cut.
-
-    Raises:
-      InputError: a mark does not stand in a loop over layers, or its boundaries do not fit.
-    """
-    loops, editor = layer_loops(view), Editor(view)  # of no rule: names in locations say what is a backward
-    for each in loops:
-        if len(each.edges) > 2:
-            cut_loop(editor, each.loop, [(low, high) for _, low, high in each.pieces], functools.partial(
-                _marked, editor, each))
-    for op in layer_marks(view):
-        editor.replace(op.results[0], op.operands[0])
-        editor.erase(op)
-    return sum(len(each.edges) > 2 for each in loops)
 
 
 def cut_loop(editor: Editor, loop: Loop, ranges: Sequence[tuple[int, int]],
              passed: Callable[[ir.Value, int], ir.Value] = lambda value, number: value) -> list[ir.Operation]:
     """Puts loops over some iterations each in the place of a loop.
+
+    ``while^L(f)(x) = while^(L-b)(f')(while^b(f)(x))``, f' being f with the iterations that follow. A stack of which
+    each iteration reads a row is sliced; one of which each writes a row is a stack for each loop, joined after them;
+    a sum is one for each loop, added up.
 
     Args:
       editor: the editor of the module.
@@ -73,19 +44,6 @@ def cut_loop(editor: Editor, loop: Loop, ranges: Sequence[tuple[int, int]],
       The loops.
     """
     return _LoopCut(editor, loop, ranges, passed).write()
-
-
-def _marked(editor: Editor, item: LayerLoop, value: ir.Value, number: int) -> ir.Value:
-    """What is carried from one stage to the next: to the following one, or back."""
-    stage = item.pieces[number][0]
-    index = stage if item.backward else stage + 1
-    loop = item.loop.op.location  # in the body of a loop, names do not say that it is computed again
-    where = loop if RECOMPUTED in op_name(loop) else item.mark.location
-    with editor.context:
-        mark = ir.DictAttr.get({"stage": ir.IntegerAttr.get(ir.IntegerType.get_signless(64), index),
-                                "backward": ir.BoolAttr.get(item.backward)})
-    return editor.create("stablehlo.optimization_barrier", [value], [value.type], attributes={MARK: mark},
-                         location=where, before=item.loop.op).results[0]
 
 
 class _LoopCut:
@@ -217,28 +175,5 @@ class _LoopCut:
 
 
 def narrow(editor: Editor, value: ir.Value, low: int, high: int, before: ir.Operation) -> ir.Value:
-    """Rows low to high of a value, taken from the one part that holds them where it is joined of parts."""
-    shape = list(ir.RankedTensorType(value.type).shape)
-    made = defining_op(value)
-    if made is not None and made.name == "stablehlo.broadcast_in_dim" and \
-            0 not in ir.DenseI64ArrayAttr(made.attributes["broadcast_dimensions"]):
-        copy = editor.clone_before(made, before)
-        copy.results[0].set_type(with_dimension(value.type, 0, high - low))
-        return copy.results[0]
-    if made is not None and made.name == "stablehlo.concatenate" and \
-            ir.IntegerAttr(made.attributes["dimension"]).value == 0:
-        first = 0
-        for part in made.operands:
-            if first <= low and high <= first + rows_of(part):
-                return narrow(editor, part, low - first, high - first, before)
-            first += rows_of(part)
-    bounds = [(low, high, 1), *((0, size, 1) for size in shape[1:])]
-    return static_slice(editor, value, bounds, before.location, before)
-
-
-def joined(editor: Editor, parts: Sequence[ir.Value], type_: ir.Type, before: ir.Operation) -> ir.Value:
-    """Parts one after the other along the first dimension."""
-    with editor.context:
-        first = ir.IntegerAttr.get(ir.IntegerType.get_signless(64), 0)
-    return editor.create("stablehlo.concatenate", list(parts), [type_], attributes={"dimension": first},
-                         location=before.location, before=before).results[0]
+    """Rows low to high of a value, taken from where they are made."""
+    return rows_from(editor, origins_of(value, low, high), with_dimension(value.type, 0, high - low), before)

@@ -88,9 +88,53 @@ def test_a_scan_from_the_last_layer_to_the_first():
     assert [program.types[n].mesh for n in program.arguments][:4] == ["m3", "m2", "m1", "m0"] and said == []
 
 
-def test_several_layers_in_one_iteration():
-    """A scan that is unrolled takes its rows from a stack of another shape, which is not cut yet."""
-    check(scanned(2, unroll=2), (layers(), *batch()), "(2),(2)")
+@pytest.mark.parametrize("count, unroll, stages, sizes", [
+    (8, 2, 2, [4, 4]), (8, 2, (3,), [3, 5]), (8, True, (1, 5), [1, 4, 3]), (7, 3, (3,), [3, 4]),
+    (7, 3, (2, 5), [2, 3, 2]), (7, 2, (6,), [6, 1]), (9, 4, 3, [3, 3, 3])])
+@pytest.mark.parametrize("wrap", [lambda layer: layer, jax.checkpoint], ids=["kept", "checkpoint"])
+def test_scans_that_are_unrolled(count, unroll, stages, sizes, wrap):
+    """Stages that begin between iterations, within one, and in the remainder; forwards and backwards differ in that."""
+    step = scanned(stages, unroll=unroll, wrap=wrap)
+    program, said = check(step, (layers(count), *batch()), ",".join(["(2)"] * len(sizes)))
+    assert {shape for _, _, shape in sent(program)} == {(4, 8)} and len(sent(program)) == 2 * len(sizes) - 2
+    assert sent_outside(program) == [] and said == []
+    assert [program.types[n].shape[0] for n in program.arguments[:len(sizes)]] == sizes
+    assert sorted(program.types[each.first].shape for each in program.carries)[1:] == sorted(
+        (size, 8, 8) for size in sizes)
+
+
+def test_iterations_stay_loops_where_no_stage_begins_in_them():
+    module, _ = split(scanned((6,), unroll=2), (layers(12), *batch()), "(2),(2)")
+    assert [trip_count(op) for op in View(module).ops("stablehlo.while")] == [3] * 4
+    module, _ = split(scanned((5,), unroll=2), (layers(12), *batch()), "(2),(2)")
+    assert sorted(trip_count(op) or 0 for op in View(module).ops("stablehlo.while")) == [2, 2, 3, 3]
+
+
+def test_layers_in_a_python_loop():
+    def loss(params, x, y):
+        for w in params:
+            x = jnp.tanh(hlorewrite.stage_layers(x, 3) @ w)
+        return jnp.mean((x - y) ** 2)
+
+    program, _ = check(train_step(loss), (list(layers(7)), *batch()), "(2),(2),(2)")
+    assert {shape for _, _, shape in sent(program)} == {(4, 8)} and sent_outside(program) == []
+    assert [program.types[n].mesh for n in program.arguments[:7]] == ["m0"] * 3 + ["m1"] * 2 + ["m2"] * 2
+
+
+def test_an_unrolled_scan_with_several_values_and_its_layers_numbers():
+    def loss(params, x, y):
+        def layer(carry, each):
+            (h, extra), (w, number) = carry, each
+            h, extra = hlorewrite.stage_layers((h, extra), 3)
+            h = jnp.tanh(h @ w + params["shared"]) * (1 + 0.1 * number)
+            return (h, extra + jnp.sum(h ** 2)), jnp.mean(h)
+        (h, extra), means = lax.scan(layer, (x, 0.0), (params["layers"], jnp.arange(7.0)), unroll=2)
+        return jnp.mean((h - y) ** 2) + 0.01 * extra + 0.1 * jnp.sum(means ** 2)
+
+    params = {"layers": layers(7), "shared": jax.random.normal(jax.random.key(4), (8,))}
+    program, _ = check(train_step(loss), (params, *batch()), "(2),(2),(2)")
+    assert {len(shape) and shape[-1] for _, _, shape in sent(program)} <= {0, 1, 2, 3, 8}
+    assert [program.types[n].shape[0] for n in program.arguments[:3]] == [3, 2, 2]
 
 
 @pytest.mark.parametrize("stages, sizes, homes, meshes, schedule", [
@@ -268,12 +312,22 @@ def test_boundaries_that_do_not_fit(stages, message):
     assert "test_stacked_layers.py" in str(error.value)
 
 
-def test_marks_outside_a_loop_over_layers():
+def test_marks_outside_the_loop_over_micro_batches():
+    def step(params, x, y):
+        y = hlorewrite.stage_layers(y, 2)
+        return scanned(2)(params, x, y)
+
+    with pytest.raises(HlorewriteError, match="stands outside a loop over layers"):
+        split(step, (layers(), *batch()), "(2),(2)")
+
+
+def test_more_stages_than_marks():
     def loss(params, x, y):
         return jnp.mean((jnp.tanh(hlorewrite.stage_layers(x, 2) @ params[0]) @ params[1] - y) ** 2)
 
-    with pytest.raises(HlorewriteError, match="stands outside a loop over layers"):
+    with pytest.raises(HlorewriteError, match="1 layers cannot be cut into 2 stages") as error:
         split(train_step(loss), (layers(), *batch()), "(2),(2)")
+    assert "test_stacked_layers.py" in str(error.value)
 
 
 @pytest.mark.parametrize("stages, first", [(0, 0), (-1, 0), ((), 0), ((3, 3), 0), ((0, 2), 0), (2.5, 0), (2, -1)])
