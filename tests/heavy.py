@@ -128,6 +128,8 @@ HEAVY = (
                but=("1f1b",)),
     HeavyTests("unit/jaxbridge/pipelined/test_stacked_layers.py", OTHERS,
                "test_parts_that_are_not_the_shards_of_one_array", but=("stages0", "4-sizes2")),
+    HeavyTests("unit/jaxbridge/pipelined/test_stacked_layers.py", OTHERS, "test_scans_that_are_unrolled",
+               but=("kept-8-2-stages1", "kept-7-3-stages4", "checkpoint-7-2", "checkpoint-8-True")),
     HeavyTests("unit/jaxbridge/frameworks/test_lost_updates.py", "other tests of the file",
                "test_the_equinox_route_that_the_error_names_trains_as_filter_jit"),
     HeavyTests("unit/jaxbridge/frameworks/test_lost_updates.py", "other tests of the file",

@@ -24,7 +24,7 @@ from hlorewrite.spmd.loops import Loop, trip_count
 
 
 @dataclass(frozen=True)
-class _Run:
+class _LayerRun:
     """Layers that follow each other: of a loop, or of a mark that stands alone.
 
     Attributes:
@@ -57,7 +57,7 @@ def cut_written_out(view: View, editor: Editor) -> int:
     for block in bodies(view):
         chains = {(said.boundaries, said.first) for op in _marks_in(block) for said in [said_by(op)]}
         for boundaries, first in sorted(chains):
-            chain = _Chain(view, editor, block, boundaries, first)
+            chain = _LayerChain(view, editor, block, boundaries, first)
             if chain.is_written_out():
                 chain.cut()
                 cut += 1
@@ -80,7 +80,7 @@ def _marks_in(block: ir.Block) -> list[ir.Operation]:
     return found
 
 
-class _Chain:
+class _LayerChain:
     """The layers of a micro-batch whose marks say the same."""
 
     def __init__(self, view: View, editor: Editor, block: ir.Block, boundaries: str, first: int) -> None:
@@ -93,7 +93,7 @@ class _Chain:
         runs = [*self.runs(self.forward)[0], *self.runs(self.backward)[0]]
         return any(run.op.name != "stablehlo.while" or run.each > 1 for run in runs)
 
-    def runs(self, wanted: LayerMark, again: bool = False) -> tuple[list[_Run], int]:
+    def runs(self, wanted: LayerMark, again: bool = False) -> tuple[list[_LayerRun], int]:
         """The runs of layers with some mark, in the order of the program, and how many layers there are.
 
         Args:
@@ -101,7 +101,7 @@ class _Chain:
           again: of what ``jax.checkpoint`` makes again, instead of the rest.
         """
         depth: dict[ir.Value, int] = {}
-        found: list[_Run] = []
+        found: list[_LayerRun] = []
         for op in ops_of(self.block):
             if op.name == "stablehlo.optimization_barrier":
                 depth.update((result, depth.get(operand, 0)) for operand, result in
@@ -110,7 +110,7 @@ class _Chain:
             start = max((depth.get(each, 0) for each in (*op.operands, *captured(op))), default=0)
             each, times = self.layers_of(op, wanted, again)
             if each:
-                found.append(_Run(op, start, each, times))
+                found.append(_LayerRun(op, start, each, times))
             depth.update(dict.fromkeys(op.results, start + each * times))
         return found, max(depth.values(), default=0)
 
@@ -150,10 +150,11 @@ class _Chain:
         make_rows_direct(self.editor, self.block)
         for op in _marks_in(self.block):
             if said_by(op) in (self.forward, self.backward):
-                self.editor.replace(op.results[0], self.sent.get(whole_origin(op.operands[0]), op.operands[0]))
+                value: ir.Value = op.operands[0]
+                self.editor.replace(op.results[0], self.sent.get(whole_origin(value), value))
                 self.editor.erase(op)
 
-    def cut_loop(self, run: _Run, wanted: LayerMark, marked: dict[int, int]) -> None:
+    def cut_loop(self, run: _LayerRun, wanted: LayerMark, marked: dict[int, int]) -> None:
         """Cuts a loop where stages begin between its iterations, and writes out an iteration in which one begins.
 
         ``marked`` has the stage that begins after so many layers, in the order in which they run. A forward's mark
@@ -180,7 +181,7 @@ class _Chain:
             if low in apart:
                 _write_out(self.editor, piece)
 
-    def take_mark(self, run: _Run, wanted: LayerMark, stage: int | None) -> None:
+    def take_mark(self, run: _LayerRun, wanted: LayerMark, stage: int | None) -> None:
         """Makes a mark of a layer one of a stage where one begins."""
         value = run.op.operands[0]
         made = value if stage is None else self.mark(value, stage, wanted.backward, run.op.location, run.op)

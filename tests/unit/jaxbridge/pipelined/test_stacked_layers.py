@@ -110,6 +110,26 @@ def test_iterations_stay_loops_where_no_stage_begins_in_them():
     assert sorted(trip_count(op) or 0 for op in View(module).ops("stablehlo.while")) == [2, 2, 3, 3]
 
 
+@pytest.mark.parametrize("unroll", [2, 8])
+def test_checkpoint_around_a_scan_that_is_unrolled(unroll):
+    """JAX does not name what it makes again there: values are right, or it is refused."""
+    def loss(stages):
+        def layer(h, w):
+            return jnp.tanh(hlorewrite.stage_layers(h, stages) @ w), None
+
+        def model(params, x):
+            return lax.scan(layer, x, params, unroll=unroll)[0]
+        return lambda params, x, y: jnp.mean((jax.checkpoint(model)(params, x) - y) ** 2)
+
+    check(train_step(loss((3,))), (layers(7), *batch()), "(2),(2)")
+    if unroll == 2:
+        check(train_step(loss((2, 5))), (layers(7), *batch()), "(2),(2),(2)")
+        return
+    with pytest.raises(HlorewriteError, match=r"jax\.checkpoint|out of order") as error:
+        split(train_step(loss((2, 5))), (layers(7), *batch()), "(2),(2),(2)")
+    assert "test_stacked_layers.py" in str(error.value)
+
+
 def test_layers_in_a_python_loop():
     def loss(params, x, y):
         for w in params:
