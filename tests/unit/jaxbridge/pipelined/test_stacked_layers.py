@@ -141,6 +141,21 @@ def test_layers_in_a_python_loop():
     assert [program.types[n].mesh for n in program.arguments[:7]] == ["m0"] * 3 + ["m1"] * 2 + ["m2"] * 2
 
 
+def test_some_layers_of_a_python_loop_that_are_made_again():
+    """The first layer that is made again is the third one, whatever number it has among those made again."""
+    def run(params, x):
+        for w in params:
+            x = jnp.tanh(hlorewrite.stage_layers(x, (1,)) @ w)
+        return x
+
+    def loss(params, x, y):
+        return jnp.mean((jax.checkpoint(run)(params[2:], run(params[:2], x)) - y) ** 2)
+
+    program, _ = check(train_step(loss), (list(layers(4)), *batch()), "(2),(2)")
+    assert [program.types[n].mesh for n in program.arguments[:4]] == ["m0", "m1", "m1", "m1"]
+    assert sent(program) == [("m0", "m1", (4, 8)), ("m1", "m0", (4, 8))]
+
+
 def test_an_unrolled_scan_with_several_values_and_its_layers_numbers():
     def loss(params, x, y):
         def layer(carry, each):
