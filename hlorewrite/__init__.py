@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from hlorewrite.jaxbridge.pipelined.marks import stage as stage
     from hlorewrite.jaxbridge.pipelined.marks import stage_layers as stage_layers
     from hlorewrite.jaxbridge.pipelined.microbatches import mean_over_microbatches as mean_over_microbatches
+    from hlorewrite.jaxbridge.pipelined.stage_array import StageArray as StageArray
     from hlorewrite.jaxbridge.runtime.reshard import reshard as reshard
 
 
@@ -70,4 +71,7 @@ def __getattr__(name: str) -> object:
     if name == "stage_layers":
         from hlorewrite.jaxbridge.pipelined.marks import stage_layers
         return stage_layers
+    if name == "StageArray":
+        from hlorewrite.jaxbridge.pipelined.stage_array import StageArray
+        return StageArray
     raise AttributeError(f"module 'hlorewrite' has no attribute {name!r}")

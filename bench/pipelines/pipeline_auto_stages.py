@@ -3,7 +3,8 @@
     python bench/pipelines/pipeline_auto_stages.py                    # every model and target
     python bench/pipelines/pipeline_auto_stages.py --model unet --most 40
 
-Hand cuts are all cuts between the blocks of a model; of more than ``--most``, as many evenly spread ones.
+Hand cuts are all cuts between the blocks of a model, the layers of a scanned one; of more than ``--most``, as many
+evenly spread ones.
 """
 
 from __future__ import annotations
@@ -20,19 +21,21 @@ sys.path.append(str(Path(__file__).resolve().parents[2]))
 sys.path.append(str(Path(__file__).resolve().parents[2] / "tests" / "unit" / "jaxbridge"))
 
 import jax
-from pipeline_models import BlockModel, gpt, moe_gpt, t5, unet
+from pipeline_models import BlockModel, ScannedGpt, gpt, moe_gpt, t5, unet
 
 import hlorewrite
 from hlorewrite.errors import HlorewriteError
 
 MODELS: dict[str, Any] = {
-    "gpt": lambda: gpt(8, 1024, 8, 512), "moe": lambda: moe_gpt(6, 1024, 8, 8, 512),
+    "gpt": lambda: gpt(8, 1024, 8, 512), "scanned": lambda: ScannedGpt(8, 1024, 8, 512, 8192),
+    "scanned-remat": lambda: ScannedGpt(8, 1024, 8, 512, 8192, remat=True), "moe": lambda: moe_gpt(6, 1024, 8, 8, 512),
     "t5": lambda: t5(4, 1024, 8, 512), "unet": lambda: unet(4, 64, 8, 128)}
 MESHES = {"equal": [(2,)] * 4, "unequal": [(4,), (2,), (1,), (1,)]}
 TOPOLOGY = "h200"
 
 
-def seconds(model: BlockModel, meshes: list[tuple[int]], schedule: str, cuts: tuple[int, ...] | None) -> float:
+def seconds(model: BlockModel | ScannedGpt, meshes: list[tuple[int]], schedule: str,
+            cuts: tuple[int, ...] | None) -> float:
     """A simulated step with hand cuts, or with chosen ones."""
     pipelined = hlorewrite.pipeline(model.step(cuts or ()), meshes=meshes, schedule=schedule, passes="",
                                     topology=TOPOLOGY, stages="auto" if cuts is None else "marked", donate_argnums=0)

@@ -2,6 +2,7 @@
 
     python bench/pipelines/pipeline_compile.py                    # four stages of an encoder and four of a decoder
     python bench/pipelines/pipeline_compile.py --layers 2
+    python bench/pipelines/pipeline_compile.py --kernels          # how many kernels XLA generates, and how many differ
 
 Both compile the same losses and updates; the first call also traces, splits, rewrites and runs one step. The CPU
 time is printed too: it says how much is compiled, whatever else the machine does.
@@ -11,7 +12,10 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
+import re
 import sys
+import tempfile
 import time
 from pathlib import Path
 from typing import Any
@@ -111,14 +115,35 @@ def measured(stages: int, layers: int) -> dict[str, float]:
             "difference": abs(float(loss) - float(expected)) / abs(float(expected))}
 
 
+def kernels(folder: Path) -> dict[str, int]:
+    """Kernels that XLA wrote out: of the unsplit step, of all fragments, and those of these that differ in code."""
+    of_step, of_fragments, different = 0, 0, set[str]()
+    for file in folder.glob("module_*.ir-no-opt.ll"):
+        module = file.name.split(".")[1]
+        if module == "jit_step":
+            of_step += 1
+        elif re.match("(before|forward|backward|update)_", module):
+            of_fragments += 1
+            text = re.sub(r"source_filename.*|; ModuleID.*|!.*", "", file.read_text())
+            different.add(re.sub(r"[%@][A-Za-z_][\w.-]*|\"[^\"]*\"", "", text))
+    return {"step": of_step, "fragments": of_fragments, "different": len(different)}
+
+
 def main() -> None:
-    """Prints the times as JSON."""
+    """Prints the times as JSON, or the numbers of kernels."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--stages", type=int, default=4, help="of the encoder, and of the decoder")
     parser.add_argument("--layers", type=int, default=1, help="of each stage")
+    parser.add_argument("--kernels", action="store_true", help="count what is generated, instead of times")
     args = parser.parse_args()
     jax.config.update("jax_platforms", "cpu")
     jax.config.update("jax_num_cpu_devices", 2 * args.stages)
+    if args.kernels:
+        with tempfile.TemporaryDirectory() as folder:
+            os.environ["XLA_FLAGS"] = f"{os.environ.get('XLA_FLAGS', '')} --xla_dump_to={folder}"
+            measured(args.stages, args.layers)
+            print(json.dumps(kernels(Path(folder))))
+        return
     print(json.dumps({name: round(value, 9 if name == "difference" else 2)
                       for name, value in measured(args.stages, args.layers).items()}))
 

@@ -2,6 +2,7 @@
 
     python bench/pipelines/pipeline_stacked.py                    # eight stages of two layers
     python bench/pipelines/pipeline_stacked.py --stages 4 --target h200
+    python bench/pipelines/pipeline_stacked.py --lengths 1,3,2    # stages of one, three and two layers
 
 Both programs come from one model with the same numbers. Transfers are counted, memory is simulated; nothing is
 compiled.
@@ -29,10 +30,10 @@ import hlorewrite
 from hlorewrite.mpmd.program import Transfer
 
 
-def stacked_loss(params: dict, tokens: jax.Array, cfg: gpt.PipelinedGptConfig) -> jax.Array:
-    """The example's loss, its layers in one scan."""
+def stacked_loss(begins: tuple[int, ...], params: dict, tokens: jax.Array, cfg: gpt.PipelinedGptConfig) -> jax.Array:
+    """The example's loss, its layers in one scan; stages but the first begin with the layers given."""
     def block(x: jax.Array, layer: dict) -> tuple[jax.Array, None]:
-        x = hlorewrite.stage_layers(x, cfg.stages)
+        x = hlorewrite.stage_layers(x, begins)
         x = x + gpt.attention(gpt.norm(x, layer["norm1"]), layer, cfg)
         return x + jax.nn.gelu(gpt.norm(x, layer["norm2"]) @ layer["up"]) @ layer["down"], None
 
@@ -40,6 +41,14 @@ def stacked_loss(params: dict, tokens: jax.Array, cfg: gpt.PipelinedGptConfig) -
     x, _ = lax.scan(block, x, params["layers"])
     log_probs = jax.nn.log_softmax(gpt.norm(x, params["final_norm"]) @ params["embed"].T)
     return -jnp.mean(jnp.take_along_axis(log_probs, tokens[:, 1:, None], axis=-1))
+
+
+def shortened(state: dict, lengths: list[int]) -> dict:
+    """The example's state with as many layers as each stage is to have."""
+    def one(params: dict) -> dict:
+        return params | {"stages": [jax.tree.map(lambda leaf, length=length: leaf[:length], stage)
+                                    for stage, length in zip(params["stages"], lengths, strict=True)]}
+    return {name: one(value) if isinstance(value, dict) else value for name, value in state.items()}
 
 
 def stacked(state: dict) -> dict:
@@ -81,14 +90,17 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--stages", type=int, default=8)
     parser.add_argument("--layers", type=int, default=2, help="of each stage")
+    parser.add_argument("--lengths", help="layers of each stage, such as 1,3,2; instead of the two before")
     parser.add_argument("--target", default="h200", help="the cluster that is simulated")
     args = parser.parse_args()
     jax.config.update("jax_platforms", "cpu")
-    jax.config.update("jax_num_cpu_devices", args.stages)
-    cfg = gpt.PipelinedGptConfig(stages=args.stages, layers=args.layers)
-    state = gpt.init_state(cfg)
+    lengths = [int(each) for each in args.lengths.split(",")] if args.lengths else [args.layers] * args.stages
+    jax.config.update("jax_num_cpu_devices", len(lengths))
+    cfg = gpt.PipelinedGptConfig(stages=len(lengths), layers=max(lengths))
+    state = shortened(gpt.init_state(cfg), lengths)
+    begins = tuple(sum(lengths[:stage]) for stage in range(1, len(lengths)))
     listed = measured(gpt.loss_fn, cfg, state, args.target)
-    scanned = measured(stacked_loss, cfg, stacked(state), args.target)
+    scanned = measured(functools.partial(stacked_loss, begins), cfg, stacked(state), args.target)
     print(json.dumps({"list": listed, "stacked": scanned,
                       "ratio": {name: scanned[name] / listed[name] for name in listed}}))
 

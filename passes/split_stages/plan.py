@@ -9,6 +9,7 @@ from hlorewrite.passes.split_stages.graph import StepNode, Values, closure
 from hlorewrite.passes.split_stages.meshes import ProgramMeshes
 from hlorewrite.passes.split_stages.norms import regroup_sums
 from hlorewrite.passes.split_stages.positions import Positions
+from hlorewrite.passes.split_stages.stacks.row_ops import repeats_rows
 from hlorewrite.passes.split_stages.step import Carried, TrainStep
 from hlorewrite.passes.split_stages.update import Update, place_update
 
@@ -130,7 +131,7 @@ def _plan_body(plan: StagePlan, at: Positions) -> None:
         if node.place is not None:
             by_place.setdefault(node.place, []).append(node)
     last = at.stages - 1
-    body = set(map(id, step.body))
+    body, free = set(map(id, step.body)), _constants(step)
     ends: list[int] = []  # the position that forwards each carried value
     for each in step.carried:
         made = values.producer[values.find(each.next)]
@@ -146,7 +147,8 @@ def _plan_body(plan: StagePlan, at: Positions) -> None:
         own = [values.find(each.next) for each, end in zip(step.carried, ends, strict=True) if end == place]
         wanted = [number for node in fragment.nodes for number in node.results] + own
         fragment.members, fragment.inputs = closure(
-            values, wanted, lambda node, place=place: id(node) in body and node.place in (None, place))
+            values, wanted, lambda node, place=place: (id(node) in body and node.place in (None, place))
+            or id(node) in free)
         for number in own:
             fragment.hand_on(number)
     for fragment in fragments.values():
@@ -161,6 +163,21 @@ def _plan_body(plan: StagePlan, at: Positions) -> None:
         for number in fragment.inputs:
             if number not in maker and number not in inside:
                 plan.outer[number, fragment.mesh] = None
+
+
+def _constants(step: TrainStep) -> set[int]:
+    """Nodes before the loop that depend on constants alone, by identity.
+
+    Each fragment makes them again: then it is known how often its loops run, and nothing has to be kept.
+    """
+    values, found = step.values, set[int]()
+    for node in step.before:
+        table = node.op is None or (node.name == "stablehlo.constant" and not repeats_rows(node.op)
+                                    and not all(map(values.is_small, node.results)))
+        makers = [values.producer[values.find(each)] for each in node.reads]
+        if not table and values.is_cheap(node) and all(made is not None and id(made) in found for made in makers):
+            found.add(id(node))
+    return found
 
 
 def _plan_around(plan: StagePlan) -> None:
@@ -216,7 +233,7 @@ def _arguments(values: Values, number: int) -> list[int]:
 def _plan_update(plan: StagePlan, update: Update, after: dict[int, int], needs: dict[int, dict[int, None]]) -> None:
     """Fragments after the loop: one for each mesh and level, with copies of what floats."""
     step, topology, values = plan.step, plan.topology, plan.step.values
-    before, behind = set(map(id, step.before)), set(map(id, step.after))
+    before, behind, free = set(map(id, step.before)), set(map(id, step.after)), _constants(step)
     extras: dict[tuple[int, int], list[int]] = {}
     for number in map(values.find, step.results):
         node = values.producer[number]
@@ -235,6 +252,8 @@ def _plan_update(plan: StagePlan, update: Update, after: dict[int, int], needs: 
         def inside(node: StepNode, key: tuple[int, int] = (level, mesh), own: dict[int, None] = own) -> bool:
             if id(node) in behind:
                 return update.place.get(id(node), key) == key
+            if id(node) in free:
+                return True
             if id(node) not in before or any(number in own for number in node.results):
                 return False
             return values.is_cheap(node)

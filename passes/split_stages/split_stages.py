@@ -22,7 +22,7 @@ from hlorewrite.passes.split_stages.received import received_in_vain
 from hlorewrite.passes.split_stages.remat import keep_what_was_sent
 from hlorewrite.passes.split_stages.shardings import read_shardings
 from hlorewrite.passes.split_stages.skipped_sums import write_skips_as_sums
-from hlorewrite.passes.split_stages.stacks.cut_loops import cut_layer_loops
+from hlorewrite.passes.split_stages.stacks.cut_layers import cut_layer_loops
 from hlorewrite.passes.split_stages.stacks.cut_stacks import cut_stacks
 from hlorewrite.passes.split_stages.step import (
     TrainStep,
@@ -88,7 +88,7 @@ class SplitStages(Pass):
                  for index, backward in [mark_of(node.op) or (0, True)] if not backward}
         topology = make_topology(step.view, self.meshes, self.schedule, self.mesh_of, step.stages, step.iterations,
                                  marks[step.stages - 1])
-        step = self._by_part(step, topology, ctx)
+        step = self._by_part(step, ctx)
         _refuse_manual(step, topology)
         if self.split_backward is not None:
             topology = replace(topology, split_backward=self.split_backward)
@@ -185,12 +185,10 @@ class SplitStages(Pass):
                              location=view.source(step.loop), hint="give both the same number")
         return step
 
-    def _by_part(self, step: TrainStep, topology: ProgramMeshes, ctx: PassContext) -> TrainStep:
+    def _by_part(self, step: TrainStep, ctx: PassContext) -> TrainStep:
         """The step with each stage's rows of what is stacked."""
         module = step.view.module
-        for said in cut_stacks(module, topology):
-            ctx.remark(Remark("unprofitable", self.name, f"{said}: it stays whole on the first of them, and is sent by "
-                                                         "part", module.name))
+        ctx.count("stacks cut", cut_stacks(module))
         view = View(module)
         return read_step(view, view.functions["main"])
 

@@ -13,6 +13,7 @@ from hlorewrite.errors import UsageError
 from hlorewrite.jaxbridge.pipelined.global_state import to_global
 from hlorewrite.jaxbridge.pipelined.lowered import PipelineCompiled, PipelineLowered, lower_step
 from hlorewrite.jaxbridge.pipelined.specs import MeshLike, PipelineSettings, checked_stages, stage_meshes
+from hlorewrite.jaxbridge.pipelined.stage_array import StageArray
 from hlorewrite.jaxbridge.processes.fetch import fetch_value
 from hlorewrite.jaxbridge.processes.group import begin
 from hlorewrite.jaxbridge.processes.notes import one_line
@@ -103,9 +104,16 @@ class PipelinedFunction:
             raise UsageError(f"{self.__name__} has not run: there is nothing to fetch", hint="run a step first")
         watch = watches[-1] if watches else None
         leaves, structure = jax.tree.flatten(tree)
-        return jax.tree.unflatten(structure, [
-            fetch_value(f"value {number}", leaf, watch, self._settings.timeout_s, to) if isinstance(leaf, jax.Array)
-            else np.asarray(leaf) for number, leaf in enumerate(leaves)])
+
+        def fetched(name: str, leaf: Any) -> np.ndarray | None:
+            if isinstance(leaf, StageArray):
+                parts = [fetched(f"{name}[{place}]", part) for place, part in enumerate(leaf.parts)]
+                here = [part for part in parts if part is not None]
+                return np.concatenate(here) if here else None
+            return fetch_value(name, leaf, watch, self._settings.timeout_s, to) if isinstance(leaf, jax.Array) \
+                else np.asarray(leaf)
+
+        return jax.tree.unflatten(structure, [fetched(f"value {number}", leaf) for number, leaf in enumerate(leaves)])
 
     def to_global(self, tree: Any) -> Any:
         """A state as arrays of which every process has a part, which checkpoints (orbax) save and restore.
@@ -143,7 +151,7 @@ class PipelinedFunction:
 
 
 def _kind(leaf: Any) -> Any:
-    type_ = leaf if isinstance(leaf, jax.Array | jax.ShapeDtypeStruct) else jax.typeof(leaf)
+    type_ = leaf if isinstance(leaf, jax.Array | jax.ShapeDtypeStruct | StageArray) else jax.typeof(leaf)
     return type_.shape, type_.dtype, getattr(type_, "weak_type", False)
 
 

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Sequence
+from itertools import pairwise
 from typing import Any
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 from jax.sharding import NamedSharding, PartitionSpec, Sharding
 
+from hlorewrite.jaxbridge.pipelined.stage_array import StageArray
 from hlorewrite.jaxbridge.runtime.reshard import reshard
 
 AXIS = "devices"
@@ -55,20 +59,47 @@ def to_global(value: Any, devices: Sequence[Any], timeout_s: float) -> Any:
       timeout_s: how long to wait for each other process, seconds.
 
     Returns:
-      The array itself where every process has a part of it already.
+      The array itself where every process has a part of it already; a ``StageArray`` as one array.
     """
-    if isinstance(value, jax.Array) and jax.numpy.issubdtype(value.dtype, jax.dtypes.prng_key):
+    if isinstance(value, jax.Array) and jnp.issubdtype(value.dtype, jax.dtypes.prng_key):
         data = to_global(jax.random.key_data(value), devices, timeout_s)
         return jax.random.wrap_key_data(data, impl=jax.random.key_impl(value))
     everyone = {device.process_index for device in devices}
+    if isinstance(value, StageArray) and len(everyone) > 1:
+        return _joined(value, devices, timeout_s)
     if isinstance(value, jax.Array) and processes_of(value.sharding) >= everyone:
         return value
     sharding = global_sharding(np.shape(value), devices)
-    pipelined = isinstance(value, jax.Array) and isinstance(value.sharding, NamedSharding)
-    if pipelined and len(everyone) > 1:
+    if isinstance(value, jax.Array) and isinstance(value.sharding, NamedSharding) and len(everyone) > 1:
         return reshard(value, sharding, timeout_s=timeout_s)
     host = np.asarray(value)
     return jax.make_array_from_callback(host.shape, sharding, lambda index: host[index], dtype=host.dtype)
+
+
+def _joined(value: StageArray, devices: Sequence[Any], timeout_s: float) -> jax.Array:
+    """The rows of all stages as one array over all processes, cut along another dimension than the rows if at all."""
+    sharding = global_sharding((1, *value.shape[1:]), devices)
+    parts = [reshard(part, sharding, timeout_s=timeout_s) for part in value.parts]
+    return jax.jit(lambda *rows: jnp.concatenate(rows), out_shardings=sharding)(*parts)
+
+
+def rows_moved_to(value: Any, edges: Sequence[int], shardings: Sequence[NamedSharding], timeout_s: float) -> Any:
+    """An array that is cut over several processes, as the rows of each stage; any other as it is.
+
+    Args:
+      value: of the whole stack.
+      edges: the first row of each stage, and the number of rows.
+      shardings: where the rows of each stage are to lie.
+      timeout_s: how long to wait for each other process, seconds.
+    """
+    if not isinstance(value, jax.Array) or value.is_fully_replicated or len(processes_of(value.sharding)) == 1 or \
+            not isinstance(value.sharding, NamedSharding):
+        return value
+    whole_rows = NamedSharding(value.sharding.mesh, PartitionSpec(None, *value.sharding.spec[1:]))
+    taken = (jax.jit(functools.partial(jax.lax.slice_in_dim, start_index=low, limit_index=high),
+                     out_shardings=whole_rows)(value) for low, high in pairwise(edges))
+    return StageArray([reshard(part, sharding, timeout_s=timeout_s)
+                       for part, sharding in zip(taken, shardings, strict=True)])
 
 
 def moved_to(value: Any, sharding: NamedSharding, timeout_s: float) -> Any:

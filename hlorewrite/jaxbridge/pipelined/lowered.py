@@ -14,14 +14,14 @@ from hlorewrite.ir.module import Module
 from hlorewrite.jaxbridge.decorator.report import RunRecorder
 from hlorewrite.jaxbridge.decorator.rewrite import clone_of
 from hlorewrite.jaxbridge.frameworks.lost_updates import refuse_foreign_jit, refuse_lost_updates
-from hlorewrite.jaxbridge.pipelined.global_state import moved_to
-from hlorewrite.jaxbridge.pipelined.row_arrays import RowArrays
+from hlorewrite.jaxbridge.pipelined.row_arrays import RowArrays, stage_array_results
 from hlorewrite.jaxbridge.pipelined.specs import (
     PipelineSettings,
     argument_shardings,
     result_shardings,
     uncut_microbatches,
 )
+from hlorewrite.jaxbridge.pipelined.stage_array import StageArray
 from hlorewrite.jaxbridge.processes.agreement import Agreement
 from hlorewrite.jaxbridge.runtime.driver import PipelineDriver
 from hlorewrite.jaxbridge.xla import private
@@ -127,8 +127,7 @@ class PipelineCompiled:
         leaves = jax.tree.leaves(self._dynamic(args, kwargs))
         values = [_as_array(leaf, kind) for leaf, kind in zip(leaves, self._in_kinds, strict=True)]
         if self._several:
-            values = [moved_to(value, sharding, self.driver.timeout_s) for value, sharding in
-                      zip(values, self._rows.argument_shardings(), strict=True)]
+            values = self._rows.brought(values, self.driver.timeout_s)
         placed = self.driver.place(self._rows.split(values))
         made = self.driver(*placed)
         self._delete_donated(values, placed, made)
@@ -140,12 +139,14 @@ class PipelineCompiled:
         kept = {id(each) for each in made if each is not None}
         for position in self._donated:
             value, own = values[position], [placed[place] for place in self._rows.positions(position)]
-            if isinstance(value, jax.Array) and not value.is_deleted() and kept.isdisjoint(map(id, own)):
+            if isinstance(value, jax.Array | StageArray) and not value.is_deleted() and kept.isdisjoint(map(id, own)):
                 value.delete()
 
 
 def _as_array(leaf: Any, kind: Any) -> Any:
     """What the program takes: keys as their data, Python numbers as arrays."""
+    if isinstance(leaf, StageArray):
+        return StageArray([_as_array(part, kind) for part in leaf.parts])
     if jnp.issubdtype(kind, jax.dtypes.prng_key):
         return jax.random.key_data(leaf)
     return leaf if isinstance(leaf, jax.Array) else np.asarray(leaf, kind)
@@ -154,6 +155,8 @@ def _as_array(leaf: Any, kind: Any) -> Any:
 def _as_key(value: Any, kind: Any) -> Any:
     if not jnp.issubdtype(kind, jax.dtypes.prng_key):
         return value
+    if isinstance(value, StageArray):
+        return StageArray([_as_key(part, kind) for part in value.parts])
     return jax.random.wrap_key_data(value, impl=kind._impl.name)
 
 
@@ -202,8 +205,12 @@ def lower_step(function: Callable[..., Any], settings: PipelineSettings, options
     module = clone_of(private.module_of(lowered), getattr(function, "__name__", "step"))
     recorder = RunRecorder()
     run_passes(module, [_split(settings)], PassContext(listeners=(recorder,)))
-    for said in uncut_microbatches(settings.meshes, (shaped, shaped_named), read_program(module).iterations):
+    program = read_program(module)
+    for said in uncut_microbatches(settings.meshes, (shaped, shaped_named), program.iterations):
         recorder.remark(Remark("unprofitable", "pipeline", said, module.name))
+    if in_parts := stage_array_results(module, program):
+        recorder.remark(Remark("applied", "pipeline", f"{len(in_parts)} results are a hlorewrite.StageArray each: the "
+                               "rows of their stages are not the shards of one jax.Array", module.name))
     text = module.text()
     run_passes(module, settings.passes, PassContext(listeners=(recorder,), solver_effort=solver_effort))
     return PipelineLowered(module, text, lowered, settings, recorder, dynamic)

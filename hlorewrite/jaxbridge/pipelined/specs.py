@@ -13,6 +13,7 @@ from jax.sharding import AbstractMesh, AxisType, NamedSharding
 from jax.sharding import PartitionSpec as P
 
 from hlorewrite.errors import UsageError, did_you_mean
+from hlorewrite.jaxbridge.pipelined.stage_array import StageArray
 from hlorewrite.passmanager.base import Pass
 from hlorewrite.plan.schedules import Schedule
 
@@ -207,7 +208,7 @@ def _rows_first(mesh: AbstractMesh, batch: Any, microbatches: int | None) -> Any
 
 
 def _shaped(mesh: AbstractMesh, leaf: Any, spec: P, what: str) -> jax.ShapeDtypeStruct:
-    type_ = leaf if isinstance(leaf, jax.ShapeDtypeStruct) else jax.typeof(leaf)
+    type_ = leaf if isinstance(leaf, jax.ShapeDtypeStruct | StageArray) else jax.typeof(leaf)
     check_spec(mesh, spec, type_.shape, what)
     return jax.ShapeDtypeStruct(type_.shape, type_.dtype, sharding=NamedSharding(mesh, spec),
                                 weak_type=getattr(type_, "weak_type", False))

@@ -11,12 +11,21 @@ from hlorewrite.cost import Topology
 from hlorewrite.cost import topology as find_topology
 from hlorewrite.cost.compute_clock import KERNELS, ComputeClock
 from hlorewrite.errors import HlorewriteError, InputError, PlanError
+from hlorewrite.ir.binding import op_key
 from hlorewrite.ir.edit import Editor
 from hlorewrite.ir.module import Module
 from hlorewrite.ir.view import View
 from hlorewrite.passes.split_stages.auto.cut_costs import CutCosts, backward_halves, cut_costs
 from hlorewrite.passes.split_stages.auto.cut_graph import CutGraph, read_cut_graph
 from hlorewrite.passes.split_stages.auto.cuts import StageLimits, best_cuts
+from hlorewrite.passes.split_stages.auto.loop_cuts import (
+    MOST_ITERATIONS,
+    NumberedGraph,
+    cut_inside,
+    inside_loops,
+    iterations_of,
+    ops_counted,
+)
 from hlorewrite.passes.split_stages.auto.write_marks import write_marks
 from hlorewrite.passes.split_stages.meshes import parse_shapes
 from hlorewrite.passes.split_stages.step import mark_of
@@ -30,6 +39,7 @@ DEFAULT_TOPOLOGY = "h200"
 MOST_SIMULATED = 20
 """Cuts that are simulated."""
 _LARGEST_LOOP = 1.5  # times the mean stage
+_LOOP_TO_CUT = 0.25  # times the mean stage
 
 
 @dataclass(frozen=True)
@@ -58,7 +68,7 @@ class ChosenStages:
     """The stages of a step.
 
     Attributes:
-      cuts: after how many ops of the forward each stage but the first begins.
+      cuts: after how many ops of the forward each stage but the first begins, an iteration of a loop being one.
       boundaries: for each of them the cut, the user's line before it, and the bytes that are sent over it each way.
       simulated: how many cuts were simulated.
     """
@@ -73,17 +83,20 @@ def mark_cuts(module: Module, cuts: Sequence[int], microbatches: int = 0) -> Non
 
     Args:
       module: the step, without calls.
-      cuts: after how many ops of the forward each stage but the first begins.
+      cuts: after how many ops of the forward each stage but the first begins, an iteration of a loop being one.
       microbatches: how often the loop runs; 0 for any number.
 
     Raises:
       InputError: the step has marks, or fewer ops.
     """
     graph = _cut_graph(module, microbatches)
-    if list(cuts) != sorted(set(cuts)) or not 0 < cuts[0] <= cuts[-1] < len(graph.forward):
-        raise InputError(f"cuts {', '.join(map(str, cuts))} do not rise between 1 and {len(graph.forward) - 1}, the "
+    count = ops_counted(graph)
+    if list(cuts) != sorted(set(cuts)) or not 0 < cuts[0] <= cuts[-1] < count:
+        raise InputError(f"cuts {', '.join(map(str, cuts))} do not rise between 1 and {count - 1}, the "
                          "ops of the forward", location=module.name, hint="give the cuts that stages=auto said")
-    write_marks(graph, Editor(graph.step.view), cuts, backward_halves(graph, cuts))
+    numbered = cut_inside(module, graph, inside_loops(graph, cuts), microbatches)
+    graph, places = numbered.graph, [numbered.count(cut) for cut in cuts]
+    write_marks(graph, Editor(graph.step.view), places, backward_halves(graph, places))
 
 
 def choose_stages(module: Module, wanted: StageSearch, split: Callable[[tuple[int, ...]], Module]) -> ChosenStages:
@@ -102,16 +115,18 @@ def choose_stages(module: Module, wanted: StageSearch, split: Callable[[tuple[in
       UsageError: the cluster is not known.
     """
     cluster = find_topology(wanted.topology or DEFAULT_TOPOLOGY)
-    graph = _cut_graph(module, wanted.microbatches)
+    numbered = _layers_apart(module.clone(), wanted, cluster)
+    graph = numbered.graph
     clock = ComputeClock(graph.step.view, cluster)
     costs = cut_costs(graph, clock)
+    numbers = [numbered.number(cut) for cut in costs.cuts]
     first = _promising(graph, costs, clock, wanted, cluster)
     sent: dict[tuple[str, str], float] = {}
 
     @functools.cache
     def seconds(places: tuple[int, ...]) -> float | HlorewriteError:
         try:
-            program = split(tuple(costs.cuts[place] for place in places))
+            program = split(tuple(numbers[place] for place in places))
             simulation = simulate_module(program, wanted.schedule, wanted.topology or DEFAULT_TOPOLOGY, known=sent)
         except HlorewriteError as error:
             return error
@@ -121,7 +136,7 @@ def choose_stages(module: Module, wanted: StageSearch, split: Callable[[tuple[in
     taken = seconds(best)
     if isinstance(taken, HlorewriteError):
         raise taken
-    boundaries = tuple((costs.cuts[place], _source(graph, costs.cuts[place]), float(costs.sent[place]) / 2)
+    boundaries = tuple((numbers[place], _source(graph, costs.cuts[place]), float(costs.sent[place]) / 2)
                        for place in best)
     return ChosenStages(tuple(cut for cut, _, _ in boundaries), boundaries, seconds.cache_info().currsize)
 
@@ -132,7 +147,7 @@ def _promising(graph: CutGraph, costs: CutCosts, clock: ComputeClock, wanted: St
     if len(costs.cuts) < wanted.stages - 1:
         raise InputError(f"the forward can be cut in {len(costs.cuts)} places, {wanted.stages} stages need "
                          f"{wanted.stages - 1}", location=graph.step.view.source(graph.step.loop),
-                         hint="give fewer meshes; layers in a lax.scan are cut with hlorewrite.stage_layers")
+                         hint="give fewer meshes")
     _refuse_one_loop(graph, clock, wanted.stages)
     first = best_cuts(costs, stage_limits(graph, wanted, cluster))
     if not first:
@@ -142,15 +157,26 @@ def _promising(graph: CutGraph, costs: CutCosts, clock: ComputeClock, wanted: St
     return first
 
 
+def _layers_apart(module: Module, wanted: StageSearch, cluster: Topology) -> NumberedGraph:
+    """The step with a loop for each iteration of loops that take a good part of a stage, to compare cuts in them."""
+    graph = _cut_graph(module, wanted.microbatches)
+    clock = ComputeClock(graph.step.view, cluster)
+    whole = sum(clock.seconds(node.op) for node in graph.forward if node.op is not None and node.name in KERNELS)
+    apart = {op_key(node.op): range(1, iterations_of(node.op)) for node in graph.forward if node.op is not None
+             and iterations_of(node.op) > 1 and clock.seconds(node.op) * wanted.stages > _LOOP_TO_CUT * whole}
+    return cut_inside(module, graph, apart, wanted.microbatches)
+
+
 def _refuse_one_loop(graph: CutGraph, clock: ComputeClock, stages: int) -> None:
-    """A loop over layers is one op here: it cannot be more than one stage."""
+    """What a loop runs at once is one op here: it cannot be more than one stage."""
     loops = [(clock.seconds(node.op), node.op) for node in graph.forward if node.op is not None
              and node.name == "stablehlo.while"]
     whole = sum(clock.seconds(node.op) for node in graph.forward if node.op is not None and node.name in KERNELS)
     for seconds, op in loops:
         if seconds * stages > _LARGEST_LOOP * whole:
-            raise InputError(f"one loop takes {seconds / whole:.0%} of the forward, and a loop is not cut into stages "
-                             "by itself", location=graph.step.view.source(op),
+            raise InputError(f"one loop takes {seconds / whole:.0%} of the forward, and it cannot be cut between its "
+                             f"iterations: it has one, more than {MOST_ITERATIONS}, or an unknown number",
+                             location=graph.step.view.source(op),
                              hint=f"cut it with hlorewrite.stage_layers(x, {stages}) in its body, or write its layers "
                                   "one after the other")
 

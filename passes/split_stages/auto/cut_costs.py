@@ -13,6 +13,7 @@ from hlorewrite.passes.split_stages.graph import StepNode
 
 MOST_CUTS = 160
 """Candidates that are compared; of more, those over which the fewest bytes are sent, spread evenly over the work."""
+_ABOUT = 1.1
 
 
 @dataclass(frozen=True)
@@ -125,11 +126,12 @@ def _values(graph: CutGraph) -> dict[str, list[_Readings]]:
 def _stored(graph: CutGraph) -> set[int]:
     """Values that do not change in the loop: parameters, and what is made of them alone."""
     step, values = graph.step, graph.step.values
-    outside = {*map(values.find, step.arguments), *(each for node in step.before for each in node.results)}
-    inside = {each for node in step.body if all(values.find(number) in outside for number in node.reads)
-              for each in node.results}
+    found = {*map(values.find, step.arguments), *(each for node in step.before for each in node.results)}
+    for node in step.body:
+        if all(values.find(number) in found for number in node.reads):
+            found.update(node.results)
     batch = {values.find(node.operands[0]) for node in step.body if node.name == "stablehlo.dynamic_slice"}
-    return (outside | inside) - batch
+    return found - batch
 
 
 def _alive(spans: list[tuple[int, int, int]], count: int) -> np.ndarray:
@@ -142,7 +144,8 @@ def _alive(spans: list[tuple[int, int, int]], count: int) -> np.ndarray:
 
 
 def _lowest(alive: np.ndarray, forward: np.ndarray) -> list[int]:
-    """Between each two kernels the last place with the fewest bytes alive; of these those with no better neighbour."""
+    """Between each two kernels the last place with the fewest bytes alive; of these those with no much better
+    neighbour: what a loop stacks makes each place between its layers a little worse than the one before."""
     between: dict[float, int] = {}
     for place in range(1, len(alive) - 1):
         done = float(forward[place])
@@ -152,7 +155,7 @@ def _lowest(alive: np.ndarray, forward: np.ndarray) -> list[int]:
     places = list(between.values())
     size = [np.inf, *(alive[place] for place in places), np.inf]
     inner = [place for number, place in enumerate(places, start=1)
-             if size[number] <= min(size[number - 1], size[number + 1])]
+             if size[number] <= _ABOUT * min(size[number - 1], size[number + 1])]
     if len(inner) <= MOST_CUTS:
         return inner
     share = np.minimum((forward[inner] / forward[-1] * MOST_CUTS).astype(int), MOST_CUTS - 1)

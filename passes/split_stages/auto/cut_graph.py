@@ -100,13 +100,23 @@ def _everywhere(step: TrainStep, varying: set[int]) -> set[int]:
 
 
 def _backward(step: TrainStep, rest: list[StepNode]) -> tuple[list[StepNode], list[StepNode]]:
-    """What leads to an op of the backward, and what only follows from such."""
+    """What leads to an op of the backward, and what only follows from such.
+
+    Gradients that are joined or added up to be accumulated follow: each stage accumulates its part.
+    """
     values = step.values
     leads: set[int] = set()
     for node in reversed(rest):
         if is_backward(node) or id(node) in leads:
             leads.add(id(node))
             leads.update(map(id, values.makers(node)))
+    read: set[int] = set()  # values that the backward computes with
+    for node in reversed(rest):
+        gathers = node.name == "stablehlo.add" or values.is_cheap(node)
+        if gathers and read.isdisjoint(map(values.find, node.results)):
+            leads.discard(id(node))
+        if id(node) in leads:
+            read.update(map(values.find, node.reads))
     return [node for node in rest if id(node) in leads], [node for node in rest if id(node) not in leads]
 
 

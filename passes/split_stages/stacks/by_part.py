@@ -11,7 +11,8 @@ from hlorewrite.passes.common.broadcasts.emit import static_slice
 from hlorewrite.passes.common.device_masks import zeros_like
 from hlorewrite.passes.common.shard_index import splat_number
 from hlorewrite.passes.split_stages.graph import captured, ops_of
-from hlorewrite.passes.split_stages.stacks.cut_loops import joined, narrow
+from hlorewrite.passes.split_stages.stacks.cut_loops import narrow
+from hlorewrite.passes.split_stages.stacks.direct_rows import joined
 from hlorewrite.passes.split_stages.stacks.row_ops import (
     corresponding,
     padded_range,
@@ -40,16 +41,14 @@ class PartWriter:
 
     def __init__(self, editor: Editor, loop: ir.Operation, stacks: Stacks, cuts: Mapping[ir.Value, StackCut]) -> None:
         self.editor, self.loop, self.stacks, self.cuts = editor, loop, stacks, cuts
-        self.carried = {*loop.results, *Loop(loop).body.arguments}
         self.whole_of: dict[ir.Value, ir.Value] = {}
         self.parts_of: dict[ir.Value, list[Part]] = {}
         self.before: ir.Operation | None = None  # all ops are written before this one
         self.inside = False
 
     def cut(self, value: ir.Value) -> StackCut | None:
-        """How a value is cut where it is made; None when it stays whole."""
-        cut = self.cuts.get(self.stacks.find(value)) if rows_of(value) else None
-        return cut if cut is not None and (cut.outside or self.inside or value in self.carried) else None
+        """How a value is cut; None when it stays whole."""
+        return self.cuts.get(self.stacks.find(value)) if rows_of(value) else None
 
     # ---- values
 

@@ -1,18 +1,15 @@
-"""Cuts loops over layers at stage boundaries: a loop of L layers becomes a loop for each stage, with marks between."""
+"""Cuts a loop into loops over some of its iterations, with their rows of what is stacked."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from hlorewrite.ir.binding import ir, op_key
 from hlorewrite.ir.edit import Editor
-from hlorewrite.ir.location import op_name
-from hlorewrite.ir.view import View, defining_op, nested_ops, users
-from hlorewrite.passes.common.broadcasts.emit import static_slice
+from hlorewrite.ir.view import nested_ops, users
 from hlorewrite.passes.common.device_masks import zeros_like
 from hlorewrite.passes.common.splats import splat_constant, wrapped
-from hlorewrite.passes.split_stages.remat import RECOMPUTED
-from hlorewrite.passes.split_stages.stacks.layer_loops import LayerLoop, layer_loops, layer_marks
+from hlorewrite.passes.split_stages.stacks.direct_rows import joined, origins_of, rows_from
 from hlorewrite.passes.split_stages.stacks.roles import (
     CARRIED,
     COUNTER,
@@ -24,69 +21,71 @@ from hlorewrite.passes.split_stages.stacks.roles import (
     direction,
     roles_of,
 )
-from hlorewrite.passes.split_stages.stacks.row_ops import rows_of
-from hlorewrite.passes.split_stages.step import MARK
 from hlorewrite.spmd.loops import Loop, LoopCounter, constant_integer, counter_of, counter_step
 from hlorewrite.spmd.types import with_dimension
 
 
-def cut_layer_loops(view: View) -> int:
-    """Cuts each loop over layers in which stages begin, and drops the marks of layers.
+def cut_loop(editor: Editor, loop: Loop, ranges: Sequence[tuple[int, int]],
+             passed: Callable[[ir.Value, int], ir.Value] = lambda value, number: value) -> list[ir.Operation]:
+    """Puts loops over some iterations each in the place of a loop.
 
     ``while^L(f)(x) = while^(L-b)(f')(while^b(f)(x))``, f' being f with the iterations that follow. A stack of which
-    each iteration reads a row is sliced; one of which each writes a row is a stack for each stage, joined after the
-    loops; a sum is one for each stage, added up after the loops; what is carried otherwise gets the mark of the stage.
+    each iteration reads a row is sliced; one of which each writes a row is a stack for each loop, joined after them;
+    a sum is one for each loop, added up.
 
     Args:
-      view: the view of a module without calls.
+      editor: the editor of the module.
+      loop: the loop; its trip count is known. It is erased.
+      ranges: iterations (first, end) of the loops that replace it, one after the other.
+      passed: what the following loop takes for a value that it carries on, of the value and the number of the loop
+        that gives it.
 
     Returns:
-      How many loops were cut.
-
-    Raises:
-      InputError: a mark does not stand in a loop over layers, or its boundaries do not fit.
+      The loops.
     """
-    loops, editor = layer_loops(view), Editor(view)  # of no rule: names in locations say what is a backward
-    for each in loops:
-        if len(each.edges) > 2:
-            _LoopCut(each, editor).write()
-    for op in layer_marks(view):
-        editor.replace(op.results[0], op.operands[0])
-        editor.erase(op)
-    return sum(len(each.edges) > 2 for each in loops)
+    return _LoopCut(editor, loop, ranges, passed).write()
 
 
 class _LoopCut:
     """One loop while it is cut."""
 
-    def __init__(self, item: LayerLoop, editor: Editor) -> None:
-        self.item, self.editor, self.op = item, editor, item.loop.op
-        self.roles = roles_of(item.loop, [(low, high) for _, low, high in item.pieces])
-        counter = counter_of(item.loop)
+    def __init__(self, editor: Editor, loop: Loop, ranges: Sequence[tuple[int, int]],
+                 passed: Callable[[ir.Value, int], ir.Value]) -> None:
+        self.editor, self.loop, self.op, self.ranges, self.passed = editor, loop, loop.op, ranges, passed
+        self.roles = roles_of(loop, ranges)
+        counter = counter_of(loop)
         assert counter is not None  # the trip count is known
         self.counter: LoopCounter = counter
+        self.trips = ranges[-1][1]
         if counter.step != 1:
             self.roles = [Role(SAME if each.kind == READ_ROWS else CARRIED) if each.accesses else each
                           for each in self.roles]
 
-    def write(self) -> None:
+    def write(self) -> list[ir.Operation]:
         """Puts the pieces before the loop, and what they give in place of what it gives."""
         current = list(self.op.operands)
-        given: list[list[tuple[int, ir.Value]]] = [[] for _ in current]  # (first row, value) of stacks and sums
-        for number, (stage, low, high) in enumerate(self.item.pieces):
+        given: list[list[tuple[int, ir.Value]]] = [[] for _ in current]  # (first row, value) of stacks
+        pieces: list[ir.Operation] = []
+        for number, (low, high) in enumerate(self.ranges):
             operands = [self._operand(position, current, number, low, high) for position in range(len(current))]
-            piece = self._piece(operands, low, high)
+            pieces.append(self._piece(operands, low, high))
             for position, role in enumerate(self.roles):
-                result = piece.results[position]
-                if role.kind in (WRITTEN_ROWS, SUM):
-                    given[position].append((min(role.rows[low:high], default=number), result))
+                result = pieces[-1].results[position]
+                if role.kind == WRITTEN_ROWS:
+                    given[position].append((min(role.rows[low:high]), result))
+                elif role.kind == SUM:
+                    current[position] = self._added(current[position], result) if number else result
                 elif role.kind == CARRIED:
-                    current[position] = result if number + 1 == len(self.item.pieces) else \
-                        self._marked(result, stage)
+                    current[position] = result if number + 1 == len(self.ranges) else self.passed(result, number)
         for position, result in enumerate(list(self.op.results)):
             if users(result):
                 self.editor.replace(result, self._whole(position, current, given[position]))
         self.editor.erase(self.op)
+        return pieces
+
+    def _added(self, total: ir.Value, more: ir.Value) -> ir.Value:
+        return self.editor.create("stablehlo.add", [total, more], [total.type], location=self.op.location,
+                                  before=self.op).results[0]
 
     def _operand(self, position: int, current: Sequence[ir.Value], number: int, low: int, high: int) -> ir.Value:
         role, first = self.roles[position], self.op.operands[position]
@@ -94,7 +93,7 @@ class _LoopCut:
             rows = role.rows[low:high]
             return narrow(self.editor, first, min(rows), max(rows) + 1, self.op)
         if role.kind == COUNTER:
-            step = counter_step(self.item.loop, position) or 0
+            step = counter_step(self.loop, position) or 0
             start = (constant_integer(first) or 0) + low * step
             return splat_constant(self.editor, wrapped(start, first.type), first.type, self.op)
         if role.kind == SUM and number:
@@ -113,7 +112,7 @@ class _LoopCut:
                 for value in (loop.condition.arguments[position], loop.body.arguments[position],
                               piece.results[position]):
                     value.set_type(operand.type)
-        end = counter.bound - (self.item.edges[-1] - high) * counter.step
+        end = counter.bound - (self.trips - high) * counter.step
         compare, side = inside[op_key(counter.compare)], 1 - counter.side
         editor.set_operand(compare, side, splat_constant(editor, end, compare.operands[side].type, compare))
         self._rebase(loop, inside, low, high)
@@ -162,60 +161,20 @@ class _LoopCut:
         if role.kind == WRITTEN_ROWS:
             access.results[0].set_type(access.operands[0].type)
 
-    def _marked(self, value: ir.Value, stage: int) -> ir.Value:
-        """What is carried from one stage to the next: to the following one, or back."""
-        index = stage if self.item.backward else stage + 1
-        loop = self.op.location  # in the body of a loop, names do not say that it is computed again
-        where = loop if RECOMPUTED in op_name(loop) else self.item.mark.location
-        with self.editor.context:
-            mark = ir.DictAttr.get({"stage": ir.IntegerAttr.get(ir.IntegerType.get_signless(64), index),
-                                    "backward": ir.BoolAttr.get(self.item.backward)})
-        return self.editor.create("stablehlo.optimization_barrier", [value], [value.type], attributes={MARK: mark},
-                                  location=where, before=self.op).results[0]
-
     def _whole(self, position: int, current: Sequence[ir.Value], given: list[tuple[int, ir.Value]]) -> ir.Value:
         """What the loop gives, from what its pieces give."""
         role, result = self.roles[position], self.op.results[position]
         if role.kind == COUNTER:
-            step = counter_step(self.item.loop, position) or 0
+            step = counter_step(self.loop, position) or 0
             start = constant_integer(self.op.operands[position]) or 0
-            end = wrapped(start + step * self.item.edges[-1], result.type)
+            end = wrapped(start + step * self.trips, result.type)
             return splat_constant(self.editor, end, result.type, self.op)
         if role.kind == WRITTEN_ROWS:
             return joined(self.editor, [value for _, value in sorted(given, key=lambda each: each[0])], result.type,
                           self.op)
-        if role.kind == SUM:
-            total = given[0][1]
-            for _, value in given[1:]:
-                total = self.editor.create("stablehlo.add", [total, value], [result.type], location=self.op.location,
-                                           before=self.op).results[0]
-            return total
         return current[position]
 
 
 def narrow(editor: Editor, value: ir.Value, low: int, high: int, before: ir.Operation) -> ir.Value:
-    """Rows low to high of a value, taken from the one part that holds them where it is joined of parts."""
-    shape = list(ir.RankedTensorType(value.type).shape)
-    made = defining_op(value)
-    if made is not None and made.name == "stablehlo.broadcast_in_dim" and \
-            0 not in ir.DenseI64ArrayAttr(made.attributes["broadcast_dimensions"]):
-        copy = editor.clone_before(made, before)
-        copy.results[0].set_type(with_dimension(value.type, 0, high - low))
-        return copy.results[0]
-    if made is not None and made.name == "stablehlo.concatenate" and \
-            ir.IntegerAttr(made.attributes["dimension"]).value == 0:
-        first = 0
-        for part in made.operands:
-            if first <= low and high <= first + rows_of(part):
-                return narrow(editor, part, low - first, high - first, before)
-            first += rows_of(part)
-    bounds = [(low, high, 1), *((0, size, 1) for size in shape[1:])]
-    return static_slice(editor, value, bounds, before.location, before)
-
-
-def joined(editor: Editor, parts: Sequence[ir.Value], type_: ir.Type, before: ir.Operation) -> ir.Value:
-    """Parts one after the other along the first dimension."""
-    with editor.context:
-        first = ir.IntegerAttr.get(ir.IntegerType.get_signless(64), 0)
-    return editor.create("stablehlo.concatenate", list(parts), [type_], attributes={"dimension": first},
-                         location=before.location, before=before).results[0]
+    """Rows low to high of a value, taken from where they are made."""
+    return rows_from(editor, origins_of(value, low, high), with_dimension(value.type, 0, high - low), before)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from itertools import pairwise
 
 from hlorewrite.ir.binding import ir, op_key, passmanager, sdy
 from hlorewrite.ir.edit import Editor
@@ -11,7 +10,6 @@ from hlorewrite.ir.module import Module
 from hlorewrite.ir.view import View, nested_ops, terminator
 from hlorewrite.mpmd.rows import ROWS, rows_attribute
 from hlorewrite.passes.split_stages.graph import ops_of
-from hlorewrite.passes.split_stages.meshes import ProgramMeshes
 from hlorewrite.passes.split_stages.positions import Positions, place_body
 from hlorewrite.passes.split_stages.remat import keep_what_was_sent
 from hlorewrite.passes.split_stages.stacks.by_part import PartWriter
@@ -22,19 +20,17 @@ from hlorewrite.spmd.loops import Loop
 from hlorewrite.spmd.types import with_dimension
 
 
-def cut_stacks(module: Module, topology: ProgramMeshes) -> list[str]:
+def cut_stacks(module: Module) -> int:
     """Writes a step with its stacks by part: arguments, results, accumulators, and all that is computed row by row.
 
-    A stack is cut where the slices of its rows in the micro-batch are read by another stage. Its parts are arguments
-    and results of the step if they are equally long and lie on meshes of one size; else it stays whole outside of the
-    loop, on the first stage that reads it, and is sent by part.
+    A stack is cut where the slices of its rows in the micro-batch are read by another stage. Stages may have different
+    numbers of its rows.
 
     Args:
       module: a step without calls, stage marks written as barriers; it is changed.
-      topology: the meshes, and which stage runs on which.
 
     Returns:
-      What is said about stacks that stay whole outside of the loop, one line each, with the argument's name in front.
+      How many stacks were cut, a parameter, its gradient and the optimizer's state for it being one.
     """
     view = View(module)
     main = view.functions["main"]
@@ -42,7 +38,7 @@ def cut_stacks(module: Module, topology: ProgramMeshes) -> list[str]:
     slices = [(op, taken) for op in ops_of(Loop(loop).body)
               if (taken := row_range(op)) is not None and taken != (0, rows_of(op.operands[0]))]
     if not slices:
-        return []
+        return 0
     stages = _reading_stages(module)
     stacks = stacks_of(main, loop)
     found: dict[ir.Value, list[tuple[int, int, int]]] = {}
@@ -50,17 +46,14 @@ def cut_stacks(module: Module, topology: ProgramMeshes) -> list[str]:
         if op_key(op) in stages:
             found.setdefault(stacks.find(op.operands[0]), []).append((*taken, stages[op_key(op)]))
     cuts: dict[ir.Value, StackCut] = {}
-    said: list[str] = []
     for leader, reads in found.items():
-        edges, by_part = _segments(reads, rows_of(leader))
+        edges = _segments(reads, rows_of(leader))
         if len(edges) > 2 and not _cut_over_axes(main, stacks, leader):
-            why = _not_by_part(edges, [topology.mesh_of[stage] for stage in by_part], topology)
-            cuts[leader] = StackCut(edges, by_part, outside=not why)
-            said += [f"{name}: {why}" for name in _argument_names(main, stacks, leader)] if why else []
+            cuts[leader] = StackCut(edges)
     if cuts:
         _write(view, main, loop, stacks, cuts)
         passmanager.PassManager.parse("builtin.module(cse)", module.context).run(module.operation)
-    return said
+    return len(cuts)
 
 
 def _reading_stages(module: Module) -> dict[int, int]:
@@ -85,8 +78,8 @@ def _reading_stages(module: Module) -> dict[int, int]:
     return {op_key(original): stages[op_key(op)] for op, original in pairs if op_key(op) in stages}
 
 
-def _segments(slices: Sequence[tuple[int, int, int]], rows: int) -> tuple[tuple[int, ...], tuple[int, ...]]:
-    """The edges of runs of rows that one stage reads first, and these stages; rows that none reads go with others."""
+def _segments(slices: Sequence[tuple[int, int, int]], rows: int) -> tuple[int, ...]:
+    """The edges of runs of rows that one stage reads first; rows that none reads go with others."""
     first: list[int | None] = [None] * rows
     for low, high, stage in slices:
         for row in range(low, high):
@@ -97,20 +90,7 @@ def _segments(slices: Sequence[tuple[int, int, int]], rows: int) -> tuple[tuple[
     for stage in first:
         current = current if stage is None else stage
         stages.append(current)
-    edges = [0, *(row for row in range(1, rows) if stages[row] != stages[row - 1])]
-    return (*edges, rows), tuple(stages[row] for row in edges)
-
-
-def _not_by_part(edges: Sequence[int], meshes: Sequence[int], topology: ProgramMeshes) -> str:
-    """Why parts cannot be arguments of the program; empty when they can."""
-    sizes = [high - low for low, high in pairwise(edges)]
-    if len(set(sizes)) > 1:
-        return f"stages have {', '.join(map(str, sizes))} of its rows, and one array cannot be cut unevenly"
-    if len(set(meshes)) < len(meshes):
-        return "a mesh has several stages whose rows do not lie side by side"
-    if len({topology.shapes[mesh] for mesh in meshes}) > 1:
-        return "the meshes of its stages differ in size"
-    return ""
+    return (0, *(row for row in range(1, rows) if stages[row] != stages[row - 1]), rows)
 
 
 def _argument_attributes(main: ir.Operation, name: str, count: int) -> list[dict[str, ir.Attribute]]:
@@ -131,12 +111,6 @@ def _cut_over_axes(main: ir.Operation, stacks: Stacks, leader: ir.Value) -> bool
     return False
 
 
-def _argument_names(main: ir.Operation, stacks: Stacks, leader: ir.Value) -> list[str]:
-    block = main.regions[0].blocks[0]
-    return [argument_name(value.location, position) for position, value in enumerate(block.arguments)
-            if rows_of(value) and stacks.find(value) == leader]
-
-
 def _write(view: View, main: ir.Operation, loop: ir.Operation, stacks: Stacks, cuts: Mapping[ir.Value, StackCut]
            ) -> None:
     """Puts a new main function in place of the old one."""
@@ -144,7 +118,7 @@ def _write(view: View, main: ir.Operation, loop: ir.Operation, stacks: Stacks, c
     writer = PartWriter(editor, loop, stacks, cuts)
     old = main.regions[0].blocks[0]
     arguments, results = list(old.arguments), list(terminator(old).operands)
-    argument_cuts, result_cuts = ([_outside(writer, value) for value in values] for values in (arguments, results))
+    argument_cuts, result_cuts = ([writer.cut(value) for value in values] for values in (arguments, results))
     attributes = {name: main.attributes[name] for name in main.attributes
                   if name not in ("arg_attrs", "res_attrs", "function_type")}
     inputs = [type_ for value, cut in zip(arguments, argument_cuts, strict=True) for type_ in _types(value, cut)]
@@ -161,11 +135,6 @@ def _write(view: View, main: ir.Operation, loop: ir.Operation, stacks: Stacks, c
     writer.take(arguments, list(block.arguments), argument_cuts)
     writer.write(old, block, lambda: writer.spread(results, result_cuts))
     main.erase()
-
-
-def _outside(writer: PartWriter, value: ir.Value) -> StackCut | None:
-    cut = writer.cuts.get(writer.stacks.find(value)) if rows_of(value) else None
-    return cut if cut is not None and cut.outside else None
 
 
 def _types(value: ir.Value, cut: StackCut | None) -> list[ir.Type]:

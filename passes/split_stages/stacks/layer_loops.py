@@ -60,20 +60,47 @@ def layer_loops(view: View) -> list[LayerLoop]:
         if loop is None or loop.name != "stablehlo.while" or loop.parent is None or \
                 loop.parent.operation.name != "stablehlo.while":
             raise InputError("the mark of layers stands outside a loop over layers", location=view.source(op),
-                             hint=f"{_HOW}; an unrolled scan has none")
+                             hint=_HOW)
         marks.setdefault(op_key(loop), (loop, []))[1].append(op)
     return [_layer_loop(view, loop, inside) for loop, inside in marks.values()]
 
 
+@dataclass(frozen=True)
+class LayerMark:
+    """What a mark of layers says.
+
+    Attributes:
+      boundaries: where stages begin, as ``edges_of`` takes it.
+      first: the stage of the first layer.
+      backward: whether it marks a cotangent.
+    """
+
+    boundaries: str
+    first: int
+    backward: bool
+
+
+def is_layer_mark(op: ir.Operation) -> bool:
+    """Whether an op is a mark of layers."""
+    return op.name == "stablehlo.composite" and ir.StringAttr(op.attributes["name"]).value == COMPOSITE
+
+
+def said_by(op: ir.Operation) -> LayerMark:
+    """What a mark of layers says."""
+    given = ir.DictAttr(op.attributes["composite_attributes"])
+    return LayerMark(ir.StringAttr(given["boundaries"]).value, ir.IntegerAttr(given["first"]).value,
+                     ir.BoolAttr(given["backward"]).value)
+
+
 def layer_marks(view: View) -> list[ir.Operation]:
     """The marks of layers in a module."""
-    return [op for op in view.ops("stablehlo.composite") if ir.StringAttr(op.attributes["name"]).value == COMPOSITE]
+    return [op for op in view.ops("stablehlo.composite") if is_layer_mark(op)]
 
 
 def _layer_loop(view: View, loop: ir.Operation, marks: list[ir.Operation]) -> LayerLoop:
-    given = [ir.DictAttr(op.attributes["composite_attributes"]) for op in marks]
+    given = [said_by(op) for op in marks]
     where = view.source(marks[0])
-    said = {(ir.StringAttr(each["boundaries"]).value, ir.IntegerAttr(each["first"]).value) for each in given}
+    said = {(each.boundaries, each.first) for each in given}
     if len(said) > 1:
         raise InputError("the marks in one loop over layers say different stages", location=where,
                          hint="mark the layers of a loop once")
@@ -82,7 +109,7 @@ def _layer_loop(view: View, loop: ir.Operation, marks: list[ir.Operation]) -> La
         raise InputError("it is not known how often the loop over layers runs", location=where,
                          hint="use lax.scan, or lax.fori_loop with Python integers as bounds")
     boundaries, first = said.pop()
-    backward = any(ir.BoolAttr(each["backward"]).value for each in given)
+    backward = any(each.backward for each in given)
     return LayerLoop(Loop(loop), marks[0], backward, edges_of(boundaries, layers, where), first)
 
 

@@ -16,14 +16,9 @@ class StackCut:
 
     Attributes:
       edges: the first row of each part, and the number of rows.
-      stages: the stage that reads each part.
-      outside: whether the stack is cut outside of the loop over micro-batches too: then arguments and results of the
-        step are parts.
     """
 
     edges: tuple[int, ...]
-    stages: tuple[int, ...]
-    outside: bool = False
 
     @property
     def parts(self) -> list[tuple[int, int]]:

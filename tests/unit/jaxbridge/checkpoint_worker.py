@@ -5,6 +5,7 @@ Arguments: a JSON file of the work, the number of this process. Prints the loss 
 
 from __future__ import annotations
 
+import functools
 import json
 import os
 import signal
@@ -23,18 +24,18 @@ import hlorewrite
 from hlorewrite.jaxbridge.processes.join import join
 
 
-def loss_of(params, x, y):
+def loss_of(params, x, y, stages):
     """Stacked layers on four stages, with a projection of the first stage before them."""
     def layer(h, w):
-        return jnp.tanh(hlorewrite.stage_layers(h, 4) @ w), None
+        return jnp.tanh(hlorewrite.stage_layers(h, stages) @ w), None
     h, _ = lax.scan(layer, x @ params["first"], params["layers"])
     return jnp.mean((h * params["scale"] - y) ** 2)
 
 
-def step(state, x, y):
+def step(stages, state, x, y):
     """One step of momentum, with a count of steps."""
     loss, grads = hlorewrite.mean_over_microbatches(
-        lambda rows: jax.value_and_grad(loss_of)(state["params"], *rows), (x, y), 4)
+        lambda rows: jax.value_and_grad(loss_of)(state["params"], *rows, stages), (x, y), 4)
     speed = jax.tree.map(lambda v, g: 0.9 * v + g, state["speed"], grads)
     params = jax.tree.map(lambda p, v: p - 0.1 * v, state["params"], speed)
     return {"params": params, "speed": speed, "count": state["count"] + 1}, loss
@@ -53,7 +54,8 @@ def main() -> None:
     work = json.loads(Path(sys.argv[1]).read_text())
     process = int(sys.argv[2])
     join(work["coordinator"], work["processes"], process, work["timeout_s"])
-    pipelined = hlorewrite.pipeline(step, meshes=[(1,)] * 4, donate_argnums=0, timeout_s=work["timeout_s"])
+    pipelined = hlorewrite.pipeline(functools.partial(step, work["stages"]), meshes=[(1,)] * 4, donate_argnums=0,
+                                    timeout_s=work["timeout_s"])
     state = first_state()
     batch = (jax.device_get(jax.random.normal(jax.random.key(5), (16, 6))),
              jax.device_get(jax.random.normal(jax.random.key(6), (16, 8))))
@@ -66,7 +68,7 @@ def main() -> None:
                                   pipelined.to_global(state))
             state = checkpointer.restore(work["checkpoints"], args=ocp.args.StandardRestore(wanted))
     for number in range(work["steps"]):
-        state, loss = pipelined(state, *batch)
+        state, loss = pipelined(pipelined.to_global(state) if number and work["by_global"] else state, *batch)
         print(json.dumps({"loss": float(pipelined.fetch(loss))}), flush=True)
         alone = pipelined.fetch(state["params"]["scale"], to=1)
         assert (alone is None) == (process != 1)

@@ -46,12 +46,65 @@ class BlockModel:
                 carry = block(own, carry)
             return self.loss(carry)
 
-        def step(params: list[Any], rows: jax.Array) -> tuple[list[Any], jax.Array]:
-            value, grads = hlorewrite.mean_over_microbatches(
-                lambda part: jax.value_and_grad(loss)(params, part), rows, self.microbatches)
-            return jax.tree.map(lambda p, g: p - 0.1 * g, params, grads), value
+        return _descent(loss, self.microbatches)
 
-        return step
+
+@dataclass(frozen=True)
+class ScannedGpt:
+    """A GPT whose layers are stacked and run in one ``lax.scan``.
+
+    Attributes:
+      layers: how many.
+      width: of the layers.
+      rows: of a micro-batch.
+      seq: tokens of a row.
+      vocab: size of the vocabulary.
+      remat: whether layers are computed again in the backward.
+      microbatches: m.
+    """
+
+    layers: int = 8
+    width: int = 64
+    rows: int = 4
+    seq: int = 16
+    vocab: int = 512
+    remat: bool = False
+    microbatches: int = 8
+
+    @property
+    def blocks(self) -> range:
+        """The layers, between which a hand cuts."""
+        return range(self.layers)
+
+    def init(self) -> tuple[dict[str, Any], jax.Array]:
+        """Parameters and a batch."""
+        stacked = jax.tree.map(lambda *leaves: jnp.stack(leaves), *(_layer(self.width, 10 * i)
+                                                                    for i in range(self.layers)))
+        return {"embed": _normal(1, self.vocab, self.width), "layers": stacked,
+                "head": _normal(2, self.width, self.vocab)}, jax.random.randint(
+                    jax.random.key(0), (self.microbatches * self.rows, self.seq), 0, self.vocab)
+
+    def step(self, cuts: Sequence[int] = ()) -> Callable[..., Any]:
+        """The train step; stages begin with the layers in ``cuts``."""
+        def layer(x: jax.Array, p: Any) -> tuple[jax.Array, None]:
+            return _run_layer(p, hlorewrite.stage_layers(x, tuple(cuts)) if cuts else x), None
+
+        def loss(params: dict[str, Any], tokens: jax.Array) -> jax.Array:
+            x, _ = lax.scan(jax.checkpoint(layer) if self.remat else layer, params["embed"][tokens], params["layers"])
+            log = jax.nn.log_softmax(_norm(x) @ params["head"])
+            return -jnp.mean(jnp.take_along_axis(log, tokens[..., None], -1))
+
+        return _descent(loss, self.microbatches)
+
+
+def _descent(loss: Callable[..., jax.Array], microbatches: int) -> Callable[..., Any]:
+    """A step of gradient descent."""
+    def step(params: Any, rows: jax.Array) -> tuple[Any, jax.Array]:
+        value, grads = hlorewrite.mean_over_microbatches(
+            lambda part: jax.value_and_grad(loss)(params, part), rows, microbatches)
+        return jax.tree.map(lambda p, g: p - 0.1 * g, params, grads), value
+
+    return step
 
 
 def _normal(seed: int, *shape: int) -> jax.Array:

@@ -8,8 +8,9 @@ import jax
 import jax.numpy as jnp
 import pytest
 from jax import lax
-from pipeline_models import gpt, moe_gpt, t5, unet
-from pipeline_steps import batch, calls, check_same, mlp_loss, sent, split, train_step, weights
+from jax.sharding import PartitionSpec as P
+from pipeline_models import ScannedGpt, gpt, moe_gpt, t5, unet
+from pipeline_steps import batch, calls, check_same, mlp_loss, sent, sent_outside, split, train_step, weights
 
 import hlorewrite
 from hlorewrite.errors import HlorewriteError, UsageError
@@ -90,7 +91,8 @@ def test_a_pipelined_step_runs():
 
 
 @pytest.mark.parametrize("meshes", [[(2,)] * 3, [(4,), (2,), (1,)]])
-@pytest.mark.parametrize("make", [lambda: unet(2, 32, 8, 64), lambda: moe_gpt(4, 512, 4, 8, 256)])
+@pytest.mark.parametrize("make", [lambda: unet(2, 32, 8, 64), lambda: moe_gpt(4, 512, 4, 8, 256),
+                                  lambda: ScannedGpt(6, 512, 8, 256, 2048)])
 def test_no_hand_cut_is_five_percent_faster(make, meshes):
     model = make()
 
@@ -115,13 +117,95 @@ def test_more_stages_than_places_to_cut_at():
     assert "the forward can be cut in" in text and "8 stages need 7" in text
 
 
-def test_layers_in_one_scan_are_for_stage_layers():
-    def loss(params, x, y):
-        x, _ = lax.scan(lambda x, w: (jnp.tanh(x @ w), None), x, params)
-        return jnp.mean((x - y) ** 2)
+def scanned_loss(params, x, y):
+    """Layers in a scan, without marks."""
+    return jnp.mean((lax.scan(lambda x, w: (jnp.tanh(x @ w), None), x, params)[0] - y) ** 2)
 
-    text = refusal(train_step(loss), (jnp.ones((4, 8, 8)), *batch()), "(2),(2)", stages="auto")
-    assert "hlorewrite.stage_layers" in text
+
+def test_a_loop_of_more_iterations_than_are_cut():
+    text = refusal(train_step(scanned_loss), (jnp.ones((300, 8, 8)), *batch()), "(2),(2)", stages="auto")
+    assert "cannot be cut between its iterations" in text and "hlorewrite.stage_layers" in text
+    assert "test_auto_stages.py" in text
+
+
+def scanned_layers(count, width=16):
+    return 0.3 * jax.random.normal(jax.random.key(3), (count, width, width))
+
+
+def rows_of_stages(program, shape) -> list[int]:
+    """How many layers each part of a stack has."""
+    return [program.types[each].shape[0] for each in program.arguments if program.types[each].shape[1:] == shape]
+
+
+@pytest.mark.parametrize(("wrap", "schedule", "meshes"), [
+    (lambda layer: layer, "1f1b", "(2),(2),(2)"), (jax.checkpoint, "zb-h1", "(2),(1)"),
+    (lambda layer: layer, "interleaved-1f1b", "(2),(2)")])
+def test_values_of_a_scan_that_is_cut_between_layers(wrap, schedule, meshes):
+    """Only what a layer gives crosses, and each stage has its rows of the stack."""
+    def loss(params, x, y):
+        layer = wrap(lambda x, w: (jnp.tanh(x @ w), None))
+        return jnp.mean((lax.scan(layer, x, params)[0] - y) ** 2)
+
+    program = check_same(train_step(loss), (scanned_layers(9), *batch(4, 8, 16)), meshes, schedule, stages="auto")
+    assert {shape for _, _, shape in sent(program)} == {(8, 16)} and not sent_outside(program)
+    rows = rows_of_stages(program, (16, 16))
+    assert len(rows) > 1 and sum(rows) == 9
+
+
+@pytest.mark.parametrize("meshes", ["(2),(2),(2),(2)", "(4),(2),(1),(1)"])
+def test_a_stage_gets_as_many_layers_as_it_has_time_for(meshes):
+    args = jax.eval_shape(lambda: (scanned_layers(16, 4096), *batch(8, 8192, 4096)))
+    module = split(train_step(scanned_loss), args, meshes, stages="auto", specs=[P(), *[P(None, "data")] * 2])
+    program = read_program(module)
+    rows = rows_of_stages(program, (4096, 4096))
+    assert rows == [4, 4, 4, 4] if meshes.startswith("(2)") else rows[0] >= 8 and rows[1] == 4 and sum(rows) == 16
+    assert not sent_outside(program)
+    assert {shape for _, _, shape in sent(program)} == {(8192, 4096)} and len(sent(program)) == 6
+
+
+def test_scans_of_an_encoder_and_a_decoder_with_norms_of_all_layers():
+    """Loops of different lengths; the decoder's loop reads the encoder's result in each layer."""
+    def loss(params, x, y):
+        encoded, _ = lax.scan(lambda h, w: (jnp.tanh(h @ w), None), x, params["encoder"])
+        decoded, lengths = lax.scan(lambda h, w: (jnp.tanh(h @ w + encoded), jnp.mean(h ** 2)), y, params["decoder"])
+        return jnp.mean(decoded ** 2) + 0.1 * jnp.sum(lengths)
+
+    def clipped(params, grads):
+        length = jnp.sqrt(sum(jnp.sum(g * g) for g in jax.tree.leaves(grads)))
+        return jax.tree.map(lambda p, g: p - 0.1 * g * jnp.minimum(1.0, 1.0 / length), params, grads)
+
+    step, stacks = train_step(loss, clipped), {"encoder": 4, "decoder": 7}
+    args = ({name: scanned_layers(count) for name, count in stacks.items()}, *batch(4, 8, 16))
+    check_same(step, args, "(1),(1),(1)", stages="auto")
+    wide = jax.eval_shape(lambda: ({name: scanned_layers(count, 2048) for name, count in stacks.items()},
+                                   *batch(4, 4096, 2048)))
+    program = read_program(split(step, wide, "(1),(1),(1)", stages="auto"))
+    assert sorted(rows_of_stages(program, (2048, 2048))) == [3, 4, 4]
+    assert {shape for _, _, shape in sent(program)} <= {(4096, 2048), (3,), (4,), ()}
+    assert {shape for _, _, shape in sent_outside(program)} == {()}
+
+
+def test_cuts_inside_a_scan_count_its_layers():
+    step, args = train_step(scanned_loss), jax.eval_shape(lambda: (scanned_layers(6, 2048), *batch(4, 4096, 2048)))
+    pipelined = hlorewrite.pipeline(step, meshes=[(1,), (1,)], stages="auto", passes="")
+    lowered = pipelined.lower(*args)
+    said = [str(remark) for remark in lowered.remarks if "begins after op" in remark.sentence]
+    assert len(said) == 1 and "begins after op 3 of the forward" in said[0] and "test_auto_stages.py" in said[0]
+    again = hlorewrite.pipeline(step, meshes=[(1,), (1,)], stages=(3,), passes="").lower(*args)
+    assert again.program() == lowered.program()
+    five = read_program(split(step, args, "(1),(1)", cuts=(5,)))
+    assert rows_of_stages(five, (2048, 2048)) == [5, 1]
+    assert "do not rise between 1 and" in refusal(step, args, "(1),(1)", cuts=(50,))
+
+
+def test_a_scan_that_is_unrolled_is_cut_between_layers():
+    def loss(params, x, y):
+        return jnp.mean((lax.scan(lambda h, w: (jnp.tanh(h @ w), None), x, params, unroll=True)[0] - y) ** 2)
+
+    args = jax.eval_shape(lambda: (scanned_layers(4, 2048), *batch(4, 4096, 2048)))
+    program = read_program(split(train_step(loss), args, "(2),(2)", stages="auto"))
+    assert sent(program) == [("m0", "m1", (4096, 2048)), ("m1", "m0", (4096, 2048))] and not sent_outside(program)
+    assert rows_of_stages(program, (2048, 2048)) == [2, 2]
 
 
 def test_marks_and_a_choice_exclude_each_other():

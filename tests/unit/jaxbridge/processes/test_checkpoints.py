@@ -23,7 +23,7 @@ def run(tmp_path: Path, **work: Any) -> list[tuple[int, list[dict[str, float]], 
         probe.bind(("localhost", 0))
         port = probe.getsockname()[1]
     defaults = {"coordinator": f"localhost:{port}", "processes": PROCESSES, "timeout_s": 60.0, "steps": STEPS,
-                "save_after": 0, "restore": False, "checkpoints": "", "who": -1}
+                "save_after": 0, "restore": False, "checkpoints": "", "who": -1, "stages": 4, "by_global": False}
     file = tmp_path / "work.json"
     file.write_text(json.dumps(defaults | work))
     environment = {**os.environ, "JAX_PLATFORMS": "cpu", "TF_CPP_MIN_LOG_LEVEL": "3",
@@ -51,6 +51,14 @@ def test_every_process_fetches_the_loss_and_one_a_parameter(tmp_path: Path):
     first = outcomes[0][1]
     assert len(first) == 3 and first[0]["loss"] > first[1]["loss"] and first[2]["count"] == 2
     assert all(values == first for _, values, _ in outcomes)
+
+
+def test_unequal_stages_and_a_state_that_goes_through_global_arrays(tmp_path: Path):
+    equal, unequal = run(tmp_path, steps=2), run(tmp_path, steps=2, stages=[1, 4, 6], by_global=True)
+    assert [code for code, _, _ in unequal] == [0] * PROCESSES, [err for _, _, err in unequal]
+    for (_, expected, _), (_, values, _) in zip(equal, unequal, strict=True):
+        for want, got in zip(expected, values, strict=True):
+            assert got == pytest.approx(want, rel=1e-5)
 
 
 @pytest.mark.slow
