@@ -5,6 +5,7 @@ from __future__ import annotations
 from fractions import Fraction
 
 from hlorewrite.ir.binding import ir
+from hlorewrite.ir.collectives import ALL_REDUCE
 from hlorewrite.ir.module import Module
 from hlorewrite.ir.view import View, defining_op
 from hlorewrite.jaxbridge.decorator.report import collectives_by_op
@@ -30,7 +31,7 @@ def share_of_choices(module: Module) -> Fraction:
     sent = collectives_by_op(view)
     of_choices, matched = Fraction(0), 0
     for op, executed in sent:
-        if op.name == "stablehlo.all_reduce" and any(map(_adds_to_a_choice, map(defining_op, op.operands))):
+        if op.name == ALL_REDUCE.op and any(map(_adds_to_a_choice, map(defining_op, op.operands))):
             of_choices, matched = of_choices + executed.wire_bytes, matched + 1
     total = sum((executed.wire_bytes for _, executed in sent), Fraction(0))
     scatters = sum(map(_adds_to_a_choice, view.ops("stablehlo.scatter")))
