@@ -22,7 +22,7 @@ from hlorewrite.passes.split_stages.stacks.roles import (
     roles_of,
 )
 from hlorewrite.spmd.loops import Loop, LoopCounter, constant_integer, counter_of, counter_step
-from hlorewrite.spmd.types import with_dimension
+from hlorewrite.spmd.types import holds_number, with_dimension
 
 
 def cut_loop(editor: Editor, loop: Loop, ranges: Sequence[tuple[int, int]],
@@ -121,7 +121,7 @@ class _LoopCut:
     def _rebase(self, loop: Loop, inside: dict[int, ir.Operation], low: int, high: int) -> None:
         """Makes the rows of stacks count from 0; so does the counter, if nothing else reads it."""
         editor, position = self.editor, self.counter.position
-        counter, start = loop.body.arguments[position], self.counter.start + low
+        counter, start = loop.body.arguments[position], self.counter.start + low * self.counter.step
         top = next(iter(loop.body.operations)).operation
         offset = splat_constant(editor, start, counter.type, top)
         local = editor.create("stablehlo.subtract", [counter, offset], [counter.type], location=self.op.location,
@@ -134,16 +134,16 @@ class _LoopCut:
             if len(op.regions) == 0:
                 editor.erase_if_dead(op)
         others = [op for op, _ in users(counter) if not (used and op == local)]
-        if users(loop.condition.arguments[position]) != [(inside[op_key(self.counter.compare)], self.counter.side)] or \
-                len(others) > 1:
+        compare, side = inside[op_key(self.counter.compare)], 1 - self.counter.side
+        end = (constant_integer(compare.operands[side]) or 0) - start
+        if users(loop.condition.arguments[position]) != [(compare, self.counter.side)] or len(others) > 1 or \
+                not holds_number(counter.type, end):
             return
         if used:
             editor.replace(local.results[0], counter)
             editor.erase(local)
         editor.set_operand(loop.op, position, splat_constant(editor, 0, counter.type, loop.op))
-        compare, side = inside[op_key(self.counter.compare)], 1 - self.counter.side
-        end = constant_integer(compare.operands[side]) or 0
-        editor.set_operand(compare, side, splat_constant(editor, end - start, compare.operands[side].type, compare))
+        editor.set_operand(compare, side, splat_constant(editor, end, compare.operands[side].type, compare))
 
     def _index(self, access: ir.Operation, role: Role, local: ir.Value, top: ir.Operation, low: int, high: int) -> None:
         """Makes an access take its row from the local count of iterations."""

@@ -18,7 +18,7 @@ from hlorewrite.passes.common.broadcasts.emit import static_slice
 from hlorewrite.passes.split_stages.graph import ops_of
 from hlorewrite.passes.split_stages.stacks.row_ops import repeats_rows, row_range, rows_of
 from hlorewrite.spmd.loops import constant_integer
-from hlorewrite.spmd.types import element_count, with_dimension
+from hlorewrite.spmd.types import element_count, holds_number, with_dimension
 
 
 @dataclass(frozen=True)
@@ -105,7 +105,10 @@ def rows_taken(op: ir.Operation) -> tuple[int, int] | None:
 
 
 def _number(value: ir.Value) -> int | None:
-    """An integer that is computed from constants, as the row of an iteration that is written out is."""
+    """An integer that is computed from constants, as the row of an iteration that is written out is.
+
+    None where a number on the way does not fit its type: the op gives another one then.
+    """
     op = defining_op(value)
     if op is None or op.name not in ("stablehlo.add", "stablehlo.subtract", "stablehlo.convert"):
         return constant_integer(value)
@@ -113,7 +116,8 @@ def _number(value: ir.Value) -> int | None:
     known = [each for each in numbers if each is not None]
     if len(known) < len(numbers):
         return None
-    return known[0] if len(known) == 1 else known[0] + (known[1] if op.name == "stablehlo.add" else -known[1])
+    made = known[0] if len(known) == 1 else known[0] + (known[1] if op.name == "stablehlo.add" else -known[1])
+    return made if holds_number(value.type, made) else None
 
 
 def _is_written_whole(op: ir.Operation) -> bool:

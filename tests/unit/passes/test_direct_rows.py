@@ -79,3 +79,15 @@ def test_rows_are_taken_from_where_they_are_made(ops, type_, expected):
 def test_what_is_more_than_whole_rows_stays(ops, type_):
     before, after = body_of(ops, type_)
     assert before == after
+
+
+@pytest.mark.parametrize("ops", [
+    "%p = stablehlo.constant dense<300> : tensor<i32>\n%at = stablehlo.convert %p : (tensor<i32>) -> tensor<ui8>\n",
+    "%p = stablehlo.constant dense<200> : tensor<ui8>\n%at = stablehlo.add %p, %p : tensor<ui8>\n",
+], ids=["a convert to fewer bits", "a sum that goes on at the other end"])
+def test_a_row_whose_number_does_not_fit_its_type_is_not_computed(ops: str):
+    ops = JOINED + ops + ("%rest = stablehlo.constant dense<0> : tensor<ui8>\n"
+                          "%out = stablehlo.dynamic_slice %j, %at, %rest, sizes = [1, 6] : "
+                          "(tensor<6x6xf32>, tensor<ui8>, tensor<ui8>) -> tensor<1x6xf32>")
+    before, after = body_of(ops, "tensor<1x6xf32>")
+    assert after == before
