@@ -17,6 +17,7 @@ from hlorewrite.passes.common.pass_remarks import tell
 from hlorewrite.passes.common.value_numbers import Number, ValueNumbers
 from hlorewrite.passes.common.value_signatures import some_signatures_meet
 from hlorewrite.passmanager.base import Pass, PassContext
+from hlorewrite.spmd.flow.places import BRANCHES
 
 
 @dataclass(frozen=True)
@@ -101,7 +102,7 @@ class CollectiveCse(Pass):
 
 def _reads_around(op: ir.Operation) -> bool:
     """Whether the regions of an op may read values from around it; those of functions and manual regions may not."""
-    return op.name in ("stablehlo.while", "stablehlo.if", "stablehlo.case")
+    return op.name in ("stablehlo.while", *BRANCHES)
 
 
 def _in_order(view: View) -> list[ir.Operation]:

@@ -104,8 +104,8 @@ def _counter(loop: Loop, compare: ir.Operation, side: int) -> LoopCounter | None
     if bound is None or start is None or step is None:
         return None
     found = LoopCounter(compare, counter.arg_number, side, direction, start, bound, step)
-    ends = start if found.trips is None else start + step * found.trips
-    return found if holds_number(counter.type, ends) else None  # else it goes on at the other end of its type
+    # A counter that would end outside its type goes on at the other end of it.
+    return found if found.trips is None or holds_number(counter.type, start + step * found.trips) else None
 
 
 def _count(start: int, bound: int, step: int, direction: str) -> int | None:

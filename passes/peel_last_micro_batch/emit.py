@@ -10,6 +10,7 @@ from hlorewrite.ir.view import terminator, users
 from hlorewrite.passes.common.channel_handles import ChannelHandles
 from hlorewrite.passes.common.loop_copies.behind_loop import fill_behind, results_behind
 from hlorewrite.passes.common.loop_copies.carried_fillings import fill_again, read_outside
+from hlorewrite.passes.common.loop_copies.in_place import body_in_place
 from hlorewrite.passes.common.splats import splat_constant
 from hlorewrite.passes.peel_last_micro_batch.next_condition import NextCondition, end_one_earlier, first_predicate
 from hlorewrite.spmd.loops import Loop, LoopCounter
@@ -57,16 +58,9 @@ def inline_once(loop: Loop, editor: Editor) -> None:
       loop: the loop; it is erased.
       editor: the editor of the module.
     """
-    for argument, operand in zip(loop.body.arguments, loop.op.operands, strict=True):
-        editor.replace(argument, operand)
-    ends = list(loop.yields)
-    for inner in [each.operation for each in loop.body.operations][:-1]:
-        editor.move_before(inner, loop.op)
+    for inner in body_in_place(loop, editor):
         if inner.name == "stablehlo.while":
             _mark(inner, editor)
-    for result, end in zip(loop.op.results, ends, strict=True):
-        editor.replace(result, end)
-    editor.erase(loop.op)
 
 
 def _copy_behind(loop: Loop, barrier: ir.Operation, behind: Sequence[ir.Value], editor: Editor,

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from hlorewrite.errors import InputError
 from hlorewrite.ir.binding import ir
+from hlorewrite.ir.edit import Editor
 from hlorewrite.ir.view import View, ancestors, defining_op
 from hlorewrite.passes.split_stages.graph import StepNode, Values, ops_of
 from hlorewrite.spmd.loops import Loop, constant_integer, trip_count
@@ -91,10 +92,28 @@ def mark_of(op: ir.Operation | None) -> tuple[int, bool] | None:
     return ir.IntegerAttr(given["stage"]).value, ir.BoolAttr(given["backward"]).value
 
 
+def stage_mark(editor: Editor, value: ir.Value, mark: tuple[int, bool], location: ir.Location,
+               before: ir.Operation | ir.InsertionPoint) -> ir.Value:
+    """A value behind the mark of a stage.
+
+    Args:
+      editor: the editor of the module.
+      value: the value.
+      mark: (stage, backward), as ``mark_of`` reads it.
+      location: of the mark; its name says what is a backward.
+      before: the op, or the place, to write it before.
+    """
+    stage, backward = mark
+    with editor.context:
+        said = ir.DictAttr.get({"stage": ir.IntegerAttr.get(ir.IntegerType.get_signless(64), stage),
+                                "backward": ir.BoolAttr.get(backward)})
+        at = before if isinstance(before, ir.InsertionPoint) else ir.InsertionPoint(before)
+    return editor.create("stablehlo.optimization_barrier", [value], [value.type], attributes={MARK: said},
+                         location=location, at=at).results[0]
+
+
 def marks_to_barriers(view: View) -> None:
     """Writes marks as barriers with an attribute: unlike composites, sharding propagation passes through them."""
-    from hlorewrite.ir.edit import Editor
-
     editor = Editor(view)
     for op in view.ops("stablehlo.composite"):
         if ir.StringAttr(op.attributes["name"]).value != COMPOSITE:

@@ -185,7 +185,7 @@ class Competition:
         return inside, not several or not scatters_into_a_choice(inside.made.module)
 
     def _left_inside(self, candidates: list[RewriteCandidate]) -> list[RewriteCandidate]:
-        """What the passes make without that rule of candidates that it was applied to."""
+        """What the passes make without that rule, of candidates that it was applied to."""
         made = [self._candidate(c.partitioner, c.source, self.variants[0])
                 for c in candidates if has_carry_outside(c.variant)]
         return [c for c in made if c.made.report.changed]

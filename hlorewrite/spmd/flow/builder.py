@@ -24,6 +24,7 @@ _LOOP = "stablehlo.while"
 _BARRIER = "stablehlo.optimization_barrier"
 _NO_FACTS = frozenset({"stablehlo.return", _LOOP, _BARRIER, "func.call", "func.return", "sdy.return"})
 
+
 class FlowBuilder:
     """Builds the flow of one class of reductions; what it found out holds while the module stays as it is.
 

@@ -10,7 +10,7 @@ from hlorewrite.ir.view import nested_ops
 from hlorewrite.passes.split_stages.auto.cut_graph import CutGraph
 from hlorewrite.passes.split_stages.graph import StepNode
 from hlorewrite.passes.split_stages.positions import is_backward
-from hlorewrite.passes.split_stages.step import MARK
+from hlorewrite.passes.split_stages.step import stage_mark
 
 
 def write_marks(graph: CutGraph, editor: Editor, cuts: Sequence[int], halves: Sequence[int]) -> None:
@@ -94,8 +94,5 @@ class _MarkWriter:
         old, node = self.made(value), self.values.producer[value]
         assert node is not None and node.op is not None
         with self.editor.context:
-            said = ir.Attribute.parse(f"{{stage = {index} : i32, backward = {str(index > stage).lower()}}}")
             point = ir.InsertionPoint.after(node.op)
-        self.marked[value, stage] = self.editor.create(
-            "stablehlo.optimization_barrier", [old], [old.type], attributes={MARK: said}, location=old.location,
-            at=point).results[0]
+        self.marked[value, stage] = stage_mark(self.editor, old, (index, index > stage), old.location, point)

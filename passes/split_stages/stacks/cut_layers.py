@@ -13,7 +13,7 @@ from hlorewrite.passes.split_stages.stacks.cut_loops import cut_loop
 from hlorewrite.passes.split_stages.stacks.direct_rows import make_rows_direct
 from hlorewrite.passes.split_stages.stacks.layer_loops import LayerLoop, layer_loops, layer_marks
 from hlorewrite.passes.split_stages.stacks.unrolled import bodies, cut_written_out
-from hlorewrite.passes.split_stages.step import MARK
+from hlorewrite.passes.split_stages.step import stage_mark
 
 
 def cut_layer_loops(view: View) -> int:
@@ -52,8 +52,4 @@ def _marked(editor: Editor, item: LayerLoop, value: ir.Value, number: int) -> ir
     index = stage if item.backward else stage + 1
     loop = item.loop.op.location  # in the body of a loop, names do not say that it is computed again
     where = loop if RECOMPUTED in op_name(loop) else item.mark.location
-    with editor.context:
-        mark = ir.DictAttr.get({"stage": ir.IntegerAttr.get(ir.IntegerType.get_signless(64), index),
-                                "backward": ir.BoolAttr.get(item.backward)})
-    return editor.create("stablehlo.optimization_barrier", [value], [value.type], attributes={MARK: mark},
-                         location=where, before=item.loop.op).results[0]
+    return stage_mark(editor, value, (index, item.backward), where, item.loop.op)

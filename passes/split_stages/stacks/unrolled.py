@@ -6,20 +6,23 @@ runs several layers in an iteration is cut between iterations; an iteration in w
 
 from __future__ import annotations
 
+import math
+from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import pairwise
 
 from hlorewrite.errors import InputError
-from hlorewrite.ir.binding import ir
+from hlorewrite.ir.binding import ir, op_key
 from hlorewrite.ir.edit import Editor
 from hlorewrite.ir.location import op_name
 from hlorewrite.ir.view import View, ancestors
+from hlorewrite.passes.common.loop_copies.in_place import body_in_place
 from hlorewrite.passes.split_stages.graph import captured, ops_of
 from hlorewrite.passes.split_stages.remat import RECOMPUTED
 from hlorewrite.passes.split_stages.stacks.cut_loops import cut_loop
 from hlorewrite.passes.split_stages.stacks.direct_rows import make_rows_direct, whole_origin
 from hlorewrite.passes.split_stages.stacks.layer_loops import LayerMark, edges_of, is_layer_mark, said_by
-from hlorewrite.passes.split_stages.step import MARK
+from hlorewrite.passes.split_stages.step import stage_mark
 from hlorewrite.spmd.loops import Loop, trip_count
 
 
@@ -100,19 +103,9 @@ class _LayerChain:
           wanted: the mark.
           again: of what ``jax.checkpoint`` makes again, instead of the rest.
         """
-        depth: dict[ir.Value, int] = {}
-        found: list[_LayerRun] = []
-        for op in ops_of(self.block):
-            if op.name == "stablehlo.optimization_barrier":
-                depth.update((result, depth.get(operand, 0)) for operand, result in
-                             zip(op.operands, op.results, strict=True))
-                continue
-            start = max((depth.get(each, 0) for each in (*op.operands, *captured(op))), default=0)
-            each, times = self.layers_of(op, wanted, again)
-            if each:
-                found.append(_LayerRun(op, start, each, times))
-            depth.update(dict.fromkeys(op.results, start + each * times))
-        return found, max(depth.values(), default=0)
+        sizes = {op_key(op): self.layers_of(op, wanted, again) for op in ops_of(self.block)}
+        found, count = _in_turn(self.block, lambda op: math.prod(sizes[op_key(op)]))
+        return [_LayerRun(op, start, *sizes[op_key(op)]) for op, start in found], count
 
     def layers_of(self, op: ir.Operation, wanted: LayerMark, again: bool) -> tuple[int, int]:
         """(layers of an iteration, iterations) of an op; no layer for any other op."""
@@ -174,7 +167,7 @@ class _LayerChain:
 
         def passed(value: ir.Value, number: int) -> ir.Value:
             stage = between.get(ranges[number][1])
-            return value if stage is None else self.mark(value, stage, wanted.backward, where, run.op)
+            return value if stage is None else stage_mark(self.editor, value, (stage, wanted.backward), where, run.op)
 
         pieces = cut_loop(self.editor, Loop(run.op), ranges, passed) if len(ranges) > 1 else [run.op]
         for piece, (low, _) in zip(pieces, ranges, strict=True):
@@ -184,19 +177,12 @@ class _LayerChain:
     def take_mark(self, run: _LayerRun, wanted: LayerMark, stage: int | None) -> None:
         """Makes a mark of a layer one of a stage where one begins."""
         value = run.op.operands[0]
-        made = value if stage is None else self.mark(value, stage, wanted.backward, run.op.location, run.op)
+        made = value if stage is None else stage_mark(
+            self.editor, value, (stage, wanted.backward), run.op.location, run.op)
         if stage is not None and not wanted.backward:
             self.sent.setdefault(value, made)
         self.editor.replace(run.op.results[0], made)
         self.editor.erase(run.op)
-
-    def mark(self, value: ir.Value, stage: int, backward: bool, where: ir.Location, before: ir.Operation) -> ir.Value:
-        """The mark of a stage."""
-        with self.editor.context:
-            said = ir.DictAttr.get({"stage": ir.IntegerAttr.get(ir.IntegerType.get_signless(64), stage),
-                                    "backward": ir.BoolAttr.get(backward)})
-        return self.editor.create("stablehlo.optimization_barrier", [value], [value.type], attributes={MARK: said},
-                                  location=where, before=before).results[0]
 
 
 def _is_such(op: ir.Operation, wanted: LayerMark, again: bool) -> bool:
@@ -210,26 +196,28 @@ def _is_such(op: ir.Operation, wanted: LayerMark, again: bool) -> bool:
 
 def _marks_in_turn(block: ir.Block, wanted: LayerMark, again: bool) -> int:
     """The most marks of a kind of which one depends on the other."""
+    return _in_turn(block, lambda op: int(_is_such(op, wanted, again)))[1]
+
+
+def _in_turn(block: ir.Block, layers: Callable[[ir.Operation], int]) -> tuple[list[tuple[ir.Operation, int]], int]:
+    """Ops that hold layers, each with how many come before it along what it reads; and how many there are in turn."""
     depth: dict[ir.Value, int] = {}
+    found: list[tuple[ir.Operation, int]] = []
     for op in ops_of(block):
         if op.name == "stablehlo.optimization_barrier":
             depth.update((result, depth.get(operand, 0)) for operand, result in
                          zip(op.operands, op.results, strict=True))
             continue
-        start = max((depth.get(each, 0) for each in (*op.operands, *captured(op))), default=0)
-        depth.update(dict.fromkeys(op.results, start + int(_is_such(op, wanted, again))))
-    return max(depth.values(), default=0)
+        start, own = max((depth.get(each, 0) for each in (*op.operands, *captured(op))), default=0), layers(op)
+        if own:
+            found.append((op, start))
+        depth.update(dict.fromkeys(op.results, start + own))
+    return found, max(depth.values(), default=0)
 
 
 def _write_out(editor: Editor, loop: ir.Operation) -> None:
     """Puts the body of a loop of one iteration in its place."""
-    parts = Loop(loop)
-    values: dict[ir.Value, ir.Value] = dict(zip(parts.body.arguments, loop.operands, strict=True))
-    for op in ops_of(parts.body):
-        copy = editor.clone_before(op, loop, values)
-        if is_layer_mark(copy) and RECOMPUTED in op_name(loop.location):  # the names of what is inside do not say that
-            copy.location = loop.location
-        values.update(zip(op.results, copy.results, strict=True))
-    for result, given in zip(loop.results, parts.yields, strict=True):
-        editor.replace(result, values.get(given, given))
-    editor.erase(loop)
+    if RECOMPUTED in op_name(loop.location):  # the names of what is inside do not say that
+        for mark in filter(is_layer_mark, ops_of(Loop(loop).body)):
+            mark.location = loop.location
+    body_in_place(Loop(loop), editor)
