@@ -94,7 +94,7 @@ def mark_of(op: ir.Operation | None) -> tuple[int, bool] | None:
 
 def stage_mark(editor: Editor, value: ir.Value, mark: tuple[int, bool], location: ir.Location,
                before: ir.Operation | ir.InsertionPoint) -> ir.Value:
-    """A value behind the mark of a stage.
+    """A value under the mark of a stage.
 
     Args:
       editor: the editor of the module.
