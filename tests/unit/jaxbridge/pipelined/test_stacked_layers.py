@@ -112,7 +112,7 @@ def test_iterations_stay_loops_where_no_stage_begins_in_them():
 
 @pytest.mark.parametrize("unroll", [2, 8])
 def test_checkpoint_around_a_scan_that_is_unrolled(unroll):
-    """JAX does not name what it makes again there: values are right, or it is refused."""
+    """JAX before 0.12 does not name what it makes again there: values are right, or it is refused."""
     def loss(stages):
         def layer(h, w):
             return jnp.tanh(hlorewrite.stage_layers(h, stages) @ w), None
@@ -122,7 +122,7 @@ def test_checkpoint_around_a_scan_that_is_unrolled(unroll):
         return lambda params, x, y: jnp.mean((jax.checkpoint(model)(params, x) - y) ** 2)
 
     check(train_step(loss((3,))), (layers(7), *batch()), "(2),(2)")
-    if unroll == 2:
+    if unroll == 2 or jax.__version_info__ >= (0, 12):
         check(train_step(loss((2, 5))), (layers(7), *batch()), "(2),(2),(2)")
         return
     with pytest.raises(HlorewriteError, match=r"jax\.checkpoint|out of order") as error:
