@@ -11,7 +11,7 @@ from hlorewrite.ir.binding import ir, register_all
 
 
 def new_context(allow_unregistered_dialects: bool = False) -> ir.Context:
-    """A context with every dialect a JAX module can hold.
+    """A context with every dialect a JAX module can hold, that starts no threads.
 
     Args:
       allow_unregistered_dialects: accept ops of unknown dialects in generic form.
@@ -25,6 +25,9 @@ def new_context(allow_unregistered_dialects: bool = False) -> ir.Context:
       True
     """
     context = ir.Context()
+    # A worker thread of MLIR that reports an error waits for the GIL, to call Python's handler. The thread that parses or
+    # verifies holds the GIL, and waits for the worker: both wait for ever.
+    context.enable_multithreading(False)
     register_all(context)
     context.allow_unregistered_dialects = allow_unregistered_dialects
     return context

@@ -96,8 +96,7 @@ class ExecutedOriginal:
 
 def trials_of(text: str, pipeline: str, choices: random.Random, name: str) -> Iterator[MutantTrial]:
     """Mutants of one program's result."""
-    context = new_context()
-    context.enable_multithreading(False)  # threads do not survive a fork
+    context = new_context()  # its processes are forked: it has no threads, which do not survive that
     try:
         before = parse(text, context=context)
         run_passes(before, parse_pipeline("canonicalize"), PassContext())  # what is not read makes mutants equal

@@ -101,7 +101,7 @@ def _modules(form: str) -> list[bytes]:
     from hlorewrite.ir.module import Format
     from hlorewrite.ir.save import emit
     files = [*sorted((ROOT / "tests" / "lit" / "passes").rglob("*.mlir")),
-             *sorted((ROOT / "tests" / "programs").glob("two_stages.mlir"))]
+             ROOT / "tests" / "programs" / "nested_regions.mlir", ROOT / "tests" / "programs" / "two_stages.mlir"]
     found = []
     for path in files:
         text = path.read_bytes()

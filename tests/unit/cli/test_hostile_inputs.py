@@ -30,6 +30,19 @@ def test_a_few_damaged_inputs_of_every_form(tmp_path: Path) -> None:
     assert done.stdout.endswith("findings: none\n") and "arguments: 8 mutations, 0 findings" in done.stdout
 
 
+@pytest.mark.parametrize("subcommand", ["opt", "verify", "report"])
+def test_errors_below_several_nested_regions(subcommand: str, tmp_path: Path) -> None:
+    """MLIR checks such regions in parallel, and a thread of it that reports an error needs the lock of the thread that waits."""
+    sound = (ROOT / "tests" / "programs" / "nested_regions.mlir").read_text("utf-8")
+    program = tmp_path / "program.mlir"
+    program.write_text(sound.replace("[0:2]", "[0:9]"))
+    words = [subcommand, str(program), *([str(program)] if subcommand == "verify" else [])]
+    done = subprocess.run([sys.executable, "-m", "hlorewrite", *words], capture_output=True, text=True, check=False,
+                          timeout=60)
+    assert done.returncode == 2 and done.stderr.count("\n") == 1, done.stderr
+    assert "limit index 9 is larger than dimension size 2" in done.stderr
+
+
 # ---- found by fuzzing
 
 
