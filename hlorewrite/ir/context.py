@@ -25,8 +25,8 @@ def new_context(allow_unregistered_dialects: bool = False) -> ir.Context:
       True
     """
     context = ir.Context()
-    # A worker thread of MLIR that reports an error waits for the GIL, to call Python's handler. The thread that parses or
-    # verifies holds the GIL, and waits for the worker: both wait for ever.
+    # A worker thread of MLIR that reports an error waits for the GIL, to call Python's handler. The thread that parses
+    # or verifies holds the GIL, and waits for the worker: both wait for ever.
     context.enable_multithreading(False)
     register_all(context)
     context.allow_unregistered_dialects = allow_unregistered_dialects
