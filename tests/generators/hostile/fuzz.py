@@ -52,7 +52,7 @@ def main() -> int:
 
 
 def _again(damaged: Seed) -> Misbehaviour | None:
-    """What is found in processes of their own; several, because a deadlock may need an order of threads that is rare."""
+    """What is found in processes of their own; several, because a deadlock may need a rare order of threads."""
     trials = (trial(damaged, real=True) for _ in range(5))
     return next((finding for finding in trials if finding), None)
 

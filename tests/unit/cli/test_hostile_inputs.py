@@ -32,7 +32,7 @@ def test_a_few_damaged_inputs_of_every_form(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("subcommand", ["opt", "verify", "report"])
 def test_errors_below_several_nested_regions(subcommand: str, tmp_path: Path) -> None:
-    """MLIR can check such regions in parallel; its thread that reports an error needs the lock of the thread that waits."""
+    """MLIR can check such regions in parallel; a thread that reports an error needs the lock of the one that waits."""
     sound = (ROOT / "tests" / "programs" / "nested_regions.mlir").read_text("utf-8")
     program = tmp_path / "program.mlir"
     program.write_text(sound.replace("[0:2]", "[0:9]"))
