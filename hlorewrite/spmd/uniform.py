@@ -15,6 +15,7 @@ from dataclasses import dataclass
 
 from hlorewrite.ir.binding import ir, op_key, sdy
 from hlorewrite.ir.collectives import CHANNEL, COLLECTIVE_PERMUTE, GROUP_ATTRIBUTES, UNIFORM_AFTER, WITH_REPLICA_GROUPS
+from hlorewrite.ir.effects import has_side_effect
 from hlorewrite.ir.inline import is_private
 from hlorewrite.ir.view import View, ancestors, defining_op, nested_ops, terminator
 from hlorewrite.spmd.device_map import DeviceMap
@@ -369,9 +370,8 @@ def _argument_attributes(function: ir.Operation, position: int) -> ir.DictAttr |
 
 
 def _is_pure_custom_call(op: ir.Operation) -> bool:
-    side_effect = "has_side_effect" in op.attributes and ir.BoolAttr(op.attributes["has_side_effect"]).value
     target = ir.StringAttr(op.attributes["call_target_name"]).value
-    return not side_effect and (target in _PURE_CUSTOM_CALLS or target.startswith(("mhlo.", "chlo.")))
+    return not has_side_effect(op) and (target in _PURE_CUSTOM_CALLS or target.startswith(("mhlo.", "chlo.")))
 
 
 def _is_received(op: ir.Operation) -> bool:

@@ -9,6 +9,7 @@ where it is not the identity, and ``AR(w) + u`` where the placement says so.
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import Any
 
 from hlorewrite.ir.binding import ir, op_key
 from hlorewrite.ir.collectives import ALL_REDUCE
@@ -158,9 +159,9 @@ class Deferral:
             return
         source, whole = _all_reduce_behind(total).results[0], Place(total)
         after.sources.append(source)
-        for table in (after.edges, after.executions, after.forcing_uses):
-            if place in table:
-                table[whole] = table.pop(place)
+        _rename(after.edges, place, whole)
+        _rename(after.executions, place, whole)
+        _rename(after.forcing_uses, place, whole)
         if source != total:
             after.edges[Place(source)] = [whole]
             after.executions[Place(source)] = after.executions[whole]
@@ -313,6 +314,11 @@ class Deferral:
                 continue
             if reader.operands[position] == local:
                 self.editor.set_operand(reader, position, total)
+
+
+def _rename(table: dict[Place, Any], place: Place, whole: Place) -> None:
+    if place in table:
+        table[whole] = table.pop(place)
 
 
 def _start_of(place: Place) -> ir.InsertionPoint:

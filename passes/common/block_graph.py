@@ -13,6 +13,7 @@ from functools import cached_property
 
 from hlorewrite.cost.compute_clock import KERNELS, ComputeClock
 from hlorewrite.ir.binding import ir, op_key
+from hlorewrite.ir.effects import has_side_effect
 from hlorewrite.ir.inline import contains_any
 from hlorewrite.ir.view import View, ancestors, defining_op
 from hlorewrite.spmd.types import tensor_bytes
@@ -83,7 +84,7 @@ class BlockGraph:
         places = set()
         holds = contains_any(EFFECTS, self.view) if self.view.ops("func.call") else None
         for op in self.view.ops(*EFFECTS, "func.call"):
-            if op.name == "stablehlo.custom_call" and not _has_side_effect(op):
+            if op.name == "stablehlo.custom_call" and not has_side_effect(op):
                 continue
             callee = self.view.callee(op) if op.name == "func.call" else None
             if callee is not None and holds is not None and not holds(callee):
@@ -252,10 +253,6 @@ class BlockGraph:
     def _place_of_value(self, value: ir.Value) -> int | None:
         op = defining_op(value)
         return None if op is None else self.position.get(op_key(op))
-
-
-def _has_side_effect(op: ir.Operation) -> bool:
-    return "has_side_effect" in op.attributes and ir.BoolAttr(op.attributes["has_side_effect"]).value
 
 
 def _unique(ops: Sequence[ir.Operation]) -> list[ir.Operation]:

@@ -68,13 +68,13 @@ def _masked_reads(loop: CallsAsLoop, flow: Flow, masks: Masks) -> Iterable[Maske
             continue
         home = place.value.owner if isinstance(place.value.owner, ir.Block) else place.value.owner.operation.block
         uses = [(op, position) for op, position in users(place.value) if op.block == home]
-        hidden: dict[Mask, list[tuple[ir.Operation, int]]] = {}
+        groups: dict[Mask, list[tuple[ir.Operation, int]]] = {}
         for op, position in uses:
             mask = None if _is_new_value(loop, op) else masks.of_use(op, position)
             if mask is not None:
-                hidden.setdefault(mask, []).append((op, position))
+                groups.setdefault(mask, []).append((op, position))
         needed = {op_key(use.reader) for use in flow.forcing_uses.get(place, [])}
-        for mask, group in hidden.items():
+        for mask, group in groups.items():
             hidden = [value for op, position in group for value in masks.hidden_by(op, position)]
             if any(op_key(op) in needed for op, _ in group) or (
                     len(group) < len(users(place.value)) and _ends_in_masks(group, hidden)):

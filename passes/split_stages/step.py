@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from hlorewrite.errors import InputError
 from hlorewrite.ir.binding import ir
 from hlorewrite.ir.edit import Editor
+from hlorewrite.ir.effects import has_side_effect
 from hlorewrite.ir.view import View, ancestors, defining_op
 from hlorewrite.passes.split_stages.graph import StepNode, Values, ops_of
 from hlorewrite.spmd.loops import Loop, constant_integer, trip_count
@@ -165,8 +166,7 @@ def refuse_effects(view: View) -> None:
     """
     for op in view.ops("stablehlo.custom_call", "stablehlo.infeed", "stablehlo.outfeed", "stablehlo.send",
                        "stablehlo.recv"):
-        effect = "has_side_effect" in op.attributes and ir.BoolAttr(op.attributes["has_side_effect"]).value
-        if op.name != "stablehlo.custom_call" or effect:
+        if op.name != "stablehlo.custom_call" or has_side_effect(op):
             raise InputError("the step prints, calls back or talks to the host here, which a pipeline cannot",
                              location=view.source(op), hint="take jax.debug, io_callback and the like out of the step")
 

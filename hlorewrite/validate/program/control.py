@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from hlorewrite.ir.binding import ir
+from hlorewrite.ir.effects import has_side_effect
 from hlorewrite.ir.view import symbol_name, terminator
 from hlorewrite.validate.nodes.values import Key, Pending, SymbolicValue, joined, part_type, parts_of
 from hlorewrite.validate.program.chosen import case_of_fetches
@@ -21,7 +22,7 @@ _MOST_CALLS = 64
 def has_effects(op: ir.Operation, name: str) -> bool:
     """Whether an op of a name does more than compute its results, or computes them from more than its operands."""
     if name == "stablehlo.custom_call":
-        return "has_side_effect" in op.attributes and str(op.attributes["has_side_effect"]) != "false"
+        return has_side_effect(op)
     return name in _EFFECTS or not name.startswith(_PURE)
 
 
