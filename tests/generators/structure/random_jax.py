@@ -182,14 +182,16 @@ class JaxStepWriter:
         return run
 
 
-def random_step(rng: random.Random) -> tuple[Callable[[Any, Any, Any], Any], tuple[Any, Any, Any]]:
+def random_step(rng: random.Random, writer: Callable[[random.Random], JaxStepWriter] = JaxStepWriter
+                ) -> tuple[Callable[[Any, Any, Any], Any], tuple[Any, Any, Any]]:
     """A step, and what it is called with: data by device, weights, and how many micro-batches there are.
 
     Args:
       rng: decides.
+      writer: what composes the functions of a step.
     """
     mesh = Mesh(np.array(jax.devices()[:8]).reshape(4, 2), ("d", "m"))
-    inner = JaxStepWriter(rng).function(2)
+    inner = writer(rng).function(2)
     axis, dynamic = rng.choice(_AXES), rng.random() < 0.3
 
     def local(xs: Any, w: Any, trips: Any) -> Any:
