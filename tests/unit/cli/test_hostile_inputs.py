@@ -76,6 +76,17 @@ def test_names_that_are_no_text(tmp_path: Path, capsys: pytest.CaptureFixture[st
         assert "a name in the module is not UTF-8 text; write the file again\n" in capsys.readouterr().err
 
 
+@pytest.mark.parametrize(("subcommand", "attribute"), [("opt", "mhlo.a = "), ("verify", "")])
+def test_attributes_that_are_locations(subcommand: str, attribute: str, tmp_path: Path,
+                                       capsys: pytest.CaptureFixture[str]) -> None:
+    """MLIR allows them, and Python's bindings have no type for them."""
+    module = f'attributes {{{attribute}loc("x")}} ' if attribute else ""
+    text = TEXT.replace("return %x", '%0 = stablehlo.negate %x {a = loc("y")} : tensor<4xf32>\n  return %0')
+    (tmp_path / "a.mlir").write_text(f"module {module}{{\n{text}}}\n")
+    assert guarded([subcommand, *[str(tmp_path / "a.mlir")] * (2 if subcommand == "verify" else 1)]) == 2
+    assert "an attribute in the module holds a location, loc(...), as its value" in capsys.readouterr().err
+
+
 @pytest.mark.parametrize(("words", "sentence"), [
     (["reshard", "--shape=8", "--src-mesh=99999999999999999999", "--dst-mesh=1x2", "--src-spec=gpu", "--dst-spec=-"],
      "the mesh 99999999999999999999 has too many devices"),
