@@ -86,8 +86,8 @@ def guarded(words: Sequence[str]) -> int:
         if any(words in str(error) for words in _NO_TEXT):
             return _told("a name in the module is not UTF-8 text; write the file again", InputError.exit_code)
         if _LOCATION in str(error):
-            return _told("an attribute in the module holds a location, loc(...), as its value, which jaxlib cannot read; "
-                         "write the file without it", InputError.exit_code)
+            return _told("an attribute in the module holds a location, loc(...), as its value, which jaxlib cannot "
+                         "read; write the file without it", InputError.exit_code)
         return _told(_unexpected(error), 1)
 
 
