@@ -1,0 +1,128 @@
+"""Whether a fragment contains another one: the same ops, linked in the same way."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass, field
+
+from hlorewrite.passes.share_fragments.fragment_graph import FragmentGraph
+
+
+@dataclass(frozen=True)
+class Occurrence:
+    """A fragment inside another one.
+
+    Attributes:
+      ops: position of each of its ops among the other's.
+      values: the other's value for each of its values.
+    """
+
+    ops: tuple[int, ...]
+    values: tuple[int, ...]
+
+
+def occurrence_in(part: FragmentGraph, host: FragmentGraph) -> Occurrence | None:
+    """Finds a fragment in another one.
+
+    Ops are followed from results to operands, which leaves no choice but for the first op of each result: those are
+    tried in order, and what fits is kept. So an occurrence may be missed, and none is wrong.
+
+    Args:
+      part: the fragment to find.
+      host: where to find it.
+
+    Returns:
+      An occurrence in which different values are different values of the host; None where none is found.
+    """
+    wanted, there = (Counter(op.signature for op in each.ops) for each in (part, host))
+    if wanted - there:
+        return None
+    search = _Search(part, host)
+    sizes = _ancestors(part)
+    for value in sorted(dict.fromkeys(part.returned), key=lambda each: -sizes[each]):
+        if value not in search.values and not search.place(value):
+            return None
+    if len(search.ops) < len(part.ops) or len(search.values) < len(part.values):
+        return None  # ops that no result needs, arguments that nothing reads
+    return Occurrence(tuple(search.ops[place] for place in range(len(part.ops))),
+                      tuple(search.values[value] for value in range(len(part.values))))
+
+
+def _ancestors(graph: FragmentGraph) -> dict[int, int]:
+    """How many ops each value depends on."""
+    reached: dict[int, int] = {}  # value -> set of ops as bits
+    for position, op in enumerate(graph.ops):
+        mine = 1 << position
+        for each in op.reads:
+            mine |= reached.get(each, 0)
+        reached.update(dict.fromkeys(op.results, mine))
+    return {value: reached.get(value, 0).bit_count() for value in range(len(graph.values))}
+
+
+@dataclass
+class _Search:
+    part: FragmentGraph
+    host: FragmentGraph
+    ops: dict[int, int] = field(default_factory=dict)
+    values: dict[int, int] = field(default_factory=dict)
+    taken_ops: set[int] = field(default_factory=set)
+    taken_values: set[int] = field(default_factory=set)
+
+    def place(self, value: int) -> bool:
+        """Finds a place for a value that is a result of an op, and for all it depends on."""
+        maker = self.part.maker.get(value)
+        if maker is None:
+            return False
+        which = self.part.ops[maker].results.index(value)
+        for candidate in self.host.by_signature[self.part.ops[maker].signature]:
+            if candidate not in self.taken_ops and self._fits(value, self.host.ops[candidate].results[which]):
+                return True
+        return False
+
+    def _fits(self, value: int, there: int) -> bool:
+        """Links a value with one of the host, and all they depend on; nothing where that is not possible."""
+        linked: list[int] = []
+        placed: list[int] = []
+        todo = [(value, there)]
+        # Ends: each round links a value of the part, or an equal pair is taken from a list that finitely many links lengthen.
+        while todo:
+            mine, other = todo.pop()
+            if mine in self.values:
+                if self.values[mine] == other:
+                    continue
+                break
+            maker, its = self.part.maker.get(mine), self.host.maker.get(other)
+            if other in self.taken_values:
+                break
+            if maker is None:
+                if self.part.values[mine].type != self.host.values[other].type:
+                    break
+                self._link(mine, other, linked)
+                continue
+            if its is None or its in self.taken_ops or \
+                    self.part.ops[maker].signature != self.host.ops[its].signature:
+                break
+            self.ops[maker] = its
+            self.taken_ops.add(its)
+            placed.append(maker)
+            pairs = list(zip(self.part.ops[maker].results, self.host.ops[its].results, strict=True))
+            if (mine, other) not in pairs or any(each in self.taken_values for _, each in pairs):
+                break
+            for pair in pairs:
+                self._link(*pair, linked)
+            todo += zip(self.part.ops[maker].reads, self.host.ops[its].reads, strict=True)
+        else:
+            return True
+        for each in linked:
+            self.taken_values.discard(self.values.pop(each))
+        for each in placed:
+            self.taken_ops.discard(self.ops.pop(each))
+        return False
+
+    def _link(self, mine: int, other: int, linked: list[int]) -> None:
+        self.values[mine] = other
+        self.taken_values.add(other)
+        linked.append(mine)
+
+
+__all__ = ["Occurrence", "occurrence_in"]
