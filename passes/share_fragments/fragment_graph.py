@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Hashable, Iterable
+from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 
-from hlorewrite.ir.binding import ir
+from hlorewrite.ir.binding import ir, sdy
 from hlorewrite.ir.channels import channel_number, renumbered
 from hlorewrite.ir.collectives import CHANNEL
 from hlorewrite.ir.view import nested_ops, readable, terminator
-from hlorewrite.mpmd.mesh_view import body_of
+from hlorewrite.mpmd.mesh_view import body_of, manual_body
 from hlorewrite.mpmd.program import FragmentCall
-from hlorewrite.mpmd.types import MeshTensor
+from hlorewrite.mpmd.types import MeshTensor, mesh_tensor
 from hlorewrite.spmd.mesh import Mesh
 
 _MOVES = frozenset(f"stablehlo.{name}" for name in (
@@ -20,6 +20,27 @@ _MOVES = frozenset(f"stablehlo.{name}" for name in (
     "bitcast_convert"))
 _EFFECTS = frozenset(f"stablehlo.{name}" for name in (
     "infeed", "outfeed", "send", "recv", "rng", "create_token", "after_all"))
+
+
+@dataclass(frozen=True)
+class CrossingValue:
+    """How a value lies where it enters or leaves a fragment.
+
+    Attributes:
+      kind: its type in the program.
+      row: attributes of the function's argument or result, as text.
+      manual: its sharding in the manual computation, as text; empty where there is none.
+    """
+
+    kind: MeshTensor
+    row: str
+    manual: str
+
+    def on_mesh(self, name: str) -> CrossingValue:
+        """The same on another mesh of the same axes."""
+        old = self.kind.mesh
+        return CrossingValue(replace(self.kind, mesh=name), self.row.replace(f"<@{old},", f"<@{name},"),
+                             self.manual.replace(f"<@{old},", f"<@{name},"))
 
 
 @dataclass(frozen=True)
@@ -49,28 +70,31 @@ class FragmentGraph:
       call: a call of it.
       function: its function.
       mesh: its mesh, devices numbered from 0.
-      inputs: types of its arguments, their mesh without a name.
-      outputs: types of its results, their mesh without a name.
+      arguments: how many arguments it has.
       values: its values: arguments first, then results of ops in order.
       ops: its ops, in order.
       returned: numbers of the values it returns.
+      crossing: how arguments and returned values lie, by their numbers.
+      channels: numbers of the channels of its collectives, in order.
       has_effects: whether an op does more than make its results.
     """
 
     call: FragmentCall
     function: ir.Operation
     mesh: Mesh
-    inputs: tuple[MeshTensor, ...]
-    outputs: tuple[MeshTensor, ...]
+    arguments: int
     values: tuple[ir.Value, ...]
     ops: tuple[GraphOp, ...]
     returned: tuple[int, ...]
+    crossing: dict[int, CrossingValue]
+    channels: tuple[int, ...]
     has_effects: bool
 
     @functools.cached_property
     def key(self) -> Hashable:
         """Equal for fragments that XLA compiles to the same, apart from what is donated to them."""
-        return (tuple((op.signature, op.reads) for op in self.ops), self.returned, self.inputs, self.outputs, self.mesh)
+        kinds = tuple(replace(self.crossing[value].kind, mesh="") for value in (*range(self.arguments), *self.returned))
+        return tuple((op.signature, op.reads) for op in self.ops), self.returned, kinds, self.mesh
 
     @functools.cached_property
     def maker(self) -> dict[int, int]:
@@ -112,9 +136,71 @@ def graph_of(call: FragmentCall, function: ir.Operation, mesh: Mesh, types: tupl
         reader.number(argument)
     end = terminator(block)
     ops = tuple(reader.op(each.operation) for each in block.operations if each.operation != end)
-    inputs, outputs = (tuple(replace(types[number], mesh="") for number in side) for side in (call.operands, call.results))
-    return FragmentGraph(call, function, mesh, inputs, outputs, tuple(reader.numbers), ops,
-                         tuple(reader.number(value) for value in end.operands), reader.has_effects)
+    returned = tuple(reader.number(value) for value in end.operands)
+    channels = tuple(channel_number(op) for op in nested_ops(function) if channel_number(op))
+    graph = FragmentGraph(call, function, mesh, len(block.arguments), tuple(reader.numbers), ops, returned, {},
+                          channels, reader.has_effects)
+    graph.crossing.update(_crossing(graph, types))
+    return graph
+
+
+def prefix_of(graph: FragmentGraph, ops: Sequence[int]) -> tuple[FragmentGraph, tuple[int, ...]]:
+    """The part of a fragment that consists of some ops, as if it were a fragment.
+
+    Args:
+      graph: the fragment.
+      ops: positions of the ops, ascending; what they read is made by them or an argument.
+
+    Returns:
+      (the part, which returns what the rest of the fragment reads of it and what the fragment returns of it; the
+      fragment's number of each of its values).
+    """
+    inside = set(ops)
+    rest = {value for position, op in enumerate(graph.ops) if position not in inside for value in op.reads}
+    made = [value for position in ops for value in graph.ops[position].results]
+    read = {value for position in ops for value in graph.ops[position].reads}
+    values = (*(value for value in range(graph.arguments) if value in read), *made)
+    number = {value: place for place, value in enumerate(values)}
+    kept = tuple(replace(graph.ops[position], reads=tuple(number[value] for value in graph.ops[position].reads),
+                         results=tuple(number[value] for value in graph.ops[position].results)) for position in ops)
+    given = tuple(number[value] for value in made if value in graph.returned or
+                  (value in rest and not graph.ops[graph.maker[value]].moves))
+    crossing = {number[value]: each for value, each in graph.crossing.items() if value in number}
+    channels = tuple(range(1, 1 + sum(bool(channel_number(inner)) for op in kept for inner in nested_ops(op.op))))
+    return FragmentGraph(graph.call, graph.function, graph.mesh, len(values) - len(made),
+                         tuple(graph.values[value] for value in values), kept, given, crossing, channels,
+                         graph.has_effects), values
+
+
+def whole_value(graph: FragmentGraph, value: int) -> CrossingValue:
+    """How a value lies on a mesh of one device.
+
+    Args:
+      graph: the fragment that makes it.
+      value: its number.
+    """
+    tensor = ir.RankedTensorType(graph.values[value].type)
+    cuts = ", ".join("{}" for _ in range(tensor.rank))
+    sharding = f"<@{graph.call.mesh}, [{cuts}]>"
+    kind = mesh_tensor(ir.Type.parse(f'!mpmd.mesh_tensor<"{graph.call.mesh}", {tensor}, sharding={sharding}>'))
+    return CrossingValue(kind, f"{{sdy.sharding = #sdy.sharding{sharding}}}",
+                         sharding if manual_body(graph.function) is not None else "")
+
+
+def _crossing(graph: FragmentGraph, types: tuple[MeshTensor, ...]) -> dict[int, CrossingValue]:
+    """How arguments and results lie."""
+    manual = graph.function.regions[0].blocks[0].operations[0].operation \
+        if manual_body(graph.function) is not None else None
+    found: dict[int, CrossingValue] = {}
+    for key, name, numbers, values in (("arg_attrs", "in_shardings", graph.call.operands, range(graph.arguments)),
+                                       ("res_attrs", "out_shardings", graph.call.results, graph.returned)):
+        rows = list(ir.ArrayAttr(graph.function.attributes[key])) if key in graph.function.attributes else []
+        laid = [] if manual is None else [
+            str(each).removeprefix("#sdy.sharding")
+            for each in sdy.TensorShardingPerValueAttr(manual.attributes[name]).shardings]
+        for place, (number, value) in enumerate(zip(numbers, values, strict=True)):
+            found[value] = CrossingValue(types[number], str(rows[place]) if rows else "{}", laid[place] if laid else "")
+    return found
 
 
 @dataclass
@@ -170,4 +256,4 @@ def _has_effect(op: ir.Operation) -> bool:
         "has_side_effect" in op.attributes and ir.BoolAttr(op.attributes["has_side_effect"]).value)
 
 
-__all__ = ["FragmentGraph", "GraphOp", "graph_of"]
+__all__ = ["CrossingValue", "FragmentGraph", "GraphOp", "graph_of", "prefix_of", "whole_value"]

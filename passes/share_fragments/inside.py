@@ -48,6 +48,34 @@ def occurrence_in(part: FragmentGraph, host: FragmentGraph) -> Occurrence | None
                       tuple(search.values[value] for value in range(len(part.values))))
 
 
+def common_prefix(part: FragmentGraph, host: FragmentGraph) -> tuple[int, ...]:
+    """Ops of a fragment that another one holds too, with all they depend on.
+
+    Where a result is not found, what its op reads is looked for instead. After the first value only those are taken
+    that depend on something found before.
+
+    Args:
+      part: the fragment.
+      host: the other one.
+
+    Returns:
+      Positions of the ops, ascending; empty where nothing is found.
+    """
+    search, sizes = _Search(part, host), _ancestors(part)
+    todo = sorted(dict.fromkeys(part.returned), key=lambda each: sizes[each])
+    seen = set(todo)
+    # Ends: a value is added once.
+    while todo:
+        value = todo.pop()
+        if value in search.values or value not in part.maker or (search.ops and not search.touches(value)):
+            continue
+        if not search.place(value):
+            todo += [each for each in part.ops[part.maker[value]].reads if each not in seen]
+            seen.update(todo)
+            todo.sort(key=lambda each: sizes[each])
+    return tuple(sorted(search.ops))
+
+
 def _ancestors(graph: FragmentGraph) -> dict[int, int]:
     """How many ops each value depends on."""
     reached: dict[int, int] = {}  # value -> set of ops as bits
@@ -74,9 +102,23 @@ class _Search:
         if maker is None:
             return False
         which = self.part.ops[maker].results.index(value)
-        for candidate in self.host.by_signature[self.part.ops[maker].signature]:
+        for candidate in self.host.by_signature.get(self.part.ops[maker].signature, ()):
             if candidate not in self.taken_ops and self._fits(value, self.host.ops[candidate].results[which]):
                 return True
+        return False
+
+    def touches(self, value: int) -> bool:
+        """Whether a value depends on one that was found."""
+        todo, seen = [value], {value}
+        # Ends: a value is added once.
+        while todo:
+            each = todo.pop()
+            if each in self.values:
+                return True
+            maker = self.part.maker.get(each)
+            fresh = () if maker is None else set(self.part.ops[maker].reads) - seen
+            todo += fresh
+            seen.update(fresh)
         return False
 
     def _fits(self, value: int, there: int) -> bool:
@@ -84,7 +126,7 @@ class _Search:
         linked: list[int] = []
         placed: list[int] = []
         todo = [(value, there)]
-        # Ends: each round links a value of the part, or an equal pair is taken from a list that finitely many links lengthen.
+        # Ends: only a round that links a value of the part adds pairs.
         while todo:
             mine, other = todo.pop()
             if mine in self.values:
@@ -125,4 +167,4 @@ class _Search:
         linked.append(mine)
 
 
-__all__ = ["Occurrence", "occurrence_in"]
+__all__ = ["Occurrence", "common_prefix", "occurrence_in"]

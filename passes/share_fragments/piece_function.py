@@ -2,89 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
-
-from hlorewrite.ir.binding import ir, sdy
+from hlorewrite.ir.binding import ir
 from hlorewrite.ir.channels import channel_number, renumbered
 from hlorewrite.ir.collectives import CHANNEL
 from hlorewrite.ir.edit import remap
 from hlorewrite.ir.view import nested_ops
 from hlorewrite.mpmd.mesh_view import manual_body
-from hlorewrite.mpmd.types import MeshTensor, mesh_tensor
-from hlorewrite.passes.share_fragments.fragment_graph import FragmentGraph
-from hlorewrite.passes.share_fragments.inside import Occurrence
+from hlorewrite.passes.share_fragments.fragment_graph import CrossingValue, FragmentGraph
 from hlorewrite.passes.share_fragments.pieces import Piece
 
 _IN, _OUT = "in_shardings", "out_shardings"
-
-
-@dataclass(frozen=True)
-class CrossingValue:
-    """How a value lies where it enters or leaves a fragment.
-
-    Attributes:
-      kind: its type in the program.
-      row: attributes of the function's argument or result, as text.
-      manual: its sharding in the manual computation, as text; empty where there is none.
-    """
-
-    kind: MeshTensor
-    row: str
-    manual: str
-
-
-def crossing_values(host: FragmentGraph, part: FragmentGraph, found: Occurrence) -> dict[int, CrossingValue]:
-    """How the values lie that a fragment and one it contains take and give.
-
-    Args:
-      host: the fragment.
-      part: what it contains.
-      found: where.
-
-    Returns:
-      By the fragment's numbers of values; what the contained one says of its own, over the fragment's mesh.
-    """
-    theirs = _sides(part)
-    places = {found.values[value]: each for value, each in theirs.items()}
-    return _sides(host) | {value: _on_mesh(each, part.call.mesh, host.call.mesh) for value, each in places.items()}
-
-
-def whole_value(host: FragmentGraph, value: int) -> CrossingValue:
-    """How a value lies on a mesh of one device.
-
-    Args:
-      host: the fragment that makes it.
-      value: its number.
-    """
-    tensor = ir.RankedTensorType(host.values[value].type)
-    cuts = ", ".join("{}" for _ in range(tensor.rank))
-    sharding = f"<@{host.call.mesh}, [{cuts}]>"
-    kind = mesh_tensor(ir.Type.parse(f'!mpmd.mesh_tensor<"{host.call.mesh}", {tensor}, sharding={sharding}>'))
-    return CrossingValue(kind, f"{{sdy.sharding = #sdy.sharding{sharding}}}", sharding)
-
-
-def _sides(graph: FragmentGraph) -> dict[int, CrossingValue]:
-    manual = graph.function.regions[0].blocks[0].operations[0].operation \
-        if manual_body(graph.function) is not None else None
-    found: dict[int, CrossingValue] = {}
-    for key, name, kinds, values in (("arg_attrs", _IN, graph.inputs, range(len(graph.inputs))),
-                                     ("res_attrs", _OUT, graph.outputs, graph.returned)):
-        rows = list(ir.ArrayAttr(graph.function.attributes[key])) if key in graph.function.attributes else []
-        laid = list(_shardings(manual, name)) if manual is not None else []
-        for place, (kind, value) in enumerate(zip(kinds, values, strict=True)):
-            found[value] = CrossingValue(replace(kind, mesh=graph.call.mesh), str(rows[place]) if rows else "{}",
-                                         laid[place] if laid else "")
-    return found
-
-
-def _shardings(manual: ir.Operation, name: str) -> list[str]:
-    return [str(each).removeprefix("#sdy.sharding")
-            for each in sdy.TensorShardingPerValueAttr(manual.attributes[name]).shardings]
-
-
-def _on_mesh(value: CrossingValue, old: str, new: str) -> CrossingValue:
-    return CrossingValue(replace(value.kind, mesh=new), value.row.replace(f"<@{old},", f"<@{new},"),
-                         value.manual.replace(f"<@{old},", f"<@{new},"))
 
 
 def piece_function(host: FragmentGraph, piece: Piece, values: dict[int, CrossingValue], target: ir.Block,
@@ -150,9 +77,8 @@ def _copied(host: FragmentGraph, piece: Piece, block: ir.Block) -> list[ir.Value
 
 def _renumber_channels(function: ir.Operation, like: FragmentGraph | None) -> None:
     """Gives collectives the channels that a fragment's have, or channels of their own."""
-    given = [] if like is None else [channel_number(op) for op in nested_ops(like.function) if CHANNEL in op.attributes]
-    for place, op in enumerate(op for op in nested_ops(function) if CHANNEL in op.attributes and channel_number(op)):
-        op.attributes[CHANNEL] = renumbered(op, given[place] if like is not None else place + 1)
+    for place, op in enumerate(op for op in nested_ops(function) if channel_number(op)):
+        op.attributes[CHANNEL] = renumbered(op, like.channels[place] if like is not None else place + 1)
 
 
-__all__ = ["CrossingValue", "crossing_values", "piece_function", "whole_value"]
+__all__ = ["piece_function"]

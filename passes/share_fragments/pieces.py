@@ -62,13 +62,13 @@ class _Division:
         self.host, self.part = host, part
         self.middle = set(found.ops)
         self.order = found.ops
-        self.taken = tuple(found.values[value] for value in range(len(part.inputs)))
+        self.taken = tuple(found.values[value] for value in range(part.arguments))
         self.given = tuple(found.values[value] for value in part.returned)
 
     def pieces(self) -> tuple[Piece, ...]:
         """The pieces."""
         host = self.host
-        arguments = range(len(host.inputs))
+        arguments = range(host.arguments)
         if len(set(host.returned)) < len(host.returned) or any(value in arguments for value in host.returned):
             raise CannotDivide("it returns an argument, or a value twice")
         inner = {value for position in self.middle for value in host.ops[position].results}

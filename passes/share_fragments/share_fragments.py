@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterator
+from collections.abc import Callable, Hashable
 from dataclasses import dataclass, replace
 
 from hlorewrite.ir.binding import ir
@@ -12,10 +12,16 @@ from hlorewrite.mpmd.mesh_view import local_mesh
 from hlorewrite.mpmd.program import FragmentCall, Program, ProgramOps, Step, is_program, read_program_ops
 from hlorewrite.mpmd.program_write import ProgramDraft, WrittenStep, write_program
 from hlorewrite.mpmd.types import MeshTensor, device_bytes
-from hlorewrite.passes.share_fragments.fragment_graph import FragmentGraph, graph_of
-from hlorewrite.passes.share_fragments.inside import Occurrence, occurrence_in
+from hlorewrite.passes.share_fragments.fragment_graph import (
+    CrossingValue,
+    FragmentGraph,
+    graph_of,
+    prefix_of,
+    whole_value,
+)
+from hlorewrite.passes.share_fragments.inside import Occurrence, common_prefix, occurrence_in
+from hlorewrite.passes.share_fragments.piece_function import piece_function
 from hlorewrite.passes.share_fragments.pieces import CannotDivide, Piece, divide
-from hlorewrite.passes.share_fragments.piece_function import CrossingValue, crossing_values, piece_function, whole_value
 from hlorewrite.passmanager.base import Pass, PassContext
 from hlorewrite.rules.events import Remark
 
@@ -78,9 +84,9 @@ class ShareFragments(Pass):
             if not chosen:
                 return False
             for each in chosen.values():
-                ctx.remark(Remark("applied", self.name, f"@{each.host.call.callee} runs as {len(each.pieces)} fragments, "
-                                  f"of which one is @{each.part.call.callee}: {each.part.work} ops are compiled once",
-                                  each.host.call.where, "func.func"))
+                ctx.remark(Remark("applied", self.name, f"@{each.host.call.callee} runs as {len(each.pieces)} "
+                                  f"fragments; {each.part.work} ops are compiled once for it and "
+                                  f"@{each.part.call.callee}", each.host.call.where, "func.func"))
             scratch = ir.Module.create()  # new functions stand here until they are written
             module.mlir = write_program(module, _draft(program, ops, chosen, scratch.body))
         ctx.forget_view()
@@ -89,38 +95,56 @@ class ShareFragments(Pass):
 
     def _chosen(self, program: Program, graphs: list[FragmentGraph], refused: Callable[[FragmentGraph, str], None]
                 ) -> dict[int, Division]:
-        """Divisions, by the identity of the fragment's call."""
+        """Divisions, by the identity of the fragment's call: around whole fragments, else around parts of two."""
         classes: dict[Hashable, list[FragmentGraph]] = {}
         for graph in graphs:
-            classes.setdefault(graph.key, []).append(graph)
+            if not graph.has_effects:
+                classes.setdefault(graph.key, []).append(graph)
         kinds = sorted(classes.values(), key=lambda each: (-each[0].work, -len(each[0].ops)))
         chosen: dict[int, Division] = {}
         for position, hosts in enumerate(kinds):
-            parts = [each[0] for each in kinds[position + 1:] if self._pays(hosts, each[0])]
-            division = next(self._divisions(hosts[0], parts, refused), None)
-            if division is not None and all(_calls(program, host.call) + len(division.pieces) - 1 <= _CALLS
-                                            for host in hosts):
-                chosen.update((id(host.call), replace(division, host=host)) for host in hosts)
-        return chosen
+            for parts in kinds[position + 1:]:
+                part = parts[0]
+                found = occurrence_in(part, hosts[0]) if self._pays(part, len(hosts)) else None
+                if found is not None and self._add(program, hosts, part, found, chosen, refused):
+                    break
+        return chosen or self._around_common_parts(program, kinds, refused)
 
-    def _pays(self, hosts: list[FragmentGraph], part: FragmentGraph) -> bool:
+    def _around_common_parts(self, program: Program, kinds: list[list[FragmentGraph]],
+                             refused: Callable[[FragmentGraph, str], None]) -> dict[int, Division]:
+        """Divisions of two kinds of fragments around what both hold."""
+        for position, hosts in enumerate(kinds):
+            for parts in (each for place, each in enumerate(kinds) if place != position):
+                count = len(hosts) + len(parts)
+                if not self._pays(parts[0], count) or not self._pays(hosts[0], count):
+                    continue
+                common, values = prefix_of(parts[0], common_prefix(parts[0], hosts[0]))
+                found = occurrence_in(common, hosts[0]) if self._pays(common, count) else None
+                chosen: dict[int, Division] = {}
+                own = Occurrence(tuple(parts[0].maker[values[op.results[0]]] for op in common.ops), values)
+                if found is not None and self._add(program, hosts, common, found, chosen, refused) and \
+                        self._add(program, parts, common, own, chosen, refused):
+                    return chosen
+        return {}
+
+    def _pays(self, part: FragmentGraph, calls: int) -> bool:
         """Whether a fragment is large enough for the calls that sharing it adds."""
-        return part.work >= self.least * len(hosts) and part.mesh == hosts[0].mesh and not hosts[0].has_effects
+        return part.work >= self.least * calls
 
-    def _divisions(self, host: FragmentGraph, parts: list[FragmentGraph], refused: Callable[[FragmentGraph, str], None]
-                   ) -> Iterator[Division]:
-        """Divisions of a fragment that are legal and cheap, around the largest fragment it contains first."""
-        for part in parts:
-            found = occurrence_in(part, host)
-            if found is None:
-                continue
-            try:
-                division = Division(host, part, found, divide(host, part, found))
-                _check_crossing(division)
-            except CannotDivide as why:
-                refused(host, f"it contains @{part.call.callee}, but {why.what}")
-                continue
-            yield division
+    def _add(self, program: Program, hosts: list[FragmentGraph], part: FragmentGraph, found: Occurrence,
+             chosen: dict[int, Division], refused: Callable[[FragmentGraph, str], None]) -> bool:
+        """Adds the divisions of equal fragments, where they are legal and cheap."""
+        try:
+            pieces = divide(hosts[0], part, found)
+            _check_crossing(Division(hosts[0], part, found, pieces))
+        except CannotDivide as why:
+            refused(hosts[0], f"it holds what @{part.call.callee} does, but {why.what}")
+            return False
+        if any(_calls(program, host.call) + len(pieces) - 1 > _CALLS for host in hosts):
+            refused(hosts[0], f"it would be more than {_CALLS} fragments for one task")
+            return False
+        chosen.update((id(host.call), Division(host, part, found, pieces)) for host in hosts)
+        return True
 
 
 def _graphs(program: Program, view: View) -> list[FragmentGraph]:
@@ -147,10 +171,11 @@ def _check_crossing(division: Division) -> None:
         the new buffers take too much.
     """
     host, values = division.host, _crossing(division)
-    theirs = {division.found.values[value]: kind for value, kind in (
-        *enumerate(division.part.inputs), *zip(division.part.returned, division.part.outputs, strict=True))}
-    own = dict(enumerate(host.inputs)) | dict(zip(host.returned, host.outputs, strict=True))
-    if any(theirs.get(value, kind) != kind for value, kind in own.items()):
+    if division.part.mesh != host.mesh:
+        raise CannotDivide("the meshes differ")
+    theirs = {division.found.values[value]: each for value, each in division.part.crossing.items()}
+    own = {value: each.kind for value, each in host.crossing.items()}
+    if any(value in theirs and theirs[value].on_mesh(host.call.mesh).kind != kind for value, kind in own.items()):
         raise CannotDivide("a value lies otherwise on the devices there")
     between = [each.kind for value, each in values.items() if value not in own]
     axes = {name for name, size in host.mesh.axes if size > 1}
@@ -168,13 +193,12 @@ def _crossing(division: Division) -> dict[int, CrossingValue]:
       CannotDivide: the contained fragment does not say it.
     """
     host = division.host
-    values = crossing_values(host, division.part, division.found)
-    crossing = {value for piece in division.pieces for value in (*piece.reads, *piece.gives)}
-    for value in sorted(crossing - set(values)):
-        if host.mesh.size > 1:
-            raise CannotDivide("what is after it reads what is before it")
-        values[value] = whole_value(host, value)
-    return {value: values[value] for value in sorted(crossing)}
+    values = host.crossing | {division.found.values[value]: each.on_mesh(host.call.mesh)
+                              for value, each in division.part.crossing.items()}
+    crossing = sorted({value for piece in division.pieces for value in (*piece.reads, *piece.gives)})
+    if host.mesh.size > 1 and any(value not in values for value in crossing):
+        raise CannotDivide("how a value between them lies on the devices is not known")
+    return {value: values[value] if value in values else whole_value(host, value) for value in crossing}
 
 
 def _draft(program: Program, ops: ProgramOps, chosen: dict[int, Division], scratch: ir.Block
