@@ -11,7 +11,7 @@ from hlorewrite.ir.module import Module
 from hlorewrite.ir.view import View
 from hlorewrite.mpmd.program import FragmentCall, read_program
 from hlorewrite.oracle.check import check
-from hlorewrite.passes.share_fragments import ShareFragments, choose
+from hlorewrite.passes.share_fragments import ShareFragments, choose, share_fragments
 from hlorewrite.passmanager.base import PassContext
 from hlorewrite.passmanager.manager import run_passes
 from hlorewrite.rules.events import Recorder
@@ -189,7 +189,8 @@ def test_effects_keep_their_order():
     before = program(large)
     after = before.clone()
     assert not ShareFragments(3).run(after, PassContext())
-    assert ShareFragments(3).run(program((large[0], large[1].replace("has_side_effect = true", ""), "z")), PassContext())
+    pure = large[1].replace("has_side_effect = true", "")
+    assert ShareFragments(3).run(program((large[0], pure, "z")), PassContext())
 
 
 def test_common_parts_of_two_fragments_that_do_not_hold_each_other():
@@ -241,9 +242,10 @@ def test_fragments_that_lie_otherwise_are_not_shared(before, why):
 
 
 @pytest.fixture(autouse=True)
-def _any_bytes_between_pieces(monkeypatch):
-    """The programs here are small: one value between pieces is a third of all."""
+def _any_bytes_and_calls(monkeypatch):
+    """The programs here are small: one value between pieces is a third of all, and one more call is half of them."""
     monkeypatch.setattr(choose, "EXTRA", 1.0)
+    monkeypatch.setattr(share_fragments, "GROWTH", 1.0)
 
 
 def test_what_lies_between_pieces_takes_few_bytes(monkeypatch):
@@ -264,3 +266,44 @@ def test_few_calls(monkeypatch):
     after, said = divided(before)
     assert after.text() == before.text()
     assert "its task would be more than 2 fragments" in said[0]
+
+
+def loop(large: tuple[str, str, str], carried: int) -> Module:
+    """The large fragment in a loop: it takes what is carried as one of its arguments, and makes the next."""
+    a, b = value_type("m0"), value_type("m1")
+    rest = [f"%p{place}" for place in range(len(large[0].split()) - 1)]
+    given = [*rest[:carried], "%c0", *rest[carried:]]
+    taken = f"%c0: {a}, %c1: {b}, {', '.join(f'{each}: {a}' for each in rest)}, %q: {b}"
+    kinds = f"{a}, {b}, {', '.join([a] * len(rest))}, {b}"
+    topology = 'topology = #mpmd.topology<<"m0" : <["d"=1]>>, <"m1" : <["d"=1]>>>'
+    call = ('mpmd.fragment_call<mesh="{0}", origin=["x"]> @{1}({2}) '
+            '{{hlorewrite.stage = {3} : i64, hlorewrite.task = "F"}}')
+    return parse("\n".join([
+        'module @loop { sdy.mesh @m0 = <["d"=1]>', 'sdy.mesh @m1 = <["d"=1]>',
+        f"func.func public @main({taken.replace('%c', '%i')}) -> ({a}, {b}) attributes {{{topology}}} {{",
+        "%r:2 = mpmd.for (%i0, %i1) {hlorewrite.sums = array<i1: false, false>, iterations = 5 : ui32} "
+        f"(%c0: {a}, %c1: {b}, %index: tensor<ui32>) {{",
+        f"%n:2 = mpmd.call @microbatch(%c0, %c1, {', '.join(rest)}, %q) : ({kinds}) -> ({a}, {b})",
+        f"mpmd.return %n#0, %n#1 : {a}, {b} }} : {a}, {b}", f"return %r#0, %r#1 : {a}, {b} }}",
+        f"func.func private @microbatch({taken}) -> ({a}, {b}) attributes {{{topology}}} {{",
+        f"%n0 = {call.format('m0', 'large', ', '.join(given), 0)} : ({', '.join([a] * len(given))}) -> {a}",
+        f"%n1 = {call.format('m1', 'small', '%c1, %q', 1)} : ({b}, {b}) -> {b}", f"return %n0, %n1 : {a}, {b} }}",
+        fragment("large", "m0", *large, '"d"=1', "{}, {}"), fragment("small", "m1", *SMALL, '"d"=1', "{}, {}"), "}"]))
+
+
+def test_what_is_carried_passes_through_one_piece():
+    added = ("x w v", f"{LAYER}\n%z = stablehlo.add %v, %y : T", "z")
+    assert len(pieces(divided(loop(added, 2))[0])) == 3  # %v is carried
+    for large, carried in ((added, 0), (("x w", f"{LAYER}\n%z = stablehlo.add %x, %y : T", "z"), 0)):
+        before = loop(large, carried)
+        after, said = divided(before)
+        assert after.text() == before.text()
+        assert "carried to the next micro-batch would pass through both" in said[0]
+
+
+def test_a_micro_batch_makes_few_more_calls(monkeypatch):
+    before = loop(("x w v", f"{LAYER}\n%z = stablehlo.add %v, %y : T", "z"), 2)
+    monkeypatch.setattr(share_fragments, "GROWTH", 0.4)
+    after, said = divided(before)
+    assert after.text() == before.text()
+    assert "a micro-batch would make more than 2 calls" in said[0]
