@@ -1,4 +1,4 @@
-"""Which fragments are divided, and around what."""
+"""Chooses the fragments that are divided, and what they are divided around."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from hlorewrite.mpmd.program import FragmentCall, Program
 from hlorewrite.mpmd.types import device_bytes
 from hlorewrite.passes.share_fragments.fragment_graph import CrossingValue, FragmentGraph, prefix_of, whole_value
 from hlorewrite.passes.share_fragments.inside import Occurrence, common_prefix, occurrence_in
-from hlorewrite.passes.share_fragments.pieces import CannotDivide, Piece, divide
+from hlorewrite.passes.share_fragments.pieces import CannotDivide, FragmentPiece, divide
 
 CALLS = 3  # of one task of one stage, in all
 EXTRA = 0.1  # of the bytes that a fragment takes and gives: what may lie in buffers between its pieces
@@ -17,7 +17,7 @@ GROWTH = 0.4  # of the calls of a micro-batch: what may be added to them
 
 
 @dataclass(frozen=True)
-class Division:
+class ShareDivision:
     """How a fragment is divided.
 
     Attributes:
@@ -30,7 +30,7 @@ class Division:
     host: FragmentGraph
     part: FragmentGraph
     found: Occurrence
-    pieces: tuple[Piece, ...]
+    pieces: tuple[FragmentPiece, ...]
 
 
 @dataclass
@@ -48,7 +48,7 @@ class DivisionChooser:
     program: Program
     least: int
     limit: int
-    chosen: dict[int, Division] = field(default_factory=dict)
+    chosen: dict[int, ShareDivision] = field(default_factory=dict)
     refused: dict[int, tuple[FragmentCall, str]] = field(default_factory=dict)
 
     def choose(self, graphs: list[FragmentGraph]) -> None:
@@ -93,17 +93,17 @@ class DivisionChooser:
         """Adds the divisions of equal fragments, where they are legal and cheap; returns whether they are."""
         try:
             pieces = divide(hosts[0], part, found)
-            _check_crossing(Division(hosts[0], part, found, pieces))
+            _check_crossing(ShareDivision(hosts[0], part, found, pieces))
             self._check_calls(hosts, pieces)
             self._check_carried(hosts, pieces)
         except CannotDivide as why:
             for host in hosts:
                 self.refused[id(host.call)] = host.call, f"it holds what @{part.call.callee} does, but {why.what}"
             return False
-        self.chosen.update((id(host.call), Division(host, part, found, pieces)) for host in hosts)
+        self.chosen.update((id(host.call), ShareDivision(host, part, found, pieces)) for host in hosts)
         return True
 
-    def _check_calls(self, hosts: list[FragmentGraph], pieces: tuple[Piece, ...]) -> None:
+    def _check_calls(self, hosts: list[FragmentGraph], pieces: tuple[FragmentPiece, ...]) -> None:
         """Whether the calls that are added are few.
 
         Raises:
@@ -121,7 +121,7 @@ class DivisionChooser:
                 raise CannotDivide(f"its task would be more than {CALLS} fragments")
 
 
-    def _check_carried(self, hosts: list[FragmentGraph], pieces: tuple[Piece, ...]) -> None:
+    def _check_carried(self, hosts: list[FragmentGraph], pieces: tuple[FragmentPiece, ...]) -> None:
         """Whether one piece alone reads each value that micro-batches carry, and makes it for the next one: else a
         schedule could not take them in another order.
 
@@ -139,7 +139,7 @@ class DivisionChooser:
                     raise CannotDivide("a value that is carried to the next micro-batch would pass through both")
 
 
-def _check_crossing(division: Division) -> None:
+def _check_crossing(division: ShareDivision) -> None:
     """Whether values can lie between pieces as the contained fragment has them.
 
     Raises:
@@ -162,7 +162,7 @@ def _check_crossing(division: Division) -> None:
         raise CannotDivide(f"what lies between them takes more than {EXTRA:.0%} of the bytes that it takes and gives")
 
 
-def crossing_values(division: Division) -> dict[int, CrossingValue]:
+def crossing_values(division: ShareDivision) -> dict[int, CrossingValue]:
     """How each value lies that a piece takes or gives.
 
     Raises:
@@ -177,4 +177,4 @@ def crossing_values(division: Division) -> dict[int, CrossingValue]:
     return {value: values[value] if value in values else whole_value(host, value) for value in crossing}
 
 
-__all__ = ["GROWTH", "Division", "DivisionChooser", "crossing_values"]
+__all__ = ["GROWTH", "DivisionChooser", "ShareDivision", "crossing_values"]

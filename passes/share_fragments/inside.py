@@ -24,7 +24,7 @@ class Occurrence:
 def occurrence_in(part: FragmentGraph, host: FragmentGraph) -> Occurrence | None:
     """Finds a fragment in another one.
 
-    Ops are followed from results to operands, which leaves no choice but for the first op of each result: those are
+    Ops are followed from results to operands, which leaves no choice except for the first op of each result: those are
     tried in order, and what fits is kept. So an occurrence may be missed, and none is wrong.
 
     Args:
@@ -37,7 +37,7 @@ def occurrence_in(part: FragmentGraph, host: FragmentGraph) -> Occurrence | None
     wanted, there = (Counter(op.signature for op in each.ops) for each in (part, host))
     if wanted - there:
         return None
-    search = _Search(part, host)
+    search = _OccurrenceSearch(part, host)
     sizes = _ancestors(part)
     for value in sorted(dict.fromkeys(part.returned), key=lambda each: -sizes[each]):
         if value not in search.values and not search.place(value):
@@ -61,7 +61,7 @@ def common_prefix(part: FragmentGraph, host: FragmentGraph) -> tuple[int, ...]:
     Returns:
       Positions of the ops, ascending; empty where nothing is found.
     """
-    search, sizes = _Search(part, host), _ancestors(part)
+    search, sizes = _OccurrenceSearch(part, host), _ancestors(part)
     todo = sorted(dict.fromkeys(part.returned), key=lambda each: sizes[each])
     seen = set(todo)
     # Ends: a value is added once.
@@ -88,7 +88,7 @@ def _ancestors(graph: FragmentGraph) -> dict[int, int]:
 
 
 @dataclass
-class _Search:
+class _OccurrenceSearch:
     part: FragmentGraph
     host: FragmentGraph
     ops: dict[int, int] = field(default_factory=dict)

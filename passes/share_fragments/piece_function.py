@@ -9,12 +9,12 @@ from hlorewrite.ir.edit import remap
 from hlorewrite.ir.view import nested_ops
 from hlorewrite.mpmd.mesh_view import manual_body
 from hlorewrite.passes.share_fragments.fragment_graph import CrossingValue, FragmentGraph
-from hlorewrite.passes.share_fragments.pieces import Piece
+from hlorewrite.passes.share_fragments.pieces import FragmentPiece
 
 _IN, _OUT = "in_shardings", "out_shardings"
 
 
-def piece_function(host: FragmentGraph, piece: Piece, values: dict[int, CrossingValue], target: ir.Block,
+def piece_function(host: FragmentGraph, piece: FragmentPiece, values: dict[int, CrossingValue], target: ir.Block,
                    part: FragmentGraph) -> ir.Operation:
     """Writes a piece.
 
@@ -49,7 +49,7 @@ def piece_function(host: FragmentGraph, piece: Piece, values: dict[int, Crossing
     return function
 
 
-def _manual(host: FragmentGraph, piece: Piece, outer: ir.Block, results: list[ir.Type], inputs: list[CrossingValue],
+def _manual(host: FragmentGraph, piece: FragmentPiece, outer: ir.Block, results: list[ir.Type], inputs: list[CrossingValue],
             outputs: list[CrossingValue]) -> list[ir.Value]:
     old = host.function.regions[0].blocks[0].operations[0].operation
     attributes = {name: old.attributes[name] for name in old.attributes}
@@ -64,7 +64,7 @@ def _manual(host: FragmentGraph, piece: Piece, outer: ir.Block, results: list[ir
     return list(manual.results)
 
 
-def _copied(host: FragmentGraph, piece: Piece, block: ir.Block) -> list[ir.Value]:
+def _copied(host: FragmentGraph, piece: FragmentPiece, block: ir.Block) -> list[ir.Value]:
     mapping: dict[ir.Value, ir.Value] = dict(zip((host.values[value] for value in piece.reads), block.arguments,
                                                  strict=True))
     for position in piece.ops:

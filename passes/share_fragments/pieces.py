@@ -22,7 +22,7 @@ class CannotDivide(Exception):
 
 
 @dataclass(frozen=True)
-class Piece:
+class FragmentPiece:
     """What becomes a fragment.
 
     Attributes:
@@ -38,7 +38,7 @@ class Piece:
     shared: bool
 
 
-def divide(host: FragmentGraph, part: FragmentGraph, found: Occurrence) -> tuple[Piece, ...]:
+def divide(host: FragmentGraph, part: FragmentGraph, found: Occurrence) -> tuple[FragmentPiece, ...]:
     """Divides a fragment around one that it contains.
 
     Args:
@@ -54,10 +54,10 @@ def divide(host: FragmentGraph, part: FragmentGraph, found: Occurrence) -> tuple
       CannotDivide: what is around it is needed by it and needs it at the same time, something in it is read that it
         does not return, or the fragment returns an argument or a value twice.
     """
-    return _Division(host, part, found).pieces()
+    return _FragmentDivision(host, part, found).pieces()
 
 
-class _Division:
+class _FragmentDivision:
     def __init__(self, host: FragmentGraph, part: FragmentGraph, found: Occurrence) -> None:
         self.host, self.part = host, part
         self.middle = set(found.ops)
@@ -65,7 +65,7 @@ class _Division:
         self.taken = tuple(found.values[value] for value in range(part.arguments))
         self.given = tuple(found.values[value] for value in part.returned)
 
-    def pieces(self) -> tuple[Piece, ...]:
+    def pieces(self) -> tuple[FragmentPiece, ...]:
         """The pieces."""
         host = self.host
         arguments = range(host.arguments)
@@ -113,7 +113,7 @@ class _Division:
                 made.update(self.host.ops[position].results)
         return found
 
-    def _written(self, groups: list[list[int]]) -> tuple[Piece, ...]:
+    def _written(self, groups: list[list[int]]) -> tuple[FragmentPiece, ...]:
         """Groups of ops with what they read and give; data that no piece gives is made again."""
         host = self.host
         home = {value: number for number, group in enumerate(groups) for position in group
@@ -135,8 +135,8 @@ class _Division:
             raise CannotDivide("a value is read, or returned, that what it contains does not return")
         if set(self.given) - set(gives[shared]):
             raise CannotDivide("nothing reads a result of what it contains")
-        return tuple(Piece(self.order, self.taken, self.given, True) if number == shared else
-                     Piece(ops, reads, tuple(sorted(gives[number])), False)
+        return tuple(FragmentPiece(self.order, self.taken, self.given, True) if number == shared else
+                     FragmentPiece(ops, reads, tuple(sorted(gives[number])), False)
                      for number, (ops, reads) in enumerate(plans))
 
     def _closed(self, number: int, group: list[int], groups: list[list[int]], home: dict[int, int], shared: int
@@ -168,4 +168,4 @@ class _Division:
         return tuple(sorted(own)), tuple(sorted(reads))
 
 
-__all__ = ["CannotDivide", "Piece", "divide"]
+__all__ = ["CannotDivide", "FragmentPiece", "divide"]

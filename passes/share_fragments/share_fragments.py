@@ -11,7 +11,7 @@ from hlorewrite.mpmd.mesh_view import local_mesh
 from hlorewrite.mpmd.program import FragmentCall, Program, ProgramOps, Step, is_program, read_program_ops
 from hlorewrite.mpmd.program_write import ProgramDraft, WrittenStep, write_program
 from hlorewrite.mpmd.types import MeshTensor
-from hlorewrite.passes.share_fragments.choose import GROWTH, Division, DivisionChooser, crossing_values
+from hlorewrite.passes.share_fragments.choose import GROWTH, DivisionChooser, ShareDivision, crossing_values
 from hlorewrite.passes.share_fragments.fragment_graph import FragmentGraph, graph_of
 from hlorewrite.passes.share_fragments.piece_function import piece_function
 from hlorewrite.passmanager.base import Pass, PassContext
@@ -24,8 +24,8 @@ class ShareFragments(Pass):
 
     A first stage is often an embedding and a layer, the next one a layer: equal fragments are compiled once, and equal
     parts of fragments for each. The fragment becomes two or three, which run one after the other on its mesh; the one
-    that is shared is equal to the other fragment but for the mesh. That costs a dispatch in each micro-batch, and what
-    XLA would fuse across the cut; it pays where compilation is what takes long, as on CPU.
+    that is shared is equal to the other fragment except for the mesh. That costs a dispatch in each micro-batch, and
+    what XLA would fuse across the cut; it pays where compilation is what takes long, as on CPU.
 
     Attributes:
       least: how many ops that compute something a fragment must have to be shared, for each call that is added.
@@ -74,7 +74,7 @@ def _graphs(program: Program, view: View) -> list[FragmentGraph]:
     return [graph for graph in graphs if graph is not None]
 
 
-def _draft(program: Program, ops: ProgramOps, chosen: dict[int, Division], scratch: ir.Block
+def _draft(program: Program, ops: ProgramOps, chosen: dict[int, ShareDivision], scratch: ir.Block
            ) -> ProgramDraft:
     """The program with pieces in place of fragments."""
     types, kinds = list(program.types), list(ops.types)
@@ -94,8 +94,8 @@ def _draft(program: Program, ops: ProgramOps, chosen: dict[int, Division], scrat
     return ProgramDraft(replace(program, types=tuple(types)), ops, kinds, *parts)
 
 
-def _pieces(call: FragmentCall, op: ir.Operation, division: Division, types: list[MeshTensor], kinds: list[ir.Type],
-            scratch: ir.Block) -> list[WrittenStep]:
+def _pieces(call: FragmentCall, op: ir.Operation, division: ShareDivision, types: list[MeshTensor],
+            kinds: list[ir.Type], scratch: ir.Block) -> list[WrittenStep]:
     """Calls of the pieces of a fragment; values between them get numbers, types and kinds."""
     host, values = division.host, crossing_values(division)
     numbers = dict(enumerate(call.operands)) | dict(zip(host.returned, call.results, strict=True))

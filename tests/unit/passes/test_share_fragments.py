@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 
 import pytest
 
@@ -53,8 +54,8 @@ def fragment(name: str, mesh: str, given: str, ops: str, made: str, axes: str, s
       return {", ".join(values)} : {types} }}"""
 
 
-def program(large: tuple[str, str, str], small: tuple[str, str, str] = SMALL, *, axes: tuple[str, str] = ('"d"=1',) * 2,
-            specs: tuple[str, str] = ("{}, {}",) * 2, copies: int = 1) -> Module:
+def program(large: tuple[str, str, str], small: tuple[str, str, str] = SMALL, *, axes: Sequence[str] = ('"d"=1',) * 2,
+            specs: Sequence[str] = ("{}, {}",) * 2, copies: int = 1) -> Module:
     """Two fragments without a loop: a large one on the first mesh, called several times, and a small one."""
     meshes = ("m0", "m1")
     taken = [(0, f"%p{place}") for place in range(len(large[0].split()))]
@@ -208,7 +209,7 @@ AFTER = "x w", f"{POINTWISE}\n%z = stablehlo.cosine %y : T", "z"
 BESIDE = "x w v", f"{POINTWISE}\n%z = stablehlo.cosine %v : T", "z y"
 
 
-def on_two(large: tuple[str, str, str], spec: str, *others: str, axes: tuple[str, str] = TWO) -> Module:
+def on_two(large: tuple[str, str, str], spec: str, *others: str, axes: Sequence[str] = TWO) -> Module:
     """Fragments that are manual computations over two devices."""
     return program(large, ("x w", POINTWISE, "y"), axes=axes, specs=(spec, *(others or (spec,))))
 

@@ -1,5 +1,5 @@
 // A layer beside an op of its own, and the layer alone on another mesh: it becomes a fragment that is equal to the other one
-// but for the mesh.
+// except for the mesh.
 // RUN: %hlorewrite opt %s --pass='share-fragments{least=4}' --check=interp | %filecheck %s
 
 module @two {
