@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from hlorewrite.mpmd.program import FragmentCall, Program
 from hlorewrite.mpmd.types import device_bytes
 from hlorewrite.passes.share_fragments.fragment_graph import CrossingValue, FragmentGraph, prefix_of, whole_value
-from hlorewrite.passes.share_fragments.inside import Occurrence, common_prefix, occurrence_in
+from hlorewrite.passes.share_fragments.inside import Occurrence, common_prefix, common_work, occurrence_in
 from hlorewrite.passes.share_fragments.pieces import CannotDivide, FragmentPiece, divide
 
 CALLS = 3  # of one task of one stage, in all
@@ -62,28 +62,30 @@ class DivisionChooser:
             if not graph.has_effects:
                 classes.setdefault(graph.key, []).append(graph)
         kinds = sorted(classes.values(), key=lambda each: (-each[0].work, -len(each[0].ops)))
+        touched: set[int] = set()
         for position, hosts in enumerate(kinds):
-            for parts in kinds[position + 1:]:
+            for place, parts in enumerate(kinds[position + 1:], position + 1):
                 found = occurrence_in(parts[0], hosts[0]) if self._pays(parts[0], len(hosts)) else None
                 if found is not None and self._add(hosts, parts[0], found):
+                    touched |= {position, place}
                     break
-        if not self.chosen:
-            self._around_common_parts(kinds)
+        self._around_common_parts([each for position, each in enumerate(kinds) if position not in touched])
 
     def _around_common_parts(self, kinds: list[list[FragmentGraph]]) -> None:
-        """Divides two kinds of fragments around what both hold."""
+        """Divides two kinds of fragments around what both hold; the others stay for the next round."""
         for position, hosts in enumerate(kinds):
             for parts in (each for place, each in enumerate(kinds) if place != position):
                 count = len(hosts) + len(parts)
-                if not self._pays(parts[0], count) or not self._pays(hosts[0], count):
+                if common_work(parts[0], hosts[0]) < self.least * count:
                     continue
                 common, values = prefix_of(parts[0], common_prefix(parts[0], hosts[0]))
                 found = occurrence_in(common, hosts[0]) if self._pays(common, count) else None
                 own = Occurrence(tuple(parts[0].maker[values[op.results[0]]] for op in common.ops), values)
+                before = dict(self.chosen)
                 if found is not None and self._add(hosts, common, found):
                     if self._add(parts, common, own):
                         return
-                    self.chosen.clear()
+                    self.chosen = before
 
     def _pays(self, part: FragmentGraph, calls: int) -> bool:
         """Whether a fragment is large enough for the calls that sharing it adds."""

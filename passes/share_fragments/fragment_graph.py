@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+from collections import Counter
 from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 
@@ -108,6 +109,11 @@ class FragmentGraph:
         for position, op in enumerate(self.ops):
             found.setdefault(op.signature, []).append(position)
         return found
+
+    @functools.cached_property
+    def signatures(self) -> Counter[Hashable]:
+        """How often each op stands in it."""
+        return Counter(op.signature for op in self.ops)
 
     @functools.cached_property
     def work(self) -> int:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from dataclasses import dataclass, field
 
 from hlorewrite.passes.share_fragments.fragment_graph import FragmentGraph
@@ -34,8 +33,7 @@ def occurrence_in(part: FragmentGraph, host: FragmentGraph) -> Occurrence | None
     Returns:
       An occurrence in which different values are different values of the host; None where none is found.
     """
-    wanted, there = (Counter(op.signature for op in each.ops) for each in (part, host))
-    if wanted - there:
+    if not part.signatures <= host.signatures:
         return None
     search = _OccurrenceSearch(part, host)
     sizes = _ancestors(part)
@@ -74,6 +72,12 @@ def common_prefix(part: FragmentGraph, host: FragmentGraph) -> tuple[int, ...]:
             seen.update(todo)
             todo.sort(key=lambda each: sizes[each])
     return tuple(sorted(search.ops))
+
+
+def common_work(part: FragmentGraph, host: FragmentGraph) -> int:
+    """How many ops that compute something two fragments can have in common at most."""
+    moves = {op.signature for op in part.ops if op.moves}
+    return sum(count for signature, count in (part.signatures & host.signatures).items() if signature not in moves)
 
 
 def _ancestors(graph: FragmentGraph) -> dict[int, int]:
@@ -167,4 +171,4 @@ class _OccurrenceSearch:
         linked.append(mine)
 
 
-__all__ = ["Occurrence", "common_prefix", "occurrence_in"]
+__all__ = ["Occurrence", "common_prefix", "common_work", "occurrence_in"]

@@ -49,8 +49,8 @@ def piece_function(host: FragmentGraph, piece: FragmentPiece, values: dict[int, 
     return function
 
 
-def _manual(host: FragmentGraph, piece: FragmentPiece, outer: ir.Block, results: list[ir.Type], inputs: list[CrossingValue],
-            outputs: list[CrossingValue]) -> list[ir.Value]:
+def _manual(host: FragmentGraph, piece: FragmentPiece, outer: ir.Block, results: list[ir.Type],
+            inputs: list[CrossingValue], outputs: list[CrossingValue]) -> list[ir.Value]:
     old = host.function.regions[0].blocks[0].operations[0].operation
     attributes = {name: old.attributes[name] for name in old.attributes}
     for name, side in ((_IN, inputs), (_OUT, outputs)):
