@@ -71,9 +71,8 @@ class _FragmentDivision:
         arguments = range(host.arguments)
         if len(set(host.returned)) < len(host.returned) or any(value in arguments for value in host.returned):
             raise CannotDivide("it returns an argument, or a value twice")
-        inner = {value for position in self.middle for value in host.ops[position].results}
-        if inner & set(self.taken):
-            raise CannotDivide("what it contains would read a value of its own")
+        if len(self.middle) == len(host.ops):
+            raise CannotDivide("there is nothing around it")
         before = self._needed(value for value in self.taken if value not in arguments)
         if before & self.middle:
             raise CannotDivide("what is before it depends on what it contains")
