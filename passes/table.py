@@ -24,6 +24,7 @@ PASSES = {
     "rotate-collectives": "hlorewrite.passes.rotate_collectives.rotate_collectives:RotateCollectives",
     "rules": "hlorewrite.passes.apply_rules:ApplyRules",
     "sequence-parallel": "hlorewrite.passes.sequence_parallel.sequence_parallel:SequenceParallel",
+    "share-fragments": "hlorewrite.passes.share_fragments:ShareFragments",
     "shard-update": "hlorewrite.passes.shard_update:ShardUpdate",
     "sink-reductions": "hlorewrite.passes.sink_reductions.sink_reductions:SinkReductions",
     "split-stages": "hlorewrite.passes.split_stages:SplitStages",

@@ -40,6 +40,7 @@ SECTIONS: tuple[HelpSection, ...] = (
     _section("no-cheaper-place", "would not be cheaper"),
     _section("the-loop-may-not-run", "which may not run at all"),
     _section("calls-that-are-not-fused", "it keeps its own call", "keep a call each"),
+    _section("fragments-that-hold-the-same", "stays whole: it holds what @", "not a program of several meshes"),
     _section("hosts-and-hierarchical-reductions", "hosts are not known", "no elements to scatter",
              "do not span several hosts", "stays whole", "in three steps"),
     _section("broadcasts-instead-of-gathers-and-sums", "the gather stays", "no chain of permutes is faster",

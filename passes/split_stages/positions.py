@@ -254,7 +254,7 @@ def _pin_before_marks(step: TrainStep, varying: set[int], needed: dict[int, int]
 
 
 def _follow(step: TrainStep, varying: set[int]) -> None:
-    """Floating nodes that are not cheap stand where what they read stands, if any of it has a position."""
+    """Floating nodes stand where what they read stands, if any of it has a position: as on stages after a mark."""
     values = step.values
     reached: dict[int, int] = {}  # floating node -> largest position it depends on
     for node in step.body:
@@ -264,8 +264,7 @@ def _follow(step: TrainStep, varying: set[int]) -> None:
         if max(places, default=-1) < 0:
             continue
         reached[id(node)] = max(places)
-        if not values.is_cheap(node):
-            node.place = max(places)
+        node.place = max(places)
 
 
 def sink_forwards(step: TrainStep, at: Positions) -> None:

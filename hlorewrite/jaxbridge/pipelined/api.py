@@ -168,7 +168,8 @@ def pipeline(fun: Callable[..., Any] | None = None, /, *, meshes: Sequence[MeshL
              schedule: str | Schedule = "1f1b", microbatches: int | None = None,
              passes: str | Pass | Sequence[str | Pass] | None = None, axes: Sequence[str] | None = None,
              in_specs: Any = None, out_specs: Any = None, shared: str = "once", topology: str = "",
-             timeout_s: float = TIMEOUT_S, stages: str | Sequence[int] = "marked", **jit_options: Any) -> Any:
+             timeout_s: float = TIMEOUT_S, stages: str | Sequence[int] = "marked",
+             share_fragments: bool | None = None, **jit_options: Any) -> Any:
     """Runs a train step with stage marks over several meshes.
 
     The step is an ordinary function: one loop over micro-batches (``lax.scan``, ``lax.fori_loop``, or
@@ -199,6 +200,8 @@ def pipeline(fun: Callable[..., Any] | None = None, /, *, meshes: Sequence[MeshL
       timeout_s: how long another process may be missing, silent, or keep this one waiting, seconds.
       stages: ``marked`` at the step's marks; ``auto`` where the cost model says, for a step without marks: one for
         each mesh, two where the schedule puts several on a mesh; or the cuts that ``auto`` chose, as its remarks say.
+      share_fragments: whether a fragment that contains another one runs it as a fragment of its own, which is compiled
+        once (the pass ``share-fragments``): a shorter first call, more dispatches in each step. None: on CPU only.
       **jit_options: ``donate_argnums``, ``static_argnums`` and other options of ``jax.jit``.
 
     Returns:
@@ -228,7 +231,7 @@ def pipeline(fun: Callable[..., Any] | None = None, /, *, meshes: Sequence[MeshL
     _check_schedule(schedule)
     settings = PipelineSettings(stage_meshes(meshes, axes), schedule, microbatches,
                                 as_passes(DEFAULT_PASSES if passes is None else passes), in_specs, out_specs, shared,
-                                topology, timeout_s, checked_stages(stages))
+                                topology, timeout_s, checked_stages(stages), share_fragments)
     for name in ("in_shardings", "out_shardings"):
         if name in jit_options:
             raise UsageError(f"{name} name devices, and a pipeline has several meshes",

@@ -52,7 +52,7 @@ class PipelineLowered:
         self._split, self._dynamic = split, dynamic
 
     def program(self) -> str:
-        """The program that will run, as text."""
+        """The program that will run, as text; on CPU parts of its fragments may run as fragments of their own."""
         return self.module.text()
 
     as_text = program
@@ -110,8 +110,8 @@ class PipelineCompiled:
 
     def __init__(self, lowered: PipelineLowered, agreement: Agreement | None = None) -> None:
         settings = lowered.settings
-        self.driver = PipelineDriver(lowered.module, settings.meshes.by_name(), settings.schedule,
-                                     topology=settings.topology, timeout_s=settings.timeout_s,
+        self.driver = PipelineDriver(_with_shared_fragments(lowered.module, settings), settings.meshes.by_name(),
+                                     settings.schedule, topology=settings.topology, timeout_s=settings.timeout_s,
                                      agreement=agreement)
         self._dynamic = lowered._dynamic
         infos = jax.tree.leaves(lowered.original.args_info)
@@ -141,6 +141,18 @@ class PipelineCompiled:
             value, own = values[position], [placed[place] for place in self._rows.positions(position)]
             if isinstance(value, jax.Array | StageArray) and not value.is_deleted() and kept.isdisjoint(map(id, own)):
                 value.delete()
+
+
+def _with_shared_fragments(module: Module, settings: PipelineSettings) -> Module:
+    """The program that is compiled: with fragments of their own for what several contain, where that is wanted."""
+    wanted = settings.meshes.platform == "cpu" if settings.share_fragments is None else settings.share_fragments
+    if not wanted:
+        return module
+    from hlorewrite.passes.share_fragments import ShareFragments
+
+    shared = module.clone()
+    run_passes(shared, [ShareFragments()], PassContext())
+    return shared
 
 
 def _as_array(leaf: Any, kind: Any) -> Any:

@@ -83,6 +83,7 @@ class PipelineSettings:
       topology: the cluster, for plans of transfers.
       timeout_s: how long another process may keep this one waiting.
       stages: ``marked``, ``auto``, or cuts: what ``split-stages`` takes.
+      share_fragments: whether the pass ``share-fragments`` runs before fragments are compiled; None: on CPU.
     """
 
     meshes: StageMeshes
@@ -95,6 +96,7 @@ class PipelineSettings:
     topology: str
     timeout_s: float
     stages: str | tuple[int, ...] = "marked"
+    share_fragments: bool | None = None
 
 
 def checked_stages(stages: str | Sequence[int]) -> str | tuple[int, ...]:

@@ -105,7 +105,7 @@ def shared_executables() -> Iterator[None]:
 
 def compile_all(work: Mapping[Key, tuple[str, Callable[[], jax.stages.Compiled]]], store: ExecutableStore,
                 done: Callable[[Key], None]) -> dict[Key, jax.stages.Compiled]:
-    """Compiles several programs at a time, as many as the process has cores; equal ones once.
+    """Compiles several programs at a time, as many as the process has cores, large ones first; equal ones once.
 
     Args:
       work: for each program what it computes, and the function that compiles it; programs that compute the same, for
@@ -124,7 +124,8 @@ def compile_all(work: Mapping[Key, tuple[str, Callable[[], jax.stages.Compiled]]
         groups.setdefault(text or object(), []).append(key)
     made: dict[Key, jax.stages.Compiled] = {}
     with shared_executables(), ThreadPoolExecutor(len(os.sched_getaffinity(0))) as pool:
-        running = {pool.submit(_run, store, *work[keys[0]]): keys for keys in groups.values()}
+        largest_first = sorted(groups.values(), key=lambda keys: -len(work[keys[0]][0]))
+        running = {pool.submit(_run, store, *work[keys[0]]): keys for keys in largest_first}
         try:
             # Ends: each round takes at least one program out of those that run, and each is started once.
             while running:

@@ -21,7 +21,7 @@ from hlorewrite.validate.verdict import Proved, Unknown
 NIGHTLY = os.environ.get("HLOREWRITE_NIGHTLY") == "1"
 
 LOSSY = "sums are sent in a narrower type, as asked for: other values"
-FRAGMENTS = "a program of several meshes whose fragments send other values"
+FRAGMENTS = "a program of several meshes whose fragments send other values, or are cut"
 AT_RUN_TIME = "the last iteration of a loop that runs as often as a value at run time says"
 SCATTERED = "what a scatter adds to, apart from what it adds"
 SHARDED = "a sum that is computed with in shards, and gathered later"
@@ -34,6 +34,7 @@ UNKNOWN_GOLDEN: dict[tuple[str, int], str] = {
     ("passes/peel-last-micro-batch/accumulation.mlir", 44): AT_RUN_TIME,
     ("passes/sequence-parallel/layers.mlir", 1): SHARDED,
     ("passes/shard-update/momentum.mlir", 1): PLACED,
+    ("passes/share-fragments/layer-and-more.mlir", 1): FRAGMENTS,
     **{(f"passes/split-stages/{name}.mlir", 1): SPLIT for name in (
         "cut-in-a-loop", "shared-weight", "stacked-layers", "two-stages", "unequal-stages")},
     **{("rules/carry-inside-scatter.mlir", line): SCATTERED for line in (1, 79, 154)},

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import importlib.util
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -430,6 +432,32 @@ def test_a_stack_of_unequal_stages_is_one_stage_array():
     recut = hlorewrite.pipeline(adam_like((5,)), meshes=[(2,)] * 2)(again, *data)[0]
     assert recut[0].edges == (0, 5, 8) and not again[0].is_deleted()
     assert difference(jax.tree.leaves(jax.jit(step)(other, *data)[0]), [np.asarray(each) for each in recut]) < 1e-5
+
+
+@pytest.mark.skipif(importlib.util.find_spec("orbax") is None, reason="orbax-checkpoint is not installed")
+def test_a_state_with_stage_arrays_is_saved_and_restored_by_orbax(tmp_path):
+    import orbax.checkpoint as ocp
+
+    step, (xs, ys) = adam_like((3,)), batch()
+    data = (xs.reshape(16, 8), ys.reshape(16, 8))
+    pipelined = hlorewrite.pipeline(step, meshes=[(2,)] * 2)
+    first = (layers(), jnp.zeros((8, 8, 8)), jnp.zeros((), jnp.int32))
+    state, _ = pipelined(first, *data)
+    whole = pipelined.to_global(state)
+    like = jax.tree.map(lambda x: jax.ShapeDtypeStruct(x.shape, x.dtype, sharding=x.sharding), whole)
+    with ocp.StandardCheckpointer() as checkpointer:
+        for name, saved in (("parts", state), ("global", whole)):
+            checkpointer.save(tmp_path / name, saved)
+        checkpointer.wait_until_finished()
+        restored = [checkpointer.restore(tmp_path / "parts"), checkpointer.restore(tmp_path / "parts", like),
+                    checkpointer.restore(tmp_path / "global", like)]
+    assert isinstance(restored[0][0], np.ndarray)  # without a target, the values
+    expected = pipelined(state, *data)
+    for each in restored:
+        again = pipelined(tuple(each), *data)
+        assert isinstance(again[0][0], hlorewrite.StageArray)
+        for mine, other in zip(jax.tree.leaves(expected), jax.tree.leaves(again), strict=True):
+            assert np.array_equal(np.asarray(mine), np.asarray(other))
 
 
 def test_what_a_stage_array_is_to_others():
