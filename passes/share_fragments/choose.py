@@ -11,9 +11,12 @@ from hlorewrite.passes.share_fragments.fragment_graph import CrossingValue, Frag
 from hlorewrite.passes.share_fragments.inside import Occurrence, common_prefix, common_work, occurrence_in
 from hlorewrite.passes.share_fragments.pieces import CannotDivide, FragmentPiece, divide
 
-CALLS = 3  # of one task of one stage, in all
-EXTRA = 0.1  # of the bytes that a fragment takes and gives: what may lie in buffers between its pieces
-GROWTH = 0.4  # of the calls of a micro-batch: what may be added to them
+CALLS = 3
+"""Fragments of one task of one stage, in all."""
+EXTRA = 0.1
+"""What may lie in buffers between pieces of a fragment, as a share of the bytes that it takes and gives."""
+GROWTH = 0.4
+"""Calls that may be added to a micro-batch, as a share of those it makes."""
 
 
 @dataclass(frozen=True)
@@ -121,7 +124,6 @@ class DivisionChooser:
                     if isinstance(step, FragmentCall) and (step.task, step.stage) == task]
             if sum(1 + added.get(id(step), 0) for step in mine) > CALLS:
                 raise CannotDivide(f"its task would be more than {CALLS} fragments")
-
 
     def _check_carried(self, hosts: list[FragmentGraph], pieces: tuple[FragmentPiece, ...]) -> None:
         """Whether one piece alone reads each value that micro-batches carry, and makes it for the next one: else a
