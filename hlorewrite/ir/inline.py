@@ -42,54 +42,24 @@ def inline_calls(editor: Editor, wanted: Callable[[ir.Operation], bool] = lambda
       False
     """
     view = editor.view
-    calls = _Calls(view)
-    callees_first = _callees_first(calls.callees)
-    recursive = _recursive_functions(calls.callees, callees_first)
+    callees = _called_names(view)
+    callees_first = _callees_first(callees)
+    recursive = _recursive_functions(callees, callees_first)
+    calls = {name: len(view.calls_of(function)) for name, function in view.functions.items()}
     inlined = {name for name, function in view.functions.items()
-               if calls.of(name) and name not in recursive and _inlinable(function) and wanted(function)}
-    count = sum(len(calls.of(name)) for name in inlined)
-    if not count:
+               if calls[name] and name not in recursive and _inlinable(function) and wanted(function)}
+    if not inlined:
         return 0
     held = {name for op in view.ops(*_REFERRING) if op.name != "func.call" for name in _referred_symbols(op)}
     for name in reversed(callees_first):
         function = view.functions[name]
-        for call in calls.of(name) if name in inlined else ():
-            _inline_one(editor, call, function, calls if calls.callees[name] else None)
-        if is_private(function) and name not in held and (name in inlined or not calls.of(name)):
-            calls.forget_inside(function)  # before its callees are inlined, which would make it larger first
-            editor.erase(function)
+        left = view.calls_of(function, in_order=False)
+        for call in left if name in inlined else ():
+            _inline_one(editor, call, function)
+        if is_private(function) and name not in held and (name in inlined or not left):
+            editor.erase(function)  # before its callees are inlined, which would make it larger first
     erase_dead_functions(editor)
-    return count
-
-
-class _Calls:
-    """The calls of each function while calls are inlined.
-
-    Attributes:
-      callees: function name -> names of the functions it calls, as the module was at first.
-    """
-
-    def __init__(self, view: View) -> None:
-        self.callees = _called_names(view)
-        self._of: dict[str, dict[int, ir.Operation]] = {
-            name: {op_key(call): call for call in view.calls_of(function)} for name, function in view.functions.items()}
-
-    def of(self, name: str) -> list[ir.Operation]:
-        """The calls of a function."""
-        return list(self._of[name].values())
-
-    def add_inside(self, op: ir.Operation) -> None:
-        """An op has been put into the module."""
-        for call in nested_ops(op):
-            if call.name == "func.call" and callee_name(call) in self._of:
-                self._of[callee_name(call)][op_key(call)] = call
-
-    def forget_inside(self, function: ir.Operation) -> None:
-        """A function is about to leave the module."""
-        if self.callees[symbol_name(function)]:
-            for call in nested_ops(function):
-                if call.name == "func.call" and callee_name(call) in self._of:
-                    self._of[callee_name(call)].pop(op_key(call), None)
+    return sum(calls[name] for name in inlined)
 
 
 def erase_dead_functions(editor: Editor) -> int:
@@ -142,7 +112,7 @@ def _inlinable(function: ir.Operation) -> bool:
     return is_private(function) and len(function.regions[0].blocks) == 1
 
 
-def _inline_one(editor: Editor, call: ir.Operation, function: ir.Operation, calls: _Calls | None) -> None:
+def _inline_one(editor: Editor, call: ir.Operation, function: ir.Operation) -> None:
     copy = function.clone().operation
     block = copy.regions[0].blocks[0]
     for argument, operand in zip(block.arguments, call.operands, strict=True):
@@ -154,8 +124,6 @@ def _inline_one(editor: Editor, call: ir.Operation, function: ir.Operation, call
             break
         op.operation.move_before(call)
         editor.adopt(op.operation)
-        if calls is not None:
-            calls.add_inside(op.operation)
     for result, value in zip(call.results, returned, strict=True):
         editor.replace(result, value)
     editor.erase(call)

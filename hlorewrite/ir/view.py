@@ -49,6 +49,7 @@ class View:
         self._unsorted: set[str] = set()
         self._functions: dict[str, ir.Operation] | None = None
         self._calls: dict[str, dict[int, ir.Operation]] | None = None
+        self._calls_in_order = True
         self.erased: dict[int, int] = {}
         self._lines: dict[str, SourceLines] = {}
         self._remembered: dict[Hashable, object] = {}
@@ -102,13 +103,23 @@ class View:
         """The function a ``func.call`` names; None when the module does not hold it."""
         return self.functions.get(callee_name(call))
 
-    def calls_of(self, function: ir.Operation) -> list[ir.Operation]:
-        """Every ``func.call`` of a function, in the order of the module."""
-        if self._calls is None:
-            self._calls = {}
+    def calls_of(self, function: ir.Operation, *, in_order: bool = True) -> list[ir.Operation]:
+        """Every ``func.call`` of a function.
+
+        Args:
+          function: the ``func.func``.
+          in_order: in the order of the module, which takes a walk after edits; otherwise calls that edits put in or
+            moved may come last.
+        """
+        if self._calls is None or (in_order and not self._calls_in_order):
+            self._calls, self._calls_in_order = {}, True
             for call in self.ops("func.call"):
-                self._calls.setdefault(callee_name(call), {})[op_key(call)] = call
+                self._add_call(self._calls, call)
         return list(self._calls.get(symbol_name(function), {}).values())
+
+    @staticmethod
+    def _add_call(calls: dict[str, dict[int, ir.Operation]], call: ir.Operation) -> None:
+        calls.setdefault(callee_name(call), {})[op_key(call)] = call
 
     # ---- attributes
 
@@ -176,8 +187,9 @@ class View:
                 self._unsorted.add(inner.name)
             if inner.name == "func.func":
                 self._functions = None
-            elif inner.name == "func.call":
-                self._calls = None
+            elif inner.name == "func.call" and self._calls is not None:
+                self._add_call(self._calls, inner)
+                self._calls_in_order = False
 
     def erasing(self, op: ir.Operation) -> None:
         """An op (with all it holds) is about to leave the module."""
@@ -197,7 +209,7 @@ class View:
         names = {inner.name for inner in nested_ops(op)}
         self._unsorted.update(names & self._by_name.keys())
         if "func.call" in names:
-            self._calls = None
+            self._calls_in_order = False
 
 
 def nested_ops(op: ir.Operation) -> list[ir.Operation]:

@@ -11,8 +11,9 @@ after another, so what is copied out of one adds to the wait for those before it
 
 Members are sorted by the time they are ready, and a bucket is an interval of that order. A state is a prefix of the
 order with (end of its last call, copies so far, worst lateness); all three can only grow with what they were, so
-dominated states are dropped and nothing is lost (Bellman). Large tables keep the best of them only, and above 512
-members small neighbours are merged first.
+dominated states are dropped and nothing is lost (Bellman). Neither is by dropping states that expose more, however
+they go on (``bounds.py``), than the best plan of merged neighbours, which a search of its own finds. Large tables
+keep the best states only, and above 512 members small neighbours are merged first.
 
 Values so small that their call is all latency (biases, scales) would break up that order: they are ready between large
 ones that are better off without copies. They wait, for nothing, for the next call of several members, or for one of
@@ -27,6 +28,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from hlorewrite.passes.all_reduce_fusion.bounds import Bound, later_at_least
 from hlorewrite.passes.all_reduce_fusion.merge import fewer_calls
 from hlorewrite.passes.all_reduce_fusion.model import MARGINS, Costs, FusionItem, FusionPlan, Limits
 from hlorewrite.passes.all_reduce_fusion.spans import spans_of
@@ -43,6 +45,9 @@ _FOR_A_MARGIN, _OF_COMPUTE = 1.2, 0.005
 _SMALL, _OF_IDLE = 16 << 20, 0.025
 """Where the stream is idle half of the time, calls of several members are kept small, at up to 2.5 % of compute: of a
 long call more is exposed when the compiler starts it late. Members that are ready together start together."""
+
+_FEW, _MERGED = 48, 4
+"""More items are first planned with neighbours merged to a quarter as many."""
 
 
 def best_plan(items: Sequence[FusionItem], costs: Costs, limits: Limits | None = None) -> FusionPlan:
@@ -131,7 +136,7 @@ class _Search:
 
     def __init__(self, items: Sequence[FusionItem], light: Sequence[FusionItem], costs: Costs, limits: Limits) -> None:
         import numpy as np
-        self.items, self.costs = items, costs
+        self.items, self.light, self.costs, self.limits = items, light, costs, limits
         self.ready = np.array([item.ready for item in items])
         self.needed = np.array([item.needed for item in items])
         self.total = np.concatenate([[0], np.cumsum([item.size for item in items])]).astype(float)
@@ -160,11 +165,38 @@ class _Search:
 
     def run(self) -> list[ChosenInterval]:
         """The best buckets without a bound on their number."""
+        return self._found()[1]
+
+    def _found(self) -> tuple[float, list[ChosenInterval]]:
+        """What the best buckets expose, and the buckets."""
+        known = self._of_merged()
+        bound = self._bound(known[0]) if known else None
         count = len(self.items)
         table = Table.empty_prefix(count + 1)
         for end in range(count):
-            self._extend(table, table, end)
-        return self._traced([table] * (count + 1), count)
+            self._extend(table, table, end, bound)
+        if known and not len(table.rows_of(count)):
+            return known  # a large table lost what leads to a plan as good
+        return self._best(table)[0][0], self._traced([table] * (count + 1), count)
+
+    def _of_merged(self) -> tuple[float, list[ChosenInterval]] | None:
+        """The same for neighbours merged to fewer items; None for few items, or where dependences keep them apart."""
+        count = len(self.items)
+        spans = spans_of(self.items, self.limits.bucket_bytes, count // _MERGED) if count > _FEW else []
+        if not spans or len(spans) > count // 2:
+            return None
+        merged = _Search([_merged(self.items[first:after], spans) for first, after in spans], self.light, self.costs,
+                         self.limits)
+        exposed, intervals = merged._found()
+        return exposed, [(spans[first][0], spans[after - 1][1], low, high) if after > first else
+                         (count, count, low, high) for first, after, low, high in intervals]
+
+    def _bound(self, most: float) -> Bound:
+        """What drops states that expose more than a plan which is known."""
+        import numpy as np
+        later = np.full(len(self.items) + 1, -np.inf) if self.light else later_at_least(
+            self.lowest, self.total, self.members, self.needed, self.reading, self.costs)
+        return Bound(self.ready, later, most)
 
     def bounded(self, most: int) -> list[ChosenInterval]:
         """The same with at most so many buckets: one table for each number of buckets. No light items."""
@@ -182,7 +214,7 @@ class _Search:
 
     # ---- one step
 
-    def _extend(self, source: Table, into: Table, end: int) -> None:
+    def _extend(self, source: Table, into: Table, end: int, bound: Bound | None = None) -> None:
         """The states of the prefix that ends with an item: each possible last bucket after each state before it."""
         import numpy as np
         rows = np.arange(source.first[self.lowest[end]], source.first[end + 1])
@@ -194,6 +226,9 @@ class _Search:
                  self._after(source, rows[~alone | (riders > 0)], end, riders=True)]
         values = np.concatenate([part[0] for part in parts], axis=1)
         links = np.concatenate([part[1] for part in parts], axis=1)
+        if bound is not None:
+            kept = bound.keeps(values, end + 1)
+            values, links = values[:, kept], links[:, kept]
         waiting = values.copy()
         waiting[CARRIED] = values[CARRIED] < self.seen[end + 1]
         chosen = dominating(waiting)

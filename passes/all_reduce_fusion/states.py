@@ -15,7 +15,7 @@ calls so far, and how many of the light items travel already."""
 CRITERIA = 3
 """The first rows decide what dominates."""
 
-_EXACT = 256
+_EXACT = 512
 _MOST_STATES = 48
 _EPSILON = 1e-12
 
@@ -42,6 +42,7 @@ class Table:
         import numpy as np
         table = Table(prefixes)
         table.append(0, np.zeros((5, 1)), np.zeros((2, 1), int))
+        table.first[1:] = table.rows
         return table
 
     def append(self, prefix: int, values: Array, links: Array) -> None:
@@ -56,7 +57,7 @@ class Table:
         into = slice(self.rows, self.rows + count)
         self.values[:, into], self.links[:, into], self.prefix[into] = values, links, prefix
         self.rows += count
-        self.first[prefix + 1:] = self.rows
+        self.first[prefix + 1] = self.rows
 
     def rows_of(self, prefix: int) -> Array:
         """Rows of the states of a prefix."""
@@ -98,9 +99,10 @@ def _front(values: Array) -> Array:
         values = values[:, rough]
     else:
         rough = np.arange(values.shape[1])
-    below = (values[:, None, :] <= values[:, :, None] + _EPSILON).all(axis=0)
-    earlier = np.tri(values.shape[1], k=-1, dtype=bool)
-    return rough[~(below & earlier).any(axis=1)]
+    below = np.tri(values.shape[1], k=-1, dtype=bool)  # the first criterion sorts the columns
+    for criterion in values[1:]:
+        below &= criterion <= (criterion + _EPSILON)[:, None]
+    return rough[~below.any(axis=1)]
 
 
 def _staircases(values: Array) -> Array:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from hlorewrite.ir.binding import ir, op_key
 from hlorewrite.ir.edit import Editor
 from hlorewrite.ir.inline import contains_any, erase_dead_functions, inline_calls
@@ -232,3 +234,21 @@ def test_calls_of_follows_edits() -> None:
     editor.erase(second)
     assert [op_key(op) for op in view.calls_of(b)] == [op_key(op) for op in View(view.module).calls_of(b)]
     assert len(view.calls_of(b)) == 3
+
+
+def test_the_index_of_calls_is_kept_without_a_walk(monkeypatch: pytest.MonkeyPatch) -> None:
+    """After a call is copied, moved and erased the view knows all of them; only their order takes a walk."""
+    view = View(parse(HEAD + A + B))
+    editor, b = Editor(view), view.functions["b"]
+    walks: list[int] = []
+    rescan = View._rescan
+    monkeypatch.setattr(View, "_rescan", lambda self, names: walks.append(1) or rescan(self, names))
+    first, second, third = view.calls_of(b)
+    copy = editor.clone_before(first, first)
+    editor.move_before(third, copy)
+    editor.replace(second.results[0], first.results[0])
+    editor.erase(second)
+    known = [op_key(op) for op in view.calls_of(b, in_order=False)]
+    assert sorted(known) == sorted(map(op_key, (first, third, copy))) and not walks
+    assert [op_key(op) for op in view.calls_of(b)] == [op_key(op) for op in View(view.module).calls_of(b)]
+    assert len(walks) == 2  # of this view and of the new one

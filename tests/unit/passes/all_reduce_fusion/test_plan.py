@@ -178,6 +178,76 @@ def test_each_condition_of_merging_counts(old: str, new: str, monkeypatch: pytes
     assert failed
 
 
+def crowd(seed: int) -> tuple[list[FusionItem], Costs, Limits]:
+    """A random instance of all that the programme knows: light items, kernels to hold to, gathers, small limits."""
+    at = random.Random(seed)
+    count = at.randint(12, 20)
+    kernels, same, light = at.uniform(20, 60), at.random() < 0.3, at.random() < 0.3
+    items: list[FusionItem] = []
+    for number in range(count):
+        ready = 0.0 if same else kernels * number / count
+        after = at.randrange(number) if number and at.random() < 0.1 else -1
+        bias = light and number % 2 == 1 and after < 0
+        items.append(FusionItem(ready, at.uniform(ready, 1.2 * kernels) if seed % 4 == 0 else kernels,
+                                1 if bias else at.randint(20, 900), after, bias, reading=at.uniform(0, 2)))
+    ends = tuple(np.linspace(1.0, kernels, 2 * count).tolist()) if at.random() < 0.5 else ()
+    latency, byte, copy = at.uniform(0.5, 6), at.uniform(0.001, 0.02), at.choice([0.0, 0.0005, 0.004])
+    costs = Costs(lambda size: latency + byte * np.asarray(size), copy, at.choice([0.0, copy]), ends,
+                  one_by_one=at.random() < 0.2)
+    return items, costs, Limits(1500 if at.random() < 0.2 else None)
+
+
+@pytest.mark.parametrize("seed", range(100))
+def test_bounds_lose_nothing(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The same buckets as without dropping what exposes more than a plan of merged neighbours."""
+    items, costs, limits = crowd(seed)
+    monkeypatch.setattr("hlorewrite.passes.all_reduce_fusion.states._EXACT", 1 << 20)
+    plain = best_plan(items, costs, limits)
+    monkeypatch.setattr("hlorewrite.passes.all_reduce_fusion.plan._FEW", 3)
+    assert best_plan(items, costs, limits) == plain
+
+
+def test_light_items_may_make_a_call_shorter(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Another algorithm from some size on: what heavy items take alone is no bound then."""
+    items = [FusionItem(10.0 * (number >= 6), 12.0, 50, free=True) for number in range(12)]
+    items[3:3], items[10:10] = [FusionItem(0.0, 12.0, 1, free=True)], [FusionItem(10.0, 12.0, 1, free=True)]
+    costs = Costs(lambda size: 2.0 + 0.01 * size + 28.0 * ((np.asarray(size) % 50 == 0) & (np.asarray(size) > 0)))
+    monkeypatch.setattr("hlorewrite.passes.all_reduce_fusion.plan._FEW", 3)
+    assert [len(bucket) for bucket in best_plan(items, costs).buckets] == [7, 7]
+
+
+def test_the_condition_on_light_items_counts(monkeypatch: pytest.MonkeyPatch) -> None:
+    replace_source("hlorewrite.passes.all_reduce_fusion.plan", "if self.light else", "if False else", monkeypatch)
+    with pytest.raises(AssertionError):
+        test_light_items_may_make_a_call_shorter(monkeypatch)
+
+
+@pytest.mark.parametrize("old, new", [
+    (" - reading[start]", ""), ("later[after])).min()", "later[after])).max()"),
+    ("+ _RELATIVE * abs(most)", "- 0.2 * abs(most)")])
+def test_each_part_of_the_bound_counts(old: str, new: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    replace_source("hlorewrite.passes.all_reduce_fusion.bounds", old, new, monkeypatch)
+    failed = 0
+    for seed in range(100):
+        with pytest.MonkeyPatch.context() as patched:
+            try:
+                test_bounds_lose_nothing(seed, patched)
+            except AssertionError:
+                failed += 1
+    assert failed
+
+
+def test_most_states_expose_more_than_a_plan_that_is_known(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Equal gradients that are ready together: one call is best, and hardly a prefix is worth a state."""
+    kept: list[int] = []
+    monkeypatch.setattr("hlorewrite.passes.all_reduce_fusion.plan.dominating",
+                        lambda values: kept.append(values.shape[1]) or dominating(values))
+    items = [FusionItem(1.0, 1.0, 1 << 14) for _ in range(200)]
+    plan = best_plan(items, Costs(lambda size: 3e-5 + np.asarray(size) / 2e11, 1e-12))
+    assert plan.buckets == (tuple(range(200)),)
+    assert sum(kept[-200:]) < 400
+
+
 def test_thousands_of_items() -> None:
     """Small neighbours are merged first; everything is placed once, none with what it waits for."""
     at = random.Random(0)
