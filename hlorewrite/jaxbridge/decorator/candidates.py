@@ -9,9 +9,11 @@ all processes of a step choose the same.
 
 from __future__ import annotations
 
+import tempfile
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import Literal, get_args
 
 from jaxlib import version as jaxlib_version
@@ -27,6 +29,7 @@ from hlorewrite.ir.view import View
 from hlorewrite.jaxbridge.against_xla.comparison import EXACT, XlaComparison, allowed_growth, compared
 from hlorewrite.jaxbridge.against_xla.granted import AloneMeasured
 from hlorewrite.jaxbridge.against_xla.measured import Flags, Measured, compiled, scheduled, timed
+from hlorewrite.jaxbridge.decorator.alone import AloneRun, NotCompared, expected_wire
 from hlorewrite.jaxbridge.decorator.carries import scatters_into_a_choice, share_of_choices
 from hlorewrite.jaxbridge.decorator.judge import NEAR, Judge, RewriteCandidate, done
 from hlorewrite.jaxbridge.decorator.report import Rewritten
@@ -45,10 +48,6 @@ Keep = Literal["better", "compiled", "always"]
 """``better``: what the schedule and the buffers say; ``compiled``: both compiled to the end; ``always``: no judge."""
 Rewriter = Callable[[Module, Variant], Rewritten]
 """Runs the passes of a variant over a module, which it changes."""
-
-
-class NotCompared(InputError):
-    """A step cannot be compared with XLA alone, so it is compiled as it came."""
 
 
 def checked_keep(keep: str) -> Keep:
@@ -125,24 +124,33 @@ class Competition:
           HlorewriteError: a pass failed.
         """
         pool = ThreadPoolExecutor(max_workers=2)
-        try:
-            alone = self._alone_measured(pool)
-            candidates = self._candidates(pool, _dump(alone) if self.exposing else None)
-            changed = [c for c in candidates if c.made.report.changed]
-            if not changed:
-                return self._chosen(candidates[0], None)
-            return self._best(changed, _alone(alone), candidates[0].source)
-        finally:
-            pool.shutdown(wait=False, cancel_futures=True)
+        with tempfile.TemporaryDirectory(prefix="hlorewrite-") as dumps:
+            try:
+                return self._run(pool, self._alone_begun(pool, Path(dumps)))
+            finally:
+                pool.shutdown(cancel_futures=True)
 
-    def _alone_measured(self, pool: ThreadPoolExecutor) -> Future[AloneMeasured]:
-        """What XLA alone makes of the module; another thread asks where the passes need not wait for the answer."""
+    def _run(self, pool: ThreadPoolExecutor, alone: AloneRun) -> ChosenModule:
+        program = alone.program() if self.exposing else None
+        candidates = self._candidates(pool, program)
+        if self.exposing and not alone.future.done():
+            self._begin_likely(candidates, pool)
+        if self.exposing and not alone.confirms(program):
+            self.refused.clear()
+            candidates = self._candidates(pool, alone.program())
+        changed = [c for c in candidates if c.made.report.changed]
+        if not changed:
+            return self._chosen(candidates[0], None)
+        return self._best(changed, alone.measured(), candidates[0].source)
+
+    def _alone_begun(self, pool: ThreadPoolExecutor, dumps: Path) -> AloneRun:
+        """What XLA alone makes of the module, from another thread."""
         known = self.alone
         if known is not None:
-            return done(lambda: known)
+            return AloneRun(done(lambda: known))
         if self.exposing:
-            return done(lambda: scheduled(self.module, self.place, {}, True))
-        return pool.submit(scheduled, _own(self.module), self.place, {}, False)
+            return AloneRun(pool.submit(scheduled, _own(self.module), self.place, {}, True, dumps), dumps)
+        return AloneRun(pool.submit(scheduled, _own(self.module), self.place, {}, False))
 
     def _candidates(self, pool: ThreadPoolExecutor, dump: bytes | None) -> list[RewriteCandidate]:
         """All candidates, that of the step's own platform first; its compilation begins at once where XLA alone still
@@ -202,8 +210,23 @@ class Competition:
         return self._candidate(given.partitioner, given.source, variant)
 
     def _begin(self, candidate: RewriteCandidate, pool: ThreadPoolExecutor) -> None:
+        candidate.future = self._submitted(candidate, pool)
+
+    def _begin_likely(self, candidates: list[RewriteCandidate], pool: ThreadPoolExecutor) -> None:
+        """Begins the compilation that the judge will most likely ask for first, while that of XLA alone runs."""
+        changed = [c for c in candidates if c.made.report.changed]
+        if not changed:
+            return
+        likely = min(changed, key=lambda c: c.order)
+        unlimited = [variant for variant in self.variants[1:] if variant.memory is None]
+        if unlimited and likely.sends_more_fused(expected_wire(likely.source)):
+            unfused = likely.smaller[unlimited[0]] = self._smaller(likely, unlimited[0])
+            likely = unfused if unfused.made.report.changed else likely
+        likely.begun = self._submitted(likely, pool)
+
+    def _submitted(self, candidate: RewriteCandidate, pool: ThreadPoolExecutor) -> Future[Measured]:
         module = _own(candidate.made.module)
-        candidate.future = pool.submit(lambda: scheduled(module, self.place, self._flags())[0])
+        return pool.submit(lambda: scheduled(module, self.place, self._flags())[0])
 
     def _flags(self) -> Flags:
         """What a rewritten module is compiled with in addition to the user's flags."""
@@ -267,18 +290,6 @@ def partitioned_sources(module: Module, place: DeviceSet, exposing: bool,
         return [("", module.clone)]
     own = (place.platform, lambda: expose_collectives(module, place, dump))
     return [own] if place.platform == "cpu" else [own, ("cpu", lambda: expose_collectives(module))]
-
-
-def _dump(alone: Future[tuple[Measured, bytes | None]]) -> bytes | None:
-    """What XLA alone's partitioner made; None where its compilation failed."""
-    return alone.result()[1] if alone.exception() is None else None
-
-
-def _alone(future: Future[tuple[Measured, bytes | None]]) -> Measured:
-    try:
-        return future.result()[0]
-    except InputError as error:
-        raise NotCompared(f"it cannot be compared with XLA alone: {error.what}") from None
 
 
 def _own(module: Module) -> Module:

@@ -23,7 +23,8 @@ from hlorewrite.ir.view import View
 from hlorewrite.jaxbridge.against_xla.comparison import XlaComparison
 from hlorewrite.jaxbridge.against_xla.exposed_remarks import with_exposed
 from hlorewrite.jaxbridge.against_xla.granted import MemoryGrant, granted
-from hlorewrite.jaxbridge.decorator.candidates import Competition, Keep, NotCompared, partitioned_sources
+from hlorewrite.jaxbridge.decorator.alone import NotCompared
+from hlorewrite.jaxbridge.decorator.candidates import Competition, Keep, partitioned_sources
 from hlorewrite.jaxbridge.decorator.first_passes import AfterFirstPasses
 from hlorewrite.jaxbridge.decorator.module_digest import DigestOnDemand, digest
 from hlorewrite.jaxbridge.decorator.report import RewriteReport, Rewritten, RunRecorder, StepCollective, collectives_of
