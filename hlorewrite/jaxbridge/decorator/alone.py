@@ -17,7 +17,7 @@ from hlorewrite.jaxbridge.against_xla.measured import Measured
 from hlorewrite.jaxbridge.decorator.report import collectives_by_op
 from hlorewrite.jaxbridge.xla.without_code import program_so_far
 
-POLL_S = 0.004
+POLL_S = 0.01
 """How often it is looked for what the partitioner makes; a look takes less than a hundredth of that."""
 
 

@@ -5,6 +5,9 @@ passes run on the program of the platform's own partitioner, which comes out of 
 pipeline of XLA:CPU simplifies a module differently before it partitions it: it keeps sums apart from scatters. So its
 program is a second candidate where the first one still scatters into a carry. No clock and no live memory has a say:
 all processes of a step choose the same.
+
+XLA alone compiles in another thread. The passes run as soon as its partitioner is through, and what the judge is
+expected to ask for next is compiled meanwhile. A compilation that was expected wrongly is not looked at.
 """
 
 from __future__ import annotations
@@ -26,7 +29,7 @@ from hlorewrite.ir.load import parse
 from hlorewrite.ir.module import Format, Module
 from hlorewrite.ir.save import emit
 from hlorewrite.ir.view import View
-from hlorewrite.jaxbridge.against_xla.comparison import EXACT, XlaComparison, allowed_growth, compared
+from hlorewrite.jaxbridge.against_xla.comparison import EXACT, NOISE, XlaComparison, allowed_growth, compared
 from hlorewrite.jaxbridge.against_xla.granted import AloneMeasured
 from hlorewrite.jaxbridge.against_xla.measured import Flags, Measured, compiled, scheduled, timed
 from hlorewrite.jaxbridge.decorator.alone import AloneRun, NotCompared, expected_wire
@@ -111,6 +114,8 @@ class Competition:
     alone: AloneMeasured | None = None
     cluster: str = ""
     refused: list[InputError] = field(default_factory=list)
+    protected: Future[AloneMeasured] | None = field(default=None, init=False)
+    """What XLA alone makes of the module without the pass that miscompiles, where that was asked for."""
 
     def run(self) -> ChosenModule:
         """Makes the candidates and compares them with XLA alone.
@@ -141,7 +146,10 @@ class Competition:
         changed = [c for c in candidates if c.made.report.changed]
         if not changed:
             return self._chosen(candidates[0], None)
-        return self._best(changed, alone.measured(), candidates[0].source)
+        source, measured = candidates[0].source, alone.measured()
+        if any(c.begun for c in changed) and self._beaten_wrongly(changed, measured, source):
+            self.protected = pool.submit(scheduled, _own(self.module), self.place, self._flags())
+        return self._best(changed, measured, source)
 
     def _alone_begun(self, pool: ThreadPoolExecutor, dumps: Path) -> AloneRun:
         """What XLA alone makes of the module, from another thread."""
@@ -228,6 +236,16 @@ class Competition:
         module = _own(candidate.made.module)
         return pool.submit(lambda: scheduled(module, self.place, self._flags())[0])
 
+    def _beaten_wrongly(self, candidates: list[RewriteCandidate], alone: Measured, partitioned: Module) -> bool:
+        """Whether no candidate sends less than XLA alone, which miscompiles the step: most likely none is better."""
+        least = min(c.order[0] for c in candidates)
+        return bool(self._flags()) and least >= alone.wire * (1 - NOISE) and _miscompiled(partitioned)
+
+    def _alone_protected(self) -> Measured:
+        """What XLA alone makes of the module without the pass that miscompiles it."""
+        self.protected = self.protected or done(lambda: scheduled(self.module, self.place, self._flags()))
+        return self.protected.result()[0]
+
     def _flags(self) -> Flags:
         """What a rewritten module is compiled with in addition to the user's flags."""
         if not self.protect:
@@ -247,7 +265,7 @@ class Competition:
         best = judge.best(candidates, unlimited)
         if best is None and self._flags() and _miscompiled(partitioned):
             # XLA alone sends less because it computes something else: compared is what it makes without that pass.
-            judge = self._judge(scheduled(self.module, self.place, self._flags())[0], self._flags())
+            judge = self._judge(self._alone_protected(), self._flags())
             best = judge.best(candidates, unlimited)
         if best is None:
             others = self._left_inside(candidates)
