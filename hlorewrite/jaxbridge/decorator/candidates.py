@@ -233,13 +233,14 @@ class Competition:
         likely.begun = self._submitted(likely, pool)
 
     def _submitted(self, candidate: RewriteCandidate, pool: ThreadPoolExecutor) -> Future[Measured]:
-        module = _own(candidate.made.module)
+        module = _own(candidate.made.module, candidate.made.bytecode)
         return pool.submit(lambda: scheduled(module, self.place, self._flags())[0])
 
     def _beaten_wrongly(self, candidates: list[RewriteCandidate], alone: Measured, partitioned: Module) -> bool:
-        """Whether no candidate sends less than XLA alone, which miscompiles the step: most likely none is better."""
-        least = min(c.order[0] for c in candidates)
-        return bool(self._flags()) and least >= alone.wire * (1 - NOISE) and _miscompiled(partitioned)
+        """Whether no candidate is expected to be better than XLA alone, which miscompiles the step."""
+        wire, calls = min(c.order for c in candidates)
+        as_much = wire >= alone.wire * (1 - NOISE) and calls >= alone.calls
+        return as_much and bool(self._flags()) and _miscompiled(partitioned)
 
     def _alone_protected(self) -> Measured:
         """What XLA alone makes of the module without the pass that miscompiles it."""
@@ -310,9 +311,9 @@ def partitioned_sources(module: Module, place: DeviceSet, exposing: bool,
     return [own] if place.platform == "cpu" else [own, ("cpu", lambda: expose_collectives(module))]
 
 
-def _own(module: Module) -> Module:
-    """A copy in a context of its own, for another thread."""
-    return replace(parse(emit(module, Format.BYTECODE), name=module.name), frames=module.frames)
+def _own(module: Module, bytecode: bytes | None = None) -> Module:
+    """A copy in a context of its own, for another thread; read from the module's bytecode where that is known."""
+    return replace(parse(bytecode or emit(module, Format.BYTECODE), name=module.name), frames=module.frames)
 
 
 def _miscompiled(module: Module) -> bool:
