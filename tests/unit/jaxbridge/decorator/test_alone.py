@@ -8,6 +8,7 @@ import threading
 import time
 from concurrent.futures import Future, wait
 from pathlib import Path
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -117,7 +118,7 @@ def test_the_candidate_is_compiled_while_xla_alone_is(make_place, monkeypatch: p
         if not partitioned:
             began.set()
         made = scheduled(module, place, flags, partitioned, dumps)
-        assert not partitioned or began.wait(timeout=60)
+        assert not partitioned or began.wait(timeout=20)
         return made
 
     monkeypatch.setattr(candidates, "scheduled", held)
@@ -203,11 +204,19 @@ class _Fails(Pass):
         raise self._error
 
 
+def slowly(*args: Any) -> tuple[Measured, bytes | None]:
+    """``scheduled`` of a larger module."""
+    made = scheduled(*args)
+    time.sleep(0.5)
+    return made
+
+
 @pytest.mark.parametrize("error", [KeyboardInterrupt(), InputError("refused")])
 def test_no_thread_is_left_after_a_failure_or_an_interrupt(error: BaseException, tmp_path: Path,
                                                            monkeypatch: pytest.MonkeyPatch):
     """Nor a folder of dumps."""
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    monkeypatch.setattr(candidates, "scheduled", slowly)
     before = set(threading.enumerate())
     with pytest.raises((KeyboardInterrupt, HlorewriteError)):
         rewrite_step(layers(sharded=False), StepSettings((_Fails(error),)), CPU)
@@ -221,6 +230,7 @@ def test_no_thread_is_left_where_the_judge_is_interrupted(monkeypatch: pytest.Mo
         raise KeyboardInterrupt
 
     monkeypatch.setattr(AloneRun, "measured", interrupted)
+    monkeypatch.setattr(candidates, "scheduled", slowly)
     before = set(threading.enumerate())
     with pytest.raises(KeyboardInterrupt):
         rewrite_step(layers(sharded=False), StepSettings(as_passes(SHIFT)), CPU)
@@ -237,7 +247,7 @@ def test_a_refusal_of_xla_is_said_as_before(failing: str, monkeypatch: pytest.Mo
         made = scheduled(module, place, flags, partitioned, dumps)
         if not partitioned:
             began.set()
-        assert not partitioned or began.wait(timeout=60)
+        assert not partitioned or began.wait(timeout=20)
         if partitioned == (failing == "alone"):
             raise InputError(f"XLA does not compile the module ({failing})")
         return made

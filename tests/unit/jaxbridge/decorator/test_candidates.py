@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+from concurrent.futures import Future
 from dataclasses import replace
 from pathlib import Path
 
@@ -219,7 +220,7 @@ def test_what_is_fused_and_sends_more_than_xla_alone_comes_after_what_is_not(mon
     passes = (*shifted, *as_passes("all-reduce-fusion"))
     asked: list[int] = []
 
-    def trial(alone: Measured, unfused: Measured) -> list[int]:
+    def trial(alone: Measured, unfused: Measured, begun: Future[Measured] | None = None) -> list[int]:
         def scheduled(module: Module, place: DeviceSet, flags: object) -> tuple[Measured, None]:
             asked.append(len(View(module).ops("stablehlo.all_reduce")))
             return unfused if asked[-1] == 2 else Measured(1, 100, 100, 1000, 0.0, ""), None
@@ -229,7 +230,7 @@ def test_what_is_fused_and_sends_more_than_xla_alone_comes_after_what_is_not(mon
         module, short, whole = module_of(both_gradients()), Variant(shifted), Variant(passes)
         made = rewrite(module.clone(), passes, shorter=shifted)
         assert made.shorter is not None
-        first = RewriteCandidate("", module, made, whole)
+        first = RewriteCandidate("", module, made, whole, begun=begun)
         other = RewriteCandidate("", module, made.shorter.finish(), short)
         Judge(alone, DeviceSet("cpu"), "8 x CPU", {}, lambda *_: other, []).best([first], [short])
         return list(asked)
@@ -238,6 +239,10 @@ def test_what_is_fused_and_sends_more_than_xla_alone_comes_after_what_is_not(mon
     assert trial(Measured(8, 200, 200, 1000, 0.0, ""), better) == [2]  # the modules send 56 KiB
     assert trial(Measured(8, 200, 200, 1000, 0.0, ""), worse) == [2, 1]
     assert trial(Measured(8, 1 << 20, 1 << 20, 1000, 0.0, ""), better) == [1]
+    begun: Future[Measured] = Future()  # compiled ahead, before it was known what XLA alone sends
+    begun.set_result(Measured(1, 100, 100, 1000, 0.0, ""))
+    assert trial(Measured(8, 200, 200, 1000, 0.0, ""), better, begun) == [2]
+    assert trial(Measured(8, 1 << 20, 1 << 20, 1000, 0.0, ""), better, begun) == []
 
 
 def scaled_in_the_loop() -> jax.stages.Lowered:
@@ -347,7 +352,6 @@ class _InOrder:
         pass
 
     def submit(self, function, *args):
-        from concurrent.futures import Future
         future = Future()
         try:
             future.set_result(function(*args))
