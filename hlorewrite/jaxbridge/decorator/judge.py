@@ -51,7 +51,7 @@ class RewriteCandidate:
       made: what they made of it.
       variant: which passes.
       future: what XLA makes of it; None until that is asked for.
-      begun: the same from a compilation that began before anybody asked; None where there is none.
+      begun: the same from a compilation that began ahead, before the judge asks; None where there is none.
       smaller: what later variants made of the same source.
     """
 

@@ -21,6 +21,7 @@ from hlorewrite.errors import InputError
 from hlorewrite.hlo.collectives import collective_kind
 from hlorewrite.hlo.groups import parse_groups
 from hlorewrite.hlo.parse import parse_hlo
+from hlorewrite.hlo.proto import hlo_module_of
 from hlorewrite.ir.binding import ir
 from hlorewrite.ir.channels import channel_number, renumbered
 from hlorewrite.ir.collectives import CHANNEL, COLLECTIVES
@@ -29,7 +30,6 @@ from hlorewrite.ir.inline import erase_dead_functions
 from hlorewrite.ir.load import parse
 from hlorewrite.ir.module import Module
 from hlorewrite.ir.view import View, nested_ops, symbol_name, terminator
-from hlorewrite.jaxbridge.xla.hlo_proto import hlo_module_of
 from hlorewrite.jaxbridge.xla.mesh_sharding import MeshAxes, mesh_axes, sharding_text
 from hlorewrite.jaxbridge.xla.metadata import drop_shardings_of_shardy, lost_annotation
 from hlorewrite.jaxbridge.xla.own_compilations import own_compilation

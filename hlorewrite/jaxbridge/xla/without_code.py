@@ -25,13 +25,13 @@ from jaxlib import version as jaxlib_version
 
 from hlorewrite.errors import InputError
 from hlorewrite.hlo.collectives import HloCollective, collectives
+from hlorewrite.hlo.proto import hlo_module_of
 from hlorewrite.hlo.xla_versions import GPU_PLATFORMS
 from hlorewrite.ir.binding import ir
 from hlorewrite.ir.module import Module
 from hlorewrite.ir.view import terminator
 from hlorewrite.jaxbridge.xla import protection
 from hlorewrite.jaxbridge.xla.device_topology import device_topology
-from hlorewrite.jaxbridge.xla.hlo_proto import hlo_module_of
 from hlorewrite.jaxbridge.xla.own_compilations import own_compilation
 from hlorewrite.jaxbridge.xla.platform_passes import legal_module
 from hlorewrite.jaxbridge.xla.spmd_module import for_spmd, free_shardings, main_function

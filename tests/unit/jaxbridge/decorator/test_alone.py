@@ -19,9 +19,9 @@ from jax.sharding import PartitionSpec as P
 from hlorewrite.errors import HlorewriteError, InputError
 from hlorewrite.ir.load import parse
 from hlorewrite.ir.module import Module
+from hlorewrite.jaxbridge.against_xla.alone import AloneRun
 from hlorewrite.jaxbridge.against_xla.measured import Measured, scheduled
 from hlorewrite.jaxbridge.decorator import candidates, judge
-from hlorewrite.jaxbridge.decorator.alone import AloneRun, expected_wire
 from hlorewrite.jaxbridge.decorator.report import Rewritten
 from hlorewrite.jaxbridge.decorator.rewrite import StepSettings, as_passes, clone_of, rewrite_step
 from hlorewrite.jaxbridge.xla import private
@@ -186,7 +186,7 @@ def test_reduce_scatters_that_xla_will_make_count_half():
         %u = stablehlo.dynamic_slice %q, %i, sizes = [4] : (tensor<8xf32>, tensor<i32>) -> tensor<4xf32>
         return %s, %u, %q : tensor<4xf32>, tensor<4xf32>, tensor<8xf32>
       }}""")
-    assert expected_wire(module) == 16 + 32
+    assert candidates.expected_wire(module) == 16 + 32
 
 
 # ---- failures

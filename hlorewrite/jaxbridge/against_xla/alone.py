@@ -4,17 +4,11 @@ from __future__ import annotations
 
 from concurrent.futures import Future, wait
 from dataclasses import dataclass
-from fractions import Fraction
 from pathlib import Path
 
 from hlorewrite.errors import InputError
-from hlorewrite.ir.binding import ir
-from hlorewrite.ir.collectives import ALL_REDUCE
-from hlorewrite.ir.module import Module
-from hlorewrite.ir.view import View
 from hlorewrite.jaxbridge.against_xla.granted import AloneMeasured
 from hlorewrite.jaxbridge.against_xla.measured import Measured
-from hlorewrite.jaxbridge.decorator.report import collectives_by_op
 from hlorewrite.jaxbridge.xla.without_code import program_so_far
 
 POLL_S = 0.01
@@ -67,21 +61,3 @@ class AloneRun:
 
     def _last_program(self) -> bytes | None:
         return self.future.result()[1] if self.future.exception() is None else None
-
-
-def expected_wire(partitioned: Module) -> Fraction:
-    """What XLA alone is expected to put on the wire, before that is known: it makes reduce-scatters of all-reduces that
-    are only sliced, which send half as much, and moves nothing.
-
-    Args:
-      partitioned: what XLA's partitioner made of the step.
-
-    Returns:
-      Bytes of one device.
-    """
-    return sum((executed.wire_bytes / (2 if op.name == ALL_REDUCE.op and _is_only_sliced(op) else 1)
-                for op, executed in collectives_by_op(View(partitioned))), Fraction(0))
-
-
-def _is_only_sliced(op: ir.Operation) -> bool:
-    return all(use.owner.name == "stablehlo.dynamic_slice" for result in op.results for use in result.uses)
