@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 
 from hlorewrite.cost import topology
 from hlorewrite.errors import HlorewriteError, InputError
@@ -81,8 +82,8 @@ def timed(made: Measured, cluster: str) -> Measured:
     return replace(made, step_s=step.step_s, exposed_s=step.exposed_s, exposed_at=step.exposed_at)
 
 
-def scheduled(module: Module, place: DeviceSet, flags: Flags,
-              partitioned: bool = False) -> tuple[Measured, bytes | None]:
+def scheduled(module: Module, place: DeviceSet, flags: Flags, partitioned: bool = False,
+              dumps: Path | None = None) -> tuple[Measured, bytes | None]:
     """Compiles a module up to the generation of code.
 
     Args:
@@ -90,6 +91,7 @@ def scheduled(module: Module, place: DeviceSet, flags: Flags,
       place: what for.
       flags: further XLA flags.
       partitioned: also keep the program XLA's partitioner made.
+      dumps: an empty folder for XLA's dumps; by default one that is removed.
 
     Returns:
       What XLA would run, and that program, a serialized ``HloProto``, if it was asked for.
@@ -97,7 +99,7 @@ def scheduled(module: Module, place: DeviceSet, flags: Flags,
     Raises:
       InputError: XLA refuses the module.
     """
-    made = without_code(module, place, flags=flags, partitioned=partitioned)
+    made = without_code(module, place, flags=flags, partitioned=partitioned, dumps=dumps)
     return _measured(made.collectives, made.temp, made.seconds, made.hlo, made.memory), made.partitioned
 
 

@@ -5,31 +5,40 @@ passes run on the program of the platform's own partitioner, which comes out of 
 pipeline of XLA:CPU simplifies a module differently before it partitions it: it keeps sums apart from scatters. So its
 program is a second candidate where the first one still scatters into a carry. No clock and no live memory has a say:
 all processes of a step choose the same.
+
+XLA alone compiles in another thread. The passes run as soon as its partitioner is through, and what the judge is
+expected to ask for next is compiled meanwhile. A compilation that was expected wrongly is not looked at.
 """
 
 from __future__ import annotations
 
+import tempfile
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
+from fractions import Fraction
+from pathlib import Path
 from typing import Literal, get_args
 
 from jaxlib import version as jaxlib_version
 
 from hlorewrite.errors import InputError, UsageError, did_you_mean
 from hlorewrite.hlo.xla_hazards import find_hazards
+from hlorewrite.ir.binding import ir
+from hlorewrite.ir.collectives import ALL_REDUCE
 from hlorewrite.ir.edit import Editor
 from hlorewrite.ir.inline import inline_calls
 from hlorewrite.ir.load import parse
 from hlorewrite.ir.module import Format, Module
 from hlorewrite.ir.save import emit
 from hlorewrite.ir.view import View
-from hlorewrite.jaxbridge.against_xla.comparison import EXACT, XlaComparison, allowed_growth, compared
+from hlorewrite.jaxbridge.against_xla.alone import AloneRun, NotCompared
+from hlorewrite.jaxbridge.against_xla.comparison import EXACT, NOISE, XlaComparison, allowed_growth, compared
 from hlorewrite.jaxbridge.against_xla.granted import AloneMeasured
 from hlorewrite.jaxbridge.against_xla.measured import Flags, Measured, compiled, scheduled, timed
 from hlorewrite.jaxbridge.decorator.carries import scatters_into_a_choice, share_of_choices
 from hlorewrite.jaxbridge.decorator.judge import NEAR, Judge, RewriteCandidate, done
-from hlorewrite.jaxbridge.decorator.report import Rewritten
+from hlorewrite.jaxbridge.decorator.report import Rewritten, collectives_by_op
 from hlorewrite.jaxbridge.decorator.variants import (
     Variant,
     has_carry_outside,
@@ -45,10 +54,6 @@ Keep = Literal["better", "compiled", "always"]
 """``better``: what the schedule and the buffers say; ``compiled``: both compiled to the end; ``always``: no judge."""
 Rewriter = Callable[[Module, Variant], Rewritten]
 """Runs the passes of a variant over a module, which it changes."""
-
-
-class NotCompared(InputError):
-    """A step cannot be compared with XLA alone, so it is compiled as it came."""
 
 
 def checked_keep(keep: str) -> Keep:
@@ -112,6 +117,8 @@ class Competition:
     alone: AloneMeasured | None = None
     cluster: str = ""
     refused: list[InputError] = field(default_factory=list)
+    protected: Future[AloneMeasured] | None = field(default=None, init=False)
+    """What XLA alone makes of the module without the pass that miscompiles, where that was asked for."""
 
     def run(self) -> ChosenModule:
         """Makes the candidates and compares them with XLA alone.
@@ -125,24 +132,36 @@ class Competition:
           HlorewriteError: a pass failed.
         """
         pool = ThreadPoolExecutor(max_workers=2)
-        try:
-            alone = self._alone_measured(pool)
-            candidates = self._candidates(pool, _dump(alone) if self.exposing else None)
-            changed = [c for c in candidates if c.made.report.changed]
-            if not changed:
-                return self._chosen(candidates[0], None)
-            return self._best(changed, _alone(alone), candidates[0].source)
-        finally:
-            pool.shutdown(wait=False, cancel_futures=True)
+        with tempfile.TemporaryDirectory(prefix="hlorewrite-") as dumps:
+            try:
+                return self._run(pool, self._alone_begun(pool, Path(dumps)))
+            finally:
+                pool.shutdown(cancel_futures=True)
 
-    def _alone_measured(self, pool: ThreadPoolExecutor) -> Future[AloneMeasured]:
-        """What XLA alone makes of the module; another thread asks where the passes need not wait for the answer."""
+    def _run(self, pool: ThreadPoolExecutor, alone: AloneRun) -> ChosenModule:
+        program = alone.program() if self.exposing else None
+        candidates = self._candidates(pool, program)
+        if self.exposing and not alone.future.done():
+            self._begin_likely(candidates, pool)
+        if self.exposing and not alone.confirms(program):
+            self.refused.clear()
+            candidates = self._candidates(pool, alone.program())
+        changed = [c for c in candidates if c.made.report.changed]
+        if not changed:
+            return self._chosen(candidates[0], None)
+        source, measured = candidates[0].source, alone.measured()
+        if any(c.begun for c in changed) and self._beaten_wrongly(changed, measured, source):
+            self.protected = pool.submit(scheduled, _own(self.module), self.place, self._flags())
+        return self._best(changed, measured, source)
+
+    def _alone_begun(self, pool: ThreadPoolExecutor, dumps: Path) -> AloneRun:
+        """What XLA alone makes of the module, from another thread."""
         known = self.alone
         if known is not None:
-            return done(lambda: known)
+            return AloneRun(done(lambda: known))
         if self.exposing:
-            return done(lambda: scheduled(self.module, self.place, {}, True))
-        return pool.submit(scheduled, _own(self.module), self.place, {}, False)
+            return AloneRun(pool.submit(scheduled, _own(self.module), self.place, {}, True, dumps), dumps)
+        return AloneRun(pool.submit(scheduled, _own(self.module), self.place, {}, False))
 
     def _candidates(self, pool: ThreadPoolExecutor, dump: bytes | None) -> list[RewriteCandidate]:
         """All candidates, that of the step's own platform first; its compilation begins at once where XLA alone still
@@ -202,8 +221,34 @@ class Competition:
         return self._candidate(given.partitioner, given.source, variant)
 
     def _begin(self, candidate: RewriteCandidate, pool: ThreadPoolExecutor) -> None:
-        module = _own(candidate.made.module)
-        candidate.future = pool.submit(lambda: scheduled(module, self.place, self._flags())[0])
+        candidate.future = self._submitted(candidate, pool)
+
+    def _begin_likely(self, candidates: list[RewriteCandidate], pool: ThreadPoolExecutor) -> None:
+        """Begins the compilation that the judge will most likely ask for first, while that of XLA alone runs."""
+        changed = [c for c in candidates if c.made.report.changed]
+        if not changed:
+            return
+        likely = min(changed, key=lambda c: c.order)
+        unlimited = [variant for variant in self.variants[1:] if variant.memory is None]
+        if unlimited and likely.sends_more_fused(expected_wire(likely.source)):
+            unfused = likely.smaller[unlimited[0]] = self._smaller(likely, unlimited[0])
+            likely = unfused if unfused.made.report.changed else likely
+        likely.begun = self._submitted(likely, pool)
+
+    def _submitted(self, candidate: RewriteCandidate, pool: ThreadPoolExecutor) -> Future[Measured]:
+        module = _own(candidate.made.module, candidate.made.bytecode)
+        return pool.submit(lambda: scheduled(module, self.place, self._flags())[0])
+
+    def _beaten_wrongly(self, candidates: list[RewriteCandidate], alone: Measured, partitioned: Module) -> bool:
+        """Whether no candidate is expected to be better than XLA alone, which miscompiles the step."""
+        wire, calls = min(c.order for c in candidates)
+        as_much = wire >= alone.wire * (1 - NOISE) and calls >= alone.calls
+        return as_much and bool(self._flags()) and _miscompiled(partitioned)
+
+    def _alone_protected(self) -> Measured:
+        """What XLA alone makes of the module without the pass that miscompiles it."""
+        self.protected = self.protected or done(lambda: scheduled(self.module, self.place, self._flags()))
+        return self.protected.result()[0]
 
     def _flags(self) -> Flags:
         """What a rewritten module is compiled with in addition to the user's flags."""
@@ -224,7 +269,7 @@ class Competition:
         best = judge.best(candidates, unlimited)
         if best is None and self._flags() and _miscompiled(partitioned):
             # XLA alone sends less because it computes something else: compared is what it makes without that pass.
-            judge = self._judge(scheduled(self.module, self.place, self._flags())[0], self._flags())
+            judge = self._judge(self._alone_protected(), self._flags())
             best = judge.best(candidates, unlimited)
         if best is None:
             others = self._left_inside(candidates)
@@ -269,21 +314,27 @@ def partitioned_sources(module: Module, place: DeviceSet, exposing: bool,
     return [own] if place.platform == "cpu" else [own, ("cpu", lambda: expose_collectives(module))]
 
 
-def _dump(alone: Future[tuple[Measured, bytes | None]]) -> bytes | None:
-    """What XLA alone's partitioner made; None where its compilation failed."""
-    return alone.result()[1] if alone.exception() is None else None
+def expected_wire(partitioned: Module) -> Fraction:
+    """What XLA alone is expected to put on the wire, before that is known: it makes reduce-scatters of all-reduces that
+    are only sliced, which send half as much, and moves nothing.
+
+    Args:
+      partitioned: what XLA's partitioner made of the step.
+
+    Returns:
+      Bytes of one device.
+    """
+    return sum((executed.wire_bytes / (2 if op.name == ALL_REDUCE.op and _is_only_sliced(op) else 1)
+                for op, executed in collectives_by_op(View(partitioned))), Fraction(0))
 
 
-def _alone(future: Future[tuple[Measured, bytes | None]]) -> Measured:
-    try:
-        return future.result()[0]
-    except InputError as error:
-        raise NotCompared(f"it cannot be compared with XLA alone: {error.what}") from None
+def _is_only_sliced(op: ir.Operation) -> bool:
+    return all(use.owner.name == "stablehlo.dynamic_slice" for result in op.results for use in result.uses)
 
 
-def _own(module: Module) -> Module:
-    """A copy in a context of its own, for another thread."""
-    return replace(parse(emit(module, Format.BYTECODE), name=module.name), frames=module.frames)
+def _own(module: Module, bytecode: bytes | None = None) -> Module:
+    """A copy in a context of its own, for another thread; read from the module's bytecode where that is known."""
+    return replace(parse(bytecode or emit(module, Format.BYTECODE), name=module.name), frames=module.frames)
 
 
 def _miscompiled(module: Module) -> bool:

@@ -51,6 +51,7 @@ class RewriteCandidate:
       made: what they made of it.
       variant: which passes.
       future: what XLA makes of it; None until that is asked for.
+      begun: the same from a compilation that began ahead, before the judge asks; None where there is none.
       smaller: what later variants made of the same source.
     """
 
@@ -59,6 +60,7 @@ class RewriteCandidate:
     made: Rewritten
     variant: Variant
     future: Future[Measured] | None = None
+    begun: Future[Measured] | None = None
     smaller: dict[Variant, RewriteCandidate] = field(default_factory=dict)
 
     @property
@@ -79,12 +81,15 @@ class RewriteCandidate:
         before, after = (Counter((c.kind, c.bytes, c.trips) for c in side) for side in (report.before, report.after))
         return before == after
 
-    def sends_more_fused(self, alone: Measured) -> bool:
+    def sends_more_fused(self, alone: Fraction | int) -> bool:
         """Whether the module sends more than XLA alone, and the same passes without the last ones have run too.
 
         The last ones fuse. XLA may still make a reduce-scatter of an all-reduce, but not of a fused one.
+
+        Args:
+          alone: what XLA alone puts on the wire, bytes.
         """
-        return self.made.shorter is not None and self.order[0] > alone.wire * (1 + NOISE)
+        return self.made.shorter is not None and self.order[0] > alone * (1 + NOISE)
 
     def measured(self, place: DeviceSet, flags: Flags) -> Measured:
         """What XLA makes of it, asked for once.
@@ -93,7 +98,7 @@ class RewriteCandidate:
           InputError: XLA refuses it.
         """
         if self.future is None:
-            self.future = done(lambda: scheduled(self.made.module, place, flags)[0])
+            self.future = self.begun or done(lambda: scheduled(self.made.module, place, flags)[0])
         return self.future.result()
 
 
@@ -166,7 +171,7 @@ class Judge:
                        variants: Sequence[Variant]) -> tuple[RewriteCandidate, XlaComparison]:
         """A candidate compared with XLA alone; where it takes too much memory, or too long a step, the first variant of
         it that does not. One that sends more than XLA alone because it is fused comes after the one without fusion."""
-        if variants and candidate.future is None and candidate.sends_more_fused(self.alone):
+        if variants and candidate.future is None and candidate.sends_more_fused(self.alone.wire):
             unfused = self._smaller(candidate, variants[0])
             if unfused.made.report.changed and (first := self._compared(unfused)).kept:
                 return unfused, first

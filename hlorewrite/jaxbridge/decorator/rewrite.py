@@ -20,10 +20,11 @@ from hlorewrite.ir.location import USUAL_FRAMES, Frames
 from hlorewrite.ir.module import Format, Module
 from hlorewrite.ir.save import emit
 from hlorewrite.ir.view import View
+from hlorewrite.jaxbridge.against_xla.alone import NotCompared
 from hlorewrite.jaxbridge.against_xla.comparison import XlaComparison
 from hlorewrite.jaxbridge.against_xla.exposed_remarks import with_exposed
 from hlorewrite.jaxbridge.against_xla.granted import MemoryGrant, granted
-from hlorewrite.jaxbridge.decorator.candidates import Competition, Keep, NotCompared, partitioned_sources
+from hlorewrite.jaxbridge.decorator.candidates import Competition, Keep, partitioned_sources
 from hlorewrite.jaxbridge.decorator.first_passes import AfterFirstPasses
 from hlorewrite.jaxbridge.decorator.module_digest import DigestOnDemand, digest
 from hlorewrite.jaxbridge.decorator.report import RewriteReport, Rewritten, RunRecorder, StepCollective, collectives_of

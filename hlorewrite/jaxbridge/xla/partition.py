@@ -21,6 +21,7 @@ from hlorewrite.errors import InputError
 from hlorewrite.hlo.collectives import collective_kind
 from hlorewrite.hlo.groups import parse_groups
 from hlorewrite.hlo.parse import parse_hlo
+from hlorewrite.hlo.proto import hlo_module_of
 from hlorewrite.ir.binding import ir
 from hlorewrite.ir.channels import channel_number, renumbered
 from hlorewrite.ir.collectives import CHANNEL, COLLECTIVES
@@ -111,7 +112,11 @@ def expose_collectives(module: Module, place: DeviceSet | None = None, dump: byt
                          hint="shard the step with jax.sharding.NamedSharding")
     if dump is None or View(module).ops(*COLLECTIVES):  # channels of the user's own have to be numbered first
         dump = partitioned_hlo(spmd.module, spmd.devices, place or DeviceSet("cpu"))
-    made = _as_manual(module, _hlo_module(dump), axes)
+    hlo = hlo_module_of(dump)
+    if hlo is None:
+        raise InputError("XLA's dump of its partitioner's program is cut off", location=module.name,
+                         hint="check that the folder of temporary files has space")
+    made = _as_manual(module, hlo, axes)
     lost = "" if place is not None and place.platform == "cpu" else lost_annotation(module, made)  # on CPU all is host
     if lost:
         raise NotExposed(f"XLA's partitioner makes a program of it that cannot stand in its place: {lost}",
@@ -185,18 +190,6 @@ def _number_channels(view: View) -> None:
         if channel_number(op) > 0:
             number += 1
             op.attributes[CHANNEL] = renumbered(op, number)
-
-
-def _hlo_module(proto: bytes) -> bytes:
-    """The ``hlo_module`` field (number 1) of a serialized ``HloProto``."""
-    length, position, shift = 0, 1, 0
-    # Ends: each round reads a byte, and the last byte of a number is below 128; a cut text ends in an IndexError.
-    while True:
-        byte = proto[position]
-        length |= (byte & 127) << shift
-        position, shift = position + 1, shift + 7
-        if byte < 128:
-            return proto[position:position + length]
 
 
 def _is_full(manual: ir.Operation, axes: MeshAxes) -> bool:

@@ -16,6 +16,7 @@ import re
 import tempfile
 import time
 from collections.abc import Mapping, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -24,6 +25,7 @@ from jaxlib import version as jaxlib_version
 
 from hlorewrite.errors import InputError
 from hlorewrite.hlo.collectives import HloCollective, collectives
+from hlorewrite.hlo.proto import hlo_module_of
 from hlorewrite.hlo.xla_versions import GPU_PLATFORMS
 from hlorewrite.ir.binding import ir
 from hlorewrite.ir.module import Module
@@ -103,7 +105,7 @@ class WithoutCode:
 
 
 def without_code(module: Module, place: DeviceSet, *, flags: Mapping[str, str | bool | int] | None = None,
-                 partitioned: bool = False) -> WithoutCode:
+                 partitioned: bool = False, dumps: Path | None = None) -> WithoutCode:
     """Compiles a module up to the generation of code.
 
     Args:
@@ -111,6 +113,8 @@ def without_code(module: Module, place: DeviceSet, *, flags: Mapping[str, str | 
       place: what for.
       flags: further XLA flags of this compilation.
       partitioned: also keep what XLA's partitioner made of the module.
+      dumps: an empty folder for XLA's dumps, where another thread reads them (``program_so_far``); by default one that
+        is removed.
 
     Returns:
       What XLA would run.
@@ -130,7 +134,7 @@ def without_code(module: Module, place: DeviceSet, *, flags: Mapping[str, str | 
     stopping = spmd.module if place.platform == "gpu" else with_output_of_unknown_call(spmd.module)
     devices = place.devices or private.client_devices(private.cpu_client(spmd.devices))
     outputs, inputs = free_shardings(stopping)
-    with tempfile.TemporaryDirectory(prefix="hlorewrite-") as name:
+    with nullcontext(str(dumps)) if dumps else tempfile.TemporaryDirectory(prefix="hlorewrite-") as name:
         folder = Path(name)
         overrides = {**place.flags, **(flags or {}), **_dump_flags(folder, partitioned)}
         if place.platform == "gpu":
@@ -198,6 +202,21 @@ def partitioned_dump(folder: Path) -> bytes | None:
     """
     found = sorted(path for path in folder.glob("*.pb") if _PARTITIONED in path.name)
     return found[-1].read_bytes() if found else None
+
+
+def program_so_far(folder: Path) -> bytes | None:
+    """What the partitioner made of a module whose compilation may not have ended.
+
+    XLA writes it after about a quarter of what ``without_code`` takes.
+
+    Args:
+      folder: where the compilation dumps.
+
+    Returns:
+      A serialized ``HloProto``; None as long as a part of it is missing.
+    """
+    dump = partitioned_dump(folder)
+    return None if dump is None or hlo_module_of(dump) is None else dump
 
 
 def _no_kernels(folder: Path, disabled: str) -> dict[str, str | bool | int]:

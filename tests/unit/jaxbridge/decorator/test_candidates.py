@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import importlib.util
+from concurrent.futures import Future
 from dataclasses import replace
+from pathlib import Path
 
 import jax
 import jax.numpy as jnp
@@ -164,7 +166,8 @@ def test_the_rule_goes_first_where_a_scatter_keeps_the_carry(gpus: DeviceSet):
 def test_where_the_rule_makes_nothing_to_keep_the_passes_run_without_it(
         gpus: DeviceSet, monkeypatch: pytest.MonkeyPatch):
     """XLA's figures are faked: after the rule a step takes too much memory."""
-    def scheduled(module: Module, place: DeviceSet, flags: object, partitioned: bool = False) -> tuple:
+    def scheduled(module: Module, place: DeviceSet, flags: object, partitioned: bool = False,
+                  _: object = None) -> tuple:
         small = partitioned or candidates.scatters_into_a_choice(module)
         return Measured(8 if partitioned else 2, 100, 100, (1 if small else 2) << 20, 0.0, ""), None
 
@@ -181,7 +184,8 @@ def test_where_the_rule_makes_nothing_to_keep_the_passes_run_without_it(
 def test_the_rule_has_to_save_more_than_what_counts_as_equal(
         near: float, passes: str, gpus: DeviceSet, monkeypatch: pytest.MonkeyPatch):
     """XLA's figures are faked, so that the first candidate is kept. One partitioner is asked either way."""
-    def scheduled(module: Module, place: DeviceSet, flags: object, partitioned: bool = False) -> tuple:
+    def scheduled(module: Module, place: DeviceSet, flags: object, partitioned: bool = False,
+                  _: object = None) -> tuple:
         return Measured(8 if partitioned else 2, 100, 100, 1 << 20, 0.0, ""), None
 
     monkeypatch.setattr(candidates, "scheduled", scheduled)
@@ -198,11 +202,12 @@ def test_a_candidate_is_compiled_only_where_it_may_be_the_best(gpus: DeviceSet, 
     compiled: list[str] = []
     original = judge.scheduled
 
-    def recorded(module: Module, place: DeviceSet, flags: dict) -> object:
-        compiled.append(module.text())
-        return original(module, place, flags)
+    def recorded(module: Module, place: DeviceSet, flags: dict, partitioned: bool = False, *dumps: Path) -> object:
+        compiled.extend([module.text()] if "manual_computation" in module.text() else [])
+        return original(module, place, flags, partitioned, *dumps)
 
     monkeypatch.setattr(judge, "scheduled", recorded)
+    monkeypatch.setattr(candidates, "scheduled", recorded)
     monkeypatch.setattr(candidates, "takes_carry_outside", lambda _: False)
     made, _ = rewrite_step(module_of(embedding()), StepSettings(SHIFT), gpus)
     assert made.report.comparison is not None and made.report.comparison.partitioner == "cpu"
@@ -215,7 +220,7 @@ def test_what_is_fused_and_sends_more_than_xla_alone_comes_after_what_is_not(mon
     passes = (*shifted, *as_passes("all-reduce-fusion"))
     asked: list[int] = []
 
-    def trial(alone: Measured, unfused: Measured) -> list[int]:
+    def trial(alone: Measured, unfused: Measured, begun: Future[Measured] | None = None) -> list[int]:
         def scheduled(module: Module, place: DeviceSet, flags: object) -> tuple[Measured, None]:
             asked.append(len(View(module).ops("stablehlo.all_reduce")))
             return unfused if asked[-1] == 2 else Measured(1, 100, 100, 1000, 0.0, ""), None
@@ -225,7 +230,7 @@ def test_what_is_fused_and_sends_more_than_xla_alone_comes_after_what_is_not(mon
         module, short, whole = module_of(both_gradients()), Variant(shifted), Variant(passes)
         made = rewrite(module.clone(), passes, shorter=shifted)
         assert made.shorter is not None
-        first = RewriteCandidate("", module, made, whole)
+        first = RewriteCandidate("", module, made, whole, begun=begun)
         other = RewriteCandidate("", module, made.shorter.finish(), short)
         Judge(alone, DeviceSet("cpu"), "8 x CPU", {}, lambda *_: other, []).best([first], [short])
         return list(asked)
@@ -234,6 +239,10 @@ def test_what_is_fused_and_sends_more_than_xla_alone_comes_after_what_is_not(mon
     assert trial(Measured(8, 200, 200, 1000, 0.0, ""), better) == [2]  # the modules send 56 KiB
     assert trial(Measured(8, 200, 200, 1000, 0.0, ""), worse) == [2, 1]
     assert trial(Measured(8, 1 << 20, 1 << 20, 1000, 0.0, ""), better) == [1]
+    begun: Future[Measured] = Future()  # compiled ahead, before it was known what XLA alone sends
+    begun.set_result(Measured(1, 100, 100, 1000, 0.0, ""))
+    assert trial(Measured(8, 200, 200, 1000, 0.0, ""), better, begun) == [2]
+    assert trial(Measured(8, 1 << 20, 1 << 20, 1000, 0.0, ""), better, begun) == []
 
 
 def scaled_in_the_loop() -> jax.stages.Lowered:
@@ -321,7 +330,7 @@ def test_passes_run_again_with_less_memory_where_that_makes_another_module(
                     Measured(2, 100, 100, 1 << 20, 0.0, "")])
     answers: dict[int, Measured] = {}
 
-    def scheduled(module: Module, place: DeviceSet, flags: object, _: bool = False) -> tuple[Measured, None]:
+    def scheduled(module: Module, place: DeviceSet, flags: object, *_: object) -> tuple[Measured, None]:
         answers[len(answers)] = next(figures)
         return answers[len(answers) - 1], None
 
@@ -343,7 +352,6 @@ class _InOrder:
         pass
 
     def submit(self, function, *args):
-        from concurrent.futures import Future
         future = Future()
         try:
             future.set_result(function(*args))
@@ -359,7 +367,7 @@ class _InOrder:
 def test_where_xla_refuses_the_users_module_is_compiled_and_it_is_said(failing: str, monkeypatch: pytest.MonkeyPatch):
     asked = []
 
-    def scheduled(module: Module, place: DeviceSet, flags: object, _: bool = False) -> tuple[Measured, None]:
+    def scheduled(module: Module, place: DeviceSet, flags: object, *_: object) -> tuple[Measured, None]:
         asked.append(module)
         if (len(asked) == 1) == (failing == "alone"):
             raise InputError("XLA does not compile the module (too bad)")
