@@ -23,10 +23,15 @@ UNSUPERVISED = ("exec", "completion")
 """Subcommands that work in this very process: ``exec`` becomes the user's program."""
 LONG = ("pipeline", "view", "rules", "estimate", "reshard", "timeline", "audit")
 """Subcommands that can run for long or keep much: there the collector of cycles stays on."""
-_NO_TEXT = ("str_from_cstr_and_size(): conversion error", "nanobind::str(): conversion error")
-"""What jaxlib's bindings, those of 0.10 and of 0.12, say about a string of a damaged binary that Python cannot hold."""
-_LOCATION = "jaxlib.mlir._mlir_libs._mlir.ir.Location, /) -> "
-"""What they say when an attribute is asked for whose value is a location."""
+_NO_TEXT = "a name in the module is not UTF-8 text; write the file again"
+_UNREADABLE = {
+    "str_from_cstr_and_size(): conversion error": _NO_TEXT,  # jaxlib 0.10
+    "nanobind::str(): conversion error": _NO_TEXT,  # jaxlib 0.12
+    "jaxlib.mlir._mlir_libs._mlir.ir.Location, /) -> ":
+        "an attribute in the module holds a location, loc(...), as its value, which jaxlib cannot read; "
+        "write the file without it",
+}
+"""What jaxlib's bindings say where Python cannot hold what a module does -> what is shown."""
 
 
 def entry() -> NoReturn:
@@ -83,11 +88,9 @@ def guarded(words: Sequence[str]) -> int:
     except Exception as error:
         if os.environ.get(TRACEBACK_VARIABLE):
             raise
-        if any(words in str(error) for words in _NO_TEXT):
-            return _told("a name in the module is not UTF-8 text; write the file again", InputError.exit_code)
-        if _LOCATION in str(error):
-            return _told("an attribute in the module holds a location, loc(...), as its value, which jaxlib cannot "
-                         "read; write the file without it", InputError.exit_code)
+        for words, sentence in _UNREADABLE.items():
+            if words in str(error):
+                return _told(sentence, InputError.exit_code)
         return _told(_unexpected(error), 1)
 
 

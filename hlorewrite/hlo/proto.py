@@ -1,6 +1,31 @@
-"""Serialized HLO: the one field of an ``HloProto`` that is read, the module."""
+"""Protocol buffers: numbers of variable length, and the one field of an ``HloProto`` that is read, the module."""
 
 from __future__ import annotations
+
+
+def varint(data: bytes, at: int) -> tuple[int, int]:
+    """Reads a number of variable length.
+
+    Args:
+      data: the message.
+      at: where the number begins.
+
+    Returns:
+      The number, and where it ends.
+
+    Raises:
+      IndexError: the data end before it does.
+
+    Example:
+      >>> varint(bytes([0xAC, 0x02]), 0)
+      (300, 2)
+    """
+    value = shift = 0
+    while True:  # Ends: each round reads a byte; at the end of the data an IndexError is raised.
+        byte = data[at]
+        value, at, shift = value | (byte & 127) << shift, at + 1, shift + 7
+        if byte < 128:
+            return value, at
 
 
 def hlo_module_of(proto: bytes) -> bytes | None:
@@ -16,12 +41,8 @@ def hlo_module_of(proto: bytes) -> bytes | None:
       >>> hlo_module_of(bytes([0x0A, 3]) + b"abc"), hlo_module_of(bytes([0x0A, 3]) + b"ab")
       (b'abc', None)
     """
-    length, position, shift = 0, 1, 0
-    # Ends: each round reads a byte.
-    while position < len(proto):
-        byte = proto[position]
-        length |= (byte & 127) << shift
-        position, shift = position + 1, shift + 7
-        if byte < 128:
-            return proto[position:position + length] if position + length <= len(proto) else None
-    return None
+    try:
+        length, begin = varint(proto, 1)
+    except IndexError:
+        return None
+    return proto[begin:begin + length] if begin + length <= len(proto) else None

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field, replace
 from hlorewrite.ir.binding import ir, sdy
 from hlorewrite.ir.channels import channel_number, renumbered
 from hlorewrite.ir.collectives import CHANNEL
+from hlorewrite.ir.effects import has_side_effect
 from hlorewrite.ir.view import nested_ops, readable, terminator
 from hlorewrite.mpmd.mesh_view import body_of, manual_body
 from hlorewrite.mpmd.program import FragmentCall
@@ -116,6 +117,17 @@ class FragmentGraph:
         return Counter(op.signature for op in self.ops)
 
     @functools.cached_property
+    def depths(self) -> tuple[int, ...]:
+        """How many ops each value depends on."""
+        reached: dict[int, int] = {}  # value -> set of ops as bits
+        for position, op in enumerate(self.ops):
+            mine = 1 << position
+            for each in op.reads:
+                mine |= reached.get(each, 0)
+            reached.update(dict.fromkeys(op.results, mine))
+        return tuple(reached.get(value, 0).bit_count() for value in range(len(self.values)))
+
+    @functools.cached_property
     def work(self) -> int:
         """How many ops compute something."""
         return sum(not op.moves for op in self.ops)
@@ -144,10 +156,8 @@ def graph_of(call: FragmentCall, function: ir.Operation, mesh: Mesh, types: tupl
     ops = tuple(reader.op(each.operation) for each in block.operations if each.operation != end)
     returned = tuple(reader.number(value) for value in end.operands)
     channels = tuple(channel_number(op) for op in nested_ops(function) if channel_number(op))
-    graph = FragmentGraph(call, function, mesh, len(block.arguments), tuple(reader.numbers), ops, returned, {},
-                          channels, reader.has_effects)
-    graph.crossing.update(_crossing(graph, types))
-    return graph
+    return FragmentGraph(call, function, mesh, len(block.arguments), tuple(reader.numbers), ops, returned,
+                         _crossing(call, function, returned, types), channels, reader.has_effects)
 
 
 def prefix_of(graph: FragmentGraph, ops: Sequence[int]) -> tuple[FragmentGraph, tuple[int, ...]]:
@@ -193,14 +203,15 @@ def whole_value(graph: FragmentGraph, value: int) -> CrossingValue:
                          sharding if manual_body(graph.function) is not None else "")
 
 
-def _crossing(graph: FragmentGraph, types: tuple[MeshTensor, ...]) -> dict[int, CrossingValue]:
+def _crossing(call: FragmentCall, function: ir.Operation, returned: tuple[int, ...], types: tuple[MeshTensor, ...]
+              ) -> dict[int, CrossingValue]:
     """How arguments and results lie."""
-    manual = graph.function.regions[0].blocks[0].operations[0].operation \
-        if manual_body(graph.function) is not None else None
+    manual = function.regions[0].blocks[0].operations[0].operation if manual_body(function) is not None else None
+    arguments = range(len(function.regions[0].blocks[0].arguments))
     found: dict[int, CrossingValue] = {}
-    for key, name, numbers, values in (("arg_attrs", "in_shardings", graph.call.operands, range(graph.arguments)),
-                                       ("res_attrs", "out_shardings", graph.call.results, graph.returned)):
-        rows = list(ir.ArrayAttr(graph.function.attributes[key])) if key in graph.function.attributes else []
+    for key, name, numbers, values in (("arg_attrs", "in_shardings", call.operands, arguments),
+                                       ("res_attrs", "out_shardings", call.results, returned)):
+        rows = list(ir.ArrayAttr(function.attributes[key])) if key in function.attributes else []
         laid = [] if manual is None else [
             str(each).removeprefix("#sdy.sharding")
             for each in sdy.TensorShardingPerValueAttr(manual.attributes[name]).shardings]
@@ -258,8 +269,7 @@ def _number_new(values: Iterable[ir.Value], numbers: dict[ir.Value, int]) -> Non
 
 
 def _has_effect(op: ir.Operation) -> bool:
-    return op.name in _EFFECTS or (
-        "has_side_effect" in op.attributes and ir.BoolAttr(op.attributes["has_side_effect"]).value)
+    return op.name in _EFFECTS or has_side_effect(op)
 
 
 __all__ = ["CrossingValue", "FragmentGraph", "GraphOp", "graph_of", "prefix_of", "whole_value"]

@@ -36,8 +36,7 @@ def occurrence_in(part: FragmentGraph, host: FragmentGraph) -> Occurrence | None
     if not part.signatures <= host.signatures:
         return None
     search = _OccurrenceSearch(part, host)
-    sizes = _ancestors(part)
-    for value in sorted(dict.fromkeys(part.returned), key=lambda each: -sizes[each]):
+    for value in sorted(dict.fromkeys(part.returned), key=lambda each: -part.depths[each]):
         if value not in search.values and not search.place(value):
             return None
     if len(search.ops) < len(part.ops) or len(search.values) < len(part.values):
@@ -59,8 +58,8 @@ def common_prefix(part: FragmentGraph, host: FragmentGraph) -> tuple[int, ...]:
     Returns:
       Positions of the ops, ascending; empty where nothing is found.
     """
-    search, sizes = _OccurrenceSearch(part, host), _ancestors(part)
-    todo = sorted(dict.fromkeys(part.returned), key=lambda each: sizes[each])
+    search, depths = _OccurrenceSearch(part, host), part.depths
+    todo = sorted(dict.fromkeys(part.returned), key=depths.__getitem__)
     seen = set(todo)
     # Ends: a value is added once.
     while todo:
@@ -70,7 +69,7 @@ def common_prefix(part: FragmentGraph, host: FragmentGraph) -> tuple[int, ...]:
         if not search.place(value):
             todo += [each for each in part.ops[part.maker[value]].reads if each not in seen]
             seen.update(todo)
-            todo.sort(key=lambda each: sizes[each])
+            todo.sort(key=depths.__getitem__)
     return tuple(sorted(search.ops))
 
 
@@ -78,17 +77,6 @@ def common_work(part: FragmentGraph, host: FragmentGraph) -> int:
     """How many ops that compute something two fragments can have in common at most."""
     moves = {op.signature for op in part.ops if op.moves}
     return sum(count for signature, count in (part.signatures & host.signatures).items() if signature not in moves)
-
-
-def _ancestors(graph: FragmentGraph) -> dict[int, int]:
-    """How many ops each value depends on."""
-    reached: dict[int, int] = {}  # value -> set of ops as bits
-    for position, op in enumerate(graph.ops):
-        mine = 1 << position
-        for each in op.reads:
-            mine |= reached.get(each, 0)
-        reached.update(dict.fromkeys(op.results, mine))
-    return {value: reached.get(value, 0).bit_count() for value in range(len(graph.values))}
 
 
 @dataclass

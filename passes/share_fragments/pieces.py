@@ -77,15 +77,10 @@ class _FragmentDivision:
         if before & self.middle:
             raise CannotDivide("what is before it depends on what it contains")
         rest = [position for position in range(len(host.ops)) if position not in self.middle]
-        late = [position for position in rest if position not in before]
-        depends = self._depending(late)
-        if not before and not depends:
-            depends = set(late)  # nothing depends on anything: what is shared first
-        elif not depends:
-            before |= set(late)
-        else:
-            depends = set(late)
-        groups = [sorted(before), list(self.order), sorted(depends)]
+        after = [position for position in rest if position not in before]
+        if before and not self._reads_it(after):
+            before, after = set(rest), []
+        groups = [sorted(before), list(self.order), after]
         return self._written([each for each in groups if each])
 
     def _needed(self, values: Iterable[int]) -> set[int]:
@@ -99,18 +94,14 @@ class _FragmentDivision:
                 todo += self.host.ops[position].reads
         return {each for each in found if each not in self.middle or not self.host.ops[each].moves}
 
-    def _depending(self, late: list[int]) -> set[int]:
-        """Those of some ops that depend on what the contained fragment makes, apart from data that is made again."""
-        made, found = set(self.given), set[int]()
+    def _reads_it(self, after: list[int]) -> bool:
+        """Whether one of some ops reads what the contained fragment makes, apart from data that is made again."""
+        made = set(self.given)
         for position in sorted(self.middle):
             op = self.host.ops[position]
             if not op.moves or any(value in made for value in op.reads):
                 made.update(op.results)
-        for position in late:
-            if any(value in made for value in self.host.ops[position].reads):
-                found.add(position)
-                made.update(self.host.ops[position].results)
-        return found
+        return any(value in made for position in after for value in self.host.ops[position].reads)
 
     def _written(self, groups: list[list[int]]) -> tuple[FragmentPiece, ...]:
         """Groups of ops with what they read and give; data that no piece gives is made again."""

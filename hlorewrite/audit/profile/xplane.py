@@ -10,6 +10,7 @@ from collections.abc import Iterator
 
 from hlorewrite.audit.profile.kernels import ProfiledKernel
 from hlorewrite.errors import InputError
+from hlorewrite.hlo.proto import varint
 
 _VARINT, _FIXED64, _BYTES, _FIXED32 = 0, 1, 2, 5
 _PLANE_NAME, _PLANE_LINES, _PLANE_EVENTS, _PLANE_STATS = 2, 3, 4, 5
@@ -100,12 +101,12 @@ def _fields(data: bytes) -> Iterator[Field]:
     """(number, wire type, value) of each field of a protocol buffer message."""
     at = 0
     while at < len(data):  # Ends: each round reads at least a byte.
-        key, at = _varint(data, at)
+        key, at = varint(data, at)
         wire = key & 7
         if wire == _VARINT:
-            value, at = _varint(data, at)
+            value, at = varint(data, at)
         elif wire == _BYTES:
-            length, at = _varint(data, at)
+            length, at = varint(data, at)
             value, at = data[at:at + length], at + length
         elif wire in (_FIXED64, _FIXED32):
             size = 8 if wire == _FIXED64 else 4
@@ -115,12 +116,3 @@ def _fields(data: bytes) -> Iterator[Field]:
         if at > len(data) or key < 8:
             raise ValueError("cut short")
         yield key >> 3, wire, value
-
-
-def _varint(data: bytes, at: int) -> tuple[int, int]:
-    value = shift = 0
-    while True:  # Ends: each round reads a byte; at the end of the data an IndexError is raised.
-        byte = data[at]
-        value, at, shift = value | (byte & 127) << shift, at + 1, shift + 7
-        if byte < 128:
-            return value, at
