@@ -44,6 +44,7 @@ class ApplyRules(Pass):
             if rule.name == ctx.explain:
                 ctx.explanation(explain(rule, view, context=context, ignore_cost=ctx.ignore_cost))
         applied = apply_rules(rules, view, listener=ctx, context=context, ignore_cost=ctx.ignore_cost)
+        context.release()
         ctx.count("rewrites", applied)
         return applied > 0
 

@@ -81,3 +81,8 @@ class RuleContext:
         for index in self._readers.values():
             index.clear()
         self._uniformities.clear()
+
+    def release(self) -> None:
+        """No rule asks any more: frees what is known of values, which a cycle through the indexes would keep."""
+        self._readers.clear()
+        self._uniformities.clear()

@@ -9,22 +9,22 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from itertools import islice
 
 from hlorewrite.errors import HlorewriteError, PassFailed
 from hlorewrite.ir.binding import ir, op_key
 from hlorewrite.ir.edit import Editor
-from hlorewrite.ir.view import View, defining_op, nested_ops
+from hlorewrite.ir.view import View
 from hlorewrite.rules.about import Subjects, remark_about
 from hlorewrite.rules.apply.matcher import find
 from hlorewrite.rules.apply.names import rule_names, surviving_names
-from hlorewrite.rules.apply.worklist import Worklist
+from hlorewrite.rules.apply.tracker import EditTracker, Link, OpNotes
 from hlorewrite.rules.compile.compiled import CompiledRule, Failure, PatternNode
 from hlorewrite.rules.compile.environment import Environment
 from hlorewrite.rules.compile.rewrite import Rewriting
 from hlorewrite.rules.context import RuleContext
-from hlorewrite.rules.events import Listener, Recorder, Remark, RemarkKind, RewriteRecord, RuleStatistics
+from hlorewrite.rules.events import Listener, Recorder, RemarkKind, RewriteRecord, RuleStatistics
 from hlorewrite.rules.snippets import short_op, snippet
 
 _LEAST_CHAIN_LIMIT = 1000
@@ -66,7 +66,11 @@ def apply_rules(rules: Sequence[CompiledRule], view: View, *, listener: Listener
       >>> "negate" in module.text()
       False
     """
-    return Driver(rules, view, listener or Recorder(), context or RuleContext(view), ignore_cost).run()
+    own = RuleContext(view) if context is None else context
+    applied = Driver(rules, view, listener or Recorder(), own, ignore_cost).run()
+    if context is None:
+        own.release()
+    return applied
 
 
 @dataclass
@@ -75,60 +79,6 @@ class _Tally:
     matched: int = 0
     applied: int = 0
     seconds: float = 0.0
-
-
-@dataclass(frozen=True)
-class _Link:
-    """The rewrite that made an op, and the ops it was made from.
-
-    ``left`` holds the rules of the chain that were followed by another rule.
-    """
-
-    rule: str
-    depth: int
-    before: _Link | None
-    left: frozenset[str] = frozenset()
-
-
-@dataclass
-class _Tracker:
-    """Receives edits and records which ops a rewrite touches; an erased op's handle must not be touched again."""
-
-    driver: Driver
-    touched: dict[int, ir.Operation] = field(default_factory=dict)
-    survivors: dict[int, ir.Operation] = field(default_factory=dict)
-    created: dict[int, ir.Operation] = field(default_factory=dict)
-
-    def start(self, matched: Iterable[ir.Operation]) -> None:
-        self.survivors = {op_key(op): op for op in matched}
-        self.touched = dict(self.survivors)
-        self.created = {}
-
-    def inserted(self, op: ir.Operation) -> None:
-        self.driver.context.inserted(op)
-        self.created[op_key(op)] = op
-        self.touched.update((op_key(inner), inner) for inner in nested_ops(op))
-
-    def erasing(self, op: ir.Operation) -> None:
-        self.driver.context.erasing(op)
-        for operand in op.operands:
-            definer = defining_op(operand)
-            if definer is not None:
-                self.touched[op_key(definer)] = definer.operation
-        for gone in nested_ops(op):
-            for kept in (self.touched, self.survivors, self.created):
-                kept.pop(op_key(gone), None)
-            self.driver.forget(gone)
-
-    def moved(self, op: ir.Operation) -> None:
-        self.driver.context.changed()
-        self.touched[op_key(op)] = op
-
-    def replacing(self, old: ir.Value, new: ir.Value) -> None:
-        self.driver.context.replacing(old, new)
-        for use in old.uses:
-            reader = use.owner.operation
-            self.touched[op_key(reader)] = reader
 
 
 class Driver:
@@ -142,11 +92,9 @@ class Driver:
         self.listener = listener
         self.context = replace(context, every_partner=context.every_partner or listener.wants_mismatches)
         self.ignore_cost = ignore_cost
-        self.tracker = _Tracker(self)
+        self.notes = OpNotes()
+        self.tracker = EditTracker(self.context, self.notes)
         self.editor = Editor(view, "", (self.tracker,))
-        self.work = Worklist()
-        self.links: dict[int, _Link] = {}
-        self.pending: dict[int, dict[str, Remark]] = {}
         self.tallies = {rule.name: _Tally() for rule in self.rules}
         self.applied = 0
         self.by_root: dict[str, list[CompiledRule]] = {}
@@ -162,22 +110,16 @@ class Driver:
         """Runs to the end; returns the number of rewrites."""
         candidates = self._initial()
         for op in candidates:
-            self.work.push(op)
+            self.notes.work.push(op)
         limit = _LEAST_CHAIN_LIMIT + len(candidates)
         # Ends: rewrites in a row and in total are bounded (``_try``), and only a rewrite adds ops to try.
         while (op := self._next()) is not None:
             self._visit(op, limit)
-        for remarks in self.pending.values():
+        for remarks in self.notes.pending.values():
             for remark in remarks.values():
                 self.listener.remark(remark)
         self.listener.statistics(self._statistics())
         return self.applied
-
-    def forget(self, op: ir.Operation) -> None:
-        """An op is about to be erased."""
-        self.work.discard(op)
-        self.links.pop(op_key(op), None)
-        self.pending.pop(op_key(op), None)
 
     # ---- which ops to try
 
@@ -187,12 +129,12 @@ class Driver:
 
     def _next(self) -> ir.Operation | None:
         """The next op to try; walks that were put off are made when no op is left."""
-        op = self.work.pop()
+        op = self.notes.work.pop()
         # Ends: each round makes a walk that was put off, and walks put none off.
-        while op is None and (walk := self.work.pop_walk()) is not None:
+        while op is None and (walk := self.notes.work.pop_walk()) is not None:
             for root in walk_to_root(*walk) or ():
-                self.work.push(root)
-            op = self.work.pop()
+                self.notes.work.push(root)
+            op = self.notes.work.pop()
         return op
 
     def _requeue(self, touched: Iterable[ir.Operation]) -> None:
@@ -201,14 +143,14 @@ class Driver:
             if nodes is None:
                 continue
             later: list[PatternNode] = []
-            for node in self.work.not_put_off(op, nodes):
+            for node in self.notes.work.not_put_off(op, nodes):
                 roots = walk_to_root(op, node, _MOST_AT_ONCE)
                 if roots is None:
                     later.append(node)
                 for root in roots or ():
-                    self.work.push(root)
+                    self.notes.work.push(root)
             if later:
-                self.work.put_off(op, later)
+                self.notes.work.put_off(op, later)
 
     # ---- one op
 
@@ -248,7 +190,7 @@ class Driver:
         return True
 
     def _found(self, rule: CompiledRule, op: ir.Operation
-               ) -> tuple[Environment, list[ir.Operation], _Link] | Failure | None:
+               ) -> tuple[Environment, list[ir.Operation], Link] | Failure | None:
         """A match with its ops and the chain of rewrites it goes on; where the chain comes back to the rule, ``cost``
         counts even if it is to be ignored, because only cost may end what two rules make of each other's results.
         """
@@ -269,11 +211,11 @@ class Driver:
         return [env[node.slot] for node in reversed(rule.nodes)]
 
     def _apply(self, rule: CompiledRule, op: ir.Operation, env: Environment, matched: list[ir.Operation],
-               link: _Link, start: float) -> None:
+               link: Link, start: float) -> None:
         subject = self.subjects.of(op)
         names = rule_names(rule, env) if self.listener.wants_text else {}
         before = snippet(matched, names) if self.listener.wants_text else ""
-        self.pending.pop(op_key(op), None)
+        self.notes.pending.pop(op_key(op), None)
         self.tracker.start(matched)
         self.editor.rule = rule.name
         self._rewrite(rule, op, env)
@@ -281,7 +223,7 @@ class Driver:
         if rule.in_place:
             self.context.changed()
         created, alive = self.tracker.created, {**self.tracker.created, **self.tracker.survivors}
-        self.links.update(dict.fromkeys(alive, link))
+        self.notes.links.update(dict.fromkeys(alive, link))
         after = snippet(created.values(), surviving_names(rule, env, alive)) if self.listener.wants_text else ""
         self.listener.remark(remark_about(subject, "applied", rule.name, _sentence(rule),
                                           rule_location=rule.location))
@@ -319,19 +261,19 @@ class Driver:
         remark = remark_about(self.subjects.of(op), kind, rule.name, sentence, rule_location=rule.location,
                               culprit=short_op(culprit) if other and culprit is not None else "",
                               culprit_location=self.view.source(culprit) if other and culprit is not None else "")
-        self.pending.setdefault(op_key(op), {})[rule.name] = remark
+        self.notes.pending.setdefault(op_key(op), {})[rule.name] = remark
 
     # ---- endless rewriting
 
-    def _derived(self, rule: CompiledRule, matched: Iterable[ir.Operation]) -> _Link:
-        known = [self.links[key] for key in map(op_key, matched) if key in self.links]
+    def _derived(self, rule: CompiledRule, matched: Iterable[ir.Operation]) -> Link:
+        known = [self.notes.links[key] for key in map(op_key, matched) if key in self.notes.links]
         before = max(known, key=lambda link: link.depth, default=None)
         if before is None:
-            return _Link(rule.name, 1, None)
+            return Link(rule.name, 1, None)
         left = before.left if before.rule == rule.name else before.left | {before.rule}
-        return _Link(rule.name, before.depth + 1, before, left)
+        return Link(rule.name, before.depth + 1, before, left)
 
-    def _endless(self, link: _Link, op: ir.Operation) -> PassFailed:
+    def _endless(self, link: Link, op: ir.Operation) -> PassFailed:
         last = [link.rule for link in _chain(link, 40)]
         cycle = sorted(set(last))
         names = " and ".join(cycle) if len(cycle) < 3 else ", ".join(cycle)
@@ -346,7 +288,7 @@ class Driver:
 
     def _statistics(self) -> tuple[RuleStatistics, ...]:
         counts: dict[tuple[str, str], int] = {}
-        for remarks in self.pending.values():
+        for remarks in self.notes.pending.values():
             for remark in remarks.values():
                 key = (remark.rule, remark.kind)
                 counts[key] = counts.get(key, 0) + 1
@@ -385,14 +327,14 @@ def _sentence(rule: CompiledRule) -> str:
     return rule.rule.docs[0] if rule.rule.docs else "rewritten"
 
 
-def _chain(link: _Link | None, most: int) -> Iterable[_Link]:
+def _chain(link: Link | None, most: int) -> Iterable[Link]:
     # Ends: ``most`` falls.
     while link is not None and most > 0:
         yield link
         link, most = link.before, most - 1
 
 
-def _count(link: _Link, rule: str) -> int:
+def _count(link: Link, rule: str) -> int:
     return sum(step.rule == rule for step in _chain(link, 1_000_000))
 
 
