@@ -19,6 +19,9 @@ from hlorewrite.passes.common.value_signatures import some_signatures_meet
 from hlorewrite.passmanager.base import Pass, PassContext
 from hlorewrite.spmd.flow.places import BRANCHES
 
+_Result = tuple[ir.Operation, int]
+"""An op and the position of a result."""
+
 
 @dataclass(frozen=True)
 class CollectiveCse(Pass):
@@ -81,23 +84,38 @@ class CollectiveCse(Pass):
         if len(candidates) < 2:
             return False
         numbers = ValueNumbers(view)
-        first: dict[tuple[Number, ir.Block], tuple[ir.Value, ir.Operation]] = {}
+        first: dict[Number, _Result] = {}
+        others: dict[tuple[Number, ir.Block], _Result] = {}
         replaced: list[tuple[ir.Operation, ir.Value, ir.Value, ir.Operation]] = []
         for op in candidates:
-            blocks = [op.block, *(outer.block for outer in takewhile(_reads_around, ancestors(op)))]
-            for result in op.results:
+            for position, result in enumerate(op.results):
                 number = numbers.of(result)
-                earlier = next((first[number, block] for block in blocks if (number, block) in first), None)
-                if earlier is None:
-                    first[number, op.block] = result, op
+                if number not in first:  # of most numbers there is one
+                    first[number] = op, position
+                    continue
+                maker, which = _visible(op, number, first, others) or (None, 0)
+                if maker is None:
+                    others[number, op.block] = op, position
                 elif next(iter(result.uses), None) is not None:
-                    replaced.append((op, result, *earlier))
+                    replaced.append((op, result, maker.results[which], maker))
         editor = ctx.editor(view.module, self.name)
         for op, result, value, maker in replaced:
             tell(ctx, "applied", self.name, f"its result is that of {maker.name} at {view.source(maker)}", view, op)
             editor.replace(result, value)
         ctx.count("collectives merged", len(replaced))
         return bool(replaced)
+
+
+def _visible(op: ir.Operation, number: Number, first: dict[Number, _Result],
+             others: dict[tuple[Number, ir.Block], _Result]) -> _Result | None:
+    """Of the results with a number the one that can be read where an op stands, the innermost one."""
+    block_of_first = first[number][0].block
+    for block in (op.block, *(outer.block for outer in takewhile(_reads_around, ancestors(op)))):
+        if block == block_of_first:
+            return first[number]
+        if (number, block) in others:
+            return others[number, block]
+    return None
 
 
 def _reads_around(op: ir.Operation) -> bool:
@@ -109,11 +127,11 @@ def _in_order(view: View) -> list[ir.Operation]:
     """Collectives, and calls of functions that hold some, in program order."""
     calls = view.ops("func.call")
     holds = contains_any(COLLECTIVES, view)
-    wanted = {op_key(op) for op in view.ops(*COLLECTIVES)}
+    wanted = {op_key(op): op for op in view.ops(*COLLECTIVES)}
     for call in calls:
         callee = view.callee(call)
         if callee is not None and holds(callee):
-            wanted.add(op_key(call))
+            wanted[op_key(call)] = call
     if len(wanted) < 2:
         return []
     ops: list[ir.Operation] = []
@@ -121,7 +139,7 @@ def _in_order(view: View) -> list[ir.Operation]:
 
     def visit(op: ir.Operation) -> ir.WalkResult:
         if op.name in names and op_key(op) in wanted:
-            ops.append(op)
+            ops.append(wanted[op_key(op)])
         return ir.WalkResult.ADVANCE
 
     view.module.operation.walk(visit, ir.WalkOrder.PRE_ORDER)

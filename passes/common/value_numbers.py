@@ -46,7 +46,9 @@ class ValueNumbers:
 
     def __init__(self, view: View) -> None:
         self.view = view
-        self._table: dict[tuple[object, ...], Number] = {}
+        self._table: dict[tuple[Number, ...], Number] = {}
+        self._count = 0
+        self._shapes: dict[tuple[object, ...], int] = {}
         self._known: dict[ir.Value, Number] = {}
         self._closed_functions: dict[tuple[int, int], bool] = {}
         self._kinds: dict[int, str | None] = {}
@@ -65,7 +67,7 @@ class ValueNumbers:
                 continue
             op = defining_op(value)
             if op is None:
-                known[value] = bound[value] if value in bound else self._number(("argument", value))
+                known[value] = bound[value] if value in bound else self._new()
                 continue
             if not is_function(op, self._kind):
                 self._own(op, known)
@@ -89,7 +91,8 @@ class ValueNumbers:
         if op.name in COLLECTIVES:  # whether there is a channel decides who takes part; its number does not
             attributes = (*attributes, ("mode", id_mode(op)))
         for position, result in enumerate(op.results):
-            known[result] = self._number((op.name, attributes, operands, kind, position, result.type))
+            shape = op.name, attributes, kind, position, result.type
+            known[result] = self._number((self._shapes.setdefault(shape, len(self._shapes)), *operands))
 
     def _called(self, op: ir.Operation, known: dict[ir.Value, Number], operands: tuple[Number, ...],
                 depth: int) -> None:
@@ -129,10 +132,17 @@ class ValueNumbers:
 
     def _own(self, op: ir.Operation, known: dict[ir.Value, Number]) -> None:
         for result in op.results:
-            known[result] = self._number(("result", op_key(op), result))
+            known[result] = self._new()
 
-    def _number(self, key: tuple[object, ...]) -> Number:
-        return self._table.setdefault(key, len(self._table))
+    def _new(self) -> Number:
+        self._count += 1
+        return self._count
+
+    def _number(self, key: tuple[Number, ...]) -> Number:
+        number = self._table.get(key)
+        if number is None:
+            number = self._table[key] = self._new()
+        return number
 
 
 def _attribute(op: ir.Operation, name: str) -> ir.Attribute | str:
