@@ -76,6 +76,12 @@ class View:
         if missing:
             self._rescan({*missing, *(_ALWAYS_INDEXED - self._by_name.keys()), *self._unsorted})
 
+    def drop_index(self, names: Iterable[str]) -> None:
+        """Frees the index of names that are asked for rarely: a handle takes more memory than its op."""
+        for name in set(names) - _ALWAYS_INDEXED:
+            self._by_name.pop(name, None)
+            self._unsorted.discard(name)
+
     def _rescan(self, names: Iterable[str]) -> None:
         by_name: dict[str, dict[int, ir.Operation]] = {name: {} for name in names}
         advance = ir.WalkResult.ADVANCE

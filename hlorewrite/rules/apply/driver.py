@@ -118,13 +118,17 @@ class Driver:
         for remarks in self.notes.pending.values():
             for remark in remarks.values():
                 self.listener.remark(remark)
+        self.view.drop_index(self._names())
         self.listener.statistics(self._statistics())
         return self.applied
 
     # ---- which ops to try
 
+    def _names(self) -> set[str]:
+        return {name for rule in self.rules for node in rule.nodes for name in node.names}
+
     def _initial(self) -> list[ir.Operation]:
-        self.view.index({name for rule in self.rules for node in rule.nodes for name in node.names})
+        self.view.index(self._names())
         return _distinct(op for rule in self.rules for op in root_candidates(rule, self.view))
 
     def _next(self) -> ir.Operation | None:
