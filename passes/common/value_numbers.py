@@ -50,7 +50,6 @@ class ValueNumbers:
         self._count = 0
         self._shapes: dict[tuple[object, ...], int] = {}
         self._known: dict[ir.Value, Number] = {}
-        self._closed_functions: dict[tuple[int, int], bool] = {}
         self._kinds: dict[int, str | None] = {}
 
     def of(self, value: ir.Value) -> Number:
@@ -97,7 +96,7 @@ class ValueNumbers:
     def _called(self, op: ir.Operation, known: dict[ir.Value, Number], operands: tuple[Number, ...],
                 depth: int) -> None:
         callee = self.view.callee(op)
-        if callee is None or not self._closed(op, _MOST_CALLS - depth):
+        if depth == _MOST_CALLS or callee is None or not is_private(callee) or len(callee.regions[0].blocks) != 1:
             self._own(op, known)
             return
         block = callee.regions[0].blocks[0]
@@ -105,23 +104,6 @@ class ValueNumbers:
         inside: dict[ir.Value, Number] = {}
         for result, returned in zip(op.results, terminator(block).operands, strict=True):
             known[result] = self._of(returned, inside, bound, depth + 1)
-
-    def _closed(self, call: ir.Operation, levels: int) -> bool:
-        """Whether every op that a call runs is a function of its operands, through at most so many levels of calls.
-
-        Then a number from inside means the same wherever the function is called. A result with a number of its own
-        would have the same one in two calls with other operands.
-        """
-        callee = self.view.callee(call)
-        if levels == 0 or callee is None or not is_private(callee) or len(callee.regions[0].blocks) != 1:
-            return False
-        key = op_key(callee), levels
-        if key not in self._closed_functions:
-            self._closed_functions[key] = all(
-                self._closed(op.operation, levels - 1) if op.operation.name == "func.call"
-                else is_function(op.operation, self._kind) or op.operation.name == "func.return"
-                for op in callee.regions[0].blocks[0].operations)
-        return self._closed_functions[key]
 
     def _kind(self, op: ir.Operation) -> str | None:
         """The kind of reduction; the op of a function that is called often is asked about often."""
@@ -131,6 +113,7 @@ class ValueNumbers:
         return self._kinds[key]
 
     def _own(self, op: ir.Operation, known: dict[ir.Value, Number]) -> None:
+        """New numbers for results that do not follow from operands; other ones in each call of the function around."""
         for result in op.results:
             known[result] = self._new()
 
