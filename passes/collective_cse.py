@@ -9,10 +9,10 @@ from typing import ClassVar
 
 from hlorewrite.ir.binding import ir, op_key, passmanager
 from hlorewrite.ir.collectives import COLLECTIVES
+from hlorewrite.ir.effects import MAY_HAVE_EFFECTS
 from hlorewrite.ir.inline import contains_any, erase_dead_functions
 from hlorewrite.ir.module import Module
 from hlorewrite.ir.view import View, ancestors
-from hlorewrite.passes.common.block_graph import EFFECTS
 from hlorewrite.passes.common.pass_remarks import tell
 from hlorewrite.passes.common.value_numbers import Number, ValueNumbers
 from hlorewrite.passes.common.value_signatures import some_signatures_meet
@@ -57,7 +57,7 @@ class CollectiveCse(Pass):
         removed = 0
         # Ends: each round but the last removes an op.
         while True:
-            holds, effects = contains_any(COLLECTIVES, view), contains_any(EFFECTS, view)
+            holds, effects = contains_any(COLLECTIVES, view), contains_any(MAY_HAVE_EFFECTS, view)
             before = removed
             for op in reversed(view.ops(*COLLECTIVES, "func.call")):
                 if op.name == "func.call":

@@ -1,8 +1,15 @@
-"""Whether a custom call does more than compute its results."""
+"""Ops that do more than compute their results from their operands: it matters how often and in which order they run."""
 
 from __future__ import annotations
 
 from hlorewrite.ir.binding import ir
+
+EFFECTS = ("stablehlo.send", "stablehlo.recv", "stablehlo.infeed", "stablehlo.outfeed", "stablehlo.rng",
+           "stablehlo.create_token", "stablehlo.after_all", "stablehlo.async_start", "stablehlo.async_done",
+           "stablehlo.composite")
+"""Ops that always count as such; a custom call says it of itself (``has_side_effect``)."""
+MAY_HAVE_EFFECTS = ("stablehlo.custom_call", *EFFECTS)
+"""The same, and all custom calls, for those who do not ask them."""
 
 
 def has_side_effect(op: ir.Operation) -> bool:

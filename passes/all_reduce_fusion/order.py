@@ -27,11 +27,12 @@ from dataclasses import dataclass
 from hlorewrite.cost.compute_clock import KERNELS
 from hlorewrite.ir.binding import ir, op_key
 from hlorewrite.ir.edit import Editor
+from hlorewrite.ir.effects import MAY_HAVE_EFFECTS
 from hlorewrite.ir.view import defining_op
-from hlorewrite.passes.common.block_graph import EFFECTS, BlockGraph
+from hlorewrite.passes.common.block_graph import BlockGraph
 from hlorewrite.util.shared_sets import NONE, NumberSet, meet
 
-_FIXED = (*KERNELS, *EFFECTS, "stablehlo.optimization_barrier")
+_FIXED = (*KERNELS, *MAY_HAVE_EFFECTS, "stablehlo.optimization_barrier")
 _MOST_MOVED = 4096
 _BEFORE = 1 << 40
 

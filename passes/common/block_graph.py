@@ -13,14 +13,12 @@ from functools import cached_property
 
 from hlorewrite.cost.compute_clock import KERNELS, ComputeClock
 from hlorewrite.ir.binding import ir, op_key
-from hlorewrite.ir.effects import has_side_effect
+from hlorewrite.ir.effects import MAY_HAVE_EFFECTS, has_side_effect
 from hlorewrite.ir.inline import contains_any
 from hlorewrite.ir.view import View, ancestors, defining_op
 from hlorewrite.spmd.types import tensor_bytes
 from hlorewrite.util.shared_sets import NONE, NumberRange, NumberSet, union
 
-EFFECTS = ("stablehlo.custom_call", "stablehlo.send", "stablehlo.recv", "stablehlo.infeed", "stablehlo.outfeed",
-            "stablehlo.rng", "stablehlo.async_start", "stablehlo.async_done", "stablehlo.composite")
 _MADE_ANYWHERE = ("stablehlo.constant", "stablehlo.broadcast_in_dim", "stablehlo.iota")
 """What a kernel that reads it makes itself."""
 
@@ -82,8 +80,8 @@ class BlockGraph:
     def _effects(self) -> dict[int, int]:
         """Place of each op with a side effect -> place of the next one: they keep their order."""
         places = set()
-        holds = contains_any(EFFECTS, self.view) if self.view.ops("func.call") else None
-        for op in self.view.ops(*EFFECTS, "func.call"):
+        holds = contains_any(MAY_HAVE_EFFECTS, self.view) if self.view.ops("func.call") else None
+        for op in self.view.ops(*MAY_HAVE_EFFECTS, "func.call"):
             if op.name == "stablehlo.custom_call" and not has_side_effect(op):
                 continue
             callee = self.view.callee(op) if op.name == "func.call" else None

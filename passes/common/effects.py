@@ -7,9 +7,9 @@ from functools import cached_property
 
 from hlorewrite.ir.binding import ir, op_key
 from hlorewrite.ir.collectives import COLLECTIVES
+from hlorewrite.ir.effects import MAY_HAVE_EFFECTS
 from hlorewrite.ir.inline import contains_any
 from hlorewrite.ir.view import View, nested_ops
-from hlorewrite.passes.common.block_graph import EFFECTS
 
 _PURE = ("stablehlo.", "chlo.", "func.call")
 
@@ -29,8 +29,8 @@ class Effects:
         """The keys of the functions that hold an op with effects, without and with collectives."""
         functions = list(self.view.functions.values())
         return {collectives: {op_key(function) for function in functions if holds(function)} for collectives, holds in
-                ((False, contains_any(EFFECTS, self.view)),
-                 (True, contains_any((*EFFECTS, *COLLECTIVES), self.view)))}
+                ((False, contains_any(MAY_HAVE_EFFECTS, self.view)),
+                 (True, contains_any((*MAY_HAVE_EFFECTS, *COLLECTIVES), self.view)))}
 
     def first(self, ops: Iterable[ir.Operation], *, collectives: bool = False) -> str:
         """The name of the first op with effects among some ops, what they hold and what they call.
@@ -42,7 +42,7 @@ class Effects:
         Returns:
           The name; empty when there is none.
         """
-        counted = (*EFFECTS, *(COLLECTIVES if collectives else ()))
+        counted = (*MAY_HAVE_EFFECTS, *(COLLECTIVES if collectives else ()))
         for inner in (inner for op in ops for inner in nested_ops(op)):
             if inner.name in counted or not inner.name.startswith(_PURE):
                 return inner.name

@@ -11,15 +11,14 @@ from collections.abc import Callable, Mapping
 
 from hlorewrite.ir.binding import ir, op_key
 from hlorewrite.ir.collectives import COLLECTIVES
+from hlorewrite.ir.effects import MAY_HAVE_EFFECTS
 from hlorewrite.ir.inline import is_private
 from hlorewrite.ir.view import View, defining_op, readable, terminator
 from hlorewrite.spmd.constants import constant_text
 from hlorewrite.spmd.groups import id_mode
 from hlorewrite.spmd.reducers import reduction_kind
 
-_OPAQUE = {"stablehlo.rng", "stablehlo.infeed", "stablehlo.recv", "stablehlo.send", "stablehlo.outfeed",
-           "stablehlo.custom_call", "stablehlo.composite", "stablehlo.async_start", "stablehlo.async_done",
-           "stablehlo.create_token", "stablehlo.after_all", "stablehlo.optimization_barrier"}
+_OPAQUE = {*MAY_HAVE_EFFECTS, "stablehlo.optimization_barrier"}
 _WITH_REDUCER = {*COLLECTIVES, "stablehlo.reduce"}
 _IGNORED = {"channel_handle"}
 _MOST_CALLS = 4

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from hlorewrite.ir.binding import ir, op_key
 from hlorewrite.ir.collectives import COLLECTIVES
 from hlorewrite.ir.edit import Editor
+from hlorewrite.ir.effects import MAY_HAVE_EFFECTS
 from hlorewrite.ir.view import defining_op, terminator, users
-from hlorewrite.passes.common.block_graph import EFFECTS
 from hlorewrite.spmd.loops import Loop
 from hlorewrite.spmd.types import element_count
 
@@ -52,7 +52,8 @@ def next_condition(loop: Loop) -> NextCondition | None:
 
 def _counts(op: ir.Operation) -> bool:
     """Whether an op computes scalars, on each device by itself, and nothing else."""
-    return (op.name.startswith("stablehlo.") and op.name not in (*EFFECTS, *COLLECTIVES) and len(op.regions) == 0
+    return (op.name.startswith("stablehlo.") and op.name not in (*MAY_HAVE_EFFECTS, *COLLECTIVES)
+            and len(op.regions) == 0
             and all(element_count(result.type) == 1 for result in op.results))
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from hlorewrite.ir.binding import ir
-from hlorewrite.ir.effects import has_side_effect
+from hlorewrite.ir.effects import EFFECTS, has_side_effect
 from hlorewrite.ir.view import symbol_name, terminator
 from hlorewrite.validate.nodes.values import Key, Pending, SymbolicValue, joined, part_type, parts_of
 from hlorewrite.validate.program.chosen import case_of_fetches
@@ -14,8 +14,6 @@ from hlorewrite.validate.program.state import ProgramState
 from hlorewrite.validate.verdict import NotRead
 
 _PURE = ("stablehlo.", "chlo.", "mhlo.", "sdy.")
-_EFFECTS = frozenset(f"stablehlo.{name}" for name in (
-    "send", "recv", "infeed", "outfeed", "rng", "create_token", "after_all", "async_start", "async_done", "composite"))
 _MOST_CALLS = 64
 
 
@@ -23,7 +21,7 @@ def has_effects(op: ir.Operation, name: str) -> bool:
     """Whether an op of a name does more than compute its results, or computes them from more than its operands."""
     if name == "stablehlo.custom_call":
         return has_side_effect(op)
-    return name in _EFFECTS or not name.startswith(_PURE)
+    return name in EFFECTS or not name.startswith(_PURE)
 
 
 def effect(state: ProgramState, op: ir.Operation) -> list[SymbolicValue]:

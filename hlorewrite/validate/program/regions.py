@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from hlorewrite.ir.binding import ir
 from hlorewrite.ir.collectives import COLLECTIVES
+from hlorewrite.ir.effects import MAY_HAVE_EFFECTS
 from hlorewrite.validate.program.state import ProgramState
 
-_ODD = frozenset((*COLLECTIVES, "stablehlo.partition_id", "stablehlo.replica_id", "func.call", "stablehlo.rng",
-                  "stablehlo.custom_call", "stablehlo.infeed", "stablehlo.outfeed", "stablehlo.send", "stablehlo.recv"))
+_ODD = frozenset((*COLLECTIVES, *MAY_HAVE_EFFECTS, "stablehlo.partition_id", "stablehlo.replica_id", "func.call"))
 _KINDS = {"stablehlo.add": "sum", "stablehlo.multiply": "product", "stablehlo.maximum": "max",
           "stablehlo.minimum": "min", "stablehlo.and": "and", "stablehlo.or": "or"}
 Encoded = tuple[object, ...]

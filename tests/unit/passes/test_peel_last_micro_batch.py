@@ -84,7 +84,7 @@ OTHERS = {
         condition=m.reduce("%all", "%acc", T)),
     "its condition runs stablehlo.custom_call, once more than the body": loop(
         condition="stablehlo.custom_call @log() {has_side_effect = true} : () -> ()"),
-    "its condition runs stablehlo.send, once more than the body": loop(condition='''
+    "its condition runs stablehlo.create_token, once more than the body": loop(condition='''
     %first = stablehlo.compare EQ, %i, %start : (tensor<i32>, tensor<i32>) -> tensor<i1>
     %told = "stablehlo.if"(%first) ({
       %token = stablehlo.create_token : !stablehlo.token
