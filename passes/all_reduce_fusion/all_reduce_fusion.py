@@ -218,10 +218,10 @@ class _Work:
         """A call as it is planned."""
         import numpy as np
         size = float(sum(members[m].payload for m in bucket))
-        took = costs.call(np.array([size]))
-        return FusedCall(op, max(timings[m].ready for m in bucket), float(took[0]),
+        took = float(costs.call(np.array([size]))[0])
+        return FusedCall(op, max(timings[m].ready for m in bucket), took,
                          costs.copy_in * size if len(bucket) > 1 else 0.0, min(timings[m].needed for m in bucket),
-                         lambda end: float(costs.spare(np.array([end]), took)[0]), graph.numbers.of(bucket),
+                         costs.spare_of_one, graph.numbers.of(bucket),
                          functools.reduce(union, (graph.before[m] for m in bucket)))
 
     def _acyclic(self, choices: list[Choice], graph: BlockGraph, members: list[Member]) -> list[Choice]:

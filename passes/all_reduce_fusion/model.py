@@ -18,7 +18,7 @@ _LAST = 8
 """A call may have so small a part of the time that is left."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class FusionItem:
     """One collective to place.
 
@@ -87,6 +87,11 @@ class Costs:
             return took * 0.0
         left = (self.ends[-1] - end) / _LAST
         return np.clip(left, MARGINS[-1] * took, np.maximum(self.margin, MARGINS[-1]) * took)
+
+    def spare_of_one(self, end: float, took: float) -> float:
+        """The same for one call."""
+        import numpy as np
+        return float(self.spare(np.array([end]), np.array([took]))[0])
 
     def over(self, end: Array, took: Array, delay: Array) -> Array:
         """When the next call may start: when the first kernel ends that does not end long before this one.

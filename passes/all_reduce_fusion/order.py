@@ -40,7 +40,7 @@ Place = tuple[int, int]
 """Where an op stands: its place, or that of the kernel it was moved after and in which iteration."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class FusedCall:
     """A call as the plan sees it.
 
@@ -50,7 +50,7 @@ class FusedCall:
       seconds: how long it takes.
       copied: seconds of copies into its buffer.
       needed: seconds at which its results are read first.
-      spare: seconds it has beyond the time at which it should end.
+      spare: end and length of a call -> seconds it has beyond the time at which it should end.
       own: its members.
       before: the members it waits for.
     """
@@ -60,7 +60,7 @@ class FusedCall:
     seconds: float
     copied: float
     needed: float
-    spare: Callable[[float], float]
+    spare: Callable[[float, float], float]
     own: NumberSet = NONE
     before: NumberSet = NONE
 
@@ -127,7 +127,7 @@ def hold(editor: Editor, block: ir.Block, calls: Sequence[FusedCall], spine: Spi
     for call, following in itertools.pairwise(ordered):
         delay += call.copied
         free = max(free, call.ready + delay) + call.seconds
-        over = bisect.bisect_left(spine.ends, free - delay + call.spare(free - delay) - 1e-12)
+        over = bisect.bisect_left(spine.ends, free - delay + call.spare(free - delay, call.seconds) - 1e-12)
         index = max(last + 1, over, bisect.bisect_left(spine.ends, following.ready - 1e-12))
         if index >= len(spine.ends) - 1:
             break

@@ -7,7 +7,7 @@ accumulator costs one walk for the positions and a few steps for each gradient.
 from __future__ import annotations
 
 import itertools
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -23,7 +23,7 @@ _MADE_ANYWHERE = ("stablehlo.constant", "stablehlo.broadcast_in_dim", "stablehlo
 """What a kernel that reads it makes itself."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Timing:
     """When a collective could start, and when its result is needed, in seconds from the start of its block.
 
@@ -68,7 +68,7 @@ class BlockGraph:
         self._member_at = {place: index for index, place in enumerate(self.places)}
         self._bytes_per_s = clock.memory_bytes_per_s
         self._ordered = self._effects()
-        self._next: dict[int, list[int]] = {}
+        self._next: dict[int, tuple[int, ...]] = {}
         self.starts, self.ends, self.end = self._times(clock)
         self.numbers = NumberRange(len(self.members))
         self.reached: dict[int, NumberSet] = {}
@@ -104,14 +104,14 @@ class BlockGraph:
                 return place
         return None
 
-    def readers(self, place: int) -> list[int]:
+    def readers(self, place: int) -> tuple[int, ...]:
         """Places of the ops that must come after the op at a place."""
         readers = self._next.get(place)
         if readers is None:
             places = {self.place_of(use.owner.operation) for result in self.ops[place].results for use in result.uses}
             if place in self._ordered:
                 places.add(self._ordered[place])
-            readers = sorted(p for p in places if p is not None)
+            readers = tuple(sorted(p for p in places if p is not None))
             self._next[place] = readers
         return readers
 
@@ -190,21 +190,26 @@ class BlockGraph:
         By the bytes they read and write. While the next call is under way, these may run.
         """
         owners = self._owners()
-        read: list[set[ir.Value]] = [set() for _ in self.members]
-        written = [0] * len(self.members)
+        owned: list[list[int]] = [[] for _ in self.members]
         for place, owner in owners.items():
-            if owner < 0:
-                continue
+            if owner >= 0:
+                owned[owner].append(place)
+        return [self._seconds_of_fused(places, owner, owners) for owner, places in enumerate(owned)]
+
+    def _seconds_of_fused(self, places: Sequence[int], owner: int, owners: Mapping[int, int]) -> float:
+        """Seconds that the fused ops at some places, those of one owner, take to read and write."""
+        read: set[ir.Value] = set()
+        written = 0
+        for place in places:
             op = self.ops[place]
             for value in op.operands:
                 source = self._place_of_value(value)
                 inside = source is not None and owners.get(source, -1) == owner
                 if not inside and (source is None or self.ops[source].name not in _MADE_ANYWHERE):
-                    read[owner].add(value)
+                    read.add(value)
             if any(owners.get(reader, -1) != owner for reader in self.readers(place)):
-                written[owner] += sum(tensor_bytes(value.type) for value in op.results)
-        return [(sum(tensor_bytes(value.type) for value in values) + out) / self._bytes_per_s
-                for values, out in zip(read, written, strict=True)]
+                written += sum(tensor_bytes(value.type) for value in op.results)
+        return (sum(tensor_bytes(value.type) for value in read) + written) / self._bytes_per_s
 
     def _owners(self) -> dict[int, int]:
         """Place of each fused op of the cone to the one member it depends on; -1 where there are several."""

@@ -36,7 +36,7 @@ def held(module, took: float, needed: float = 100.0) -> int:
     """Holds the sums of a chain whose products end at 1, 2, 3, ..."""
     view = View(module)
     products = list(view.ops("stablehlo.dot_general"))
-    calls = [FusedCall(op, float(i + 1), took, 0.0, needed, lambda end: 0.0, 1 << i)
+    calls = [FusedCall(op, float(i + 1), took, 0.0, needed, lambda end, took: 0.0, 1 << i)
              for i, op in enumerate(view.ops("stablehlo.all_reduce"))]
     ends = tuple(float(i + 1) for i in range(len(products)))
     spine = Spine(tuple(end - 1 for end in ends), ends, tuple(products))
@@ -86,8 +86,8 @@ def test_no_kernel_waits_for_itself(sums_last: bool, read_early: bool, at: int, 
     call = view.ops("stablehlo.all_reduce")[0]
     following = view.ops("stablehlo.all_reduce")[4]
     times = tuple(float(i) for i in range(len(products)))
-    calls = [FusedCall(call, float(at), took, 0.0, 100.0, lambda end: 0.0, 1),
-             FusedCall(following, float(at), took, 0.0, 100.0, lambda end: 0.0, 2)]
+    calls = [FusedCall(call, float(at), took, 0.0, 100.0, lambda end, took: 0.0, 1),
+             FusedCall(following, float(at), took, 0.0, 100.0, lambda end, took: 0.0, 2)]
     hold(Editor(view, "test"), products[0].block, calls, Spine(times, times, tuple(products)))
     assert not module.verify()
     assert check(before, module).equal
