@@ -316,13 +316,14 @@ def _merged_by_xla(alone: Sequence[int], graph: BlockGraph, members: Sequence[Me
         of_payload[payload] = union(of_payload.get(payload, NONE), single(index))
     sizes = sorted(of_payload)
     up_to = list(itertools.accumulate((of_payload[size] for size in sizes), union, initial=NONE))
-    behind = graph.behind() if alone else []
-    merged = []
-    for index in alone:
+    merged, wanted = set(), set(alone)
+    for index, behind in graph.behind() if alone else ():
+        if index not in wanted:
+            continue
         fitting = up_to[bisect.bisect_right(sizes, XLA_THRESHOLD - members[index].payload)]
-        if not within(fitting, union(union(graph.before[index], behind[index]), single(index))):
-            merged.append(index)
-    return merged
+        if not within(fitting, union(union(graph.before[index], behind), single(index))):
+            merged.add(index)
+    return [index for index in alone if index in merged]
 
 
 def _us(seconds: float) -> str:

@@ -7,7 +7,7 @@ accumulator costs one walk for the positions and a few steps for each gradient.
 from __future__ import annotations
 
 import itertools
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -137,15 +137,23 @@ class BlockGraph:
         member = self._member_at.get(place)
         return members if member is None else union(members, self.numbers.single(member))
 
-    def behind(self) -> list[NumberSet]:
-        """For each member, the members that depend on it."""
+    def behind(self) -> Iterator[tuple[int, NumberSet]]:
+        """Each member with the members that depend on it, the last member first.
+
+        Sets are kept only as long as an op that is still to come is read by theirs: together they take far more memory
+        than those of a place in the block.
+        """
+        first = {reader: place for place in reversed(self.cone) for reader in self.readers(place)}
         found: dict[int, NumberSet] = {}
         for place in reversed(self.cone):
             members = NONE
             for reader in self.readers(place):
                 members = union(members, self._with_member(found[reader], reader))
+                if first[reader] == place:
+                    del found[reader]
             found[place] = members
-        return [found[place] for place in self.places]
+            if place in self._member_at:
+                yield self._member_at[place], members
 
     def latest(self, order: Sequence[int]) -> list[int]:
         """For each of some members, the last of them it depends on, as a position in their order; -1 for none."""
