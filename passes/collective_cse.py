@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from itertools import takewhile
 from typing import ClassVar
 
-from hlorewrite.ir.binding import ir, op_key, passmanager
+from hlorewrite.ir.binding import ir, op_key
 from hlorewrite.ir.collectives import COLLECTIVES
 from hlorewrite.ir.effects import MAY_HAVE_EFFECTS
 from hlorewrite.ir.inline import contains_any, erase_dead_functions
@@ -15,7 +15,6 @@ from hlorewrite.ir.module import Module
 from hlorewrite.ir.view import View, ancestors
 from hlorewrite.passes.common.pass_remarks import tell
 from hlorewrite.passes.common.value_numbers import Number, ValueNumbers
-from hlorewrite.passes.common.value_signatures import some_signatures_meet
 from hlorewrite.passmanager.base import Pass, PassContext
 from hlorewrite.spmd.flow.places import BRANCHES
 
@@ -78,8 +77,6 @@ class CollectiveCse(Pass):
 
     def _merge(self, view: View, ctx: PassContext) -> bool:
         """Makes the readers of a collective read an equal one before it."""
-        if not _some_alike(view):
-            return False
         candidates = _in_order(view)
         if len(candidates) < 2:
             return False
@@ -144,33 +141,3 @@ def _in_order(view: View) -> list[ir.Operation]:
 
     view.module.operation.walk(visit, ir.WalkOrder.PRE_ORDER)
     return ops
-
-
-def _some_alike(view: View) -> bool:
-    """Whether numbering can find anything: whether two collectives read the same once MLIR's cse has been over a copy.
-
-    Numbering looks at all that collectives are made from, in Python; cse does the same in C++. Of collectives that
-    compute the same the innermost ones have operands that hold no collective, which cse makes one. It does not look
-    through calls, so where there are any the answer is yes. Where a few ops of each distinguish all of them, no copy
-    is made.
-    """
-    if view.ops("func.call"):
-        return True
-    if not some_signatures_meet(result for op in view.ops(*COLLECTIVES) for result in op.results):
-        return False
-    copy = view.module.operation.clone()
-    passmanager.PassManager.parse("any(cse)", context=view.module.context).run(copy)
-    seen: set[tuple[object, ...]] = set()
-    alike = False
-
-    def visit(op: ir.Operation) -> ir.WalkResult:
-        nonlocal alike
-        if op.name in COLLECTIVES:
-            key = (op.name, tuple(op.operands), tuple(op.attributes[name] for name in op.attributes
-                                                      if name != "channel_handle"))
-            alike = alike or key in seen
-            seen.add(key)
-        return ir.WalkResult.ADVANCE
-
-    copy.walk(visit, ir.WalkOrder.PRE_ORDER)
-    return alike

@@ -56,40 +56,47 @@ class ValueNumbers:
         return self._of(value, self._known, {}, 0)
 
     def _of(self, root: ir.Value, known: dict[ir.Value, Number], bound: Bound, depth: int) -> Number:
-        stack = [root]
-        # Ends: a value follows only from values before it, and becomes known once.
+        stack = self._open(root, known, bound)
+        # Ends: an op follows only from ops before it, and its results become known once.
         while stack:
-            value = stack[-1]
-            if value in known:
-                stack.pop()
-                continue
-            op = defining_op(value)
-            if op is None:
-                known[value] = bound[value] if value in bound else self._new()
-                continue
-            if not is_function(op, self._kind):
-                self._own(op, known)
-                continue
-            waiting = [operand for operand in op.operands if operand not in known]
+            op = stack[-1]
+            operands = tuple(op.operands)
+            waiting = [maker for operand in operands for maker in self._open(operand, known, bound)]
             if waiting:
-                stack.extend(waiting)
+                stack += waiting
                 continue
-            self._numbered(op, known, depth)
+            stack.pop()
+            if op.results[0] not in known:
+                self._numbered(op, known, tuple([known[operand] for operand in operands]), depth)
         return known[root]
 
-    def _numbered(self, op: ir.Operation, known: dict[ir.Value, Number], depth: int) -> None:
+    def _open(self, value: ir.Value, known: dict[ir.Value, Number], bound: Bound) -> list[ir.Operation]:
+        """The op that has to be numbered for a value; none where the value is known, or has a number of its own."""
+        if value in known:
+            return []
+        op = defining_op(value)
+        if op is None:
+            known[value] = bound[value] if value in bound else self._new()
+        elif is_function(op, self._kind):
+            return [op]
+        else:
+            self._own(op, known)
+        return []
+
+    def _numbered(self, op: ir.Operation, known: dict[ir.Value, Number], operands: tuple[Number, ...],
+                  depth: int) -> None:
         """Numbers the results of an op whose operands are numbered."""
-        operands = tuple(known[operand] for operand in op.operands)
-        if op.name == "func.call":
+        name = op.name
+        if name == "func.call":
             self._called(op, known, operands, depth)
             return
-        attributes = tuple(sorted(((name, _attribute(op, name)) for name in op.attributes if name not in _IGNORED),
-                                  key=lambda pair: pair[0]))
+        named = [each for each in op.attributes if each not in _IGNORED]
+        attributes = tuple((each, _attribute(op, each)) for each in sorted(named)) if named else ()
         kind = self._kind(op) if len(op.regions) else ""
-        if op.name in COLLECTIVES:  # whether there is a channel decides who takes part; its number does not
+        if name in COLLECTIVES:  # whether there is a channel decides who takes part; its number does not
             attributes = (*attributes, ("mode", id_mode(op)))
         for position, result in enumerate(op.results):
-            shape = op.name, attributes, kind, position, result.type
+            shape = name, attributes, kind, position, result.type
             known[result] = self._number((self._shapes.setdefault(shape, len(self._shapes)), *operands))
 
     def _called(self, op: ir.Operation, known: dict[ir.Value, Number], operands: tuple[Number, ...],
