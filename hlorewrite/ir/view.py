@@ -14,6 +14,7 @@ from collections.abc import Callable, Hashable, Iterable, Iterator
 from typing import TypeVar, cast
 
 from hlorewrite.ir.binding import ir, op_key
+from hlorewrite.ir.call_index import CallIndex
 from hlorewrite.ir.collectives import COLLECTIVES
 from hlorewrite.ir.location import UNKNOWN as _UNKNOWN
 from hlorewrite.ir.location import SourceLines, source_lines
@@ -48,7 +49,7 @@ class View:
         self._by_name: dict[str, dict[int, ir.Operation]] = {}
         self._unsorted: set[str] = set()
         self._functions: dict[str, ir.Operation] | None = None
-        self._calls: dict[str, dict[int, ir.Operation]] | None = None
+        self._calls: CallIndex | None = None
         self._calls_in_order = True
         self.erased: dict[int, int] = {}
         self._lines: dict[str, SourceLines] = {}
@@ -118,14 +119,10 @@ class View:
             moved may come last.
         """
         if self._calls is None or (in_order and not self._calls_in_order):
-            self._calls, self._calls_in_order = {}, True
+            self._calls, self._calls_in_order = CallIndex(), True
             for call in self.ops("func.call"):
-                self._add_call(self._calls, call)
-        return list(self._calls.get(symbol_name(function), {}).values())
-
-    @staticmethod
-    def _add_call(calls: dict[str, dict[int, ir.Operation]], call: ir.Operation) -> None:
-        calls.setdefault(callee_name(call), {})[op_key(call)] = call
+                self._calls.add(callee_name(call), call)
+        return self._calls.of(symbol_name(function))
 
     # ---- attributes
 
@@ -194,7 +191,7 @@ class View:
             if inner.name == "func.func":
                 self._functions = None
             elif inner.name == "func.call" and self._calls is not None:
-                self._add_call(self._calls, inner)
+                self._calls.add(callee_name(inner), inner)
                 self._calls_in_order = False
 
     def erasing(self, op: ir.Operation) -> None:
@@ -208,7 +205,7 @@ class View:
             if inner.name == "func.func" and self._functions is not None:
                 self._functions.pop(symbol_name(inner), None)
             elif inner.name == "func.call" and self._calls is not None:
-                self._calls.get(callee_name(inner), {}).pop(op_key(inner), None)
+                self._calls.remove(callee_name(inner), inner)
 
     def moved(self, op: ir.Operation) -> None:
         """An op (with all it holds) has changed its place."""
