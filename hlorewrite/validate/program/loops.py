@@ -18,7 +18,6 @@ from dataclasses import dataclass
 from hlorewrite.ir.binding import ir, op_key
 from hlorewrite.ir.view import defining_op, terminator
 from hlorewrite.spmd.loops import trip_count
-from hlorewrite.validate.nodes.groups import Members
 from hlorewrite.validate.nodes.values import LOCAL, Key, Pending, SymbolicValue, joined, part_type, parts_of
 from hlorewrite.validate.program.last_iteration import once_less, step_of
 from hlorewrite.validate.program.row_stacks import left_by
@@ -74,7 +73,10 @@ def loop(state: ProgramState, op: ir.Operation, values: Sequence[SymbolicValue])
     if shape.effects:
         state.effects = state.graph.node(("exit", state.depth), "", (done.streams[_EFFECTS, LOCAL], done.predicate))
     left = [_left(state, shape, done, slot, state.type_of(result)) for slot, result in enumerate(op.results)]
-    return left if done.whole == done.predicate else state.run_block(op.regions[1].blocks[0], left)
+    if done.whole != done.predicate:
+        left = state.run_block(op.regions[1].blocks[0], left)
+    state.forget_blocks()
+    return left
 
 
 def _few_iterations(state: ProgramState, op: ir.Operation) -> int:
@@ -192,7 +194,8 @@ def _entered(state: ProgramState, op: ir.Operation, shape: LoopShape, slot: int,
 
 def _stream(state: ProgramState, type_: str, start: int, place: tuple[int, Key], shape: LoopShape) -> int:
     node = state.graph.stream(state.depth, type_, start)
-    state.same.refuted[node] = shape.differs.setdefault(place, set())
+    if place in shape.differs:
+        state.same.refuted[node] = shape.differs[place]
     return node
 
 
@@ -253,22 +256,20 @@ def _holds(state: ProgramState, shape: LoopShape, done: LoopPass, size: tuple[in
             if last is None:
                 return False
         state.graph.yields[node] = last
-    return kept and size == _size(shape) and _assumptions_hold(state, done)
+    return kept and size == _size(shape) and _assumptions_hold(state, shape, done)
 
 
 def _size(shape: LoopShape) -> tuple[int, int, int]:
     return len(shape.streams), len(shape.forced), len(shape.kinds)
 
 
-def _assumptions_hold(state: ProgramState, done: LoopPass) -> bool:
+def _assumptions_hold(state: ProgramState, shape: LoopShape, done: LoopPass) -> bool:
     """Whether what was assumed to be the same on all members is yielded the same; streams remember where it is not."""
-    wrong: list[tuple[int, Members]] = []
-    for node in done.streams.values():
-        for members in state.same.assumed.get(node, ()):
-            if not state.same.same(state.graph.yields[node], members):
-                wrong.append((node, members))
-    for node, members in wrong:
-        state.same.refuted[node].add(members)
+    wrong = [(place, members) for place, node in done.streams.items() for members in state.same.assumed.pop(node, ())
+             if not state.same.same(state.graph.yields[node], members)]
+    for place, members in wrong:
+        state.same.refuted[done.streams[place]] = differs = shape.differs.setdefault(place, set())
+        differs.add(members)
     if wrong:
         state.same.forget()
     return not wrong

@@ -162,6 +162,19 @@ class ProgramState:
             raise NotRead("calls and loops within each other make it too large", self.view.source(op))
         self.graph.op = op
 
+    def forget_blocks(self) -> None:
+        """Frees what is known of loops and their blocks, where no loop and no call is around: none is evaluated again.
+
+        Handles of MLIR take more memory than the nodes.
+        """
+        if self.depth or self.calls:
+            return
+        for block, ops in self.decoded.items():
+            for value in (*block.arguments, *(result for each in ops for result in each.results)):
+                self.env.pop(value, None)
+        self.decoded.clear()
+        self.shapes.clear()
+
     def type_of(self, value: ir.Value) -> str:
         """The type of a value as MLIR prints it."""
         type_ = value.type
