@@ -178,7 +178,7 @@ CASES: dict[str, WrongRewriting] = {
         reduced("k", "s", OTHERS, "maximum") + reduced("g", "s", PAIRS) + line("f", "multiply %g, %k"),
         reduced("k", "s", OTHERS, "maximum") + line("h", "multiply %s, %k") + reduced("f", "h", PAIRS), mesh=(2, 2)),
     "what a loop carries is what it becomes": WrongRewriting(
-        LOOPS, "            if not state.same.same(state.graph.yields[node], members):", "            if False:",
+        LOOPS, "             if not state.same.same(state.graph.yields[node], members)]", "             if False]",
         f"      %l = LOOP 2 (%x = %one, %acc = %zero : {F}) {{\n".replace("%x = %one,", f"%x = %one : {F},") + f"        %g = AR<add>(%s) : {F}\n        %h = stablehlo.multiply %g, %x : {F}\n"
         f"        %y = stablehlo.add %x, %s : {F}\n        %new = stablehlo.add %acc, %h : {F}\n      }} yield %y, %new\n",
         f"      %l = LOOP 2 (%x = %one, %acc = %zero : {F}) {{\n".replace("%x = %one,", f"%x = %one : {F},") + f"        %h = stablehlo.multiply %s, %x : {F}\n"
