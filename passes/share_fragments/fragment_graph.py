@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 from hlorewrite.ir.binding import ir, sdy
 from hlorewrite.ir.channels import channel_number, renumbered
 from hlorewrite.ir.collectives import CHANNEL
-from hlorewrite.ir.effects import has_side_effect
+from hlorewrite.ir.effects import does_more_than_compute
 from hlorewrite.ir.view import nested_ops, readable, terminator
 from hlorewrite.mpmd.mesh_view import body_of, manual_body
 from hlorewrite.mpmd.program import FragmentCall
@@ -20,8 +20,6 @@ from hlorewrite.spmd.mesh import Mesh
 _MOVES = frozenset(f"stablehlo.{name}" for name in (
     "constant", "iota", "broadcast_in_dim", "reshape", "transpose", "convert", "slice", "pad", "compare", "select",
     "bitcast_convert"))
-_EFFECTS = frozenset(f"stablehlo.{name}" for name in (
-    "infeed", "outfeed", "send", "recv", "rng", "create_token", "after_all"))
 
 
 @dataclass(frozen=True)
@@ -236,7 +234,7 @@ class _GraphReader:
         outside: dict[ir.Value, int] = {}
         signature = self._described(op, {}, outside)
         reads = tuple(self.number(value) for value in outside)
-        self.has_effects |= any(map(_has_effect, nested_ops(op)))
+        self.has_effects |= any(map(does_more_than_compute, nested_ops(op)))
         return GraphOp(op, signature, reads, tuple(self.number(result) for result in op.results), op.name in _MOVES)
 
     def _described(self, op: ir.Operation, inside: dict[ir.Value, int], outside: dict[ir.Value, int]) -> Hashable:
@@ -266,10 +264,6 @@ class _GraphReader:
 def _number_new(values: Iterable[ir.Value], numbers: dict[ir.Value, int]) -> None:
     for value in values:
         numbers[value] = len(numbers)
-
-
-def _has_effect(op: ir.Operation) -> bool:
-    return op.name in _EFFECTS or has_side_effect(op)
 
 
 __all__ = ["CrossingValue", "FragmentGraph", "GraphOp", "graph_of", "prefix_of", "whole_value"]
