@@ -45,7 +45,7 @@ class PipelineLowered:
       remarks: what the passes said.
     """
 
-    def __init__(self, module: Module, split: str, original: jax.stages.Lowered, settings: PipelineSettings,
+    def __init__(self, module: Module, split: Module, original: jax.stages.Lowered, settings: PipelineSettings,
                  recorder: RunRecorder, dynamic: Callable[[tuple, dict], Any]) -> None:
         self.module, self.original, self.settings = module, original, settings
         self.remarks = tuple(recorder.remarks)
@@ -59,7 +59,7 @@ class PipelineLowered:
 
     def split_text(self) -> str:
         """The program as ``split-stages`` made it, before the other passes."""
-        return self._split
+        return self._split.text()
 
     def original_text(self) -> str:
         """The unsplit step, as ``jax.stages.Lowered.as_text`` prints it."""
@@ -223,9 +223,9 @@ def lower_step(function: Callable[..., Any], settings: PipelineSettings, options
     if in_parts := stage_array_results(module, program):
         recorder.remark(Remark("applied", "pipeline", f"{len(in_parts)} results are a hlorewrite.StageArray each: the "
                                "rows of their stages are not the shards of one jax.Array", module.name))
-    text = module.text()
+    split = module.clone()
     run_passes(module, settings.passes, PassContext(listeners=(recorder,), solver_effort=solver_effort))
-    return PipelineLowered(module, text, lowered, settings, recorder, dynamic)
+    return PipelineLowered(module, split, lowered, settings, recorder, dynamic)
 
 
 def _static(jitted: Any) -> Callable[[int], tuple[frozenset[int], tuple[str, ...]]]:
