@@ -240,6 +240,7 @@ def test_the_index_of_calls_is_kept_without_a_walk(monkeypatch: pytest.MonkeyPat
     """After a call is copied, moved and erased the view knows all of them; only their order takes a walk."""
     view = View(parse(HEAD + A + B))
     editor, b = Editor(view), view.functions["b"]
+    view.calls_of(b)
     walks: list[int] = []
     rescan = View._rescan
     monkeypatch.setattr(View, "_rescan", lambda self, names: walks.append(1) or rescan(self, names))
