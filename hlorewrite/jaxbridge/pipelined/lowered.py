@@ -30,6 +30,7 @@ from hlorewrite.passmanager.base import PassContext
 from hlorewrite.passmanager.manager import run_passes
 from hlorewrite.plan.schedules import Schedule
 from hlorewrite.rules.events import Remark
+from hlorewrite.util.collector import collector_paused
 
 if TYPE_CHECKING:
     from hlorewrite.plan.simulate import Simulation
@@ -97,7 +98,8 @@ class PipelineLowered:
         Args:
           agreement: with the other processes, where it was begun before the step was split.
         """
-        return PipelineCompiled(self, agreement)
+        with collector_paused():
+            return PipelineCompiled(self, agreement)
 
 
 class PipelineCompiled:
@@ -214,11 +216,19 @@ def lower_step(function: Callable[..., Any], settings: PipelineSettings, options
         chosen = result_shardings(mesh, settings.out_specs, outputs, donated)
         jitted = jax.jit(function, keep_unused=True, out_shardings=chosen, **options)
         lowered = jitted.trace(*full, **full_named).lower(lowering_platforms=(settings.meshes.platform,))
-    module = clone_of(private.module_of(lowered), getattr(function, "__name__", "step"))
+    with collector_paused():
+        return _split_and_rewritten(lowered, getattr(function, "__name__", "step"), settings, (shaped, shaped_named),
+                                    dynamic, solver_effort)
+
+
+def _split_and_rewritten(lowered: jax.stages.Lowered, name: str, settings: PipelineSettings, shaped: Any,
+                         dynamic: Callable[[tuple, dict], Any], solver_effort: float | None) -> PipelineLowered:
+    """Runs the passes on a step that was lowered."""
+    module = clone_of(private.module_of(lowered), name)
     recorder = RunRecorder()
     run_passes(module, [_split(settings)], PassContext(listeners=(recorder,)))
     program = read_program(module)
-    for said in uncut_microbatches(settings.meshes, (shaped, shaped_named), program.iterations):
+    for said in uncut_microbatches(settings.meshes, shaped, program.iterations):
         recorder.remark(Remark("unprofitable", "pipeline", said, module.name))
     if in_parts := stage_array_results(module, program):
         recorder.remark(Remark("applied", "pipeline", f"{len(in_parts)} results are a hlorewrite.StageArray each: the "
