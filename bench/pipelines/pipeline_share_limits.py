@@ -3,9 +3,9 @@
     python bench/pipelines/pipeline_share_limits.py
     python bench/pipelines/pipeline_share_limits.py --layers 2 --only least
 
-One limit at a time is set to other values. ``fusions`` are those of all executables that differ, which is what compiling
-takes; ``fragments`` those that differ; ``calls`` are made in each micro-batch, which is what a step takes; ``between`` are
-the bytes on all meshes that lie between pieces and did not lie between fragments before, as a share of all values.
+One limit at a time is set to other values. ``fusions`` are those of all executables that differ, which compiling takes
+as long as; ``fragments`` are functions; ``calls`` are made in each micro-batch, which a step takes as long as;
+``between`` are the bytes that lie between pieces and did not lie between fragments before, as a share of all values'.
 """
 
 from __future__ import annotations
@@ -66,7 +66,8 @@ def measured(lowered: Any, values: dict[str, float], known: dict[str, int]) -> d
         from hlorewrite.jaxbridge.runtime.driver import PipelineDriver
         known[text] = fusions(PipelineDriver(module, lowered.settings.meshes.by_name()))
     calls = [each for each in program.body if isinstance(each, FragmentCall)]
-    between, every = (sum(device_bytes(kind, each.meshes[kind.mesh]) for kind in each.types) for each in (program, whole))
+    between, every = (sum(device_bytes(kind, each.meshes[kind.mesh]) for kind in each.types)
+                      for each in (program, whole))
     return {"fusions": known[text], "fragments": len({each.callee for each in program.steps
                                                       if isinstance(each, FragmentCall)}),
             "calls": len(calls), "between": round(between / every - 1, 4)}

@@ -19,7 +19,6 @@ from hlorewrite.mpmd.types import MeshTensor, mesh_tensor
 from hlorewrite.spmd.mesh import Mesh
 
 
-
 @dataclass(frozen=True)
 class CrossingValue:
     """How a value lies where it enters or leaves a fragment.
@@ -47,7 +46,7 @@ class GraphOp:
 
     Attributes:
       op: the op.
-      signature: a number for what it is, apart from which values it reads; see ``Signatures``.
+      signature: a number for what it is, apart from which values it reads; see ``OpSignatures``.
       reads: numbers of the values it reads, each once; what its regions capture too.
       results: numbers of its results.
       moves: whether it only makes, moves or chooses data, so that it may be made again.
@@ -134,7 +133,7 @@ class FragmentGraph:
         return sum(not op.moves for op in self.ops)
 
 
-class Signatures:
+class OpSignatures:
     """Numbers for what ops are: equal for equal ops, so that fragments are compared without looking at ops again."""
 
     def __init__(self) -> None:
@@ -146,7 +145,7 @@ class Signatures:
 
 
 def graph_of(call: FragmentCall, function: ir.Operation, mesh: Mesh, types: tuple[MeshTensor, ...],
-             signatures: Signatures) -> FragmentGraph | None:
+             signatures: OpSignatures) -> FragmentGraph | None:
     """Reads a fragment.
 
     Args:
@@ -238,7 +237,7 @@ class _GraphReader:
     """Numbers values as it meets them."""
 
     mesh: str
-    signatures: Signatures
+    signatures: OpSignatures
     numbers: dict[ir.Value, int] = field(default_factory=dict)
     has_effects: bool = False
 
@@ -282,4 +281,4 @@ def _number_new(values: Iterable[ir.Value], numbers: dict[ir.Value, int]) -> Non
         numbers[value] = len(numbers)
 
 
-__all__ = ["CrossingValue", "FragmentGraph", "GraphOp", "Signatures", "graph_of", "prefix_of", "whole_value"]
+__all__ = ["CrossingValue", "FragmentGraph", "GraphOp", "OpSignatures", "graph_of", "prefix_of", "whole_value"]

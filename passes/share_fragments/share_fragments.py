@@ -12,7 +12,7 @@ from hlorewrite.mpmd.program import FragmentCall, Program, ProgramOps, Step, is_
 from hlorewrite.mpmd.program_write import ProgramDraft, WrittenStep, write_program
 from hlorewrite.mpmd.types import MeshTensor
 from hlorewrite.passes.share_fragments.choose import GROWTH, DivisionChooser, ShareDivision, crossing_values
-from hlorewrite.passes.share_fragments.fragment_graph import FragmentGraph, Signatures, graph_of
+from hlorewrite.passes.share_fragments.fragment_graph import FragmentGraph, OpSignatures, graph_of
 from hlorewrite.passes.share_fragments.piece_function import piece_function
 from hlorewrite.passmanager.base import Pass, PassContext
 from hlorewrite.rules.events import Remark
@@ -69,7 +69,7 @@ class _Graphs:
     """The fragments of a program; those that stay as they are are read once."""
 
     def __init__(self) -> None:
-        self._signatures = Signatures()
+        self._signatures = OpSignatures()
         self._known: dict[str, FragmentGraph | None] = {}
         self._read: list[ir.Module] = []  # their ops are those of the graphs, and end with them
 

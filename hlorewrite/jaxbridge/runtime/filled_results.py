@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import jax
@@ -27,7 +26,7 @@ _REPEATS = frozenset(f"stablehlo.{name}" for name in ("broadcast_in_dim", "resha
 """Ops whose result holds what their operand holds, and nothing else."""
 _ELEMENTS = frozenset(("i1", "i8", "i16", "i32", "ui8", "ui16", "ui32", "f16", "bf16", "f32"))
 _WIDE_ELEMENTS = frozenset(("i64", "ui64", "f64"))
-"""JAX makes 32 bits of them unless it is told not to."""
+"""JAX makes 32 bits of them by default."""
 
 
 def take_filled(module: Module) -> dict[int, Number]:
@@ -58,29 +57,34 @@ def take_filled(module: Module) -> dict[int, Number]:
 def _number(value: ir.Value) -> Number | None:
     """What a value is filled with; None where that is not one number, or the host cannot make it."""
     element = str(ir.RankedTensorType(value.type).element_type)
-    if element not in _ELEMENTS and not (element in _WIDE_ELEMENTS and jax.config.jax_enable_x64):
+    if element not in _ELEMENTS and not (element in _WIDE_ELEMENTS and jax.config.read("jax_enable_x64")):
         return None
-    op = value.owner
+    op = _made_by(value)
     # Ends: each round goes on to an op that stands before it.
-    while isinstance(op, ir.Operation | ir.OpView) and op.operation.name in _REPEATS:
-        op = op.operation.operands[0].owner
-    number = splat_number(op.operation) if isinstance(op, ir.Operation | ir.OpView) else None
+    while op is not None and op.name in _REPEATS:
+        op = _made_by(op.operands[0])
+    number = None if op is None else splat_number(op)
     return None if number is None or number != number else number
+
+
+def _made_by(value: ir.Value) -> ir.Operation | None:
+    """The op that makes a value; None for an argument."""
+    owner = value.owner
+    return None if isinstance(owner, ir.Block) else owner.operation
 
 
 def _keep(main: ir.Operation, manual: ir.Block | None, kept: Sequence[int]) -> None:
     """Leaves a function some of its results."""
-    end = terminator(main.regions[0].blocks[0])
+    end, old = terminator(main.regions[0].blocks[0]), None if manual is None else manual.owner.operation
     if manual is None:
         values: list[ir.Value] = [end.operands[place] for place in kept]
     else:
         values = list(_kept_of_manual(manual, kept).results)
     with ir.InsertionPoint(end), end.location:
         ir.Operation.create("func.return", [], values)
-    whole = [value.owner for value in end.operands]
     end.erase()
-    if manual is not None:
-        whole[0].operation.erase()
+    if old is not None:
+        old.erase()
     inputs = ir.FunctionType(ir.TypeAttr(main.attributes["function_type"]).value).inputs
     main.attributes["function_type"] = ir.TypeAttr.get(ir.FunctionType.get(inputs, [each.type for each in values]))
     if "res_attrs" in main.attributes:
@@ -109,12 +113,11 @@ def _erase_unread(values: Sequence[ir.Value]) -> None:
     """Erases constants, and what repeats them, as far as nothing reads them."""
     chains: dict[int, ir.Operation] = {}
     for value in values:
-        op = value.owner.operation
-        chains[op_key(op)] = op
+        op = _made_by(value)
         # Ends: each round goes on to an op that stands before it.
-        while op.operands:
-            op = op.operands[0].owner.operation
+        while op is not None:
             chains[op_key(op)] = op
+            op = _made_by(op.operands[0]) if op.operands else None
     # Ends: each round erases an op.
     while unread := [key for key, op in chains.items() if not any(True for each in op.results for _ in each.uses)]:
         for key in unread:

@@ -1,4 +1,4 @@
-"""A fragment of a program as a module of its own: its function as ``@main``, with its mesh and the functions it calls."""
+"""A fragment of a program as a module of its own: its function as ``@main``, its mesh and the functions it calls."""
 
 from __future__ import annotations
 
