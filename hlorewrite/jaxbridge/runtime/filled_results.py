@@ -57,7 +57,8 @@ def take_filled(module: Module) -> dict[int, Number]:
 def _number(value: ir.Value) -> Number | None:
     """What a value is filled with; None where that is not one number, or the host cannot make it."""
     element = str(ir.RankedTensorType(value.type).element_type)
-    if element not in _ELEMENTS and not (element in _WIDE_ELEMENTS and jax.config.read("jax_enable_x64")):
+    wide = jax.dtypes.canonicalize_dtype(np.int64) == np.int64
+    if element not in _ELEMENTS and not (wide and element in _WIDE_ELEMENTS):
         return None
     op = _made_by(value)
     # Ends: each round goes on to an op that stands before it.

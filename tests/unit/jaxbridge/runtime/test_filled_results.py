@@ -18,7 +18,7 @@ from hlorewrite.ir.module import Module
 from hlorewrite.ir.view import View
 from hlorewrite.jaxbridge.runtime.driver import PipelineDriver
 from hlorewrite.jaxbridge.runtime.filled_results import FilledCall, take_filled
-from hlorewrite.jaxbridge.runtime.fragments import Fragments
+from hlorewrite.jaxbridge.runtime.fragments import Fragments, PreparedFragment
 from hlorewrite.mpmd.program import FragmentCall
 
 T, U = "tensor<4x2xf32>", "tensor<4xf32>"
@@ -138,7 +138,7 @@ def test_each_call_makes_buffers_that_may_be_written_over():
         assert np.asarray(add(made)).all()
 
 
-def _prepared(body: str, platform: str = "cpu") -> object:
+def _prepared(body: str, platform: str = "cpu") -> PreparedFragment:
     driver = PipelineDriver(two_stages())
     mesh = next(iter(driver.program.meshes))
     row = f'{{sdy.sharding = #sdy.sharding<@{mesh}, [{{}}]>}}'
