@@ -11,6 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 from jax.sharding import NamedSharding
 
@@ -57,7 +58,7 @@ def take_filled(module: Module) -> dict[int, Number]:
 def _number(value: ir.Value) -> Number | None:
     """What a value is filled with; None where that is not one number, or the host cannot make it."""
     element = str(ir.RankedTensorType(value.type).element_type)
-    wide = jax.dtypes.canonicalize_dtype(np.int64) == np.int64
+    wide = jnp.result_type(int) == np.int64
     if element not in _ELEMENTS and not (wide and element in _WIDE_ELEMENTS):
         return None
     op = _made_by(value)
