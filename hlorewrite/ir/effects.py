@@ -27,3 +27,18 @@ def has_side_effect(op: ir.Operation) -> bool:
       [True, False]
     """
     return "has_side_effect" in op.attributes and ir.BoolAttr(op.attributes["has_side_effect"]).value
+
+
+def does_more_than_compute(op: ir.Operation) -> bool:
+    """Whether an op is one of ``EFFECTS``, or a custom call that has a side effect; its regions are not looked at.
+
+    Args:
+      op: any op.
+
+    Example:
+      >>> from hlorewrite.ir.load import parse
+      >>> body = parse("%t = stablehlo.create_token : !stablehlo.token").mlir.body
+      >>> does_more_than_compute(body.operations[0].operation)
+      True
+    """
+    return op.name in EFFECTS or has_side_effect(op)

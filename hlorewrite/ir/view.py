@@ -103,7 +103,10 @@ class View:
     def functions(self) -> dict[str, ir.Operation]:
         """The functions of the module by symbol name."""
         if self._functions is None:
-            self._functions = {symbol_name(op): op for op in self.ops("func.func")}
+            top = [op.operation for op in self.module.mlir.body.operations]  # a walk over all ops takes far longer
+            nested = any(op.name == "builtin.module" for op in top)
+            found = self.ops("func.func") if nested else [op for op in top if op.name == "func.func"]
+            self._functions = {symbol_name(op): op for op in found}
         return self._functions
 
     def callee(self, call: ir.Operation) -> ir.Operation | None:

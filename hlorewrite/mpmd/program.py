@@ -228,6 +228,7 @@ class _ProgramReader:
     numbers: dict[ir.Value, int] = field(default_factory=dict)
     types: list[MeshTensor] = field(default_factory=list)
     kinds: list[ir.Type] = field(default_factory=list)
+    read_types: dict[ir.Type, MeshTensor] = field(default_factory=dict)
     ops: dict[str, list[ir.Operation]] = field(default_factory=lambda: {"before": [], "body": [], "after": [],
                                                                         "indices": [], "call": [], "microbatch": []})
     loop: ir.Operation | None = None
@@ -269,7 +270,10 @@ class _ProgramReader:
         """The number of a value, a new one when it has none."""
         if value not in self.numbers:
             self.numbers[value] = len(self.types)
-            self.types.append(mesh_tensor(value.type))
+            known = self.read_types.get(value.type)
+            if known is None:
+                known = self.read_types[value.type] = mesh_tensor(value.type)
+            self.types.append(known)
             self.kinds.append(value.type)
         return self.numbers[value]
 

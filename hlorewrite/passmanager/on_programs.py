@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from hlorewrite.ir.collectives import COLLECTIVES
 from hlorewrite.ir.module import Module
+from hlorewrite.ir.view import View
 from hlorewrite.mpmd.mesh_view import MeshView
 from hlorewrite.mpmd.program import read_program
 from hlorewrite.mpmd.program_edit import rewrite_by_mesh
@@ -45,7 +46,8 @@ def run_by_mesh(pass_: Pass, module: Module, ctx: PassContext) -> bool:
         return pass_.run(view_module, PassContext(ignore_cost=ctx.ignore_cost, topology=ctx.topology))
 
     program = read_program(module)
-    changed = rewrite_by_mesh(module, rewrite, refused, merge if pass_.across_meshes else None, sent)
+    held = View(module).ops(*COLLECTIVES)
+    changed = bool(held) and rewrite_by_mesh(module, rewrite, refused, merge if pass_.across_meshes else None, sent)
     ctx.forget_view()
     if not holds and ctx.wants_missed:
         ctx.remark(Remark("missed", pass_.name, "no fragment holds a collective; where XLA has still to insert them, "

@@ -10,18 +10,13 @@ from dataclasses import dataclass, field, replace
 from hlorewrite.ir.binding import ir, sdy
 from hlorewrite.ir.channels import channel_number, renumbered
 from hlorewrite.ir.collectives import CHANNEL
-from hlorewrite.ir.effects import has_side_effect
+from hlorewrite.ir.effects import does_more_than_compute
 from hlorewrite.ir.view import nested_ops, readable, terminator
 from hlorewrite.mpmd.mesh_view import body_of, manual_body
+from hlorewrite.mpmd.moves import MOVES
 from hlorewrite.mpmd.program import FragmentCall
 from hlorewrite.mpmd.types import MeshTensor, mesh_tensor
 from hlorewrite.spmd.mesh import Mesh
-
-_MOVES = frozenset(f"stablehlo.{name}" for name in (
-    "constant", "iota", "broadcast_in_dim", "reshape", "transpose", "convert", "slice", "pad", "compare", "select",
-    "bitcast_convert"))
-_EFFECTS = frozenset(f"stablehlo.{name}" for name in (
-    "infeed", "outfeed", "send", "recv", "rng", "create_token", "after_all"))
 
 
 @dataclass(frozen=True)
@@ -51,14 +46,14 @@ class GraphOp:
 
     Attributes:
       op: the op.
-      signature: what it is, apart from which values it reads.
+      signature: a number for what it is, apart from which values it reads; see ``OpSignatures``.
       reads: numbers of the values it reads, each once; what its regions capture too.
       results: numbers of its results.
       moves: whether it only makes, moves or chooses data, so that it may be made again.
     """
 
     op: ir.Operation
-    signature: Hashable
+    signature: int
     reads: tuple[int, ...]
     results: tuple[int, ...]
     moves: bool
@@ -104,28 +99,33 @@ class FragmentGraph:
         return {value: position for position, op in enumerate(self.ops) for value in op.results}
 
     @functools.cached_property
-    def by_signature(self) -> dict[Hashable, list[int]]:
+    def by_signature(self) -> dict[int, list[int]]:
         """Positions of ops by what they are."""
-        found: dict[Hashable, list[int]] = {}
+        found: dict[int, list[int]] = {}
         for position, op in enumerate(self.ops):
             found.setdefault(op.signature, []).append(position)
         return found
 
     @functools.cached_property
-    def signatures(self) -> Counter[Hashable]:
+    def signatures(self) -> Counter[int]:
         """How often each op stands in it."""
         return Counter(op.signature for op in self.ops)
 
     @functools.cached_property
     def depths(self) -> tuple[int, ...]:
-        """How many ops each value depends on."""
-        reached: dict[int, int] = {}  # value -> set of ops as bits
-        for position, op in enumerate(self.ops):
-            mine = 1 << position
-            for each in op.reads:
-                mine |= reached.get(each, 0)
-            reached.update(dict.fromkeys(op.results, mine))
-        return tuple(reached.get(value, 0).bit_count() for value in range(len(self.values)))
+        """The length of the longest chain of ops that each value depends on."""
+        lengths = [0] * len(self.values)
+        for op in self.ops:
+            mine = 1 + max((lengths[each] for each in op.reads), default=0)
+            for result in op.results:
+                lengths[result] = mine
+        return tuple(lengths)
+
+    def called_by(self, call: FragmentCall) -> FragmentGraph:
+        """The same fragment with a call of it in a program that was written again; what is known of it stays known."""
+        other = replace(self, call=call)
+        other.__dict__.update({name: each for name, each in self.__dict__.items() if name not in other.__dict__})
+        return other
 
     @functools.cached_property
     def work(self) -> int:
@@ -133,8 +133,19 @@ class FragmentGraph:
         return sum(not op.moves for op in self.ops)
 
 
-def graph_of(call: FragmentCall, function: ir.Operation, mesh: Mesh, types: tuple[MeshTensor, ...]
-             ) -> FragmentGraph | None:
+class OpSignatures:
+    """Numbers for what ops are: equal for equal ops, so that fragments are compared without looking at ops again."""
+
+    def __init__(self) -> None:
+        self._numbers: dict[Hashable, int] = {}
+
+    def number(self, described: Hashable) -> int:
+        """The number of an op that is described so."""
+        return self._numbers.setdefault(described, len(self._numbers))
+
+
+def graph_of(call: FragmentCall, function: ir.Operation, mesh: Mesh, types: tuple[MeshTensor, ...],
+             signatures: OpSignatures) -> FragmentGraph | None:
     """Reads a fragment.
 
     Args:
@@ -142,6 +153,7 @@ def graph_of(call: FragmentCall, function: ir.Operation, mesh: Mesh, types: tupl
       function: its function.
       mesh: its mesh, devices numbered as the fragment numbers them.
       types: types of the program's values.
+      signatures: of all fragments that are compared.
 
     Returns:
       The graph; None where XLA has still to partition it.
@@ -149,7 +161,7 @@ def graph_of(call: FragmentCall, function: ir.Operation, mesh: Mesh, types: tupl
     block = body_of(function, mesh)
     if block is None:
         return None
-    reader = _GraphReader(call.mesh)
+    reader = _GraphReader(call.mesh, signatures)
     for argument in block.arguments:
         reader.number(argument)
     end = terminator(block)
@@ -225,6 +237,7 @@ class _GraphReader:
     """Numbers values as it meets them."""
 
     mesh: str
+    signatures: OpSignatures
     numbers: dict[ir.Value, int] = field(default_factory=dict)
     has_effects: bool = False
 
@@ -234,10 +247,10 @@ class _GraphReader:
     def op(self, op: ir.Operation) -> GraphOp:
         """An op of the fragment's block, those inside it included."""
         outside: dict[ir.Value, int] = {}
-        signature = self._described(op, {}, outside)
+        signature = self.signatures.number(self._described(op, {}, outside))
         reads = tuple(self.number(value) for value in outside)
-        self.has_effects |= any(map(_has_effect, nested_ops(op)))
-        return GraphOp(op, signature, reads, tuple(self.number(result) for result in op.results), op.name in _MOVES)
+        self.has_effects |= any(map(does_more_than_compute, nested_ops(op)))
+        return GraphOp(op, signature, reads, tuple(self.number(result) for result in op.results), op.name in MOVES)
 
     def _described(self, op: ir.Operation, inside: dict[ir.Value, int], outside: dict[ir.Value, int]) -> Hashable:
         reads = tuple(("inside", inside[value]) if value in inside else
@@ -268,8 +281,4 @@ def _number_new(values: Iterable[ir.Value], numbers: dict[ir.Value, int]) -> Non
         numbers[value] = len(numbers)
 
 
-def _has_effect(op: ir.Operation) -> bool:
-    return op.name in _EFFECTS or has_side_effect(op)
-
-
-__all__ = ["CrossingValue", "FragmentGraph", "GraphOp", "graph_of", "prefix_of", "whole_value"]
+__all__ = ["CrossingValue", "FragmentGraph", "GraphOp", "OpSignatures", "graph_of", "prefix_of", "whole_value"]

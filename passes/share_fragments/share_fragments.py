@@ -12,7 +12,7 @@ from hlorewrite.mpmd.program import FragmentCall, Program, ProgramOps, Step, is_
 from hlorewrite.mpmd.program_write import ProgramDraft, WrittenStep, write_program
 from hlorewrite.mpmd.types import MeshTensor
 from hlorewrite.passes.share_fragments.choose import GROWTH, DivisionChooser, ShareDivision, crossing_values
-from hlorewrite.passes.share_fragments.fragment_graph import FragmentGraph, graph_of
+from hlorewrite.passes.share_fragments.fragment_graph import FragmentGraph, OpSignatures, graph_of
 from hlorewrite.passes.share_fragments.piece_function import piece_function
 from hlorewrite.passmanager.base import Pass, PassContext
 from hlorewrite.rules.events import Remark
@@ -39,16 +39,17 @@ class ShareFragments(Pass):
         if not is_program(module):
             ctx.remark(Remark("missed", self.name, "the module is not a program of several meshes", module.name))
             return False
-        rounds, limit = 0, -1
+        rounds, limit, graphs = 0, -1, _Graphs()
         # Ends: each round replaces fragments by smaller ones.
         while True:
             program, ops = read_program_ops(module)
             limit = int((1 + GROWTH) * len(program.body)) if limit < 0 else limit
             chooser = DivisionChooser(program, self.least, limit)
             with module.context, ir.Location.unknown():
-                chooser.choose(_graphs(program, View(module)))
+                chooser.choose(graphs.of(program, View(module)))
                 if not chooser.chosen:
                     break
+                graphs.forget({each.host.call.callee for each in chooser.chosen.values()})
                 scratch = ir.Module.create()  # new functions stand here until they are written
                 module.mlir = write_program(module, _draft(program, ops, chooser.chosen, scratch.body))
             rounds += 1
@@ -64,14 +65,33 @@ class ShareFragments(Pass):
         return rounds > 0
 
 
-def _graphs(program: Program, view: View) -> list[FragmentGraph]:
-    """The fragments, one for each call; those that XLA has still to partition are left out."""
-    graphs = []
-    for step in program.steps:
-        if isinstance(step, FragmentCall):
-            mesh = local_mesh(view, step.mesh, program.meshes[step.mesh].axes)
-            graphs.append(graph_of(step, view.functions[step.callee], mesh, program.types))
-    return [graph for graph in graphs if graph is not None]
+class _Graphs:
+    """The fragments of a program; those that stay as they are are read once."""
+
+    def __init__(self) -> None:
+        self._signatures = OpSignatures()
+        self._known: dict[str, FragmentGraph | None] = {}
+        self._read: list[ir.Module] = []  # their ops are those of the graphs, and end with them
+
+    def of(self, program: Program, view: View) -> list[FragmentGraph]:
+        """The fragments, one for each call; those that XLA has still to partition are left out."""
+        self._read.append(view.module.mlir)
+        calls = [step for step in program.steps if isinstance(step, FragmentCall)]
+        meshes = {name: local_mesh(view, name, program.meshes[name].axes) for name in {step.mesh for step in calls}}
+        graphs: list[FragmentGraph] = []
+        for call in calls:
+            if call.callee not in self._known:
+                self._known[call.callee] = graph_of(call, view.functions[call.callee], meshes[call.mesh],
+                                                    program.types, self._signatures)
+            known = self._known[call.callee]
+            if known is not None:
+                graphs.append(known.called_by(call))
+        return graphs
+
+    def forget(self, callees: set[str]) -> None:
+        """Fragments that others take the place of, of which one may have the same name."""
+        for callee in callees:
+            self._known.pop(callee, None)
 
 
 def _draft(program: Program, ops: ProgramOps, chosen: dict[int, ShareDivision], scratch: ir.Block

@@ -7,16 +7,12 @@ from dataclasses import dataclass, field
 
 from hlorewrite.ir.binding import ir
 from hlorewrite.ir.view import nested_ops, terminator
+from hlorewrite.mpmd.moves import MOVES
 from hlorewrite.spmd.types import element_count, tensor_bytes
 
 SMALL = 1024
 """Integer tensors of at most this many elements, such as random keys, cost next to nothing to make again."""
 
-# Ops that only move, choose or convert data. Made again wherever they are needed, rather than kept or sent.
-_MOVES = frozenset(f"stablehlo.{name}" for name in (
-    "constant", "iota", "broadcast_in_dim", "reshape", "transpose", "convert", "slice", "dynamic_slice", "pad",
-    "concatenate", "reverse", "compare", "select", "and", "or", "not", "xor", "bitcast_convert")) | {
-        "sdy.sharding_constraint"}
 _NEVER_AGAIN = frozenset(f"stablehlo.{name}" for name in (
     "custom_call", "dot_general", "convolution", "rng", "infeed", "outfeed", "send", "recv"))
 
@@ -132,7 +128,7 @@ class Values:
         """Whether to make a node's results again where they are needed costs less than to keep or send them."""
         if node.op is None:
             return node.make == "zero"
-        if node.name in _MOVES:
+        if node.name in MOVES:
             return True
         if node.name in _NEVER_AGAIN:
             return False

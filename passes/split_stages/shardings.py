@@ -19,11 +19,13 @@ def spec_of(sharding: ir.Attribute) -> Spec:
     return tuple(tuple(axis.name for axis in each if axis.sub_axis_info is None) for each in axes)
 
 
-def read_shardings(step: TrainStep) -> list[Spec | None]:
+def read_shardings(step: TrainStep, cut: bool = True) -> list[Spec | None]:
     """Propagates shardings over a copy of the module and notes them for the values of the step.
 
     Args:
       step: the step; ``step.values.specs`` is filled.
+      cut: whether a mesh has several devices; on one device each no value is cut, and those of arguments are all there
+        is to note.
 
     Returns:
       What the step's results have to be, where their attributes say so.
@@ -34,13 +36,15 @@ def read_shardings(step: TrainStep) -> list[Spec | None]:
     module = step.view.module
     if not step.view.ops("sdy.mesh"):
         return [None] * len(step.results)
+    if not cut:
+        return _stated(step, step.main, _rows(step.main, "res_attrs", len(step.results)))
     copy = module.clone()
     type_ = ir.IntegerType.get_signless(64, module.context)
     originals, copies = nested_ops(module.operation), nested_ops(copy.operation)
     for number, op in enumerate(copies):
         op.attributes[_NUMBER] = ir.IntegerAttr.get(type_, number)
     main = View(copy).functions[symbol_name(step.main)]
-    given = [each.get("sdy.sharding") for each in _rows(main, "res_attrs", len(step.results))]
+    given = _rows(main, "res_attrs", len(step.results))
     with captured_diagnostics(copy.context) as diagnostics:
         try:
             passmanager.PassManager.parse("builtin.module(sdy-propagation-pipeline)", copy.context).run(copy.operation)
@@ -62,10 +66,14 @@ def read_shardings(step: TrainStep) -> list[Spec | None]:
             for argument, sharding in zip(body.arguments, shardings, strict=True):
                 if argument in step.values.numbers:
                     specs[step.values.number(argument)] = spec_of(sharding)
-    main = View(copy).functions[symbol_name(step.main)]
+    return _stated(step, View(copy).functions[symbol_name(step.main)], given)
+
+
+def _stated(step: TrainStep, main: ir.Operation, results: list[dict[str, ir.Attribute]]) -> list[Spec | None]:
+    """Notes what a function says of its arguments; returns what is said of results."""
     for number, row in zip(step.arguments, _rows(main, "arg_attrs", len(step.arguments)), strict=True):
-        specs[number] = spec_of(row["sdy.sharding"]) if "sdy.sharding" in row else None
-    return [None if each is None else spec_of(each) for each in given]
+        step.values.specs[number] = spec_of(row["sdy.sharding"]) if "sdy.sharding" in row else None
+    return [spec_of(row["sdy.sharding"]) if "sdy.sharding" in row else None for row in results]
 
 
 def _rows(function: ir.Operation, name: str, count: int) -> list[dict[str, ir.Attribute]]:

@@ -92,7 +92,7 @@ class SplitStages(Pass):
         _refuse_manual(step, topology)
         if self.split_backward is not None:
             topology = replace(topology, split_backward=self.split_backward)
-        read_shardings(step)
+        read_shardings(step, cut=any(size > 1 for shape in topology.shapes for size in shape))
         at = Positions(step.stages, topology.split_backward)
         self._place(step, topology, at, ctx)
         plan = make_plan(step, topology, at)

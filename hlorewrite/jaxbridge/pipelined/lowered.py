@@ -30,6 +30,7 @@ from hlorewrite.passmanager.base import PassContext
 from hlorewrite.passmanager.manager import run_passes
 from hlorewrite.plan.schedules import Schedule
 from hlorewrite.rules.events import Remark
+from hlorewrite.util.collector import collector_paused
 
 if TYPE_CHECKING:
     from hlorewrite.plan.simulate import Simulation
@@ -45,7 +46,7 @@ class PipelineLowered:
       remarks: what the passes said.
     """
 
-    def __init__(self, module: Module, split: str, original: jax.stages.Lowered, settings: PipelineSettings,
+    def __init__(self, module: Module, split: Module, original: jax.stages.Lowered, settings: PipelineSettings,
                  recorder: RunRecorder, dynamic: Callable[[tuple, dict], Any]) -> None:
         self.module, self.original, self.settings = module, original, settings
         self.remarks = tuple(recorder.remarks)
@@ -59,7 +60,7 @@ class PipelineLowered:
 
     def split_text(self) -> str:
         """The program as ``split-stages`` made it, before the other passes."""
-        return self._split
+        return self._split.text()
 
     def original_text(self) -> str:
         """The unsplit step, as ``jax.stages.Lowered.as_text`` prints it."""
@@ -97,7 +98,8 @@ class PipelineLowered:
         Args:
           agreement: with the other processes, where it was begun before the step was split.
         """
-        return PipelineCompiled(self, agreement)
+        with collector_paused():
+            return PipelineCompiled(self, agreement)
 
 
 class PipelineCompiled:
@@ -214,18 +216,26 @@ def lower_step(function: Callable[..., Any], settings: PipelineSettings, options
         chosen = result_shardings(mesh, settings.out_specs, outputs, donated)
         jitted = jax.jit(function, keep_unused=True, out_shardings=chosen, **options)
         lowered = jitted.trace(*full, **full_named).lower(lowering_platforms=(settings.meshes.platform,))
-    module = clone_of(private.module_of(lowered), getattr(function, "__name__", "step"))
+    with collector_paused():
+        return _split_and_rewritten(lowered, getattr(function, "__name__", "step"), settings, (shaped, shaped_named),
+                                    dynamic, solver_effort)
+
+
+def _split_and_rewritten(lowered: jax.stages.Lowered, name: str, settings: PipelineSettings, shaped: Any,
+                         dynamic: Callable[[tuple, dict], Any], solver_effort: float | None) -> PipelineLowered:
+    """Runs the passes on a step that was lowered."""
+    module = clone_of(private.module_of(lowered), name)
     recorder = RunRecorder()
     run_passes(module, [_split(settings)], PassContext(listeners=(recorder,)))
     program = read_program(module)
-    for said in uncut_microbatches(settings.meshes, (shaped, shaped_named), program.iterations):
+    for said in uncut_microbatches(settings.meshes, shaped, program.iterations):
         recorder.remark(Remark("unprofitable", "pipeline", said, module.name))
     if in_parts := stage_array_results(module, program):
         recorder.remark(Remark("applied", "pipeline", f"{len(in_parts)} results are a hlorewrite.StageArray each: the "
                                "rows of their stages are not the shards of one jax.Array", module.name))
-    text = module.text()
+    split = module.clone()
     run_passes(module, settings.passes, PassContext(listeners=(recorder,), solver_effort=solver_effort))
-    return PipelineLowered(module, text, lowered, settings, recorder, dynamic)
+    return PipelineLowered(module, split, lowered, settings, recorder, dynamic)
 
 
 def _static(jitted: Any) -> Callable[[int], tuple[frozenset[int], tuple[str, ...]]]:

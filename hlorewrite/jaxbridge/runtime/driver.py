@@ -29,11 +29,13 @@ from hlorewrite.jaxbridge.processes.group import meet, settled, step_failed
 from hlorewrite.jaxbridge.processes.solver import solver_effort
 from hlorewrite.jaxbridge.processes.together import VERSIONS
 from hlorewrite.jaxbridge.processes.watch import TIMEOUT_S, Watch
+from hlorewrite.jaxbridge.runtime.compile_once import spread
 from hlorewrite.jaxbridge.runtime.fragments import Fragments
 from hlorewrite.jaxbridge.runtime.in_flight import Hold, in_flight_here
 from hlorewrite.jaxbridge.runtime.meshes import PlacedMeshes, numpy_type, place_meshes
 from hlorewrite.jaxbridge.runtime.place import check_arguments, place_value
 from hlorewrite.jaxbridge.runtime.transfers import TransferCompiler, TransferPlan
+from hlorewrite.jaxbridge.xla import private
 from hlorewrite.mpmd.program import FragmentCall, Program, Transfer, read_program
 from hlorewrite.plan.program.fit import schedule_for
 from hlorewrite.plan.program.liveness import Liveness, liveness
@@ -107,10 +109,11 @@ class PipelineDriver:
         self._fragments = Fragments(module, self.meshes, self.program.types, self._tokens)
         self.plans = self._transfers.plans()
         how = _how(self.schedule, list(self.plans.values()))
-        self.digest: str = _sha256("\n".join([VERSIONS, module.text(), how]))
+        text = module.text()
+        self.digest: str = _sha256("\n".join([VERSIONS, text, how]))
         self._donate, self._progress = donate, progress
         self._turns: dict[str, int] = {}
-        decision = Decision(_sha256(module.text()), self.digest, how, VERSIONS)
+        decision = Decision(_sha256(text), self.digest, how, VERSIONS)
         self.watch: Watch | None = settled(agreement, self.program, self.meshes, decision)
         self._types = tuple(self.program.types[value] for value in self.program.arguments)
         self._here = tuple(self.meshes.here(kind.mesh) for kind in self._types)
@@ -315,7 +318,9 @@ class PipelineDriver:
 
 
 def _copy(sharding: NamedSharding) -> Function:
-    copy = jax.jit(jnp.copy, in_shardings=sharding, out_shardings=sharding)
+    """Copies an array where it lies; XLA compiles a program for that only where some devices are another process's."""
+    copy = private.device_copier(sharding, sharding, always=True) if not spread(tuple(sharding.device_set)) else \
+        jax.jit(jnp.copy, in_shardings=sharding, out_shardings=sharding)
     return lambda array: (copy(array),)
 
 

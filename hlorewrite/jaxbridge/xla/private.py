@@ -228,6 +228,22 @@ def device_copier(source: jax.sharding.Sharding, target: jax.sharding.Sharding,
     return copy_array
 
 
+def host_placer(shape: tuple[int, ...], dtype: np.dtype, sharding: jax.sharding.NamedSharding
+                ) -> Callable[[Sequence[np.ndarray]], jax.Array]:
+    """Makes arrays of tiles that lie on the host, in a third of the time that ``make_array_from_callback`` takes.
+
+    Args:
+      shape: of the whole array.
+      dtype: of its elements.
+      sharding: its sharding.
+
+    Returns:
+      A function of the tiles of this process's devices, in the order of the sharding. The array may keep them.
+    """
+    aval, devices = core.ShapedArray(shape, dtype), list(sharding.addressable_devices_indices_map(shape))
+    return lambda tiles: pxla.batched_device_put(aval, sharding, tiles, devices)
+
+
 # ---- lowerings of jax.jit
 
 
@@ -248,6 +264,20 @@ def with_module(lowered: jax.stages.Lowered, bytecode: bytes) -> Any:
     lowering._hlo = ir.Module.parse(bytecode, old._hlo.context)
     lowering._executable = None
     return lowering
+
+
+def with_devices(lowering: Any, inputs: Sequence[Any], outputs: Sequence[Any]) -> Any:
+    """A lowering whose compiled function takes and returns the same arrays on as many other devices.
+
+    Args:
+      lowering: the lowering; it stays as it is.
+      inputs: shardings of the arguments of its module.
+      outputs: shardings of its results; there is one at least.
+    """
+    made: Any = copy.copy(lowering)
+    made.compile_args = {**lowering.compile_args, "in_shardings": tuple(inputs), "out_shardings": tuple(outputs)}
+    made._device_list, made._executable = outputs[0]._internal_device_list, None
+    return made
 
 
 def with_shardings(lowering: Any, inputs: Mapping[int, Any], outputs: Mapping[int, Any]) -> Any:

@@ -236,10 +236,17 @@ def test_calls_of_follows_edits() -> None:
     assert len(view.calls_of(b)) == 3
 
 
+def test_functions_of_modules_inside_a_module_are_found() -> None:
+    inner = "module @inner { func.func @f() { return } }"
+    assert list(View(parse("func.func @g() { return }" + inner)).functions) == ["g", "f"]
+    assert list(View(parse("func.func @g() { return }")).functions) == ["g"]
+
+
 def test_the_index_of_calls_is_kept_without_a_walk(monkeypatch: pytest.MonkeyPatch) -> None:
     """After a call is copied, moved and erased the view knows all of them; only their order takes a walk."""
     view = View(parse(HEAD + A + B))
     editor, b = Editor(view), view.functions["b"]
+    view.calls_of(b)
     walks: list[int] = []
     rescan = View._rescan
     monkeypatch.setattr(View, "_rescan", lambda self, names: walks.append(1) or rescan(self, names))

@@ -268,6 +268,22 @@ def test_what_lies_between_pieces_takes_few_bytes(monkeypatch):
     assert "of the bytes that it takes and gives" in said[0]
 
 
+def test_depths_take_as_much_as_there_are_values():
+    """A chain of 20 000 ops; numbers of ops reached, as sets of bits, would take 50 MB."""
+    import tracemalloc
+
+    from hlorewrite.passes.share_fragments.fragment_graph import FragmentGraph, GraphOp
+    count = 20_000
+    ops = tuple(GraphOp(None, 0, (place,), (place + 1,), False) for place in range(count))  # type: ignore[arg-type]
+    graph = FragmentGraph(None, None, None, 1, (None,) * (count + 1), ops, (count,), {}, (), False)  # type: ignore[arg-type]
+    tracemalloc.start()
+    try:
+        assert graph.depths[-1] == count
+        assert tracemalloc.get_traced_memory()[1] < 100 * count
+    finally:
+        tracemalloc.stop()
+
+
 def test_few_calls(monkeypatch):
     large = ("v w", f"%x = stablehlo.cosine %v : T\n{LAYER}\n%z = stablehlo.cosine %y : T", "z")
     before = program(large)

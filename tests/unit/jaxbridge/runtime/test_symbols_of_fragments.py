@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from hlorewrite.ir.load import parse
 from hlorewrite.ir.view import View
-from hlorewrite.jaxbridge.runtime.fragments import _called
+from hlorewrite.jaxbridge.runtime.standalone import _called
 
 
 def test_complex_constants_are_passed_over():

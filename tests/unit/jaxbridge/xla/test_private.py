@@ -40,7 +40,7 @@ from hlorewrite.jaxbridge.xla import private
     (_jax.ArrayImpl, "_single_device_array_to_np_array_did_copy"), (pxla.ExecuteReplicated, "__call__"),
     (pxla.MeshExecutable, "call"), (_jax.Client, "deserialize_executable"),
     (xla_client, "batched_copy_array_to_devices_with_sharding"), (xla_client, "ArrayCopySemantics"),
-    (jax.sharding.NamedSharding, "_internal_device_list"),
+    (jax.sharding.NamedSharding, "_internal_device_list"), (pxla, "batched_device_put"),
 ])
 def test_it_is_there(owner: object, name: str):
     assert hasattr(owner, name)
@@ -102,6 +102,31 @@ def test_an_executable_is_read_for_another_device():
     assert store.read == 1
     assert [each.device for each in results] == jax.devices()[:2]
     assert results[0].tolist() == results[1].tolist()
+
+
+def test_a_lowering_is_compiled_for_other_devices():
+    """As many, for the module as it is; the lowering it comes from stays on its own."""
+    shardings = [NamedSharding(Mesh(np.array(jax.devices()[at:at + 2]), ("x",)), PartitionSpec("x")) for at in (0, 2)]
+    given = np.arange(8.0, dtype=np.float32)
+    lowered = jax.jit(lambda x: (jnp.tanh(x), x.sum(keepdims=True) + x), in_shardings=shardings[0],
+                      out_shardings=shardings[0]).lower(jax.ShapeDtypeStruct((8,), np.float32, sharding=shardings[0]))
+    other = private.with_devices(private.lowering_key(lowered), [shardings[1]], [shardings[1]] * 2)
+    compiled = [jax.stages.Lowered(each, **private.lowered_fields(lowered)).compile()
+                for each in (other, private.lowering_key(lowered))]
+    for made, sharding in zip(compiled, reversed(shardings), strict=True):
+        results = made(jax.device_put(given, sharding))
+        assert [each.sharding for each in results] == [sharding] * 2
+        np.testing.assert_allclose(results[1], given + given.sum())
+
+
+def test_arrays_are_made_of_tiles_on_the_host():
+    sharding = NamedSharding(Mesh(np.array(jax.devices()[:4][::-1]).reshape(2, 2), ("x", "y")), PartitionSpec("y"))
+    values = np.arange(6.0, dtype=np.float32).reshape(2, 3)
+    tiles = [values[index] for index in sharding.addressable_devices_indices_map((2, 3)).values()]
+    made = private.host_placer((2, 3), np.dtype(np.float32), sharding)(tiles)
+    assert made.sharding == sharding and np.array_equal(np.asarray(made), values)
+    for shard in made.addressable_shards:
+        assert np.array_equal(np.asarray(shard.data), values[shard.index])
 
 
 def test_objects_carry_what_the_bridge_reads():
