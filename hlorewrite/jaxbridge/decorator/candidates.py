@@ -23,11 +23,9 @@ from typing import Literal, get_args
 from jaxlib import version as jaxlib_version
 
 from hlorewrite.errors import InputError, UsageError, did_you_mean
-from hlorewrite.hlo.xla_hazards import find_hazards
 from hlorewrite.ir.binding import ir
 from hlorewrite.ir.collectives import ALL_REDUCE
-from hlorewrite.ir.edit import Editor
-from hlorewrite.ir.inline import inline_calls
+from hlorewrite.ir.context import new_context
 from hlorewrite.ir.load import parse
 from hlorewrite.ir.module import Format, Module
 from hlorewrite.ir.save import emit
@@ -36,6 +34,7 @@ from hlorewrite.jaxbridge.against_xla.alone import AloneRun, NotCompared
 from hlorewrite.jaxbridge.against_xla.comparison import EXACT, NOISE, XlaComparison, allowed_growth, compared
 from hlorewrite.jaxbridge.against_xla.granted import AloneMeasured
 from hlorewrite.jaxbridge.against_xla.measured import Flags, Measured, compiled, scheduled, timed
+from hlorewrite.jaxbridge.against_xla.miscompiled import adds_scatters_up, miscompiled, reduces_in_a_loop
 from hlorewrite.jaxbridge.decorator.carries import scatters_into_a_choice, share_of_choices
 from hlorewrite.jaxbridge.decorator.judge import NEAR, Judge, RewriteCandidate, done
 from hlorewrite.jaxbridge.decorator.report import Rewritten, collectives_by_op
@@ -119,6 +118,8 @@ class Competition:
     refused: list[InputError] = field(default_factory=list)
     protected: Future[AloneMeasured] | None = field(default=None, init=False)
     """What XLA alone makes of the module without the pass that miscompiles, where that was asked for."""
+    wrong: bool | None = field(default=None, init=False)
+    """Whether XLA alone miscompiles the module; None until that is asked."""
 
     def run(self) -> ChosenModule:
         """Makes the candidates and compares them with XLA alone.
@@ -149,18 +150,29 @@ class Competition:
         changed = [c for c in candidates if c.made.report.changed]
         if not changed:
             return self._chosen(candidates[0], None)
-        source, measured = candidates[0].source, alone.measured()
-        if any(c.begun for c in changed) and self._beaten_wrongly(changed, measured, source):
+        source = candidates[0].source
+        if alone.flags and not self._miscompiled(source):
+            alone = self._unprotected(alone, pool, View(source))
+        measured = alone.measured()
+        if not alone.flags and any(c.begun for c in changed) and self._beaten_wrongly(changed, measured, source):
             self.protected = pool.submit(scheduled, _own(self.module), self.place, self._flags())
-        return self._best(changed, measured, source)
+        return self._best(changed, measured, source, alone.flags)
 
     def _alone_begun(self, pool: ThreadPoolExecutor, dumps: Path) -> AloneRun:
-        """What XLA alone makes of the module, from another thread."""
+        """What XLA alone makes of the module, from another thread; without the pass that miscompiles, where it likely
+        would: the partitioner runs before that pass."""
         known = self.alone
         if known is not None:
             return AloneRun(done(lambda: known))
         if self.exposing:
-            return AloneRun(pool.submit(scheduled, _own(self.module), self.place, {}, True, dumps), dumps)
+            flags = self._flags() if adds_scatters_up(self.module) else {}
+            return AloneRun(pool.submit(scheduled, _own(self.module), self.place, flags, True, dumps), dumps, flags)
+        return AloneRun(pool.submit(scheduled, _own(self.module), self.place, {}, False))
+
+    def _unprotected(self, alone: AloneRun, pool: ThreadPoolExecutor, source: View) -> AloneRun:
+        """What XLA alone makes of a module that it compiles rightly after all: the same, where that pass does nothing."""
+        if not reduces_in_a_loop(source):
+            return replace(alone, flags={})
         return AloneRun(pool.submit(scheduled, _own(self.module), self.place, {}, False))
 
     def _candidates(self, pool: ThreadPoolExecutor, dump: bytes | None) -> list[RewriteCandidate]:
@@ -243,7 +255,13 @@ class Competition:
         """Whether no candidate is expected to be better than XLA alone, which miscompiles the step."""
         wire, calls = min(c.order for c in candidates)
         as_much = wire >= alone.wire * (1 - NOISE) and calls >= alone.calls
-        return as_much and bool(self._flags()) and _miscompiled(partitioned)
+        return as_much and self._miscompiled(partitioned)
+
+    def _miscompiled(self, partitioned: Module) -> bool:
+        """Whether XLA alone miscompiles the module; found out once."""
+        if self.wrong is None:
+            self.wrong = bool(self._flags()) and miscompiled(partitioned)
+        return self.wrong
 
     def _alone_protected(self) -> Measured:
         """What XLA alone makes of the module without the pass that miscompiles it."""
@@ -262,12 +280,13 @@ class Competition:
         return Judge(timed(alone, self.cluster) if self.cluster else alone, self.place, devices, self._flags(),
                      self._smaller, self.refused, alone_flags or {}, self.cluster, self.budget)
 
-    def _best(self, candidates: list[RewriteCandidate], alone: Measured, partitioned: Module) -> ChosenModule:
+    def _best(self, candidates: list[RewriteCandidate], alone: Measured, partitioned: Module,
+              alone_flags: Flags) -> ChosenModule:
         """The best candidate. Costlier ones are tried when the cheaper ones are not better."""
-        judge, rest = self._judge(alone), self.variants[1:]
+        judge, rest = self._judge(alone, alone_flags), self.variants[1:]
         unlimited = [variant for variant in rest if variant.memory is None]
         best = judge.best(candidates, unlimited)
-        if best is None and self._flags() and _miscompiled(partitioned):
+        if best is None and not alone_flags and self._miscompiled(partitioned):
             # XLA alone sends less because it computes something else: compared is what it makes without that pass.
             judge = self._judge(self._alone_protected(), self._flags())
             best = judge.best(candidates, unlimited)
@@ -334,14 +353,8 @@ def _is_only_sliced(op: ir.Operation) -> bool:
 
 def _own(module: Module, bytecode: bytes | None = None) -> Module:
     """A copy in a context of its own, for another thread; read from the module's bytecode where that is known."""
-    return replace(parse(bytecode or emit(module, Format.BYTECODE), name=module.name), frames=module.frames)
-
-
-def _miscompiled(module: Module) -> bool:
-    """Whether XLA's code motion miscompiles a module."""
-    copy = module.clone()
-    inline_calls(Editor(View(copy)))
-    return bool(find_hazards(View(copy)))
+    written = bytecode or emit(module, Format.BYTECODE)
+    return replace(parse(written, name=module.name, context=new_context(load=False)), frames=module.frames)
 
 
 def devices_in_words(place: DeviceSet, count: int) -> str:

@@ -182,7 +182,7 @@ def with_output_of_unknown_call(module: Module) -> Module:
 def _dump_flags(folder: Path, partitioned: bool) -> dict[str, str | bool | int]:
     """Optimised HLO and buffers as text, and the partitioner's program; of the rest as little as XLA can be made to."""
     return {**partitioner_flags(folder), "xla_dump_hlo_as_text": True, "xla_dump_buffer_assignment_analysis": False,
-            **({} if partitioned else {"xla_dump_hlo_pass_re": "^$", "xla_dump_hlo_as_proto": False})}
+            **({} if partitioned else {"xla_dump_hlo_pass_re": "", "xla_dump_hlo_as_proto": False})}
 
 
 def partitioner_flags(folder: Path) -> dict[str, str | bool | int]:
@@ -222,14 +222,16 @@ def program_so_far(folder: Path) -> bytes | None:
 def _no_kernels(folder: Path, disabled: str) -> dict[str, str | bool | int]:
     """Flags that end a compilation for GPUs where it would generate kernels; no kernel is tried out before.
 
-    Newer versions of XLA generate one for each matrix product even where none is to be tried out, which takes three
-    times as long as all the rest; what they choose by it, tiles, changes neither communication nor buffers.
+    Even where none is to be tried out, XLA's autotuner asks all its backends for each matrix product, and newer versions
+    generate a kernel for it, which takes three times as long as all the rest. What it chooses, tiles, changes neither
+    communication nor buffers.
     """
     cache = folder / "no-cache-of-kernels"
     cache.write_bytes(b"\xff\xff")
-    stopped = {"xla_gpu_kernel_cache_file": str(cache), "xla_gpu_autotune_level": 0}
+    stopped = {"xla_gpu_kernel_cache_file": str(cache), "xla_gpu_autotune_level": 0,
+               **protection.without_pass("autotuner", disabled)}
     if jaxlib_version.__version_info__ >= (0, 11):  # they always compile in parallel, and read the cache
-        return {**stopped, **protection.without_pass("autotuner", disabled)}
+        return stopped
     # What comes before kernels is so little that a pool of threads costs more than it saves.
     return {**stopped, "xla_gpu_enable_llvm_module_compilation_parallelism": True,
             "xla_gpu_force_compilation_parallelism": 1}
