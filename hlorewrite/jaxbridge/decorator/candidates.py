@@ -31,10 +31,11 @@ from hlorewrite.ir.module import Format, Module
 from hlorewrite.ir.save import emit
 from hlorewrite.ir.view import View
 from hlorewrite.jaxbridge.against_xla.alone import AloneRun, NotCompared
-from hlorewrite.jaxbridge.against_xla.comparison import EXACT, NOISE, XlaComparison, allowed_growth, compared
+from hlorewrite.jaxbridge.against_xla.comparison import EXACT, NOISE, XlaComparison, allowed_growth, compared, unbeaten
 from hlorewrite.jaxbridge.against_xla.granted import AloneMeasured
 from hlorewrite.jaxbridge.against_xla.measured import Flags, Measured, compiled, scheduled, timed
 from hlorewrite.jaxbridge.against_xla.miscompiled import adds_scatters_up, miscompiled, reduces_in_a_loop
+from hlorewrite.jaxbridge.decorator.bounds import cannot_be_better, likely_one_call
 from hlorewrite.jaxbridge.decorator.carries import scatters_into_a_choice, share_of_choices
 from hlorewrite.jaxbridge.decorator.judge import NEAR, Judge, RewriteCandidate, done
 from hlorewrite.jaxbridge.decorator.report import Rewritten, collectives_by_op
@@ -143,7 +144,7 @@ class Competition:
         program = alone.program() if self.exposing else None
         candidates = self._candidates(pool, program)
         if self.exposing and not alone.future.done():
-            self._begin_likely(candidates, pool)
+            self._begin_likely(candidates, pool, bool(alone.flags))
         if self.exposing and not alone.confirms(program):
             self.refused.clear()
             candidates = self._candidates(pool, alone.program())
@@ -193,7 +194,7 @@ class Competition:
             first, enough = self._first(name, start, several=len(sources) > 1)
             made.append(first)
             if enough:
-                if first.made.report.changed and not self.exposing:
+                if first.made.report.changed and not self.exposing and not self._likely_unbeaten(first):
                     self._begin(first, pool)
                 break
         if not made:
@@ -235,17 +236,36 @@ class Competition:
     def _begin(self, candidate: RewriteCandidate, pool: ThreadPoolExecutor) -> None:
         candidate.future = self._submitted(candidate, pool)
 
-    def _begin_likely(self, candidates: list[RewriteCandidate], pool: ThreadPoolExecutor) -> None:
-        """Begins the compilation that the judge will most likely ask for first, while that of XLA alone runs."""
+    def _begin_likely(self, candidates: list[RewriteCandidate], pool: ThreadPoolExecutor, protected: bool) -> None:
+        """Begins the compilation that the judge will most likely ask for first, while that of XLA alone runs, with its
+        code motion or ``protected``."""
         changed = [c for c in candidates if c.made.report.changed]
         if not changed:
             return
         likely = min(changed, key=lambda c: c.order)
+        if not protected and self._likely_unbeaten(likely):
+            return
         unlimited = [variant for variant in self.variants[1:] if variant.memory is None]
         if unlimited and likely.sends_more_fused(expected_wire(likely.source)):
             unfused = likely.smaller[unlimited[0]] = self._smaller(likely, unlimited[0])
             likely = unfused if unfused.made.report.changed else likely
         likely.begun = self._submitted(likely, pool)
+
+    def _likely_unbeaten(self, candidate: RewriteCandidate) -> bool:
+        """Whether XLA:GPU alone is expected to make one call of all, and the candidate to send no less."""
+        if self.place.platform != "gpu" or not self._bounded:
+            return False
+        expected = likely_one_call(candidate.source)
+        return expected is not None and candidate.order[0] >= expected * (1 - Fraction(NOISE))
+
+    def _cannot_be_better(self, candidates: list[RewriteCandidate], alone: Measured) -> bool:
+        """Whether no candidate need be compiled, nor one without the rule for carries."""
+        return self._bounded and all(not has_carry_outside(c.variant) and cannot_be_better(c, alone) for c in candidates)
+
+    @property
+    def _bounded(self) -> bool:
+        """Whether a module says what it can send at best: bytes decide, and no code motion of XLA runs on candidates."""
+        return not self.cluster and (self.place.platform != "gpu" or bool(self._flags()))
 
     def _submitted(self, candidate: RewriteCandidate, pool: ThreadPoolExecutor) -> Future[Measured]:
         module = _own(candidate.made.module, candidate.made.bytecode)
@@ -284,6 +304,9 @@ class Competition:
               alone_flags: Flags) -> ChosenModule:
         """The best candidate. Costlier ones are tried when the cheaper ones are not better."""
         judge, rest = self._judge(alone, alone_flags), self.variants[1:]
+        if self._cannot_be_better(candidates, alone) and (alone_flags or not self._miscompiled(partitioned)):
+            first = min(candidates, key=lambda c: c.order)
+            return self._chosen(first, unbeaten(alone, judge.devices, first.partitioner))
         unlimited = [variant for variant in rest if variant.memory is None]
         best = judge.best(candidates, unlimited)
         if best is None and not alone_flags and self._miscompiled(partitioned):

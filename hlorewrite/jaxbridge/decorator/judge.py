@@ -145,7 +145,7 @@ class Judge:
         best: tuple[RewriteCandidate, XlaComparison] | None = None
         ordered = sorted(candidates, key=lambda c: c.order)
         for candidate in ordered:
-            if best is not None and not self.cluster and best[1].ours.wire <= candidate.order[0]:
+            if best is not None and not self.cluster and best[1].rewritten.wire <= candidate.order[0]:
                 break
             if near and candidate.order[0] > ordered[0].order[0] * NEAR:
                 break
@@ -155,7 +155,7 @@ class Judge:
                 self.refused += [] if error in self.refused else [error]
                 continue
             self.first = self.first or one
-            if one[1].kept and (best is None or self._rank(one[1].ours) < self._rank(best[1].ours)):
+            if one[1].kept and (best is None or self._rank(one[1].rewritten) < self._rank(best[1].rewritten)):
                 best = one
         return best
 
@@ -178,8 +178,8 @@ class Judge:
         comparison, given = self._compared(candidate), candidate
         for variant in variants:
             limits = self._limits(candidate)
-            if not (too_much_memory(self.alone, comparison.ours, limits)
-                    or longer_step(self.alone, comparison.ours, limits)):
+            if not (too_much_memory(self.alone, comparison.rewritten, limits)
+                    or longer_step(self.alone, comparison.rewritten, limits)):
                 break
             smaller = self._smaller(given, variant)
             if smaller.made.report.changed and smaller.made.bytecode != candidate.made.bytecode:
