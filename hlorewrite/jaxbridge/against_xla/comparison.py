@@ -123,7 +123,8 @@ class XlaComparison:
         """The figures of both sides and the decision."""
         return {"devices": self.devices, "kept": "rewritten" if self.kept else "original", "reason": self.sentence,
                 "partitioner": self.partitioner, "with_code": self.with_code, "xla_alone": self.alone.as_json(),
-                "rewritten": self.ours.as_json() if self.ours else None, **({"xla_best": self.best.as_json()} if self.best else {})}
+                "rewritten": self.ours.as_json() if self.ours else None,
+                **({"xla_best": self.best.as_json()} if self.best else {})}
 
     def __str__(self) -> str:
         return self.text()

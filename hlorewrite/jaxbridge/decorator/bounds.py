@@ -1,4 +1,4 @@
-"""What a candidate can be at best, before XLA compiles it: where XLA alone makes one call of all, there is none better."""
+"""What a candidate can be at best, before XLA compiles it: none is better where XLA alone makes one call of all."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ _DEVICE_NUMBERS = ("stablehlo.partition_id", "stablehlo.replica_id")
 def cannot_be_better(candidate: RewriteCandidate, alone: Measured) -> bool:
     """Whether nothing that XLA makes of a candidate is better than XLA alone, in bytes or in calls.
 
-    Fewer calls than one are none. Bytes stay what the module says: XLA halves an all-reduce only where each device takes
-    its slice of the result, by its number; and code motion, which is switched off for candidates, has moved those of XLA
-    alone. A variant of the passes that takes less memory moves less, so it sends no less either.
+    Fewer calls than one are none. Bytes stay what the module says: XLA halves an all-reduce only where each device
+    takes its slice of the result, by its number, and code motion is switched off for candidates. A variant of the
+    passes that takes less memory moves less, so it sends no less either.
 
     Args:
       candidate: the rewritten module, with what it sends.
@@ -48,17 +48,21 @@ def likely_one_call(partitioned: Module) -> Fraction | None:
     Returns:
       Bytes of one device; None where more than one call is expected.
     """
-    if any(op.name != ALL_REDUCE.op for op in View(partitioned).ops(*COLLECTIVES)):
+    ops = View(partitioned).ops(*COLLECTIVES)
+    if any(op.name != ALL_REDUCE.op or _loops_around(op) > 1 for op in ops):
         return None
     copy = partitioned.clone()
     inline_calls(Editor(View(copy)))
     view = View(copy)
     sent, moved = collectives_by_op(view), {op_key(op) for op in moved_out(view)}
-    loops = [(op, sum(parent.name == "stablehlo.while" for parent in ancestors(op))) for op, _ in sent]
     alike = {(str(op.attributes["replica_groups"]), _element(op)) for op, _ in sent}
-    if len(alike) != 1 or any(depth > (op_key(op) in moved) for op, depth in loops):
+    if len(alike) != 1 or any(_loops_around(op) > (op_key(op) in moved) for op, _ in sent):
         return None
     return sum((executed.wire_bytes / executed.trips for _, executed in sent), Fraction(0))
+
+
+def _loops_around(op: ir.Operation) -> int:
+    return sum(parent.name == "stablehlo.while" for parent in ancestors(op))
 
 
 def _element(op: ir.Operation) -> str:

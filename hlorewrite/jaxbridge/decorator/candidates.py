@@ -15,6 +15,7 @@ from __future__ import annotations
 import tempfile
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from pathlib import Path
@@ -133,15 +134,15 @@ class Competition:
           InputError: no partitioner's program can be used.
           HlorewriteError: a pass failed.
         """
-        pool = ThreadPoolExecutor(max_workers=2)
-        with tempfile.TemporaryDirectory(prefix="hlorewrite-") as dumps:
-            try:
-                return self._run(pool, self._alone_begun(pool, Path(dumps)))
-            finally:
-                pool.shutdown(cancel_futures=True)
+        with ExitStack() as cleanup:
+            dumping = self.exposing and self.alone is None
+            folder = cleanup.enter_context(tempfile.TemporaryDirectory(prefix="hlorewrite-")) if dumping else None
+            pool = ThreadPoolExecutor(max_workers=2)
+            cleanup.callback(pool.shutdown, cancel_futures=True)
+            return self._run(pool, self._alone_begun(pool, folder))
 
     def _run(self, pool: ThreadPoolExecutor, alone: AloneRun) -> ChosenModule:
-        program = alone.program() if self.exposing else None
+        program = alone.program() if self.exposing and self.alone is None else None
         candidates = self._candidates(pool, program)
         if self.exposing and not alone.future.done():
             self._begin_likely(candidates, pool, bool(alone.flags))
@@ -159,19 +160,20 @@ class Competition:
             self.protected = pool.submit(scheduled, _own(self.module), self.place, self._flags())
         return self._best(changed, measured, source, alone.flags)
 
-    def _alone_begun(self, pool: ThreadPoolExecutor, dumps: Path) -> AloneRun:
+    def _alone_begun(self, pool: ThreadPoolExecutor, folder: str | None) -> AloneRun:
         """What XLA alone makes of the module, from another thread; without the pass that miscompiles, where it likely
         would: the partitioner runs before that pass."""
         known = self.alone
         if known is not None:
             return AloneRun(done(lambda: known))
-        if self.exposing:
+        if folder is not None:
+            dumps = Path(folder)
             flags = self._flags() if adds_scatters_up(self.module) else {}
             return AloneRun(pool.submit(scheduled, _own(self.module), self.place, flags, True, dumps), dumps, flags)
         return AloneRun(pool.submit(scheduled, _own(self.module), self.place, {}, False))
 
     def _unprotected(self, alone: AloneRun, pool: ThreadPoolExecutor, source: View) -> AloneRun:
-        """What XLA alone makes of a module that it compiles rightly after all: the same, where that pass does nothing."""
+        """What XLA alone makes of a module that it compiles rightly: the same, where that pass has nothing to do."""
         if not reduces_in_a_loop(source):
             return replace(alone, flags={})
         return AloneRun(pool.submit(scheduled, _own(self.module), self.place, {}, False))
@@ -260,11 +262,12 @@ class Competition:
 
     def _cannot_be_better(self, candidates: list[RewriteCandidate], alone: Measured) -> bool:
         """Whether no candidate need be compiled, nor one without the rule for carries."""
-        return self._bounded and all(not has_carry_outside(c.variant) and cannot_be_better(c, alone) for c in candidates)
+        return self._bounded and all(not has_carry_outside(c.variant) and cannot_be_better(c, alone)
+                                     for c in candidates)
 
     @property
     def _bounded(self) -> bool:
-        """Whether a module says what it can send at best: bytes decide, and no code motion of XLA runs on candidates."""
+        """Whether a module says what it sends at best: bytes decide, and XLA's code motion leaves candidates alone."""
         return not self.cluster and (self.place.platform != "gpu" or bool(self._flags()))
 
     def _submitted(self, candidate: RewriteCandidate, pool: ThreadPoolExecutor) -> Future[Measured]:

@@ -63,8 +63,8 @@ def _comparison_data(comparison: XlaComparison | None) -> dict[str, Any] | None:
     if comparison is None:
         return None
     return {"against": comparison.against, "devices": comparison.devices, "partitioner": comparison.partitioner,
-            "rewritten": _measured_data(comparison.ours) if comparison.ours else None, "step": comparison.step, "with_code": comparison.with_code,
-            "xla_alone": _measured_data(comparison.alone)}
+            "rewritten": _measured_data(comparison.ours) if comparison.ours else None, "step": comparison.step,
+            "with_code": comparison.with_code, "xla_alone": _measured_data(comparison.alone)}
 
 
 def _comparison(data: Mapping[str, Any] | None) -> XlaComparison | None:
