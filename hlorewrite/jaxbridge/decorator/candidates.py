@@ -48,7 +48,6 @@ from hlorewrite.jaxbridge.decorator.variants import (
 )
 from hlorewrite.jaxbridge.xla import protection
 from hlorewrite.jaxbridge.xla.partition import expose_collectives
-from hlorewrite.jaxbridge.xla.spmd_module import for_spmd
 from hlorewrite.jaxbridge.xla.without_code import DeviceSet
 
 Keep = Literal["better", "compiled", "always"]
@@ -97,6 +96,7 @@ class Competition:
     Args:
       module: the user's module; it is not changed.
       place: what it is compiled for.
+      devices: how many devices it is for.
       rewriter: runs passes.
       variants: the passes, then what takes less memory.
       exposing: whether XLA's partitioner has to run first.
@@ -109,6 +109,7 @@ class Competition:
 
     module: Module
     place: DeviceSet
+    devices: int
     rewriter: Rewriter
     variants: tuple[Variant, ...]
     exposing: bool
@@ -299,7 +300,7 @@ class Competition:
                                   str(self.place.flags.get("xla_disable_hlo_passes", "")))
 
     def _judge(self, alone: Measured, alone_flags: Flags | None = None) -> Judge:
-        devices = devices_in_words(self.place, for_spmd(self.module).devices)
+        devices = devices_in_words(self.place, self.devices)
         return Judge(timed(alone, self.cluster) if self.cluster else alone, self.place, devices, self._flags(),
                      self._smaller, self.refused, alone_flags or {}, self.cluster, self.budget)
 
