@@ -50,7 +50,7 @@ def reduces_in_a_loop(view: View) -> bool:
 def adds_scatters_up(module: Module) -> bool:
     """Whether a step looks like those that XLA miscompiles, before its collectives are known.
 
-    XLA turns ``total + scatter(0, ...)`` into a scatter into the total, whose all-reduce its code motion then moves. A
+    XLA makes of ``total + scatter(0, ...)`` a scatter into the total, whose all-reduce its code motion then moves. A
     function or loop that takes the total adds it there, so neither calls nor loops are followed.
 
     Args:

@@ -36,9 +36,8 @@ from hlorewrite.jaxbridge.against_xla.comparison import EXACT, NOISE, XlaCompari
 from hlorewrite.jaxbridge.against_xla.granted import AloneMeasured
 from hlorewrite.jaxbridge.against_xla.measured import Flags, Measured, compiled, scheduled, timed
 from hlorewrite.jaxbridge.against_xla.miscompiled import adds_scatters_up, miscompiled, reduces_in_a_loop
-from hlorewrite.jaxbridge.decorator.bounds import cannot_be_better, likely_one_call
-from hlorewrite.jaxbridge.decorator.carries import scatters_into_a_choice, share_of_choices
-from hlorewrite.jaxbridge.decorator.judge import NEAR, Judge, RewriteCandidate, done
+from hlorewrite.jaxbridge.decorator.carries import likely_one_call, scatters_into_a_choice, share_of_choices
+from hlorewrite.jaxbridge.decorator.judge import NEAR, Judge, RewriteCandidate, cannot_be_better, done
 from hlorewrite.jaxbridge.decorator.report import Rewritten, collectives_by_op
 from hlorewrite.jaxbridge.decorator.variants import (
     Variant,

@@ -224,7 +224,7 @@ def _no_kernels(folder: Path, disabled: str) -> dict[str, str | bool | int]:
     """Flags that end a compilation for GPUs where it would generate kernels; no kernel is tried out before.
 
     Even where none is to be tried out, XLA's autotuner asks all its backends for each matrix product, and newer
-    versions generate a kernel for it, which takes three times as long as all the rest. What it chooses, tiles, changes
+    versions generate a kernel for it, which takes three times as long as all the rest. It chooses tiles, which change
     neither communication nor buffers.
     """
     cache = folder / "no-cache-of-kernels"

@@ -11,8 +11,8 @@ import pytest
 from hlorewrite.ir.load import parse
 from hlorewrite.ir.module import Module
 from hlorewrite.jaxbridge.against_xla.measured import Measured
-from hlorewrite.jaxbridge.decorator.bounds import cannot_be_better, likely_one_call
-from hlorewrite.jaxbridge.decorator.judge import RewriteCandidate
+from hlorewrite.jaxbridge.decorator.carries import likely_one_call
+from hlorewrite.jaxbridge.decorator.judge import RewriteCandidate, cannot_be_better
 from hlorewrite.jaxbridge.decorator.report import RewriteReport, Rewritten, StepCollective
 from hlorewrite.jaxbridge.decorator.variants import Variant
 
