@@ -14,7 +14,8 @@ SCATTER = '''"stablehlo.scatter"({into}, %at, %new) ({{
         %o = stablehlo.add %l, %r : tensor<f32>
         stablehlo.return %o : tensor<f32>
       }}) {{scatter_dimension_numbers = #stablehlo.scatter<inserted_window_dims = [0],
-      scatter_dims_to_operand_dims = [0], index_vector_dim = 1>}} : (tensor<8xf32>, tensor<4x1xi32>, tensor<4xf32>) -> tensor<8xf32>'''
+      scatter_dims_to_operand_dims = [0], index_vector_dim = 1>}} :
+      (tensor<8xf32>, tensor<4x1xi32>, tensor<4xf32>) -> tensor<8xf32>'''
 REDUCED = '''"stablehlo.all_reduce"(%d) ({
       ^bb0(%l: tensor<f32>, %r: tensor<f32>):
         %o = stablehlo.add %l, %r : tensor<f32>
