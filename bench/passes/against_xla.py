@@ -63,7 +63,7 @@ def row(name: str, module: Module, pipeline: str, place: DeviceSet, alone: Measu
         times[keep] = Seconds.now().since(started).least(times.get(keep))
         comparison = made.report.comparison
     kept = "original" if comparison is None or not comparison.kept else \
-        f"{ratio(comparison.ours, alone)} {comparison.partitioner}"
+        f"{ratio(comparison.rewritten, alone)} {comparison.partitioner}"
     if not rounds:
         return [name, pipeline, *each, kept]
     for _ in range(rounds):

@@ -73,7 +73,7 @@ def rows_of(lowered: jax.stages.Lowered) -> list[dict]:
                 shown(f"{name}{' within a budget' if budget else ''}")
                 settings = StepSettings(as_passes(named_pipeline(name)), topology=TARGET, memory_budget=budget)
                 comparison = rewrite_step(module.clone(), settings, place)[0].report.comparison
-                made = comparison.ours if comparison is not None and comparison.kept else alone
+                made = comparison.rewritten if comparison is not None and comparison.kept else alone
                 missed = made.bytes > MOST * floor if budget else made.bytes > alone.bytes
                 found.append(figures(name, budget, made, floor, missed))
     return found

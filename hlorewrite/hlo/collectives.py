@@ -145,10 +145,10 @@ class _Execution:
 
 def _executions(module: HloText) -> list[_Execution]:
     """Each computation that is reached from the entry, all its call sites added up."""
-    order = _callers_first(module)
+    calls: dict[str, list[_Call]] = {}
+    order = _callers_first(module, calls)
     runs: dict[str, list[_Execution]] = {name: [] for name in order}
     executions: list[_Execution] = []
-    counts = TripCounts(module)
     for name in order:
         computation, before = module.computations[name], runs[name]
         if name == module.entry:
@@ -156,15 +156,26 @@ def _executions(module: HloText) -> list[_Execution]:
         run = _Execution(computation, sum(each.trips for each in before), max(each.depth for each in before),
                          all(each.known for each in before), any(each.in_branch for each in before))
         executions.append(run)
-        for instruction in computation.instructions.values():
-            for callee, inner in _callees(counts, computation, instruction, run):
-                if callee in runs:
-                    runs[callee].append(inner)
+        for call in calls[name]:
+            runs[call.callee].append(_executed(call, run))
     return executions
 
 
-def _callers_first(module: HloText) -> list[str]:
+@dataclass(frozen=True)
+class _Call:
+    """A computation that another one calls: ``kind`` is the opcode of a loop or branch, and empty for other calls."""
+
+    callee: str
+    kind: str
+    count: int | None
+
+
+def _callers_first(module: HloText, calls: dict[str, list[_Call]]) -> list[str]:
     """The computations reached from the entry, each after all that call it.
+
+    Args:
+      module: the module.
+      calls: where what each of them calls is entered.
 
     Raises:
       InputError: a computation calls itself.
@@ -188,24 +199,29 @@ def _callers_first(module: HloText) -> list[str]:
         open_names.append(name)
         stack.append((name, True))
         computation = module.computations[name]
-        none = _Execution(computation, 0, 0, True, False)
-        stack += [(callee, False) for instruction in computation.instructions.values()
-                  for callee, _ in _callees(counts, computation, instruction, none) if callee in module.computations]
+        calls[name] = [call for instruction in computation.instructions.values()
+                       for call in _calls(counts, computation, instruction) if call.callee in module.computations]
+        stack += [(call.callee, False) for call in calls[name]]
     return order[::-1]
 
 
-def _callees(counts: TripCounts, computation: Computation, instruction: HloInstruction,
-             run: _Execution) -> list[tuple[str, _Execution]]:
+def _calls(counts: TripCounts, computation: Computation, instruction: HloInstruction) -> list[_Call]:
     if instruction.opcode == "while":
         count = counts.of(computation, instruction)
-        inner = replace(run, trips=run.trips * (1 if count is None else count), depth=run.depth + 1,
-                        known=run.known and count is not None)
-        return [(name, inner) for name in instruction.called("body", "condition")]
-    if instruction.opcode == "conditional":  # at most one branch runs: every branch counts as if it did
-        return [(name, replace(run, in_branch=True)) for name in instruction.called(*_BRANCHES)]
+        return [_Call(name, "while", count) for name in instruction.called("body", "condition")]
+    if instruction.opcode == "conditional":
+        return [_Call(name, "conditional", None) for name in instruction.called(*_BRANCHES)]
     if "=%" in instruction.attributes or "calls=" in instruction.attributes or "to_apply=" in instruction.attributes:
-        return [(name, run) for name in instruction.called(*_CALLERS)]
+        return [_Call(name, "", None) for name in instruction.called(*_CALLERS)]
     return []
+
+
+def _executed(call: _Call, run: _Execution) -> _Execution:
+    """A call by a computation that runs. At most one branch of a conditional runs: each counts as if it did."""
+    if call.kind == "while":
+        return replace(run, trips=run.trips * (1 if call.count is None else call.count), depth=run.depth + 1,
+                       known=run.known and call.count is not None)
+    return replace(run, in_branch=True) if call.kind == "conditional" else run
 
 
 def sent_by(module: HloText, computation: Computation, instruction: HloInstruction,

@@ -62,6 +62,27 @@ def find_hazards(view: View) -> list[Hazard]:
     return hazards
 
 
+def moved_out(view: View) -> list[ir.Operation]:
+    """The all-reduces that the pass moves out of their loop because the loop adds them up, rightly or wrongly.
+
+    Args:
+      view: the module, its calls inlined.
+
+    Example:
+      >>> from hlorewrite.ir.load import parse
+      >>> moved_out(View(parse("func.func @main() { return }")))
+      []
+    """
+    moved: list[ir.Operation] = []
+    for op in view.ops(ALL_REDUCE.op):
+        loop, groups = _loop_around(op), groups_of(op, view)
+        if loop is None or isinstance(groups, str) or not _is_candidate(op, view):
+            continue
+        if _accumulations(op.results[0], loop, Uniformity(view, groups)) is not None:
+            moved.append(op)
+    return moved
+
+
 def _loop_around(op: ir.Operation) -> Loop | None:
     """The loop whose body holds an op directly."""
     parent = op.block.owner.operation

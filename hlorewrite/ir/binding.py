@@ -36,15 +36,22 @@ def op_key(op: ir.Operation) -> int:
     return _capsule_pointer(op.operation._CAPIPtr, _CAPSULE_NAME)
 
 
-def register_all(context: ir.Context) -> None:
-    """Loads every dialect a JAX module can hold into a fresh context."""
+def register_all(context: ir.Context, *, load: bool = True) -> None:
+    """Makes every dialect a JAX module can hold known to a fresh context, and loads them.
+
+    Args:
+      context: the context.
+      load: whether to load all at once. Otherwise StableHLO is loaded, and another one when a module of it is read.
+    """
     registry = ir.DialectRegistry()
     _jax_mlir_ext.register_dialects(registry)
     context.append_dialect_registry(registry)
-    context.load_all_available_dialects()
-    for dialect in (sdy, mpmd, chlo, stablehlo):
-        dialect.register_dialect(context)
-    mhlo.register_mhlo_dialect(context)
+    if load:
+        context.load_all_available_dialects()
+    stablehlo.register_dialect(context)
+    for dialect in (sdy, mpmd, chlo):
+        dialect.register_dialect(context, load=load)
+    mhlo.register_mhlo_dialect(context, load=load)
 
 
 def deserialize_portable(context: ir.Context, data: bytes) -> ir.Module:

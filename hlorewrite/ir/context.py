@@ -10,11 +10,13 @@ from typing import Any
 from hlorewrite.ir.binding import ir, register_all
 
 
-def new_context(allow_unregistered_dialects: bool = False) -> ir.Context:
+def new_context(allow_unregistered_dialects: bool = False, *, load: bool = True) -> ir.Context:
     """A context with every dialect a JAX module can hold, that starts no threads.
 
     Args:
       allow_unregistered_dialects: accept ops of unknown dialects in generic form.
+      load: whether all dialects are loaded, which takes 2 ms. Otherwise StableHLO is, and reading a module loads those
+        that it holds; ops of others cannot be created.
 
     Returns:
       The context. Modules of different contexts cannot be mixed.
@@ -28,7 +30,7 @@ def new_context(allow_unregistered_dialects: bool = False) -> ir.Context:
     # A worker thread of MLIR that reports an error waits for the GIL, to call Python's handler. The thread that parses
     # or verifies holds the GIL, and waits for the worker: both wait for ever.
     context.enable_multithreading(False)
-    register_all(context)
+    register_all(context, load=load)
     context.allow_unregistered_dialects = allow_unregistered_dialects
     return context
 

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from concurrent.futures import Future, wait
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from hlorewrite.errors import InputError
 from hlorewrite.jaxbridge.against_xla.granted import AloneMeasured
-from hlorewrite.jaxbridge.against_xla.measured import Measured
+from hlorewrite.jaxbridge.against_xla.measured import Flags, Measured
 from hlorewrite.jaxbridge.xla.without_code import program_so_far
 
 POLL_S = 0.01
@@ -26,10 +26,12 @@ class AloneRun:
     Attributes:
       future: its result.
       dumps: the folder that XLA dumps to meanwhile; None where no program is to be read.
+      flags: what it is compiled with beyond the user's flags.
     """
 
     future: Future[AloneMeasured]
     dumps: Path | None = None
+    flags: Flags = field(default_factory=dict)
 
     def program(self) -> bytes | None:
         """What XLA's partitioner made, as soon as it is written; None where the compilation fails before."""

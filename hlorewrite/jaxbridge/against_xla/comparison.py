@@ -36,8 +36,11 @@ class KeepLimits:
         return replace(self, memory_slack=self.memory_slack + size)
 
 
+_AS_WELL = "XLA alone does as well"
 USUAL = KeepLimits()
 """The limits of ``keep="better"``."""
+
+
 def allowed_growth(budget: int | None, taken: int, by_time: bool) -> int:
     """Bytes by which the temporaries of a candidate may grow beyond the limits.
 
@@ -74,7 +77,7 @@ class XlaComparison:
     Attributes:
       devices: what both are compiled for, such as ``8 x NVIDIA H200``.
       alone: the user's own module.
-      ours: the rewritten one.
+      ours: the rewritten one; None where it was not compiled, because it cannot be better.
       partitioner: whose partitioner the rewritten one went through: ``gpu``, ``cpu``; empty for manual modules.
       against: why the rewritten module is not to be run; empty when it is.
       with_code: whether both were compiled to the end.
@@ -84,7 +87,7 @@ class XlaComparison:
 
     devices: str
     alone: Measured
-    ours: Measured
+    ours: Measured | None
     partitioner: str
     against: str
     with_code: bool
@@ -97,23 +100,31 @@ class XlaComparison:
         return not self.against
 
     @property
+    def rewritten(self) -> Measured:
+        """The rewritten module, of which it is known that it was compiled."""
+        assert self.ours is not None, "the rewritten module was not compiled"
+        return self.ours
+
+    @property
     def sentence(self) -> str:
         """What is kept and why."""
         if not self.kept:
             return f"your own module is compiled: {self.against}"
-        untimed = self.alone.untimed or self.ours.untimed
+        ours = self.rewritten
+        untimed = self.alone.untimed or ours.untimed
         without = f"; step times are not compared: {untimed}" if self.step and untimed else ""
-        known = self.step and self.alone.step_s is not None and self.ours.step_s is not None
-        step = f"; its predicted step takes {_seconds(self.ours.step_s)}, not {_seconds(self.alone.step_s)}"
+        known = self.step and self.alone.step_s is not None and ours.step_s is not None
+        step = f"; its predicted step takes {_seconds(ours.step_s)}, not {_seconds(self.alone.step_s)}"
         step = step if known else ""
-        return (f"the rewritten module is compiled: compared with XLA alone it {_gain(self.alone, self.ours)}"
+        return (f"the rewritten module is compiled: compared with XLA alone it {_gain(self.alone, ours)}"
                 f"{step}{without}")
 
     def as_json(self) -> dict[str, object]:
         """The figures of both sides and the decision."""
         return {"devices": self.devices, "kept": "rewritten" if self.kept else "original", "reason": self.sentence,
                 "partitioner": self.partitioner, "with_code": self.with_code, "xla_alone": self.alone.as_json(),
-                "rewritten": self.ours.as_json(), **({"xla_best": self.best.as_json()} if self.best else {})}
+                "rewritten": self.ours.as_json() if self.ours else None,
+                **({"xla_best": self.best.as_json()} if self.best else {})}
 
     def __str__(self) -> str:
         return self.text()
@@ -130,7 +141,8 @@ class XlaComparison:
     def lines(self, *, times: bool = False) -> list[str]:
         """The table alone, line by line."""
         best = [(f"XLA, {self.best.name}", self.best.measured)] if self.best else []
-        sides = [("XLA alone", self.alone), *best, ("rewritten", self.ours)]
+        ours = [("rewritten", self.ours)] if self.ours else []
+        sides = [("XLA alone", self.alone), *best, *ours]
         steps = any(side.step_s is not None for _, side in sides)
         rows = [[f"for {self.devices}", "calls", "executed", "temporaries", *(["step", "exposed"] if steps else []),
                  *(["XLA's time"] if times else [])]]
@@ -174,6 +186,21 @@ def compared(alone: Measured, ours: Measured, devices: str, partitioner: str = "
                          limits.step)
 
 
+def unbeaten(alone: Measured, devices: str, partitioner: str = "") -> XlaComparison:
+    """The comparison with a rewritten module that need not be compiled, because it cannot be better.
+
+    Args:
+      alone: the user's own module under XLA alone.
+      devices: what both are for, in words.
+      partitioner: whose partitioner the rewritten module went through.
+
+    Example:
+      >>> unbeaten(Measured(1, 1000, 1750, 1000, 0.0, ""), "8 x GPU").sentence
+      'your own module is compiled: XLA alone does as well'
+    """
+    return XlaComparison(devices, alone, None, partitioner, _AS_WELL, with_code=False)
+
+
 def _against(alone: Measured, ours: Measured, limits: KeepLimits, or_equal: bool) -> str:
     if not (alone.trips_known and ours.trips_known) and alone.trips_known != ours.trips_known:
         return "how often its loops run is known on one side only, so bytes cannot be compared"
@@ -188,7 +215,7 @@ def _against(alone: Measured, ours: Measured, limits: KeepLimits, or_equal: bool
                 f"{_seconds(alone.step_s)}")
     or_equal = or_equal or alone.calls == ours.calls == 0  # nothing to save: the passes were about something else
     if not or_equal and not _better(alone, ours) and not (limits.step and _saves_time(alone, ours)):
-        return "XLA alone does as well"
+        return _AS_WELL
     return ""
 
 

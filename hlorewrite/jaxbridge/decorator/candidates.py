@@ -15,6 +15,7 @@ from __future__ import annotations
 import tempfile
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from pathlib import Path
@@ -23,21 +24,20 @@ from typing import Literal, get_args
 from jaxlib import version as jaxlib_version
 
 from hlorewrite.errors import InputError, UsageError, did_you_mean
-from hlorewrite.hlo.xla_hazards import find_hazards
 from hlorewrite.ir.binding import ir
 from hlorewrite.ir.collectives import ALL_REDUCE
-from hlorewrite.ir.edit import Editor
-from hlorewrite.ir.inline import inline_calls
+from hlorewrite.ir.context import new_context
 from hlorewrite.ir.load import parse
 from hlorewrite.ir.module import Format, Module
 from hlorewrite.ir.save import emit
 from hlorewrite.ir.view import View
 from hlorewrite.jaxbridge.against_xla.alone import AloneRun, NotCompared
-from hlorewrite.jaxbridge.against_xla.comparison import EXACT, NOISE, XlaComparison, allowed_growth, compared
+from hlorewrite.jaxbridge.against_xla.comparison import EXACT, NOISE, XlaComparison, allowed_growth, compared, unbeaten
 from hlorewrite.jaxbridge.against_xla.granted import AloneMeasured
 from hlorewrite.jaxbridge.against_xla.measured import Flags, Measured, compiled, scheduled, timed
-from hlorewrite.jaxbridge.decorator.carries import scatters_into_a_choice, share_of_choices
-from hlorewrite.jaxbridge.decorator.judge import NEAR, Judge, RewriteCandidate, done
+from hlorewrite.jaxbridge.against_xla.miscompiled import adds_scatters_up, miscompiled, reduces_in_a_loop
+from hlorewrite.jaxbridge.decorator.carries import likely_one_call, scatters_into_a_choice, share_of_choices
+from hlorewrite.jaxbridge.decorator.judge import NEAR, Judge, RewriteCandidate, cannot_be_better, done
 from hlorewrite.jaxbridge.decorator.report import Rewritten, collectives_by_op
 from hlorewrite.jaxbridge.decorator.variants import (
     Variant,
@@ -47,7 +47,6 @@ from hlorewrite.jaxbridge.decorator.variants import (
 )
 from hlorewrite.jaxbridge.xla import protection
 from hlorewrite.jaxbridge.xla.partition import expose_collectives
-from hlorewrite.jaxbridge.xla.spmd_module import for_spmd
 from hlorewrite.jaxbridge.xla.without_code import DeviceSet
 
 Keep = Literal["better", "compiled", "always"]
@@ -96,6 +95,7 @@ class Competition:
     Args:
       module: the user's module; it is not changed.
       place: what it is compiled for.
+      devices: how many devices it is for.
       rewriter: runs passes.
       variants: the passes, then what takes less memory.
       exposing: whether XLA's partitioner has to run first.
@@ -108,6 +108,7 @@ class Competition:
 
     module: Module
     place: DeviceSet
+    devices: int
     rewriter: Rewriter
     variants: tuple[Variant, ...]
     exposing: bool
@@ -119,6 +120,8 @@ class Competition:
     refused: list[InputError] = field(default_factory=list)
     protected: Future[AloneMeasured] | None = field(default=None, init=False)
     """What XLA alone makes of the module without the pass that miscompiles, where that was asked for."""
+    wrong: bool | None = field(default=None, init=False)
+    """Whether XLA alone miscompiles the module; None until that is asked."""
 
     def run(self) -> ChosenModule:
         """Makes the candidates and compares them with XLA alone.
@@ -131,36 +134,48 @@ class Competition:
           InputError: no partitioner's program can be used.
           HlorewriteError: a pass failed.
         """
-        pool = ThreadPoolExecutor(max_workers=2)
-        with tempfile.TemporaryDirectory(prefix="hlorewrite-") as dumps:
-            try:
-                return self._run(pool, self._alone_begun(pool, Path(dumps)))
-            finally:
-                pool.shutdown(cancel_futures=True)
+        with ExitStack() as cleanup:
+            dumping = self.exposing and self.alone is None
+            folder = cleanup.enter_context(tempfile.TemporaryDirectory(prefix="hlorewrite-")) if dumping else None
+            pool = ThreadPoolExecutor(max_workers=2)
+            cleanup.callback(pool.shutdown, cancel_futures=True)
+            return self._run(pool, self._alone_begun(pool, folder))
 
     def _run(self, pool: ThreadPoolExecutor, alone: AloneRun) -> ChosenModule:
-        program = alone.program() if self.exposing else None
+        program = alone.program() if self.exposing and self.alone is None else None
         candidates = self._candidates(pool, program)
         if self.exposing and not alone.future.done():
-            self._begin_likely(candidates, pool)
+            self._begin_likely(candidates, pool, bool(alone.flags))
         if self.exposing and not alone.confirms(program):
             self.refused.clear()
             candidates = self._candidates(pool, alone.program())
         changed = [c for c in candidates if c.made.report.changed]
         if not changed:
             return self._chosen(candidates[0], None)
-        source, measured = candidates[0].source, alone.measured()
-        if any(c.begun for c in changed) and self._beaten_wrongly(changed, measured, source):
+        source = candidates[0].source
+        if alone.flags and not self._miscompiled(source):
+            alone = self._unprotected(alone, pool, View(source))
+        measured = alone.measured()
+        if not alone.flags and any(c.begun for c in changed) and self._beaten_wrongly(changed, measured, source):
             self.protected = pool.submit(scheduled, _own(self.module), self.place, self._flags())
-        return self._best(changed, measured, source)
+        return self._best(changed, measured, source, alone.flags)
 
-    def _alone_begun(self, pool: ThreadPoolExecutor, dumps: Path) -> AloneRun:
-        """What XLA alone makes of the module, from another thread."""
+    def _alone_begun(self, pool: ThreadPoolExecutor, folder: str | None) -> AloneRun:
+        """What XLA alone makes of the module, from another thread; without the pass that miscompiles, where it likely
+        would: the partitioner runs before that pass."""
         known = self.alone
         if known is not None:
             return AloneRun(done(lambda: known))
-        if self.exposing:
-            return AloneRun(pool.submit(scheduled, _own(self.module), self.place, {}, True, dumps), dumps)
+        if folder is not None:
+            dumps = Path(folder)
+            flags = self._flags() if adds_scatters_up(self.module) else {}
+            return AloneRun(pool.submit(scheduled, _own(self.module), self.place, flags, True, dumps), dumps, flags)
+        return AloneRun(pool.submit(scheduled, _own(self.module), self.place, {}, False))
+
+    def _unprotected(self, alone: AloneRun, pool: ThreadPoolExecutor, source: View) -> AloneRun:
+        """What XLA alone makes of a module that it compiles rightly: the same, where that pass has nothing to do."""
+        if not reduces_in_a_loop(source):
+            return replace(alone, flags={})
         return AloneRun(pool.submit(scheduled, _own(self.module), self.place, {}, False))
 
     def _candidates(self, pool: ThreadPoolExecutor, dump: bytes | None) -> list[RewriteCandidate]:
@@ -181,7 +196,7 @@ class Competition:
             first, enough = self._first(name, start, several=len(sources) > 1)
             made.append(first)
             if enough:
-                if first.made.report.changed and not self.exposing:
+                if first.made.report.changed and not self.exposing and not self._likely_unbeaten(first):
                     self._begin(first, pool)
                 break
         if not made:
@@ -223,17 +238,37 @@ class Competition:
     def _begin(self, candidate: RewriteCandidate, pool: ThreadPoolExecutor) -> None:
         candidate.future = self._submitted(candidate, pool)
 
-    def _begin_likely(self, candidates: list[RewriteCandidate], pool: ThreadPoolExecutor) -> None:
-        """Begins the compilation that the judge will most likely ask for first, while that of XLA alone runs."""
+    def _begin_likely(self, candidates: list[RewriteCandidate], pool: ThreadPoolExecutor, protected: bool) -> None:
+        """Begins the compilation that the judge will most likely ask for first, while that of XLA alone runs, with its
+        code motion or ``protected``."""
         changed = [c for c in candidates if c.made.report.changed]
         if not changed:
             return
         likely = min(changed, key=lambda c: c.order)
+        if not protected and self._likely_unbeaten(likely):
+            return
         unlimited = [variant for variant in self.variants[1:] if variant.memory is None]
         if unlimited and likely.sends_more_fused(expected_wire(likely.source)):
             unfused = likely.smaller[unlimited[0]] = self._smaller(likely, unlimited[0])
             likely = unfused if unfused.made.report.changed else likely
         likely.begun = self._submitted(likely, pool)
+
+    def _likely_unbeaten(self, candidate: RewriteCandidate) -> bool:
+        """Whether XLA:GPU alone is expected to make one call of all, and the candidate to send no less."""
+        if self.place.platform != "gpu" or not self._bounded:
+            return False
+        expected = likely_one_call(candidate.source)
+        return expected is not None and candidate.order[0] >= expected * (1 - Fraction(NOISE))
+
+    def _cannot_be_better(self, candidates: list[RewriteCandidate], alone: Measured) -> bool:
+        """Whether no candidate need be compiled, nor one without the rule for carries."""
+        return self._bounded and all(not has_carry_outside(c.variant) and cannot_be_better(c, alone)
+                                     for c in candidates)
+
+    @property
+    def _bounded(self) -> bool:
+        """Whether a module says what it sends at best: bytes decide, and XLA's code motion leaves candidates alone."""
+        return not self.cluster and (self.place.platform != "gpu" or bool(self._flags()))
 
     def _submitted(self, candidate: RewriteCandidate, pool: ThreadPoolExecutor) -> Future[Measured]:
         module = _own(candidate.made.module, candidate.made.bytecode)
@@ -243,7 +278,13 @@ class Competition:
         """Whether no candidate is expected to be better than XLA alone, which miscompiles the step."""
         wire, calls = min(c.order for c in candidates)
         as_much = wire >= alone.wire * (1 - NOISE) and calls >= alone.calls
-        return as_much and bool(self._flags()) and _miscompiled(partitioned)
+        return as_much and self._miscompiled(partitioned)
+
+    def _miscompiled(self, partitioned: Module) -> bool:
+        """Whether XLA alone miscompiles the module; found out once."""
+        if self.wrong is None:
+            self.wrong = bool(self._flags()) and miscompiled(partitioned)
+        return self.wrong
 
     def _alone_protected(self) -> Measured:
         """What XLA alone makes of the module without the pass that miscompiles it."""
@@ -258,16 +299,20 @@ class Competition:
                                   str(self.place.flags.get("xla_disable_hlo_passes", "")))
 
     def _judge(self, alone: Measured, alone_flags: Flags | None = None) -> Judge:
-        devices = devices_in_words(self.place, for_spmd(self.module).devices)
+        devices = devices_in_words(self.place, self.devices)
         return Judge(timed(alone, self.cluster) if self.cluster else alone, self.place, devices, self._flags(),
                      self._smaller, self.refused, alone_flags or {}, self.cluster, self.budget)
 
-    def _best(self, candidates: list[RewriteCandidate], alone: Measured, partitioned: Module) -> ChosenModule:
+    def _best(self, candidates: list[RewriteCandidate], alone: Measured, partitioned: Module,
+              alone_flags: Flags) -> ChosenModule:
         """The best candidate. Costlier ones are tried when the cheaper ones are not better."""
-        judge, rest = self._judge(alone), self.variants[1:]
+        judge, rest = self._judge(alone, alone_flags), self.variants[1:]
+        if self._cannot_be_better(candidates, alone) and (alone_flags or not self._miscompiled(partitioned)):
+            first = min(candidates, key=lambda c: c.order)
+            return self._chosen(first, unbeaten(alone, judge.devices, first.partitioner))
         unlimited = [variant for variant in rest if variant.memory is None]
         best = judge.best(candidates, unlimited)
-        if best is None and self._flags() and _miscompiled(partitioned):
+        if best is None and not alone_flags and self._miscompiled(partitioned):
             # XLA alone sends less because it computes something else: compared is what it makes without that pass.
             judge = self._judge(self._alone_protected(), self._flags())
             best = judge.best(candidates, unlimited)
@@ -334,14 +379,8 @@ def _is_only_sliced(op: ir.Operation) -> bool:
 
 def _own(module: Module, bytecode: bytes | None = None) -> Module:
     """A copy in a context of its own, for another thread; read from the module's bytecode where that is known."""
-    return replace(parse(bytecode or emit(module, Format.BYTECODE), name=module.name), frames=module.frames)
-
-
-def _miscompiled(module: Module) -> bool:
-    """Whether XLA's code motion miscompiles a module."""
-    copy = module.clone()
-    inline_calls(Editor(View(copy)))
-    return bool(find_hazards(View(copy)))
+    written = bytecode or emit(module, Format.BYTECODE)
+    return replace(parse(written, name=module.name, context=new_context(load=False)), frames=module.frames)
 
 
 def devices_in_words(place: DeviceSet, count: int) -> str:

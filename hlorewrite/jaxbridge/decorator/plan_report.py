@@ -63,15 +63,16 @@ def _comparison_data(comparison: XlaComparison | None) -> dict[str, Any] | None:
     if comparison is None:
         return None
     return {"against": comparison.against, "devices": comparison.devices, "partitioner": comparison.partitioner,
-            "rewritten": _measured_data(comparison.ours), "step": comparison.step, "with_code": comparison.with_code,
-            "xla_alone": _measured_data(comparison.alone)}
+            "rewritten": _measured_data(comparison.ours) if comparison.ours else None, "step": comparison.step,
+            "with_code": comparison.with_code, "xla_alone": _measured_data(comparison.alone)}
 
 
 def _comparison(data: Mapping[str, Any] | None) -> XlaComparison | None:
     if data is None:
         return None
-    return XlaComparison(str(data["devices"]), _measured(data["xla_alone"]), _measured(data["rewritten"]),
-                         str(data["partitioner"]), str(data["against"]), bool(data["with_code"]), bool(data["step"]))
+    ours = _measured(data["rewritten"]) if data["rewritten"] is not None else None
+    return XlaComparison(str(data["devices"]), _measured(data["xla_alone"]), ours, str(data["partitioner"]),
+                         str(data["against"]), bool(data["with_code"]), bool(data["step"]))
 
 
 def _measured_data(one: Measured) -> dict[str, Any]:

@@ -176,21 +176,21 @@ def rewrite_step(module: Module, settings: StepSettings, place: DeviceSet) -> tu
     exposing = hides_collectives(module)
     asked = any(step.name == _EXPOSE for step in passes)
     sentences: list[str] = []
-    compare = settings.keep != "always" and for_spmd(module).devices > 1
-    why_not = _unknown_to_xla(module, place) if compare else ""
+    devices = for_spmd(module).devices if settings.keep != "always" else 1
+    why_not = _unknown_to_xla(devices, place) if devices > 1 else ""
     sentences += [why_not] if why_not else []
     try:
         grant = granted(settings.memory_budget, module, place, settings.topology, partitioned=exposing)
     except BudgetRefused as error:
         return _as_it_came(module, passes, error.what), [f"is compiled as it came: {error.what}; {error.hint}"]
-    if why_not or not compare:
+    if why_not or devices == 1:
         module, exposed = _exposed(module, place, sentences) if exposing and not asked else (module, exposing)
         original = module.clone()
         made = rewrite(module, passes, exposed=exposed, trace=settings.trace, topology=settings.topology,
                        prove=settings.prove, memory=grant.bytes)
         made = _with_orders(made, original)
     else:
-        made = _compared(module, passes, settings, grant, place, exposing and not asked, sentences)
+        made = _compared(module, passes, settings, grant, place, devices, exposing and not asked, sentences)
     if made.report.proof.startswith("unknown"):
         sentences.append(f"is rewritten without a proof ({made.report.proof})")
     if not made.report.before and not (exposing and asked):
@@ -199,11 +199,11 @@ def rewrite_step(module: Module, settings: StepSettings, place: DeviceSet) -> tu
                    report=replace(made.report, budget=grant.text), how=made.how or how_text(settings.passes)), sentences
 
 
-def _unknown_to_xla(module: Module, place: DeviceSet) -> str:
+def _unknown_to_xla(devices: int, place: DeviceSet) -> str:
     """Why a step cannot be compared with XLA alone; empty when it can."""
     if place.platform not in ("cpu", "gpu"):
         return f"is not compared with XLA alone: hlorewrite does not know how XLA compiles for {place.platform}"
-    if place.platform == "gpu" and len(place.devices) < for_spmd(module).devices:
+    if place.platform == "gpu" and len(place.devices) < devices:
         return "is not compared with XLA alone: it is lowered for devices that are not known"
     return ""
 
@@ -226,7 +226,7 @@ def _as_it_came(module: Module, passes: Sequence[Pass], why: str) -> Rewritten:
 
 
 def _compared(module: Module, passes: Sequence[Pass], settings: StepSettings, grant: MemoryGrant, place: DeviceSet,
-              exposing: bool, sentences: list[str]) -> Rewritten:
+              devices: int, exposing: bool, sentences: list[str]) -> Rewritten:
     """The better of the rewritten module and the user's own."""
     tried = variants(passes, xla_scatters=exposing and place.platform == "gpu" and not grant.bytes)
     by_time = any(step.beside_compute for step in passes)
@@ -238,7 +238,7 @@ def _compared(module: Module, passes: Sequence[Pass], settings: StepSettings, gr
                        memory=variant.memory_within(grant.bytes), shorter=shorter)
 
     try:
-        chosen = Competition(module, place, run, tried, exposing, settings.protect, settings.keep,
+        chosen = Competition(module, place, devices, run, tried, exposing, settings.protect, settings.keep,
                              grant.bytes, grant.alone, settings.topology if by_time else "").run()
     except NotExposed as error:
         sentences.append(f"the module stays as it is: {error.what}")

@@ -47,7 +47,7 @@ class CompiledStep:
         """Executed bytes of all collectives of what is compiled, or that an audit would compile."""
         if self.report and self.report.comparison:
             comparison = self.report.comparison
-            return (comparison.ours if comparison.kept else comparison.alone).bytes
+            return (comparison.rewritten if comparison.kept else comparison.alone).bytes
         return sum(self.report.executed_bytes_after.values()) if self.report else 0
 
     @property

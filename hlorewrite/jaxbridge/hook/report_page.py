@@ -53,7 +53,7 @@ def _against_xla(step: CompiledStep) -> str:
     if comparison is None:
         return ""
     rows = "".join(f'<tr><td>{name}</td><td class="number">{side.calls}</td>{_number(side.bytes)}{_number(side.temp)}'
-                   "</tr>" for name, side in (("XLA alone", comparison.alone), ("rewritten", comparison.ours)))
+                   "</tr>" for name, side in (("XLA alone", comparison.alone), ("rewritten", comparison.ours)) if side)
     return (f'<table><tr><th>for {html.escape(comparison.devices)}</th><th class="number">calls</th>'
             f'<th class="number">executed</th><th class="number">temporaries</th></tr>{rows}</table>'
             f"<p>{html.escape(comparison.sentence)}.</p>")

@@ -42,9 +42,14 @@ class SpmdModule:
     wrapped: bool
 
 
-def main_function(module: Module) -> ir.Operation:
-    """The function a module starts with: ``@main``, or its only public one."""
-    functions = View(module).functions
+def main_function(module: Module, view: View | None = None) -> ir.Operation:
+    """The function a module starts with: ``@main``, or its only public one.
+
+    Args:
+      module: the module.
+      view: a view of it, where there is one.
+    """
+    functions = (view or View(module)).functions
     if "main" in functions:
         return functions["main"]
     public = [f for f in functions.values() if "sym_visibility" not in f.attributes]
@@ -67,7 +72,7 @@ def for_spmd(module: Module) -> SpmdModule:
       InputError: it has no entry function, meshes of different sizes, or per-device parts that cannot be combined.
     """
     view = View(module)
-    main_function(module)
+    main = main_function(module, view)
     if view.ops("mpmd.topology", "mpmd.fragment", "mpmd.fragment_call"):
         raise InputError("the module is a pipeline program of several meshes", location=module.name,
                          hint="compile its fragments one by one")
@@ -80,7 +85,7 @@ def for_spmd(module: Module) -> SpmdModule:
         return SpmdModule(_with_partitions(module, next(iter(meshes))), next(iter(meshes)), True, False)
     free = [op for op in view.ops(*COLLECTIVES)
             if not any(parent.name == "sdy.manual_computation" for parent in ancestors(op))]
-    old_style = "mhlo.sharding" in str(main_function(module).attributes)
+    old_style = "mhlo.sharding" in str(main.attributes)
     if old_style or not free:
         return SpmdModule(module, stated, not old_style, False)
     devices = stated if stated > 1 else _largest_id(free) + 1

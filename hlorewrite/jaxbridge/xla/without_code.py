@@ -12,6 +12,7 @@ Where some version of XLA does not fail, it compiles to the end, and the answer 
 
 from __future__ import annotations
 
+import os
 import re
 import tempfile
 import time
@@ -147,7 +148,7 @@ def without_code(module: Module, place: DeviceSet, *, flags: Mapping[str, str | 
                 private.compile_module(devices[:spmd.devices], stopping.mlir, options, load=False)
         except Exception as error:  # expected, see above; of jaxlib's own type, which differs between versions
             message = str(error).splitlines()[0] if str(error) else type(error).__name__
-        hlo, buffers = _only(folder, _HLO), _only(folder, _BUFFERS)
+        hlo, buffers = _whole(folder)
         if hlo is None or buffers is None:
             raise InputError(f"XLA does not compile the module ({message or 'no dump'})", location=module.name,
                              hint="compile the step without hlorewrite to see the whole message")
@@ -182,7 +183,7 @@ def with_output_of_unknown_call(module: Module) -> Module:
 def _dump_flags(folder: Path, partitioned: bool) -> dict[str, str | bool | int]:
     """Optimised HLO and buffers as text, and the partitioner's program; of the rest as little as XLA can be made to."""
     return {**partitioner_flags(folder), "xla_dump_hlo_as_text": True, "xla_dump_buffer_assignment_analysis": False,
-            **({} if partitioned else {"xla_dump_hlo_pass_re": "^$", "xla_dump_hlo_as_proto": False})}
+            **({} if partitioned else {"xla_dump_hlo_pass_re": "", "xla_dump_hlo_as_proto": False})}
 
 
 def partitioner_flags(folder: Path) -> dict[str, str | bool | int]:
@@ -200,8 +201,8 @@ def partitioned_dump(folder: Path) -> bytes | None:
     Returns:
       A serialized ``HloProto``; None where XLA wrote none.
     """
-    found = sorted(path for path in folder.glob("*.pb") if _PARTITIONED in path.name)
-    return found[-1].read_bytes() if found else None
+    found = [name for name in os.listdir(folder) if _PARTITIONED in name and name.endswith(".pb")]
+    return (folder / max(found)).read_bytes() if found else None
 
 
 def program_so_far(folder: Path) -> bytes | None:
@@ -222,20 +223,26 @@ def program_so_far(folder: Path) -> bytes | None:
 def _no_kernels(folder: Path, disabled: str) -> dict[str, str | bool | int]:
     """Flags that end a compilation for GPUs where it would generate kernels; no kernel is tried out before.
 
-    Newer versions of XLA generate one for each matrix product even where none is to be tried out, which takes three
-    times as long as all the rest; what they choose by it, tiles, changes neither communication nor buffers.
+    Even where none is to be tried out, XLA's autotuner asks all its backends for each matrix product, and newer
+    versions generate a kernel for it, which takes three times as long as all the rest. It chooses tiles, which change
+    neither communication nor buffers.
     """
     cache = folder / "no-cache-of-kernels"
     cache.write_bytes(b"\xff\xff")
-    stopped = {"xla_gpu_kernel_cache_file": str(cache), "xla_gpu_autotune_level": 0}
+    stopped = {"xla_gpu_kernel_cache_file": str(cache), "xla_gpu_autotune_level": 0,
+               **protection.without_pass("autotuner", disabled)}
     if jaxlib_version.__version_info__ >= (0, 11):  # they always compile in parallel, and read the cache
-        return {**stopped, **protection.without_pass("autotuner", disabled)}
+        return stopped
     # What comes before kernels is so little that a pool of threads costs more than it saves.
     return {**stopped, "xla_gpu_enable_llvm_module_compilation_parallelism": True,
             "xla_gpu_force_compilation_parallelism": 1}
 
 
-def _only(folder: Path, ending: str) -> Path | None:
-    """The dump of a kind that belongs to the whole module: the largest, next to those of small modules XLA makes."""
-    found: Sequence[Path] = sorted(path for path in folder.iterdir() if path.name.endswith(ending))
-    return max(found, key=lambda path: path.stat().st_size) if found else None
+def _whole(folder: Path) -> tuple[Path | None, Path | None]:
+    """The dumps of HLO and buffers that belong to the whole module: the largest, next to those of small modules XLA
+    makes."""
+    names = sorted(os.listdir(folder))
+    found = [[folder / name for name in names if name.endswith(ending)] for ending in (_HLO, _BUFFERS)]
+    hlo, buffers = (max(paths, key=lambda path: path.stat().st_size) if len(paths) > 1 else next(iter(paths), None)
+                    for paths in found)
+    return hlo, buffers

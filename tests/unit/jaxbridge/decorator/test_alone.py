@@ -80,7 +80,7 @@ def what_was_chosen(module: Module, passes: str, place: DeviceSet) -> tuple:
     made, sentences = rewrite_step(module.clone(), StepSettings(as_passes(passes)), place)
     comparison = made.report.comparison
     figures = comparison and [(each.calls, each.bytes, each.wire, each.temp, each.memory)
-                              for each in (comparison.alone, comparison.ours)]
+                              for each in (comparison.alone, comparison.ours) if each is not None]
     return (made.how, made.bytecode, made.report.digest, [str(r) for r in made.report.remarks], figures,
             comparison and comparison.kept, sentences)
 

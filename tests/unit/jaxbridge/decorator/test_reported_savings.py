@@ -90,7 +90,11 @@ def test_what_is_reported_is_what_two_compilations_show(lower: Callable[[], jax.
     assert comparison.kept == kept == (made.bytecode is not None)
     whole = (compiled(module, place, {}),
              compiled(made.module, place, protection.options(jaxlib_version.__version_info__, "gpu")))
-    assert [figures(side) for side in (comparison.alone, comparison.ours)] == [figures(side) for side in whole]
+    assert figures(comparison.alone) == figures(whole[0])
+    if comparison.ours is None:  # not compiled to be judged, because it cannot be better
+        assert not kept and whole[1].calls >= whole[0].calls and whole[1].wire >= whole[0].wire
+        return
+    assert figures(comparison.ours) == figures(whole[1])
     assert (comparison.ours.bytes < comparison.alone.bytes) == kept
 
 
