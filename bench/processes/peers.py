@@ -65,6 +65,9 @@ def main() -> int:
     parser.add_argument("--programs", default=",".join(PROGRAMS), help="comma-separated: %(default)s")
     parser.add_argument("--json", action="store_true", help="print JSON")
     args = parser.parse_args()
+    for given, known in ((args.kinds, KINDS), (args.programs, PROGRAMS)):
+        if unknown := set(given.split(",")) - set(known):
+            parser.error(f"unknown: {', '.join(sorted(unknown))}; write one of {', '.join(known)}")
     cases = [(program, kind, number) for program in args.programs.split(",") for kind in args.kinds.split(",")
              for number in range(args.trials)]
     trials = []
