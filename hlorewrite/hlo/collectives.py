@@ -145,18 +145,17 @@ class _Execution:
 
 def _executions(module: HloText) -> list[_Execution]:
     """Each computation that is reached from the entry, all its call sites added up."""
-    calls: dict[str, list[_Call]] = {}
-    order = _callers_first(module, calls)
-    runs: dict[str, list[_Execution]] = {name: [] for name in order}
+    calls = _callers_first(module)
+    runs: dict[str, list[_Execution]] = {name: [] for name in calls}
     executions: list[_Execution] = []
-    for name in order:
+    for name, called in calls.items():
         computation, before = module.computations[name], runs[name]
         if name == module.entry:
             before = [_Execution(computation, 1, 0, True, False), *before]
         run = _Execution(computation, sum(each.trips for each in before), max(each.depth for each in before),
                          all(each.known for each in before), any(each.in_branch for each in before))
         executions.append(run)
-        for call in calls[name]:
+        for call in called:
             runs[call.callee].append(_executed(call, run))
     return executions
 
@@ -170,19 +169,15 @@ class _Call:
     count: int | None
 
 
-def _callers_first(module: HloText, calls: dict[str, list[_Call]]) -> list[str]:
-    """The computations reached from the entry, each after all that call it.
-
-    Args:
-      module: the module.
-      calls: where what each of them calls is entered.
+def _callers_first(module: HloText) -> dict[str, list[_Call]]:
+    """The computations reached from the entry with what they call, each after all that call it.
 
     Raises:
       InputError: a computation calls itself.
     """
+    calls: dict[str, list[_Call]] = {}
     order: list[str] = []
     open_names: list[str] = []
-    done: set[str] = set()
     counts = TripCounts(module)
     stack = [(module.entry, False)] if module.entry in module.computations else []
     while stack:  # Ends: the callees of a computation are added once.
@@ -193,16 +188,15 @@ def _callers_first(module: HloText, calls: dict[str, list[_Call]]) -> list[str]:
             continue
         if name in open_names:
             raise InputError(f"the computation {name} calls itself", hint="HLO has no recursion; the text is damaged")
-        if name in done:
+        if name in calls:
             continue
-        done.add(name)
         open_names.append(name)
         stack.append((name, True))
         computation = module.computations[name]
         calls[name] = [call for instruction in computation.instructions.values()
                        for call in _calls(counts, computation, instruction) if call.callee in module.computations]
         stack += [(call.callee, False) for call in calls[name]]
-    return order[::-1]
+    return {name: calls[name] for name in reversed(order)}
 
 
 def _calls(counts: TripCounts, computation: Computation, instruction: HloInstruction) -> list[_Call]:

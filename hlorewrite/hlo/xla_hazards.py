@@ -54,12 +54,7 @@ def find_hazards(view: View) -> list[Hazard]:
       >>> find_hazards(View(parse("func.func @main() { return }")))
       []
     """
-    hazards: list[Hazard] = []
-    for op in view.ops(ALL_REDUCE.op):
-        loop = _loop_around(op)
-        if loop is not None and _is_candidate(op, view):
-            hazards += _hazards_of(op, loop, view)
-    return hazards
+    return [hazard for op, loop, uniformity in _candidates(view) for hazard in _hazards_of(op, loop, uniformity, view)]
 
 
 def moved_out(view: View) -> list[ir.Operation]:
@@ -73,14 +68,18 @@ def moved_out(view: View) -> list[ir.Operation]:
       >>> moved_out(View(parse("func.func @main() { return }")))
       []
     """
-    moved: list[ir.Operation] = []
+    return [op for op, loop, uniformity in _candidates(view)
+            if _accumulations(op.results[0], loop, uniformity) is not None]
+
+
+def _candidates(view: View) -> Iterator[tuple[ir.Operation, Loop, Uniformity]]:
+    """The all-reduces in loops that the pass looks at: those of one array, sums, over several devices."""
     for op in view.ops(ALL_REDUCE.op):
         loop, groups = _loop_around(op), groups_of(op, view)
-        if loop is None or isinstance(groups, str) or not _is_candidate(op, view):
+        if loop is None or isinstance(groups, str) or groups.size < 2:
             continue
-        if _accumulations(op.results[0], loop, Uniformity(view, groups)) is not None:
-            moved.append(op)
-    return moved
+        if len(op.operands) == 1 and reduction_kind(op) == "sum" and _is_moved_type(op.operands[0].type):
+            yield op, loop, Uniformity(view, groups)
 
 
 def _loop_around(op: ir.Operation) -> Loop | None:
@@ -89,19 +88,11 @@ def _loop_around(op: ir.Operation) -> Loop | None:
     return Loop(parent) if parent.name == _LOOP and op.block == Loop(parent).body else None
 
 
-def _is_candidate(op: ir.Operation, view: View) -> bool:
-    """Whether the pass looks at an all-reduce: one array, a sum, several devices."""
-    groups = groups_of(op, view)
-    if isinstance(groups, str) or groups.size < 2 or len(op.operands) != 1 or reduction_kind(op) != "sum":
-        return False
-    type_ = op.operands[0].type
+def _is_moved_type(type_: ir.Type) -> bool:
     return isinstance(type_, ir.RankedTensorType) and str(type_.element_type) in _ELEMENTS
 
 
-def _hazards_of(op: ir.Operation, loop: Loop, view: View) -> Iterator[Hazard]:
-    groups = groups_of(op, view)
-    assert not isinstance(groups, str)
-    uniformity = Uniformity(view, groups)
+def _hazards_of(op: ir.Operation, loop: Loop, uniformity: Uniformity, view: View) -> Iterator[Hazard]:
     scattered = _scattered(op, loop, uniformity)
     if scattered is not None:
         form, reason = scattered

@@ -47,7 +47,7 @@ _VARYING_OPS = {
     "stablehlo.async_start": "the result of an asynchronous call", "stablehlo.async_done": "the result of one",
     "stablehlo.create_token": "ordered by a token", "stablehlo.after_all": "ordered by tokens",
 }
-_DEVICE_IDS = ("stablehlo.partition_id", "stablehlo.replica_id")
+DEVICE_IDS = ("stablehlo.partition_id", "stablehlo.replica_id")
 PARTS_OF_SUM = "hlorewrite.parts_of_sum"
 """On an op of a mesh's view of a program: the axes along which its result is a part of a sum (``sums_across``)."""
 _OTHERS_THAN_OPERANDS = frozenset({
@@ -183,7 +183,7 @@ class Uniformity:
         op_name = op.name
         if op_name in _VARYING_OPS:
             return Varying(f"it is {_VARYING_OPS[op_name]}", op)
-        if op_name in _DEVICE_IDS:
+        if op_name in DEVICE_IDS:
             return self._by_device(op, value) or Varying("it is the device's own id", op)
         attributes = op.attributes
         has_some = len(attributes) > 0
@@ -382,7 +382,7 @@ def _is_received(op: ir.Operation) -> bool:
 
 def _is_odd_in_region(op: ir.Operation) -> bool:
     """Whether an op inside the region of another may give each device something else, whatever its operands."""
-    return (op.name in _VARYING_OPS or op.name in _DEVICE_IDS or not op.name.startswith(_DIALECTS)
+    return (op.name in _VARYING_OPS or op.name in DEVICE_IDS or not op.name.startswith(_DIALECTS)
             or (op.name == "stablehlo.custom_call" and not _is_pure_custom_call(op)))
 
 

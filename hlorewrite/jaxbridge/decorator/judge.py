@@ -25,9 +25,9 @@ from hlorewrite.jaxbridge.against_xla.measured import Flags, Measured, scheduled
 from hlorewrite.jaxbridge.decorator.report import Rewritten
 from hlorewrite.jaxbridge.decorator.variants import Variant
 from hlorewrite.jaxbridge.xla.without_code import DeviceSet
+from hlorewrite.spmd.uniform import DEVICE_IDS
 
 Made = TypeVar("Made")
-_DEVICE_NUMBERS = ("stablehlo.partition_id", "stablehlo.replica_id")
 NEAR = 1.02
 """Candidates whose bytes are this close count as equal: such ones are tried before the passes run again with less
 memory, and what takes memory has to save more."""
@@ -119,7 +119,7 @@ def cannot_be_better(candidate: RewriteCandidate, alone: Measured) -> bool:
     payloads = sum(each.executed_bytes for each in candidate.made.report.after)
     return (alone.trips_known and alone.calls == 1 and calls > 0 and not candidate.keeps_communication
             and wire >= alone.wire * (1 - NOISE) and payloads <= alone.bytes * (1 + NOISE)
-            and not View(candidate.made.module).ops(*_DEVICE_NUMBERS))
+            and not View(candidate.made.module).ops(*DEVICE_IDS))
 
 
 @dataclass

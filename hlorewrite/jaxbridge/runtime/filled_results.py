@@ -17,7 +17,7 @@ from jax.sharding import NamedSharding
 
 from hlorewrite.ir.binding import ir, op_key, sdy
 from hlorewrite.ir.module import Module
-from hlorewrite.ir.view import symbol_name, terminator
+from hlorewrite.ir.view import View, defining_op, terminator
 from hlorewrite.jaxbridge.xla import private
 from hlorewrite.mpmd.mesh_view import manual_body
 from hlorewrite.spmd.constants import splat_number
@@ -42,8 +42,7 @@ def take_filled(module: Module) -> dict[int, Number]:
     Returns:
       The number for each result that was taken, by its position. Ops that nothing reads then are erased.
     """
-    main = next(op.operation for op in module.mlir.body.operations
-                if op.operation.name == "func.func" and symbol_name(op.operation) == "main")
+    main = View(module).functions["main"]
     manual = manual_body(main)
     values = list(terminator(main.regions[0].blocks[0] if manual is None else manual).operands)
     found = {place: number for place, value in enumerate(values) if (number := _number(value)) is not None}
@@ -61,18 +60,12 @@ def _number(value: ir.Value) -> Number | None:
     wide = jnp.result_type(int) == np.int64
     if element not in _ELEMENTS and not (wide and element in _WIDE_ELEMENTS):
         return None
-    op = _made_by(value)
+    op = defining_op(value)
     # Ends: each round goes on to an op that stands before it.
     while op is not None and op.name in _REPEATS:
-        op = _made_by(op.operands[0])
+        op = defining_op(op.operands[0])
     number = None if op is None else splat_number(op)
     return None if number is None or number != number else number
-
-
-def _made_by(value: ir.Value) -> ir.Operation | None:
-    """The op that makes a value; None for an argument."""
-    owner = value.owner
-    return None if isinstance(owner, ir.Block) else owner.operation
 
 
 def _keep(main: ir.Operation, manual: ir.Block | None, kept: Sequence[int]) -> None:
@@ -115,11 +108,11 @@ def _erase_unread(values: Sequence[ir.Value]) -> None:
     """Erases constants, and what repeats them, as far as nothing reads them."""
     chains: dict[int, ir.Operation] = {}
     for value in values:
-        op = _made_by(value)
+        op = defining_op(value)
         # Ends: each round goes on to an op that stands before it.
         while op is not None:
             chains[op_key(op)] = op
-            op = _made_by(op.operands[0]) if op.operands else None
+            op = defining_op(op.operands[0]) if op.operands else None
     # Ends: each round erases an op.
     while unread := [key for key, op in chains.items() if not any(True for each in op.results for _ in each.uses)]:
         for key in unread:

@@ -5,9 +5,10 @@ from __future__ import annotations
 from hlorewrite.ir.binding import ir
 from hlorewrite.ir.collectives import COLLECTIVES
 from hlorewrite.ir.effects import MAY_HAVE_EFFECTS
+from hlorewrite.spmd.uniform import DEVICE_IDS
 from hlorewrite.validate.program.state import ProgramState
 
-_ODD = frozenset((*COLLECTIVES, *MAY_HAVE_EFFECTS, "stablehlo.partition_id", "stablehlo.replica_id", "func.call"))
+_ODD = frozenset((*COLLECTIVES, *MAY_HAVE_EFFECTS, *DEVICE_IDS, "func.call"))
 _KINDS = {"stablehlo.add": "sum", "stablehlo.multiply": "product", "stablehlo.maximum": "max",
           "stablehlo.minimum": "min", "stablehlo.and": "and", "stablehlo.or": "or"}
 Encoded = tuple[object, ...]

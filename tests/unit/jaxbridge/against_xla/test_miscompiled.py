@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from loop_texts import eight_times
 
 from hlorewrite.ir.load import parse
 from hlorewrite.ir.module import Module
@@ -36,25 +37,16 @@ func.func @main(%total: tensor<8xf32>, %at: tensor<4x1xi32>, %new: tensor<4xf32>
 
 def looping(before: str, selected: str) -> Module:
     """A partitioned loop that scatters into what a select takes of its total, and reduces that."""
+    body = f'''{selected}
+      %d = {SCATTER.format(into="%kept")}
+      %sum = {REDUCED}'''
     return parse(f'''
 module attributes {{mhlo.num_partitions = 2 : i32}} {{
 func.func @main(%start: tensor<8xf32>, %at: tensor<4x1xi32>, %new: tensor<4xf32>) -> tensor<8xf32> {{
   %first = stablehlo.constant dense<0> : tensor<i32>
   %zero = stablehlo.constant dense<0.0> : tensor<8xf32>
   {before}
-  %loop:2 = stablehlo.while(%i = %first, %total = %start) : tensor<i32>, tensor<8xf32>
-    cond {{
-      %n = stablehlo.constant dense<8> : tensor<i32>
-      %c = stablehlo.compare LT, %i, %n : (tensor<i32>, tensor<i32>) -> tensor<i1>
-      stablehlo.return %c : tensor<i1>
-    }} do {{
-      %one = stablehlo.constant dense<1> : tensor<i32>
-      %j = stablehlo.add %i, %one : tensor<i32>
-      {selected}
-      %d = {SCATTER.format(into="%kept")}
-      %sum = {REDUCED}
-      stablehlo.return %j, %sum : tensor<i32>, tensor<8xf32>
-    }}
+  {eight_times("%total", "%start", "tensor<8xf32>", body, "%sum")}
   return %loop#1 : tensor<8xf32>
 }}
 }}''')

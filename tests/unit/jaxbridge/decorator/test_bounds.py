@@ -7,6 +7,7 @@ from dataclasses import replace
 from fractions import Fraction
 
 import pytest
+from loop_texts import eight_times
 
 from hlorewrite.ir.load import parse
 from hlorewrite.ir.module import Module
@@ -50,19 +51,9 @@ def summing(body: str, more: str = "") -> Module:
     """A loop of eight iterations whose body makes ``%s``, the next sum; ``more`` stands before it."""
     return parse(f'''
 func.func @main(%x: tensor<4xf32>, %zero: tensor<4xf32>) -> tensor<4xf32> {{
-  %start = stablehlo.constant dense<0> : tensor<i32>
+  %first = stablehlo.constant dense<0> : tensor<i32>
   {more}
-  %loop:2 = stablehlo.while(%i = %start, %sum = %zero) : tensor<i32>, tensor<4xf32>
-    cond {{
-      %n = stablehlo.constant dense<8> : tensor<i32>
-      %c = stablehlo.compare LT, %i, %n : (tensor<i32>, tensor<i32>) -> tensor<i1>
-      stablehlo.return %c : tensor<i1>
-    }} do {{
-      %one = stablehlo.constant dense<1> : tensor<i32>
-      %j = stablehlo.add %i, %one : tensor<i32>
-      {body}
-      stablehlo.return %j, %s : tensor<i32>, tensor<4xf32>
-    }}
+  {eight_times("%sum", "%zero", "tensor<4xf32>", body, "%s")}
   return %loop#1 : tensor<4xf32>
 }}''')
 
