@@ -12,7 +12,7 @@ import numpy as np
 
 from hlorewrite.errors import PlanError, UsageError, did_you_mean
 from hlorewrite.plan.reshard.assign import first_senders, least_loaded
-from hlorewrite.plan.reshard.bounds import lower_bound
+from hlorewrite.plan.reshard.bounds import leaving_time, lower_bound
 from hlorewrite.plan.reshard.exact import SolverBudget, can_solve, solve, solver_installed
 from hlorewrite.plan.reshard.jobs import Jobs, bundled_jobs, single_jobs
 from hlorewrite.plan.reshard.layout import Layout
@@ -203,6 +203,8 @@ def plan_reshard(source: Layout, destination: Layout, itemsize: int, network: Ne
     plans: list[ReshardPlan] = []
     for name in STRATEGIES if copies <= _FEW_COPIES else STRATEGIES[:-1]:
         try:
+            if plans and name != "trees" and _surely_slower(tasks, itemsize, network, name, plans):
+                continue
             plans.append(_plan_one(tasks, itemsize, network, name, order, choice, bound, budget))
         except PlanError:
             if not plans:
@@ -211,6 +213,12 @@ def plan_reshard(source: Layout, destination: Layout, itemsize: int, network: Ne
         if plans[-1].gap <= GOOD_GAP:
             break
     return min(plans, key=lambda plan: plan.makespan_s)
+
+
+def _surely_slower(tasks: UnitTasks, itemsize: int, network: Network, strategy: str, plans: list[ReshardPlan]) -> bool:
+    """Whether the holders' ports alone need longer for a strategy than the fastest plan so far."""
+    rows = transfers(tasks, itemsize, network, strategy)
+    return leaving_time(bundled_jobs(rows, network), network) > min(plan.makespan_s for plan in plans)
 
 
 def _plan_one(tasks: UnitTasks, itemsize: int, network: Network, strategy: str, order: str, sender: str,

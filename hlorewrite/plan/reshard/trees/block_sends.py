@@ -1,15 +1,17 @@
 """Who sends which block to whom, round by round, so that every block takes a tree of its own.
 
-In a round a port sends at most one block and receives at most one. The sender lets a new block go from each of its
+In a round a port sends at most one block and receives at most one. With one port a host the rounds are those of a
+circulant graph, as few as any plan of blocks needs. With several the sender lets a new block go from each of its
 ports; the newest block, which fewest have, goes first: each host that has it sends it by all its free ports, so that
-hosts that have it multiply until all do. With one port a host, n blocks need n - 1 + log2(hosts + 1) rounds at least
-(Bar-Noy and Kipnis, "Broadcasting multiple messages in simultaneous send/receive systems", 1994).
+hosts that have it multiply until all do.
 """
 
 from __future__ import annotations
 
 import functools
 from dataclasses import dataclass, field
+
+from hlorewrite.plan.reshard.trees.circulant import circulant_sends
 
 
 @dataclass(frozen=True)
@@ -73,8 +75,11 @@ def block_sends(hosts: int, blocks: tuple[int, ...], relay: int = 0) -> tuple[tu
 
     Example:
       >>> [[(send.sender, send.receiver, send.block) for send in each] for each in block_sends(3, (2,))]
-      [[(0, 1, 0)], [(0, 3, 1), (1, 2, 0)], [(3, 1, 1), (1, 3, 0), (0, 2, 1)]]
+      [[(0, 2, 0)], [(0, 1, 1), (2, 3, 0)], [(3, 1, 0), (0, 2, 1), (1, 3, 1)]]
     """
+    if len(blocks) == 1:
+        return tuple(tuple(BlockSend(sender, 0, receiver, 0, 0, block) for sender, receiver, block in each)
+                     for each in circulant_sends(hosts + 1, blocks[0]))
     everything = (1 << len(blocks)) - 1
     live: list[_Spread] = []
     rounds: list[tuple[BlockSend, ...]] = []

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -23,12 +24,14 @@ from hlorewrite.plan.reshard import (
     plan_reshard,
     sharded,
 )
-from hlorewrite.plan.reshard.jobs import single_jobs
+from hlorewrite.plan.reshard.bounds import lower_bound
+from hlorewrite.plan.reshard.jobs import bundled_jobs, single_jobs
 from hlorewrite.plan.reshard.order import heuristic
 from hlorewrite.plan.reshard.plan import GOOD_GAP
 from hlorewrite.plan.reshard.simulate import RoutedJob, run
 from hlorewrite.plan.reshard.transfers import transfers
 from hlorewrite.plan.reshard.trees.block_sends import block_sends
+from hlorewrite.plan.reshard.trees.circulant import circulant_sends
 
 
 @pytest.mark.parametrize("case", NINE, ids=lambda case: f"case{case[0]}")
@@ -197,12 +200,27 @@ def test_a_gap_is_explained() -> None:
 
 
 @pytest.mark.parametrize(("have", "want", "gap"), [
-    ("gpu,-", "-,-", 0.25), ("-,-", "-,-", 0.25), ("gpu,-", "-,gpu", 0.26), ("gpu,-", "gpu,-", 0.28),
-    ("-,-", "gpu,-", 0.29)])
+    ("gpu,-", "-,-", 0.22), ("-,-", "-,-", 0.22), ("gpu,-", "-,gpu", 0.24), ("gpu,-", "gpu,-", 0.17),
+    ("-,-", "gpu,-", 0.24)])
 def test_one_host_to_64(have: str, want: str, gap: float) -> None:
-    """A chain is 90 % above the bound."""
+    """A chain is 80 to 90 % above the bound."""
     plan = _to_many_hosts(have, want)
     assert plan.strategy == "trees" and 0.1 < plan.gap < gap
+
+
+@pytest.mark.parametrize("ring", [*range(2, 40), 64, 65, 66, 127, 129])
+def test_a_port_a_host_needs_no_more_rounds_than_any_plan(ring: int) -> None:
+    """K - 1 + ceil(log2(n)) rounds, and who sends a block has it."""
+    for blocks in (1, 2, 5, 9):
+        rounds = list(circulant_sends(ring, blocks))
+        assert len(rounds) == blocks - 1 + (ring - 1).bit_length()
+        there = {(0, block) for block in range(blocks)}
+        for sends in rounds:
+            assert len({sender for sender, _, _ in sends}) == len({receiver for _, receiver, _ in sends}) == len(sends)
+            arrived = {(receiver, block) for _, receiver, block in sends}
+            assert there >= {(sender, block) for sender, _, block in sends} and not there & arrived
+            there |= arrived
+        assert len(there) == ring * blocks
 
 
 @pytest.mark.parametrize(("hosts", "blocks", "relay"), [(1, (3,), 0), (7, (5,), 0), (12, (4, 3), 1), (64, (9,) * 8, 1)])
@@ -228,11 +246,11 @@ def test_the_bound_counts_further_hops() -> None:
     A host gets it after some further messages of a holder and some hops, in any order: comb(a + b, b) hosts after each
     a messages and b hops.
     """
-    shape = (1 << 20,)
-    one, many = (plan_of("1x1", f"{hosts}x1", shape, "-", "-", "broadcast") for hosts in (1, 63))
-    network = many.network
+    one, many = (plan_of("1x1", f"{hosts}x1", (1,), "-", "-", "broadcast") for hosts in (1, 63))
+    network = replace(many.network, bytes_per_s=math.inf)
     message, hop = network.chunk_overhead_s, network.chunk_overhead_s + network.latency_s
-    further = many.lower_bound_s - one.lower_bound_s
+    further = (lower_bound(bundled_jobs(many.rows, network), network)
+               - lower_bound(bundled_jobs(one.rows, one.network), replace(one.network, bytes_per_s=math.inf)))
 
     def reached(seconds: float) -> int:
         return sum(math.comb(a + b, b) for a in range(64) for b in range(7) if a * message + b * hop <= seconds)
@@ -240,5 +258,5 @@ def test_the_bound_counts_further_hops() -> None:
     assert reached(further * (1 - 1e-9)) < 63 <= reached(further * (1 + 1e-9))
     again = plan_of("1x1", "2x2", (1, 1), "-,-", "-,-", "send-recv")
     assert again.makespan_s >= again.lower_bound_s  # four messages of one host are sooner there than a hop
-    replicas = plan_of("63x1", "63x1", shape, "-", "-", "broadcast")
+    replicas = plan_of("63x1", "63x1", (1,), "-", "-", "broadcast")
     assert replicas.lower_bound_s < one.lower_bound_s * (1 + 1e-9)

@@ -1,0 +1,85 @@
+"""The lower bound of broadcasts in blocks, beside an exhaustive search for the fastest plan."""
+
+from __future__ import annotations
+
+import heapq
+import itertools
+from collections.abc import Iterator
+from dataclasses import replace
+
+import pytest
+from reshard_helpers import plan_of
+
+from hlorewrite.plan.reshard.bounds import lower_bound
+from hlorewrite.plan.reshard.jobs import bundled_jobs
+
+UNIT = 1 << 20
+
+Sent = tuple[int, int, int, int]
+"""Sender, receiver, units as bits, seconds left."""
+
+State = tuple[tuple[int, ...], tuple[Sent, ...]]
+"""What each host has, and what is under way."""
+
+
+@pytest.mark.parametrize(("holders", "hosts", "units", "overhead"), [
+    (1, 2, 1, 1), (1, 2, 3, 1), (1, 2, 4, 1), (1, 2, 4, 2), (1, 2, 5, 1), (1, 3, 1, 1), (1, 3, 2, 1), (1, 3, 3, 1),
+    (2, 2, 2, 1), (2, 2, 3, 1), (2, 3, 2, 1), (2, 3, 3, 1), (2, 4, 2, 1)])
+def test_no_plan_of_messages_of_any_sizes_is_faster(holders: int, hosts: int, units: int, overhead: int) -> None:
+    """Hosts of one port send some units to hosts of one port; a message of s units takes s + overhead."""
+    bound, best = _bound(holders, hosts, units, overhead), _fastest(holders, hosts, units, overhead)
+    assert bound <= best + 1e-9
+    assert holders > 1 or best - 1.5 < bound
+
+
+def _bound(holders: int, hosts: int, units: int, overhead: int) -> float:
+    """The bound where a unit takes a second."""
+    plan = plan_of(f"{holders}x1", f"{hosts}x1", (units * UNIT,), "-", "-", "broadcast")
+    network = replace(plan.network, bytes_per_s=4.0 * UNIT, chunk_overhead_s=float(overhead), latency_s=0.0)
+    return lower_bound(bundled_jobs(plan.rows, network), network)
+
+
+def _fastest(holders: int, hosts: int, units: int, overhead: int) -> int:
+    """Seconds of the fastest plan: a search over what each host has, and the messages that are under way."""
+    everything = (1 << units) - 1
+    queue: list[tuple[int, State]] = [(0, ((*[everything] * holders, *[0] * hosts), ()))]
+    seen: set[State] = set()
+    # Ends: each state is looked at once, and each has a next one until all hosts have everything.
+    while True:
+        at, state = heapq.heappop(queue)
+        if min(state[0]) == everything:
+            return at
+        if state in seen:
+            continue
+        seen.add(state)
+        for under_way in _choices(*state, overhead):
+            heapq.heappush(queue, _next(at, state[0], under_way))
+
+
+def _next(at: int, have: tuple[int, ...], under_way: list[Sent]) -> tuple[int, State]:
+    """The state when the next message has arrived."""
+    step = min(left for *_, left in under_way)
+    after = list(have)
+    for _, receiver, part, left in under_way:
+        after[receiver] |= part if left == step else 0
+    return at + step, (tuple(after), tuple(sorted((*way, left - step) for *way, left in under_way if left > step)))
+
+
+def _choices(have: tuple[int, ...], sent: tuple[Sent, ...], overhead: int) -> Iterator[list[Sent]]:
+    """What can be under way from now on: each port sends and receives one message at a time."""
+    sending, receiving = {sender for sender, *_ in sent}, {receiver for _, receiver, *_ in sent}
+    options = [[None, *((host, to, part, part.bit_count() + overhead) for to in range(len(have))
+                        if to not in receiving for part in _parts(have[host] & ~have[to]))]
+               for host in range(len(have)) if host not in sending]
+    for chosen in itertools.product(*options):
+        begun = [each for each in chosen if each]
+        if len({to for _, to, *_ in begun}) == len(begun) and (begun or sent):
+            yield [*sent, *begun]
+
+
+def _parts(mask: int) -> Iterator[int]:
+    """All that a message can carry of some units, nothing left out."""
+    part = mask
+    while part:
+        yield part
+        part = (part - 1) & mask
