@@ -89,8 +89,10 @@ class Module:
         Returns:
           Text that ends in one newline.
         """
+        # The binding takes 64 bits, and no constant has more elements.
+        limit = None if elide_over is None or elide_over >= 1 << 63 else elide_over
         text = self.mlir.operation.get_asm(enable_debug_info=debug_info, print_generic_op_form=generic,
-                                           large_elements_limit=elide_over)
+                                           large_elements_limit=limit)
         return str(text).rstrip("\n") + "\n"
 
     def digest(self) -> str:

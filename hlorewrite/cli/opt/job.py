@@ -114,6 +114,9 @@ class Job:
                              hint="leave one of them out")
         if args.elide is not None and args.emit not in ("text", "generic"):
             raise UsageError("--elide-large-constants changes text only", hint="leave it out, or write --emit=text")
+        if args.elide is not None and args.elide < 0:
+            raise UsageError(f"--elide-large-constants={args.elide} is not a number of elements",
+                             hint="write how many a constant may have to be printed whole, as in 16")
         if args.output is None and args.emit not in ("text", "generic") and sys.stdout.isatty():
             raise UsageError("a binary module is not written to a terminal", hint="name a file with -o")
 

@@ -24,7 +24,7 @@ from __future__ import annotations
 
 import heapq
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 import numpy as np
 
@@ -45,14 +45,9 @@ def lower_bound(jobs: Jobs, network: Network) -> float:
     away = ~jobs.inside
     if not away.any():
         return network.local_latency_s if len(jobs) else 0.0
-    taken = np.bincount(jobs.receivers[away], _seconds(jobs, network)[away], minlength=len(jobs.classes)).tolist()
-    leaving = _leaving(jobs, network)
-    entering: dict[frozenset[int], float] = {}
-    for kind, into in zip(jobs.classes, taken, strict=True):
-        for ports in kind.hosts if into else ():
-            _add(entering, ports, into)
+    leaving, entering = _loads(jobs, _seconds(jobs, network))
     used = frozenset().union(*leaving, *entering)
-    total = sum(len(kind.hosts) * into for kind, into in zip(jobs.classes, taken, strict=True))
+    total = sum(entering.values())
     further = _further_time(jobs, network)
     return max(_densest(leaving) + further, _densest(entering), total / len(used),
                _time_of_blocks(jobs, network)) + network.latency_s
@@ -68,18 +63,37 @@ def leaving_time(jobs: Jobs, network: Network) -> float:
     Returns:
       A bound of every plan of these jobs.
     """
-    return _densest(loads) if (loads := _leaving(jobs, network)) else 0.0
+    leaving, _ = _loads(jobs, _seconds(jobs, network))
+    return _densest(leaving)
 
 
-def _leaving(jobs: Jobs, network: Network) -> dict[frozenset[int], float]:
-    """Seconds of what leaves hosts, by the ports that it may leave from."""
+def ports_time(jobs: Jobs, busy: Sequence[float], network: Network) -> float:
+    """Seconds that ports need for jobs in any order, from any holders.
+
+    Args:
+      jobs: the jobs.
+      busy: seconds each occupies a port.
+      network: the links.
+
+    Returns:
+      A bound of every order of these jobs.
+    """
+    return max(max(busy), *map(_densest, _loads(jobs, np.array(busy)))) + network.latency_s
+
+
+def _loads(jobs: Jobs, seconds: np.ndarray) -> tuple[dict[frozenset[int], float], dict[frozenset[int], float]]:
+    """Seconds of what leaves and of what enters hosts, by the ports that it may take; gathers do not count."""
     away = ~jobs.inside & ~jobs.gather
-    sent = np.bincount(jobs.holders[away], _seconds(jobs, network)[away], minlength=len(jobs.classes)).tolist()
     leaving: dict[frozenset[int], float] = {}
-    for kind, out in zip(jobs.classes, sent, strict=True):
+    entering: dict[frozenset[int], float] = {}
+    sent, taken = (np.bincount(side[away], seconds[away], minlength=len(jobs.classes)).tolist()
+                   for side in (jobs.holders, jobs.receivers))
+    for kind, out, into in zip(jobs.classes, sent, taken, strict=True):
         if out:
             _add(leaving, kind.ports, out)
-    return leaving
+        for ports in kind.hosts if into else ():
+            _add(entering, ports, into)
+    return leaving, entering
 
 
 def _seconds(jobs: Jobs, network: Network) -> np.ndarray:
@@ -162,6 +176,8 @@ def _add(loads: dict[frozenset[int], float], ports: Iterable[int], seconds: floa
 
 def _densest(loads: dict[frozenset[int], float]) -> float:
     """Largest seconds per port over the sets worth asking: each one, what is connected to it, and all."""
+    if not loads:
+        return 0.0
     joined = _components(ports for ports in loads if len(ports) > 1)
     sets = {ports for ports in loads if len(ports) > 1} | set(joined) | {frozenset().union(*loads)}
     if len(loads) * len(sets) > 4_000_000:

@@ -12,7 +12,7 @@ import numpy as np
 
 from hlorewrite.errors import PlanError, UsageError, did_you_mean
 from hlorewrite.plan.reshard.assign import first_senders, least_loaded
-from hlorewrite.plan.reshard.bounds import leaving_time, lower_bound
+from hlorewrite.plan.reshard.bounds import leaving_time, lower_bound, ports_time
 from hlorewrite.plan.reshard.exact import SolverBudget, can_solve, solve, solver_installed
 from hlorewrite.plan.reshard.jobs import Jobs, bundled_jobs, single_jobs
 from hlorewrite.plan.reshard.layout import Layout
@@ -21,7 +21,7 @@ from hlorewrite.plan.reshard.order import by_size, heuristic, makespan
 from hlorewrite.plan.reshard.schedule import TransferSchedule, of_items, rotated, row_times, sending_devices
 from hlorewrite.plan.reshard.simulate import run
 from hlorewrite.plan.reshard.tasks import UnitTasks, unit_tasks
-from hlorewrite.plan.reshard.transfers import STRATEGIES, SliceTransfers, transfers
+from hlorewrite.plan.reshard.transfers import STRATEGIES, SliceTransfers, shared, transfers
 from hlorewrite.plan.reshard.trees.schedule import trees_schedule
 from hlorewrite.util.extras import install
 
@@ -258,13 +258,18 @@ def _in_trees(tasks: UnitTasks, itemsize: int, network: Network, order: str, bou
 
 def _groupings(tasks: UnitTasks, itemsize: int, network: Network, strategy: str,
                rows: SliceTransfers) -> Iterator[tuple[SliceTransfers, Jobs]]:
-    """Ways to form jobs, cheapest first: bundles, single rows, then slices cut to use several ports."""
+    """Ways to form jobs, cheapest first: bundles, single rows, holders that share receivers, then slices cut."""
     yield rows, bundled_jobs(rows, network)
     if 1 < len(rows) <= _SINGLES:
         yield rows, single_jobs(rows, network)
     hosts = sum(len(rows.groups[r]) for r in rows.receivers.tolist()) if len(rows) <= _AUTO_ROWS else 0
     if rows.gather.any() or not 0 < hosts <= _AUTO_ROWS:
         return
+    for pieces in sorted({1, network.nics_per_host}):
+        cut = transfers(tasks.split(pieces), itemsize, network, strategy) if strategy == "broadcast" else rows
+        divided = shared(cut, network)
+        if len(cut) < len(divided) <= _AUTO_ROWS:
+            yield divided, bundled_jobs(divided, network, lanes=pieces)
     for pieces in sorted({network.nics_per_host, 2, 3, 4} - {1}):
         bundles = bundled_jobs(rows, network)
         cut = rows
@@ -285,7 +290,8 @@ def _optimise(jobs: Jobs, network: Network, sender: str, bound: float,
     items = first_senders(jobs, network) if sender == "first" else least_loaded(jobs, network)
     order = heuristic(items, network.ports, good)
     start, end = run(items, order, network.ports)
-    if end.max(initial=0.0) > good and can_solve(jobs, items):
+    floor = ports_time(jobs, [item.busy for item in items], network)
+    if end.max(initial=0.0) > max(good, floor + min(item.done - item.busy for item in items)) and can_solve(jobs, items):
         if budget.effort > 0 and not solver_installed():
             return replace(of_items(items, start, end, False), unsolved=True)
         solution = solve(jobs, items, start.tolist(), network, budget)

@@ -77,6 +77,65 @@ def transfers(tasks: UnitTasks, itemsize: int, network: Network, strategy: str) 
     return _gather_rows(rows, itemsize, network, whole=strategy == "global-all-gather")
 
 
+def shared(rows: SliceTransfers, network: Network) -> SliceTransfers:
+    """The same transfers, where hosts that hold a slice share the hosts that want it.
+
+    Args:
+      rows: rows of the strategy ``broadcast``.
+      network: the links.
+
+    Returns:
+      As many rows of a slice as there are hosts on the side that has fewer, each from its own hosts to its own.
+
+    Example:
+      Replicas on two hosts of two devices for replicas on two others: each host sends to one of them.
+
+      >>> from hlorewrite.cost import topology
+      >>> from hlorewrite.plan.reshard import hosts_of_meshes, network_of, parse_mesh, parse_spec, sharded
+      >>> from hlorewrite.plan.reshard.tasks import unit_tasks
+      >>> have, want = parse_mesh("2x2"), parse_mesh("2x2", first_device=4)
+      >>> network = network_of(topology("p3.8xlarge"), hosts_of_meshes(have, want, 2))
+      >>> tasks = unit_tasks(sharded((8,), have, parse_spec("-", have)), sharded((8,), want, parse_spec("-", want)))
+      >>> rows = shared(transfers(tasks, 4, network, "broadcast"), network)
+      >>> [(rows.groups[have], rows.groups[want]) for have, want in zip(rows.holders, rows.receivers)]
+      [((0, 1), (4, 5)), ((2, 3), (6, 7))]
+    """
+    groups, number = list(rows.groups), {group: index for index, group in reversed([*enumerate(rows.groups)])}
+    parts: dict[tuple[int, int], list[tuple[int, int]]] = {}
+    table: list[tuple[int, int, int]] = []
+    for row, pair in enumerate(zip(rows.holders.tolist(), rows.receivers.tolist(), strict=True)):
+        if pair not in parts:
+            have, want = (_by_host(rows.groups[group], network) for group in pair)
+            count = 1 if set(have) & set(want) else min(len(have), len(want))
+            both = [[_numbered(each, groups, number) for each in _dealt(side, count)] for side in (have, want)]
+            parts[pair] = list(zip(*both, strict=True))
+        table += [(row, *each) for each in parts[pair]]
+    keep, holders, receivers = np.array(table, np.int64).reshape(-1, 3).T
+    return _rows(rows, keep, holders, receivers, groups)
+
+
+def _by_host(devices: tuple[int, ...], network: Network) -> dict[int, list[int]]:
+    out: dict[int, list[int]] = {}
+    for device in devices:
+        out.setdefault(int(network.host[device]), []).append(device)
+    return out
+
+
+def _dealt(by_host: dict[int, list[int]], count: int) -> list[tuple[int, ...]]:
+    """The devices of neighbouring hosts together, as equally many hosts as can be."""
+    hosts = sorted(by_host)
+    return [tuple(device for host in hosts[len(hosts) * k // count:len(hosts) * (k + 1) // count]
+                  for device in by_host[host]) for k in range(count)]
+
+
+def _numbered(devices: tuple[int, ...], groups: list[tuple[int, ...]], number: dict[tuple[int, ...], int]) -> int:
+    """The number of a group, which is added if it is new."""
+    index = number.setdefault(devices, len(groups))
+    if index == len(groups):
+        groups.append(devices)
+    return index
+
+
 def _broadcast_rows(tasks: UnitTasks, itemsize: int, network: Network) -> SliceTransfers:
     """One row per task; tasks whose receivers stand next to holders are divided."""
     source, destination = network.index(tasks.source.devices), network.index(tasks.destination.devices)
@@ -112,28 +171,20 @@ def _divide(plain: SliceTransfers, near: np.ndarray, network: Network,
     Returns the tasks of the new rows, and their (holders, receivers) as group numbers.
     """
     number = {group: i for i, group in reversed(list(enumerate(groups)))}
-
-    def group(devices: list[int]) -> int:
-        index = number.setdefault(tuple(devices), len(groups))
-        if index == len(groups):
-            groups.append(tuple(devices))
-        return index
-
     rows: list[tuple[int, int, int]] = []
     for task in near.tolist():
         holders, wanting = plain.groups[plain.holders[task]], plain.groups[plain.receivers[task]]
         held = set(holders)
-        by_host: dict[int, list[int]] = {}
-        for device in holders:
-            by_host.setdefault(int(network.host[device]), []).append(device)
+        by_host = _by_host(holders, network)
         far: list[int] = []
         local: dict[int, list[int]] = {}
         for device in (d for d in wanting if d not in held):
             host = int(network.host[device])
             (local.setdefault(host, []) if host in by_host else far).append(device)
-        rows += [(task, group(by_host[host]), group(devices)) for host, devices in local.items()]
+        rows += [(task, _numbered(tuple(by_host[host]), groups, number), _numbered(tuple(devices), groups, number))
+                 for host, devices in local.items()]
         if far:
-            rows.append((task, int(plain.holders[task]), group(far)))
+            rows.append((task, int(plain.holders[task]), _numbered(tuple(far), groups, number)))
     others = np.setdiff1d(np.arange(len(plain)), near)
     table = np.column_stack([others, plain.holders[others], plain.receivers[others]])
     table = np.concatenate([table, np.array(rows, np.int64).reshape(-1, 3)])
@@ -165,13 +216,6 @@ def _gather_rows(rows: SliceTransfers, itemsize: int, network: Network, whole: b
     """Receivers get a part each, then gather: those of a host among themselves, or (whole) all at once."""
     groups = list(rows.groups)
     number: dict[tuple[int, ...], int] = {}
-
-    def group(devices: tuple[int, ...]) -> int:
-        if devices not in number:
-            number[devices] = len(groups)
-            groups.append(devices)
-        return number[devices]
-
     boxes: list[tuple[np.ndarray, np.ndarray]] = []
     columns: list[tuple[int, int, bool]] = []
     after: dict[int, tuple[int, ...]] = {}
@@ -181,11 +225,11 @@ def _gather_rows(rows: SliceTransfers, itemsize: int, network: Network, whole: b
             if parts is None:
                 parts, members_of = [(rows.start[row], rows.stop[row])] * len(members), None
             else:
-                members_of = group(members)
+                members_of = _numbered(members, groups, number)
             brought = range(len(boxes), len(boxes) + len(parts))
             for part, device in zip(parts, members, strict=True):
                 boxes.append(part)
-                columns.append((int(rows.holders[row]), group((device,)), False))
+                columns.append((int(rows.holders[row]), _numbered((device,), groups, number), False))
             if members_of is not None and len(members) > 1:
                 after[len(boxes)] = tuple(brought)
                 boxes.append((rows.start[row], rows.stop[row]))
@@ -201,10 +245,7 @@ def _gather_rows(rows: SliceTransfers, itemsize: int, network: Network, whole: b
 def _gather_sets(receivers: tuple[int, ...], network: Network, whole: bool) -> list[tuple[int, ...]]:
     if whole:
         return [tuple(sorted(receivers, key=lambda d: (network.host[d], d)))]
-    by_host: dict[int, list[int]] = {}
-    for device in receivers:
-        by_host.setdefault(int(network.host[device]), []).append(device)
-    return [tuple(devices) for devices in by_host.values()]
+    return [tuple(devices) for devices in _by_host(receivers, network).values()]
 
 
 def _parts(start: np.ndarray, stop: np.ndarray, count: int) -> list[tuple[np.ndarray, np.ndarray]] | None:

@@ -203,6 +203,7 @@ def test_flags_that_exclude_each_other(tmp_path: Path, capsys: pytest.CaptureFix
     file.write_bytes(emit(parse(TEXT), Format.BYTECODE))
     for words, message in ((["--split-input-file"], "works on MLIR text"),
                            (["--emit=portable", "--elide-large-constants=3"], "changes text only"),
+                           (["--elide-large-constants=-1"], "is not a number of elements"),
                            (["--emit=bytecode", "--verify-diagnostics"], "works on MLIR text")):
         assert guarded(["opt", str(file), *words]) == 2
         assert message in capsys.readouterr().err

@@ -56,6 +56,7 @@ def test_large_constants_can_be_elided() -> None:
     module = parse(TEXT)
     assert b"__elided__" in emit(module, elide_over=4)
     assert b"__elided__" not in emit(module, elide_over=8)
+    assert emit(module, elide_over=10 ** 20) == emit(module)
 
 
 @pytest.fixture(scope="module")
