@@ -6,23 +6,24 @@ slice that leaves last for the first time has left, at most one host for each po
 From then on holders send it again after each message's overhead, and hosts that got it after that and the latency (the
 postal model of Bar-Noy and Kipnis, 1992): the time until all hosts have it comes on top.
 
-Few large messages and many small ones both take time (``_time_of_blocks``). Where all slices of P ports go to the same
-n > P hosts, number the messages that carry bytes away for the first time by when they end, D_1 to D_K, with s_1 to s_K
-such bytes, T together. Each port takes o and s_i / B for one:
+Few large messages and many small ones both take time. Number the K messages that bring bytes by when they end, D_1 to
+D_K, with s_1 to s_K new bytes; P ports take o and s_i / B for each, so P D_i >= s_1 / B + ... + s_i / B + i o. The
+bytes of message i and of those after it have further to go at D_i, at c seconds a byte:
 
-    P D_i >= s_1 / B + ... + s_i / B + i o.
+    end >= D_i + c (s_i + ... + s_K) + rest.
 
-Of message i and those after it no host has anything before D_i, and P hosts at most are getting it. The last of the
-others begins when all hosts can have got a message, less o, and takes in all these bytes, by P ports at most:
+* From P ports to the same n > P hosts: none of them has it before D_i, and P at most are getting it. The last of the
+  others begins when all can have got a message, less o, and takes it in by e ports: c = 1 / (e B), rest = postal time.
+* To m devices of one host: it arrives by P ports, and m - 1 copies of it go to the M devices of the host by their
+  links: c = (m - 1) / (M B_local), rest = the latency inside the host.
 
-    end >= D_i + postal + (s_i + ... + s_K) / (P B) >= T / (P B) + postal + (i o + s_i / B) / P.
-
-The largest of these is at least their mean, T / (K B) + o (K + 1) / 2 in place of i o + s_i / B, for the best K.
+``_least_excess`` solves this for the best K and sizes.
 """
 
 from __future__ import annotations
 
 import heapq
+import itertools
 import math
 from collections.abc import Iterable, Sequence
 
@@ -30,6 +31,8 @@ import numpy as np
 
 from hlorewrite.plan.reshard.jobs import Jobs, PortClass
 from hlorewrite.plan.reshard.network import Network
+
+_LARGEST_EXPONENT = 400.0
 
 
 def lower_bound(jobs: Jobs, network: Network) -> float:
@@ -50,7 +53,7 @@ def lower_bound(jobs: Jobs, network: Network) -> float:
     total = sum(entering.values())
     further = _further_time(jobs, network)
     return max(_densest(leaving) + further, _densest(entering), total / len(used),
-               _time_of_blocks(jobs, network)) + network.latency_s
+               _time_of_blocks(jobs, network), _time_into_hosts(jobs, network)) + network.latency_s
 
 
 def leaving_time(jobs: Jobs, network: Network) -> float:
@@ -78,7 +81,7 @@ def ports_time(jobs: Jobs, busy: Sequence[float], network: Network) -> float:
     Returns:
       A bound of every order of these jobs.
     """
-    return max(max(busy), *map(_densest, _loads(jobs, np.array(busy)))) + network.latency_s
+    return max(max(busy, default=0.0), *map(_densest, _loads(jobs, np.array(busy)))) + network.latency_s
 
 
 def _loads(jobs: Jobs, seconds: np.ndarray) -> tuple[dict[frozenset[int], float], dict[frozenset[int], float]]:
@@ -141,12 +144,72 @@ def _blocks_of(ports: int, size: float, wanting: list[PortClass], network: Netwo
         for into in kind.hosts:
             entries.setdefault(into[0] // nics, set()).update(into)
     most = max(len(entries[host]) for host in hosts)
-    if most > ports:
+    rate, overhead = network.bytes_per_s, network.chunk_overhead_s / ports
+    return (size / rate / ports + _least_excess(size, 1 / (ports * rate), 1 / (most * rate), overhead, 1)
+            + _postal_time(len(hosts), ports, most, network))
+
+
+def _time_into_hosts(jobs: Jobs, network: Network) -> float:
+    """The longest time that a host takes to get everything by its ports and pass it on to all its devices."""
+    devices, away = np.bincount(network.host), ~jobs.inside
+    wanted: dict[int, list[tuple[tuple[int, ...], int, float, int]]] = {}
+    sizes, counts = (np.bincount(jobs.receivers[away], values[away], minlength=len(jobs.classes)).tolist()
+                     for values in (jobs.size, jobs.counts))
+    for receivers in set(jobs.receivers[away].tolist()):
+        kind = jobs.classes[receivers]
+        for ports in kind.hosts:
+            wanted.setdefault(ports[0] // network.nics_per_host, []).append(
+                (ports, kind.least, sizes[receivers], int(counts[receivers])))
+    kinds = {(len(set().union(*(ports for ports, *_ in each))), min(least for _, least, _, _ in each),
+              sum(size for *_, size, _ in each), sum(count for *_, count in each), int(devices[host]))
+             for host, each in wanted.items()}
+    return max((_into_host(*kind, network) for kind in kinds), default=0.0)
+
+
+def _into_host(ports: int, receivers: int, size: float, count: int, devices: int, network: Network) -> float:
+    per_byte = 1 / (ports * network.bytes_per_s)
+    after = (receivers - 1) / (devices * network.local_bytes_per_s)
+    if receivers == 1:
         return 0.0
-    seconds, overhead = size / network.bytes_per_s, network.chunk_overhead_s
-    best = math.sqrt(2 * seconds / overhead)
-    spent = min(seconds / count + overhead * (count + 1) / 2 for count in (max(1, int(best)), int(best) + 1))
-    return (seconds + spent) / ports + _postal_time(len(hosts), ports, most, network)
+    excess = _least_excess(size, per_byte, after, network.chunk_overhead_s / ports, count)
+    return size * per_byte + excess + network.local_latency_s
+
+
+def _least_excess(size: float, per_byte: float, after: float, overhead: float, count: int) -> float:
+    """How far the end is above ``size * per_byte`` at least, for the best number and sizes of messages.
+
+    With Q_i bytes after message i, an end of ``size * per_byte + x`` allows
+    Q_(i-1) = r Q_i + (x - i * overhead) / after at most, for r = per_byte / after and Q_K = 0. Q_0 must reach the
+    size, and x is at least K * overhead.
+
+    Args:
+      size: bytes.
+      per_byte: seconds that a byte takes the ports.
+      after: seconds a byte from there on.
+      overhead: seconds that a message takes the ports in addition.
+      count: messages at least.
+
+    Example:
+      >>> _least_excess(8.0, 1.0, 1.0, 1.0, 1)
+      4.5
+    """
+    if not after:
+        return count * overhead
+    ratio, best = per_byte / after, math.inf
+    if count * math.log(max(ratio, 1.0)) > _LARGEST_EXPONENT:
+        return count * overhead
+    power = weights = weighted = 0.0
+    # Ends: K * overhead alone reaches any value.
+    for messages in itertools.count(1):
+        power = power * ratio if messages > 1 else 1.0
+        weights, weighted = weights + power, weighted + messages * power
+        if messages < count:
+            continue
+        excess = max((size * after + overhead * weighted) / weights, messages * overhead)
+        if excess >= best or power * ratio > math.exp(_LARGEST_EXPONENT):
+            return min(best, excess)
+        best = excess
+    raise AssertionError("messages have an overhead")
 
 
 def _postal_time(hosts: int, first: int, each: int, network: Network) -> float:

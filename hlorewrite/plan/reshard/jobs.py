@@ -23,11 +23,13 @@ class PortClass:
       ports: their ports, in the order of the devices of the first such group.
       hosts: their ports by host, hosts in rising order.
       most: the largest number of devices on one host.
+      least: the smallest number of devices on one host.
     """
 
     ports: tuple[int, ...]
     hosts: tuple[tuple[int, ...], ...]
     most: int
+    least: int
 
 
 @dataclass(frozen=True)
@@ -165,7 +167,7 @@ def _classes(rows: SliceTransfers, network: Network) -> tuple[np.ndarray, tuple[
             by_host.setdefault(host[device], []).append(port[device])
         port_class = PortClass(tuple(dict.fromkeys(port[d] for d in group)),
                                tuple(tuple(sorted(set(by_host[h]))) for h in sorted(by_host)),
-                               max(len(ports) for ports in by_host.values()))
+                               *(pick(len(ports) for ports in by_host.values()) for pick in (max, min)))
         kinds.append(number.setdefault(port_class, len(number)))
     return np.array(kinds, np.int64), tuple(number)
 

@@ -6,6 +6,7 @@ measured against the lower bound of ``bounds.py``; ``exact.py`` closes what gap 
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Sequence
 
 import numpy as np
@@ -113,6 +114,48 @@ def rotation_levels(sender: np.ndarray, receiver: np.ndarray) -> np.ndarray:
     return level + turn * span
 
 
+def matching_levels(sender: np.ndarray, receiver: np.ndarray) -> np.ndarray:
+    """Levels of jobs between any ports: as many as the busiest port has jobs.
+
+    Jobs are the edges of a bipartite graph, levels their colours. Where the sender is free in level a and the receiver
+    in level b, the jobs that are linked to the receiver by levels a and b change places.
+
+    Args:
+      sender: the one port each job leaves from, shape ``[jobs]``.
+      receiver: the one port it arrives at, shape ``[jobs]``.
+
+    Returns:
+      The level of each job, such that jobs of a level share no link.
+
+    Source: D. Konig's theorem on the edge colouring of bipartite graphs (1916).
+
+    Example:
+      >>> matching_levels(np.array([0, 0, 1, 1, 2]), np.array([3, 4, 3, 5, 4])).tolist()
+      [0, 1, 1, 0, 0]
+    """
+    sides = (sender.tolist(), receiver.tolist())
+    at: tuple[dict[int, dict[int, int]], ...] = ({port: {} for port in sides[0]}, {port: {} for port in sides[1]})
+    level: list[int] = []
+    for job, ends in enumerate(zip(*sides, strict=True)):
+        here, there = (next(k for k in itertools.count() if k not in at[side][end]) for side, end in enumerate(ends))
+        side, port, path, wanted = 1, ends[1], list[int](), here
+        # Ends: the path uses each job once, and never reaches the sender, where the first level is free.
+        while wanted in at[side][port]:
+            path.append(at[side][port][wanted])
+            side, wanted = 1 - side, here + there - wanted
+            port = sides[side][path[-1]]
+        for each in path:
+            for side in (0, 1):
+                del at[side][sides[side][each]][level[each]]
+        for each in path:
+            level[each] = here + there - level[each]
+        level.append(here)
+        for each in (*path, job):
+            for side in (0, 1):
+                at[side][sides[side][each]][level[each]] = each
+    return np.array(level, np.int64)
+
+
 def _positions(ports: np.ndarray) -> tuple[np.ndarray, int]:
     """Ports renumbered without holes, and how many there are."""
     used = np.flatnonzero(np.bincount(ports))
@@ -134,9 +177,9 @@ def heuristic(items: Sequence[RoutedJob], ports: int, good: float) -> list[int]:
     """
     orders = [sorted(range(len(items)), key=lambda i: _depth(items, i)), by_size(items)]
     if all(len(item.entry) == 1 and not item.after for item in items):
-        levels = rotation_levels(np.array([item.sender for item in items], np.int64),
-                                 np.array([item.entry[0] for item in items], np.int64))
-        orders.append(np.argsort(levels, kind="stable").tolist())
+        ends = (np.array([item.sender for item in items], np.int64),
+                np.array([item.entry[0] for item in items], np.int64))
+        orders += [np.argsort(levels(*ends), kind="stable").tolist() for levels in (rotation_levels, matching_levels)]
     scored = [(makespan(items, order, ports), order) for order in orders]
     width = max((len(item.links) for item in items), default=0)
     work = len(items) ** 2 * width

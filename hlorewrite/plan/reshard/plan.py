@@ -288,10 +288,11 @@ def _optimise(jobs: Jobs, network: Network, sender: str, bound: float,
         if schedule.end.max() <= good or len(jobs) > _AUTO_ROWS:
             return schedule
     items = first_senders(jobs, network) if sender == "first" else least_loaded(jobs, network)
+    floor = ports_time(jobs, [item.busy for item in items], network)
+    good = max(good, floor + min((item.done - item.busy for item in items), default=0.0))
     order = heuristic(items, network.ports, good)
     start, end = run(items, order, network.ports)
-    floor = ports_time(jobs, [item.busy for item in items], network)
-    if end.max(initial=0.0) > max(good, floor + min(item.done - item.busy for item in items)) and can_solve(jobs, items):
+    if end.max(initial=0.0) > good and can_solve(jobs, items):
         if budget.effort > 0 and not solver_installed():
             return replace(of_items(items, start, end, False), unsolved=True)
         solution = solve(jobs, items, start.tolist(), network, budget)

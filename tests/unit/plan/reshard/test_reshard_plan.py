@@ -8,7 +8,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from reshard_helpers import NINE, check_delivery, plan_of, setting, unit
 
@@ -26,7 +26,7 @@ from hlorewrite.plan.reshard import (
 )
 from hlorewrite.plan.reshard.bounds import lower_bound
 from hlorewrite.plan.reshard.jobs import bundled_jobs, single_jobs
-from hlorewrite.plan.reshard.order import heuristic
+from hlorewrite.plan.reshard.order import heuristic, matching_levels
 from hlorewrite.plan.reshard.plan import GOOD_GAP
 from hlorewrite.plan.reshard.simulate import RoutedJob, run
 from hlorewrite.plan.reshard.transfers import transfers
@@ -157,9 +157,41 @@ def test_users_mistakes_are_told() -> None:
             plan_reshard(have, want, 4, network, **wrong)
 
 
+@settings(max_examples=40)
+@given(st.sampled_from(["1x1", "2x2", "1x8", "4x4", "8x8"]), st.sampled_from(["1x3", "2x4", "9x2", "17x1", "8x8"]),
+       st.sampled_from(SPECS), st.sampled_from(SPECS), st.sampled_from([*STRATEGIES, "auto"]),
+       st.sampled_from([None, 0, 2]), st.sampled_from(["p3.8xlarge", "h200"]),
+       st.tuples(*[st.sampled_from([1, 64, 1000, 30000])] * 2))
+def test_no_plan_is_faster_than_the_bound(source, destination, have, want, strategy, first, server, shape) -> None:
+    """Also where the bytes count, and not only the number of messages."""
+    try:
+        plan = plan_of(source, destination, shape, have, want, strategy, server=server, first=first, effort=0.05)
+    except PlanError:
+        return
+    assert plan.makespan_s >= plan.lower_bound_s * (1 - 1e-9)
+
+
+@given(st.lists(st.tuples(st.integers(0, 6), st.integers(7, 12)), min_size=1, max_size=60))
+def test_levels_are_as_many_as_the_busiest_port_has_jobs(jobs: list[tuple[int, int]]) -> None:
+    sender, receiver = np.array(jobs).T
+    levels = matching_levels(sender, receiver)
+    for side in (sender, receiver):
+        assert len({*zip(side.tolist(), levels.tolist(), strict=True)}) == len(jobs)
+    assert levels.max() + 1 == max(np.bincount(sender).max(), np.bincount(receiver).max())
+
+
 def test_empty_plan() -> None:
     plan = plan_of("2x4", "2x4", (0, 8), "host,-", "-,host")
     assert plan.makespan_s == 0 and plan.gap == 0 and len(plan.rows) == 0
+
+
+@pytest.mark.parametrize(("have", "want", "strategy", "gap"), [
+    ("host,gpu", "gpu,host", "broadcast", 0.001), ("-,-", "-,-", "broadcast", 0.08),
+    ("gpu,-", "-,-", "broadcast", 0.08), ("gpu,-", "-,gpu", "broadcast", 0.001), ("host,-", "-,-", "trees", 0.23)])
+def test_64_hosts_to_64(have: str, want: str, strategy: str, gap: float) -> None:
+    """Jobs of all ports follow each other without a pause, and hosts that hold the same send to different hosts."""
+    plan = _to_many_hosts(have, want, source="64x8")
+    assert plan.strategy == strategy and plan.gap < gap
 
 
 LAYOUTS = (("-,-", "-,-"), ("host,-", "-,host"), ("host,gpu", "host,gpu"), ("host,gpu", "gpu,host"), ("gpu,-", "-,gpu"),
@@ -183,12 +215,13 @@ def test_auto_is_never_above_a_named_strategy(have: str, want: str) -> None:
     assert bool(auto.note) == (auto.gap > 0.1)
 
 
-def _to_many_hosts(have: str, want: str, strategy: str = "auto") -> ReshardPlan:
-    """65536 x 8192 numbers of two bytes from one host of eight H200 to 64."""
-    source, destination = parse_mesh("1x8"), parse_mesh("64x8", first_device=8)
-    network = network_of(topology("h200"), hosts_of_meshes(source, destination, 8))
-    return plan_reshard(sharded((65536, 8192), source, parse_spec(have, source)),
-                        sharded((65536, 8192), destination, parse_spec(want, destination)), 2, network, strategy)
+def _to_many_hosts(have: str, want: str, strategy: str = "auto", source: str = "1x8") -> ReshardPlan:
+    """65536 x 8192 numbers of two bytes from hosts of eight H200 to 64."""
+    have_mesh = parse_mesh(source)
+    want_mesh = parse_mesh("64x8", first_device=have_mesh.size)
+    network = network_of(topology("h200"), hosts_of_meshes(have_mesh, want_mesh, 8))
+    return plan_reshard(sharded((65536, 8192), have_mesh, parse_spec(have, have_mesh)),
+                        sharded((65536, 8192), want_mesh, parse_spec(want, want_mesh)), 2, network, strategy)
 
 
 def test_a_gap_is_explained() -> None:
