@@ -48,7 +48,7 @@ class RoutedJob:
 
 
 def item_of(jobs: Jobs, job: int, sender: int, entry: tuple[int, ...], network: Network,
-            share: float = 1.0) -> RoutedJob:
+            share: float = 1.0, chunks: int | None = None) -> RoutedJob:
     """What a job occupies once its ports are chosen.
 
     Args:
@@ -58,6 +58,7 @@ def item_of(jobs: Jobs, job: int, sender: int, entry: tuple[int, ...], network: 
       entry: one port per receiving host, in chain order.
       network: the links.
       share: jobs of this size that follow each other on its busiest link.
+      chunks: how many between hosts; by default those with which its busiest link is fastest.
 
     Returns:
       The item.
@@ -70,7 +71,7 @@ def item_of(jobs: Jobs, job: int, sender: int, entry: tuple[int, ...], network: 
         count = network.chunks(size, 0, local, rows)
         hop = network.local_latency_s + size / count / network.local_bytes_per_s
         return RoutedJob((), (), 0.0, 0.0, size / network.local_bytes_per_s + local * hop, after, -1, (), count)
-    count = network.chunks(size / share, len(entry), local, rows)
+    count = chunks or network.chunks(size / share, len(entry), local, rows)
     busy = count * network.chunk_overhead_s + size / network.bytes_per_s
     hop = network.latency_s + network.chunk_overhead_s + size / count / network.bytes_per_s
     tail = local * (network.local_latency_s + size / count / network.local_bytes_per_s)

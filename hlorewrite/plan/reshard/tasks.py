@@ -7,6 +7,7 @@ the unit tasks are the non-empty intersections of a source tile with a destinati
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -50,18 +51,21 @@ class UnitTasks:
 
     def split(self, pieces: int) -> UnitTasks:
         """The same tasks, each cut into ``pieces`` along its longest dimension where it is long enough."""
-        if pieces <= 1 or not len(self) or not self.start.shape[1]:
+        return self.cut(np.arange(1, pieces) / pieces)
+
+    def cut(self, places: Sequence[float] | np.ndarray) -> UnitTasks:
+        """The same tasks, each cut at some fractions of its longest dimension; parts of nothing are left out."""
+        if not len(places) or not len(self) or not self.start.shape[1]:
             return self
-        extent = self.stop - self.start
-        dim = np.argmax(extent, axis=1)
-        longest = extent[np.arange(len(self)), dim]
-        count = np.minimum(pieces, longest)
-        row = np.repeat(np.arange(len(self)), count)
-        piece = np.arange(len(row)) - np.repeat(np.cumsum(count) - count, count)
-        start, stop, along = self.start[row], self.stop[row], dim[row]
-        base, total, parts = start[np.arange(len(row)), along], longest[row], count[row]
-        start[np.arange(len(row)), along] = base + total * piece // parts
-        stop[np.arange(len(row)), along] = base + total * (piece + 1) // parts
+        dim = np.argmax(self.stop - self.start, axis=1)
+        each = np.arange(len(self))
+        low, high = self.start[each, dim], self.stop[each, dim]
+        # The small addend keeps k / n * n from becoming less than k.
+        edges = np.floor(np.array([0, *places, 1.0]) * (high - low)[:, None] + 1e-9).astype(np.int64) + low[:, None]
+        keep = np.flatnonzero((edges[:, 1:] > edges[:, :-1]).ravel())
+        row = keep // (len(places) + 1)
+        start, stop, part = self.start[row], self.stop[row], np.arange(len(row))
+        start[part, dim[row]], stop[part, dim[row]] = edges[:, :-1].ravel()[keep], edges[:, 1:].ravel()[keep]
         return UnitTasks(self.source, self.destination, start, stop, self.source_tile[row],
                          self.destination_tile[row])
 

@@ -76,11 +76,9 @@ def trees_schedule(rows: SliceTransfers, network: Network) -> TreesSchedule:
       PlanError: trees do not serve these rows, or are too large to plan.
     """
     sender, rails = senders_of(rows, network), rails_of(rows, network)
-    hosts, lanes = len(rails[0].ports), len(rails[0].streams)
-    longest = max((stream for rail in rails for stream in rail.streams), key=lambda each: rows.size[list(each)].sum())
-    depth = math.log(hosts + 1, lanes + 1) + (lanes > 1)
-    size = float(rows.size[list(longest)].sum())
-    best = math.sqrt(depth * size / network.bytes_per_s / network.chunk_overhead_s) / len(longest)
+    hosts, size, depth, longest = _longest_stream(rails, rows)
+    depth += len(rails[0].streams) > 1
+    best = math.sqrt(depth * size / network.bytes_per_s / network.chunk_overhead_s) / longest
     counts = sorted({max(1, round(best * factor)) for factor in (0.8, 1.0, 1.25)})
     if counts[-1] * len(rows) * hosts > _MOST_SENDS:
         raise PlanError(f"trees would need more than {_MOST_SENDS} messages", hint="use broadcast or send-recv")
@@ -93,6 +91,31 @@ def trees_schedule(rows: SliceTransfers, network: Network) -> TreesSchedule:
         for lane, stream in enumerate(rail.streams):
             entry[list(stream)] = [ports[lane] for ports in rail.ports]
     return TreesSchedule(sender, entry, blocks, end)
+
+
+def least_trees_time(rows: SliceTransfers, network: Network) -> float:
+    """Seconds of a broadcast in trees at least, with the best number of blocks.
+
+    K blocks of t / K seconds and an overhead o need K + d - 1 rounds, with d of them for the last block: at the best K
+    that is (sqrt(t) + sqrt(o (d - 1)))^2 seconds.
+
+    Args:
+      rows: the rows of the strategy ``broadcast``.
+      network: the links.
+
+    Raises:
+      PlanError: trees do not serve these rows.
+    """
+    _, size, depth, _ = _longest_stream(rails_of(rows, network), rows)
+    seconds = size / network.bytes_per_s
+    return (math.sqrt(seconds) + math.sqrt(network.chunk_overhead_s * max(depth - 1, 0.0))) ** 2
+
+
+def _longest_stream(rails: Sequence[Rail], rows: SliceTransfers) -> tuple[int, float, float, int]:
+    """Hosts, bytes of the longest stream, rounds in which a block reaches all hosts, rows of the stream."""
+    hosts, lanes = len(rails[0].ports), len(rails[0].streams)
+    longest = max((stream for rail in rails for stream in rail.streams), key=lambda each: rows.size[list(each)].sum())
+    return hosts, float(rows.size[list(longest)].sum()), math.log(hosts + 1, lanes + 1), len(longest)
 
 
 def senders_of(rows: SliceTransfers, network: Network) -> np.ndarray:

@@ -24,11 +24,14 @@ from hlorewrite.plan.reshard import (
     plan_reshard,
     sharded,
 )
+from hlorewrite.plan.reshard.assign import least_loaded
 from hlorewrite.plan.reshard.bounds import lower_bound
+from hlorewrite.plan.reshard.chunks import rechunked
 from hlorewrite.plan.reshard.jobs import bundled_jobs, single_jobs
 from hlorewrite.plan.reshard.order import heuristic, matching_levels
 from hlorewrite.plan.reshard.plan import GOOD_GAP
 from hlorewrite.plan.reshard.simulate import RoutedJob, run
+from hlorewrite.plan.reshard.tasks import unit_tasks
 from hlorewrite.plan.reshard.transfers import transfers
 from hlorewrite.plan.reshard.trees.block_sends import block_sends
 from hlorewrite.plan.reshard.trees.circulant import circulant_sends
@@ -192,6 +195,29 @@ def test_64_hosts_to_64(have: str, want: str, strategy: str, gap: float) -> None
     """Jobs of all ports follow each other without a pause, and hosts that hold the same send to different hosts."""
     plan = _to_many_hosts(have, want, source="64x8")
     assert plan.strategy == strategy and plan.gap < gap
+
+
+@pytest.mark.parametrize(("have", "want"), [
+    ("host,-,-", "host,-,-"), ("-,host,-", "host,-,-"), ("-,all,-", "all,-,-"), ("gpu,-,-", "-,-,-")])
+def test_layouts_of_the_paper_on_64_hosts(have: str, want: str) -> None:
+    """16 GiB: within a tenth of the bound. Chunks are few, except where a host passes on the last bytes."""
+    source, destination = parse_mesh("64x8"), parse_mesh("64x8", first_device=512)
+    network = network_of(topology("h200"), hosts_of_meshes(source, destination, 8))
+    plan = plan_reshard(sharded((2048,) * 3, source, parse_spec(have, source)),
+                        sharded((2048,) * 3, destination, parse_spec(want, destination)), 2, network)
+    assert plan.gap < 0.1
+
+
+def test_chunks_fit_the_order() -> None:
+    """Two slices from one host to the four devices of another: only the second is passed on at the end."""
+    have, want, network = setting("1x1", "1x4", (2, 1 << 22), "-,-", "-,-")
+    rows = transfers(unit_tasks(have, want).split(2), 4, network, "broadcast")
+    jobs = single_jobs(rows, network)
+    items, start, end = rechunked(jobs, least_loaded(jobs, network), (0, 1), network)
+    assert [item.chunks for item in items] == [1, network.chunks(1 << 24, 1, 3)]
+    assert end[0] < end[1] and start[1] == items[0].busy
+    alone = least_loaded(jobs, network)
+    assert end.max() < run(alone, (0, 1), network.ports)[1].max()
 
 
 LAYOUTS = (("-,-", "-,-"), ("host,-", "-,host"), ("host,gpu", "host,gpu"), ("host,gpu", "gpu,host"), ("gpu,-", "-,gpu"),
