@@ -2,8 +2,8 @@
 
 A mask of an attention is the comparison of two iotas, of 1 MiB for 1024 tokens, which a broadcast repeats for each
 head and sequence. Where it is made in each kernel that reads it, XLA:GPU considers each op of it for each softmax, in
-each copy of a body: an eighth of what it takes to compile such a step. Read from memory it is a small part of what such a
-kernel reads.
+each copy of a body, an eighth of what it takes to compile such a step. Read from memory it is a small part of what
+such a kernel reads.
 """
 
 from __future__ import annotations
