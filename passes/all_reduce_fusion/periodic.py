@@ -17,7 +17,7 @@ from dataclasses import dataclass, replace
 from hlorewrite.passes.all_reduce_fusion.merge import allowed
 from hlorewrite.passes.all_reduce_fusion.model import Costs, FusionItem, FusionPlan, Limits
 from hlorewrite.passes.all_reduce_fusion.schedule import Bucket
-from hlorewrite.passes.all_reduce_fusion.times import IDLE, compute_time, latency_bound, timed
+from hlorewrite.passes.all_reduce_fusion.times import IDLE, compute_time, latency_bound, timed, with_waits
 
 _LONGEST_PERIOD = 64
 _FEWEST_LAYERS = 3
@@ -117,7 +117,7 @@ def alike_plan(items: Sequence[FusionItem], kinds: Sequence[object], plan: Fusio
     candidates = [timed(items, buckets, costs) for buckets in _repeated(items, run, light, plan)
                   if allowed(items, buckets, limits)]
     return min((each for each in candidates if each.exposed <= most),
-               key=lambda each: each.exposed + _SLOWED * each.busy, default=plan)
+               key=lambda each: with_waits(items, each, costs) + _SLOWED * each.busy, default=plan)
 
 
 def _repeated(items: Sequence[FusionItem], run: LayerRun, light: set[int],

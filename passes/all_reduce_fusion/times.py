@@ -12,6 +12,8 @@ IDLE = 0.5
 """The stream counts as idle where calls take no more than so much of the time kernels take."""
 _SOON = 0.25
 """A call is not put off by a wait of so much of the shortest."""
+_STARTED_LATE = 0.5
+"""Of a call's time: XLA may start it so much later than it could."""
 
 
 def soon(costs: Costs) -> float:
@@ -82,6 +84,40 @@ def timed(items: Sequence[FusionItem], buckets: Sequence[tuple[int, ...]], costs
         busy += took
         ends.append(end)
     return FusionPlan(tuple(buckets), max(copies, late), busy, tuple(ends))
+
+
+def with_waits(items: Sequence[FusionItem], plan: FusionPlan, costs: Costs) -> float:
+    """What a plan exposes where XLA starts calls late and copies all results out next to the last one.
+
+    Its scheduler fills the schedule from the end. Copies out of the other calls hide the last one alone, so kernels
+    wait for the call before it where that is not over when the last gradient is there.
+
+    Args:
+      items: the items.
+      plan: of them, with its times.
+      costs: what calls and copies cost.
+
+    Returns:
+      Seconds, no less than ``plan.exposed``.
+
+    Example:
+      >>> costs = Costs(lambda size: 0.0 * size + 3.0, copy_out=1.0)
+      >>> items = [FusionItem(ready, 5.0, 1) for ready in (2.0, 3.0, 4.0, 5.0)]
+      >>> plan = timed(items, [(0, 1), (2,), (3,)], costs)  # 3 to 6, 6 to 9, 9 to 12
+      >>> plan.exposed, with_waits(items, plan, costs)  # the second is over at 9, or at 10.5, and then come two copies
+      (7.0, 7.5)
+    """
+    import numpy as np
+    sizes = [float(sum(items[index].size for index in bucket)) for bucket in plan.buckets]
+    copied = sum(size for size, bucket in zip(sizes, plan.buckets, strict=True)
+                 if sum(items[index].members for index in bucket) > 1)
+    late = _STARTED_LATE * costs.call(np.array(sizes))
+    waits, reading = 0.0, 0.0
+    for bucket, end in list(zip(plan.buckets, late + np.array(plan.ends), strict=True))[:-1]:
+        waits = max(waits, float(end) - reading - min(items[index].needed for index in bucket))
+        reading += sum(items[index].reading for index in bucket)
+    waits = max(0.0, waits - costs.copy_in * copied)
+    return max(plan.exposed, waits + (costs.copy_in + costs.copy_out) * copied)
 
 
 def latency_bound(items: Sequence[FusionItem], costs: Costs, limits: Limits) -> list[int]:

@@ -9,6 +9,7 @@ from hlorewrite.ir.edit import Editor, remap
 from hlorewrite.ir.view import defining_op, terminator, users
 from hlorewrite.passes.common.channel_handles import ChannelHandles
 from hlorewrite.passes.common.loop_copies.behind_loop import fill_behind, results_behind
+from hlorewrite.passes.common.loop_copies.kept_sources import is_kept
 from hlorewrite.passes.common.more_results import with_more_results
 from hlorewrite.passes.common.splats import splat_constant, wrapped
 from hlorewrite.passes.rotate_collectives.split import BodySplit
@@ -72,7 +73,7 @@ def hoist_filling(loop: Loop, editor: Editor) -> list[ir.Operation]:
     hoisted = []
     for op in [each.operation for each in loop.body.operations]:
         if op.name in _FILLING and all((maker := defining_op(value)) is not None and maker.block != loop.body
-                                       and maker.name in _FILLING for value in op.operands):
+                                       and (maker.name in _FILLING or is_kept(maker)) for value in op.operands):
             editor.move_before(op, loop.op)
             hoisted.append(op)
     return hoisted

@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from hlorewrite.ir.binding import ir, op_key
 from hlorewrite.ir.edit import Editor
 from hlorewrite.ir.view import View, ancestors, defining_op, terminator, users
+from hlorewrite.passes.common.loop_copies.kept_sources import is_kept, keep_sources
 from hlorewrite.spmd.constants import constant_attribute
 from hlorewrite.spmd.loops import Loop
 from hlorewrite.spmd.types import element_count
@@ -40,6 +41,8 @@ def read_outside(loop: Loop, editor: Editor) -> list[ir.Operation]:
         if loop.yields[slot] != argument or element_count(argument.type) < 2 or users(loop.condition.arguments[slot]):
             continue
         makers = _makers(first, editor.view)
+        if keep_sources(makers, editor):
+            makers = _makers(first, editor.view)
         readers = [(reader, number) for reader, number in users(argument) if reader != end]
         if makers and (readers or users(loop.op.results[slot])):
             for reader, number in readers:
@@ -77,6 +80,9 @@ def _makers(value: ir.Value, view: View) -> list[ir.Operation]:
     # Ends: an op is entered once, and no more than a few.
     while pending:
         maker = defining_op(pending[-1])
+        if maker is not None and is_kept(maker):
+            pending.pop()
+            continue
         if maker is None or len(entered) > _MOST_OPS or not _from_nothing(maker, view):
             return []
         if op_key(maker) in entered:

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import fusion_modules as m
 import pytest
+from generators.code_mutation import replace_source
 
 from hlorewrite.ir.edit import Editor
 from hlorewrite.ir.module import Module
-from hlorewrite.ir.view import View, users
+from hlorewrite.ir.view import View, ancestors, users
 from hlorewrite.oracle.check import check
 from hlorewrite.passes.common.loop_copies.carried_fillings import fill_again, read_outside
 from hlorewrite.passes.peel_last_micro_batch.peel_last_micro_batch import PeelLastMicroBatch
@@ -116,3 +117,111 @@ def test_copies_of_the_body_read_no_buffer_of_it(what: str, passed: Pass) -> Non
     assert not mask_is_read(after)
     barriers = View(after).ops("stablehlo.optimization_barrier")
     assert barriers and not any(str(value.type) == B for op in barriers for value in op.operands)
+
+
+Z, WIDE = "tensor<8x8xi1>", "tensor<16x8x8xi1>"
+NUMBERS = WIDE.replace("i1", "i32")
+PLACES = (f"%p = stablehlo.iota dim = 0 : tensor<8x8xi32>\n%q = stablehlo.iota dim = 1 : tensor<8x8xi32>\n"
+          f"%small = stablehlo.compare GE, %p, %q : (tensor<8x8xi32>, tensor<8x8xi32>) -> {Z}\n")
+REPEATED = f"%first = stablehlo.broadcast_in_dim %small, dims = [1, 2] : ({Z}) -> {WIDE}\n"
+
+
+def attention(made: str = PLACES + REPEATED, *, wide: str = WIDE, outside: str = "", inside: str = "") -> Module:
+    """Micro-batches in a loop, layers in another, which carries a mask of all heads and reduces what it computes."""
+    heads = wide.replace("i1", "f32")
+    inner = f"""
+    {inside}
+    %o:4 = stablehlo.while(%i = %start, %m = %first, %c = %x, %acc = %zero) : {N}, {wide}, {heads}, {heads}
+    cond {{
+      %less = stablehlo.compare LT, %i, %bound : ({N}, {N}) -> tensor<i1>
+      stablehlo.return %less : tensor<i1>
+    }} do {{
+      %g = stablehlo.select %m, %c, %zero : {wide}, {heads}
+      %c1 = stablehlo.multiply %g, %x : {heads}
+      {m.reduce("%red", "%c1", heads)}
+      %acc1 = stablehlo.add %acc, %red : {heads}
+      %next = stablehlo.add %i, %step : {N}
+      stablehlo.return %next, %m, %c1, %acc1 : {N}, {wide}, {heads}, {heads}
+    }}"""
+    return m.module(f"%x: {heads}", heads, f"""
+  %zero = stablehlo.constant dense<0.0> : {heads}
+  %start = stablehlo.constant dense<0> : {N}
+  %bound = stablehlo.constant dense<4> : {N}
+  %step = stablehlo.constant dense<1> : {N}
+  {outside}
+  %r:2 = stablehlo.while(%j = %start, %sum = %zero) : {N}, {heads}
+  cond {{
+    %more = stablehlo.compare LT, %j, %bound : ({N}, {N}) -> tensor<i1>
+    stablehlo.return %more : tensor<i1>
+  }} do {{
+    {made if not outside else ""}
+    {inner}
+    %sum1 = stablehlo.add %sum, %o#3 : {heads}
+    %after = stablehlo.add %j, %step : {N}
+    stablehlo.return %after, %sum1 : {N}, {heads}
+  }}""", f"return %r#1 : {heads}")
+
+
+def kept(after: Module) -> list[str]:
+    """What the barriers of one value hold, and what is around each."""
+    return [f"{op.operands[0].type} in {next(ancestors(op)).name}"
+            for op in View(after).ops("stablehlo.optimization_barrier") if len(op.operands) == 1]
+
+
+def rotated(before: Module) -> Module:
+    """The module with its inner loop rotated."""
+    after = before.clone()
+    assert RotateCollectives().run(after, PassContext(ignore_cost=True, topology="h200:1x4"))
+    assert not after.verify()
+    assert check(before, after).equal
+    return after
+
+
+SMALL = {
+    "in the outer loop": attention(),
+    "before both loops": attention(outside=PLACES + REPEATED),
+    "made before, repeated in the outer loop": attention(outside=PLACES, inside=REPEATED),
+}
+LARGE = {
+    "an eighth": (PLACES + REPEATED.replace("16x", "8x"), "tensor<8x8x8xi1>"),
+    "an iota alone": (f"%q = stablehlo.iota dim = 0 : tensor<8xi32>\n%four = stablehlo.constant dense<4> : {NUMBERS}\n"
+                      f"%row = stablehlo.broadcast_in_dim %q, dims = [2] : (tensor<8xi32>) -> {NUMBERS}\n"
+                      f"%first = stablehlo.compare LT, %row, %four : ({NUMBERS}, {NUMBERS}) -> {WIDE}\n", WIDE),
+    "one number": ("%a = stablehlo.constant dense<true> : tensor<i1>\n%b = stablehlo.not %a : tensor<i1>\n"
+                   f"%first = stablehlo.broadcast_in_dim %b, dims = [] : (tensor<i1>) -> {WIDE}\n", WIDE),
+}
+
+
+@pytest.mark.parametrize("what", SMALL)
+def test_a_small_source_is_made_once_before_all_loops(what: str) -> None:
+    after = rotated(SMALL[what])
+    assert kept(after) == [f"{Z} in func.func"]
+    compared = [op for op in View(after).ops("stablehlo.compare") if str(op.results[0].type) == Z]
+    assert len(compared) == 1 and next(ancestors(compared[0])).name == "func.func"
+    assert len(View(after).ops("stablehlo.iota")) == 2
+    again = after.clone()
+    assert not RotateCollectives().run(again, PassContext(ignore_cost=True, topology="h200:1x4"))
+
+
+@pytest.mark.parametrize("what", LARGE)
+def test_other_sources_are_made_in_each_loop(what: str) -> None:
+    made, wide = LARGE[what]
+    assert not kept(rotated(attention(made, wide=wide)))
+
+
+def test_a_source_that_fills_the_cache_of_a_gpu_is_made_in_each_loop(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("hlorewrite.passes.common.loop_copies.kept_sources._MOST_BYTES", 63)
+    assert not kept(rotated(attention()))
+
+
+@pytest.mark.parametrize(("old", "new"), [
+    ("anchor = outer", "anchor = op"),  # made in the loop of micro-batches, once for each
+    ("// _TIMES_SMALLER", "// 8"),
+    ("element_count(source.type) > 1", "element_count(source.type) > 0"),
+    ("and maker.name not in _AS_FAST", "and True"),
+])
+def test_each_condition_is_needed(old: str, new: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    replace_source("hlorewrite.passes.common.loop_copies.kept_sources", old, new, monkeypatch)
+    found = [kept(rotated(module)) == [f"{Z} in func.func"] for module in SMALL.values()]
+    found += [not kept(rotated(attention(made, wide=wide))) for made, wide in LARGE.values()]
+    assert not all(found)

@@ -17,7 +17,7 @@ from hlorewrite.passes.all_reduce_fusion import AllReduceFusion
 from hlorewrite.passes.all_reduce_fusion.model import Costs, FusionItem, FusionPlan, Limits
 from hlorewrite.passes.all_reduce_fusion.periodic import LayerRun, alike_plan, layer_run
 from hlorewrite.passes.all_reduce_fusion.plan import held_plan
-from hlorewrite.passes.all_reduce_fusion.times import timed
+from hlorewrite.passes.all_reduce_fusion.times import timed, with_waits
 from hlorewrite.passmanager.base import PassContext
 
 MODULE = "hlorewrite.passes.all_reduce_fusion.periodic"
@@ -137,11 +137,23 @@ def _order() -> None:
     assert _ready(items, plan) == sorted(_ready(items, plan))
 
 
+def _waits() -> None:
+    """The call before the last is over just in time where it starts at once; a smaller one may start late."""
+    items = [FusionItem(0.5 * (place + 1), 25.1, 100) for place in range(50)]
+    costs = Costs(lambda size: 0.275 + 0.0008 * np.asarray(size), 0.00008, 0.00008, ENDS[:251], 0.25)
+    least = timed(items, [tuple(range(50))[first:first + 8] for first in range(0, 50, 8)], costs)
+    plan = alike_plan(items, [place % 2 for place in range(50)], least, costs)
+    assert {len(bucket) for bucket in plan.buckets[:-1]} == {4}
+    assert plan.exposed == pytest.approx(with_waits(items, plan, costs))
+    assert least.exposed < with_waits(items, least, costs) - 0.1
+
+
 CONDITIONS = {
     "dependences": (_depends, "if any(items[index].after >= bucket[0] for index in bucket):", "if False:"),
     "exposed time": (_exposes, "if each.exposed <= most", "if True"),
     "bytes of a bucket": (_bytes, "and size > limits.bucket_bytes", "and False"),
     "number of calls": (_calls, "len(buckets) > limits.max_buckets", "False"),
+    "calls that start late": (_waits, "with_waits(items, each, costs) +", "each.exposed +"),
     "order of calls": (_order, "(items[bucket[-1]].ready, bucket[-1])", "(-len(bucket), bucket[-1])"),
 }
 

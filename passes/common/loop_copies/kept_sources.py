@@ -1,0 +1,81 @@
+"""Small tensors that masks repeat are made once a step: loops and copies of their bodies read them.
+
+A mask of an attention is the comparison of two iotas, of 1 MiB for 1024 tokens, which a broadcast repeats for each
+head and sequence. Where it is made in each kernel that reads it, XLA:GPU considers each op of it for each softmax, in
+each copy of a body, an eighth of what it takes to compile such a step. Read from memory it is a small part of what
+such a kernel reads.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from hlorewrite.ir.binding import ir
+from hlorewrite.ir.edit import Editor
+from hlorewrite.ir.view import ancestors, defining_op
+from hlorewrite.spmd.types import element_count, tensor_bytes
+
+BARRIER = "stablehlo.optimization_barrier"
+_TIMES_SMALLER = 16
+"""A source is a sixteenth of what it is repeated to, or less: kernels that read that anyway take as long as before."""
+_MOST_BYTES = 16 * 2**20
+"""Of a source: it stays in the second cache of a GPU from one kernel to the next."""
+_AS_FAST = (BARRIER, "stablehlo.constant", "stablehlo.iota", "stablehlo.broadcast_in_dim")
+"""What is made as fast as it is read, or is read already."""
+
+
+def keep_sources(makers: Sequence[ir.Operation], editor: Editor) -> bool:
+    """Has broadcasts of something small read it from a barrier before all loops, where it is made once.
+
+    A loop that carried such a broadcast holds that buffer no more, which is sixteen times as large.
+
+    Args:
+      makers: the ops that make a value from constants, each after those it reads.
+      editor: the editor of the module.
+
+    Returns:
+      Whether a broadcast was changed; ops that nothing reads any more are gone.
+    """
+    changed = False
+    for number, op in enumerate(makers):
+        if not _is_worth_keeping(op):
+            continue
+        before = makers[:number]
+        editor.set_operand(op, 0, _kept(op, before, editor))
+        for maker in reversed(before):
+            editor.erase_if_dead(maker)
+        changed = True
+    return changed
+
+
+def is_kept(op: ir.Operation) -> bool:
+    """Whether an op holds one value for others to read from memory."""
+    return op.name == BARRIER and len(op.operands) == 1
+
+
+def _is_worth_keeping(op: ir.Operation) -> bool:
+    if op.name != "stablehlo.broadcast_in_dim":
+        return False
+    source = op.operands[0]
+    maker, most = defining_op(source), min(_MOST_BYTES, tensor_bytes(op.results[0].type) // _TIMES_SMALLER)
+    return (maker is not None and maker.name not in _AS_FAST and element_count(source.type) > 1
+            and tensor_bytes(source.type) <= most)
+
+
+def _kept(op: ir.Operation, makers: Sequence[ir.Operation], editor: Editor) -> ir.Value:
+    """What a broadcast reads, made once more before the loops it is in, as the result of a barrier."""
+    anchor = op
+    for outer in ancestors(op):
+        if outer.name != "stablehlo.while":
+            break
+        anchor = outer
+    mapping: dict[ir.Value, ir.Value] = {}
+    copies = []
+    for maker in makers:
+        copies.append(editor.clone_before(maker, anchor, mapping))
+        mapping.update(zip(maker.results, copies[-1].results, strict=True))
+    made = mapping[op.operands[0]]
+    kept = editor.create(BARRIER, [made], [made.type], location=op.location, before=anchor).results[0]
+    for copy in reversed(copies):
+        editor.erase_if_dead(copy)
+    return kept
