@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from enum import IntEnum
 from typing import Any
 
 from hlorewrite.ir.binding import ir
@@ -82,6 +83,14 @@ class LoopShape:
     counted: bool = True
 
 
+class PutOff(IntEnum):
+    """What of a proposal was refuted; with wrong kinds, the other values say nothing either."""
+
+    NOTHING = 0
+    SHAPE = 1
+    KINDS = 2
+
+
 @dataclass(frozen=True, eq=False)
 class CollectiveRun:
     """A collective that is executed.
@@ -123,6 +132,7 @@ class ProgramState:
       executions: collectives executed so far.
       loops: for each loop that is run the predicates around it, its own last.
       effects: the node of all effects so far.
+      put_off: what of a loop within was not borne out when it was left, so that the loop around has to be read again.
       decoded: what was read of each block.
       op_labels: labels of simple ops, each kept once.
       gathered: node -> the groups, the dimension and the shard it was gathered from.
@@ -143,6 +153,7 @@ class ProgramState:
         self.executions: list[CollectiveRun] = []
         self.loops: list[tuple[tuple[str, int], ...]] = []
         self.effects = graph.node(("world",), "")
+        self.put_off = PutOff.NOTHING
         self.shapes: dict[int, LoopShape] = {}
         self.run_block: Callable[[ir.Block, Sequence[SymbolicValue]], list[SymbolicValue]]
         self.decoded: dict[ir.Block, list[Any]] = {}
