@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from hlorewrite.ir.binding import ir, op_key
 from hlorewrite.validate.nodes.folds import COMMUTATIVE
 from hlorewrite.validate.nodes.graph import Graph
 from hlorewrite.validate.nodes.groups import Reduction
@@ -18,12 +19,12 @@ def first_difference(original: ProgramState, result: ProgramState, colors: Mappi
     """Follows the first operands that differ from a pair of nodes downwards, as far as both look alike."""
     graph = original.graph
     a, b = pair
-    op = None
+    key = 0
     seen = set()
     # Ends: each round adds a pair, at most ``_MOST_STEPS``.
     while (a, b) not in seen and len(seen) < _MOST_STEPS:
         seen.add((a, b))
-        op = graph.origins[b] or op
+        key = graph.origins[b] or key
         below = _below(graph, a), _below(graph, b)
         if graph.labels[a] != graph.labels[b] or graph.types[a] != graph.types[b] or len(below[0]) != len(below[1]):
             break
@@ -31,11 +32,27 @@ def first_difference(original: ProgramState, result: ProgramState, colors: Mappi
         if not differing or (graph.labels[a][0] in COMMUTATIVE and len(differing) > 1):
             break
         a, b = next((each for each in differing if each not in seen), differing[0])
-    op = graph.origins[b] or op
+    key = graph.origins[b] or key
     name = _name(graph, b), _name(graph, a)
     said = f"{what} is {name[0]} where the original has {name[1]}" if name[0] != name[1] else (
         f"{what} is a different {name[0].removeprefix('a ').removeprefix('an ')} than in the original")
-    return Unknown(said, result.view.source(op) if op is not None else "")
+    return Unknown(said, _source(original, result, key))
+
+
+def _source(original: ProgramState, result: ProgramState, key: int) -> str:
+    """The source line of the op of a key, in either program."""
+    found: list[ir.Operation] = []
+
+    def visit(op: ir.Operation) -> ir.WalkResult:
+        if op_key(op) != key:
+            return ir.WalkResult.ADVANCE
+        found.append(op)
+        return ir.WalkResult.INTERRUPT
+
+    for program in (result, original):
+        if key and not found:
+            program.view.module.operation.walk(visit, ir.WalkOrder.PRE_ORDER)
+    return result.view.source(found[0]) if found else ""
 
 
 def _below(graph: Graph, node: int) -> tuple[int, ...]:
@@ -86,9 +103,8 @@ def endless(original: ProgramState, result: ProgramState, colors: Mapping[int, i
     ending = {tuple((what, colors[node]) for what, node in path) for path in original.loops}
     for path in result.loops:
         if tuple((what, colors[node]) for what, node in path) not in ending:
-            op = original.graph.origins[path[-1][1]]
             return Unknown("a loop of the result is none of the original's, and might not end",
-                           result.view.source(op) if op is not None else "")
+                           _source(original, result, original.graph.origins[path[-1][1]]))
     return None
 
 

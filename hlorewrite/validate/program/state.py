@@ -134,7 +134,6 @@ class ProgramState:
       effects: the node of all effects so far.
       put_off: what of a loop within was not borne out when it was left, so that the loop around has to be read again.
       decoded: what was read of each block.
-      op_labels: labels of simple ops, each kept once.
       gathered: node -> the groups, the dimension and the shard it was gathered from.
       on_parts: equations of slices that need the state; ``(state, label, type, args)`` to a node or None.
     """
@@ -157,7 +156,6 @@ class ProgramState:
         self.shapes: dict[int, LoopShape] = {}
         self.run_block: Callable[[ir.Block, Sequence[SymbolicValue]], list[SymbolicValue]]
         self.decoded: dict[ir.Block, list[Any]] = {}
-        self.op_labels: dict[Label, Label] = {}
         self.gathered: dict[int, tuple[Rows, int, int]] = {}
         self.on_parts: Callable[[ProgramState, Label, str, tuple[int, ...]], int | None]
         self._ops = 0
@@ -166,12 +164,12 @@ class ProgramState:
 
     # ---- reading
 
-    def enter(self, op: ir.Operation) -> None:
-        """An op is about to be evaluated."""
+    def enter(self, op: ir.Operation, key: int) -> None:
+        """An op is about to be evaluated; its key is that of ``op_key``."""
+        self.graph.op = key
         self._ops += 1
         if self._ops > _MOST_OPS:
             raise NotRead("calls and loops within each other make it too large", self.view.source(op))
-        self.graph.op = op
 
     def forget_blocks(self) -> None:
         """Frees what is known of loops and their blocks, where no loop and no call is around: none is evaluated again.
