@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 from hlorewrite.ir.binding import ir, op_key
 from hlorewrite.validate.nodes.folds import COMMUTATIVE
@@ -14,7 +14,7 @@ from hlorewrite.validate.verdict import Unknown
 _MOST_STEPS = 10_000
 
 
-def first_difference(original: ProgramState, result: ProgramState, colors: Mapping[int, int], pair: tuple[int, int],
+def first_difference(original: ProgramState, result: ProgramState, colors: Sequence[int], pair: tuple[int, int],
                      what: str) -> Unknown:
     """Follows the first operands that differ from a pair of nodes downwards, as far as both look alike."""
     graph = original.graph
@@ -75,7 +75,7 @@ def _name(graph: Graph, node: int) -> str:
             "constant": "a constant", "fetch": "a value of another device"}.get(sort, sort)
 
 
-def hanging(original: ProgramState, result: ProgramState, colors: Mapping[int, int]) -> Unknown | None:
+def hanging(original: ProgramState, result: ProgramState, colors: Sequence[int]) -> Unknown | None:
     """A collective of the result that some members of its group may not reach, as far as can be seen.
 
     All members reach it when each predicate around it is the same on all of them. Where one may differ, the original
@@ -98,7 +98,7 @@ def hanging(original: ProgramState, result: ProgramState, colors: Mapping[int, i
     return None
 
 
-def endless(original: ProgramState, result: ProgramState, colors: Mapping[int, int]) -> Unknown | None:
+def endless(original: ProgramState, result: ProgramState, colors: Sequence[int]) -> Unknown | None:
     """A loop of the result that is none of the original's, so that it is not known to end."""
     ending = {tuple((what, colors[node]) for what, node in path) for path in original.loops}
     for path in result.loops:
@@ -114,5 +114,5 @@ def _as_wide(other: CollectiveRun, each: CollectiveRun) -> bool:
     return each.members.within(other.members)
 
 
-def _path(each: CollectiveRun, colors: Mapping[int, int]) -> Sequence[tuple[str, int]]:
+def _path(each: CollectiveRun, colors: Sequence[int]) -> Sequence[tuple[str, int]]:
     return [(what, colors[node]) for what, node in each.control]

@@ -107,22 +107,25 @@ class Graph:
         self.op = 0
         self._shared: dict[Label, Label] = {}
         self._known = array("i", [_FREE]) * 1024
+        self._hashes = array("q")
         self._held = 0
+        self._identities: dict[tuple[str, str], int | None] = {}
         self._replaced: dict[tuple[Label, str, tuple[int, ...]], int] = {}
         self.node(("world",), "")  # before any effect; so 0 is not a tensor
 
     def node(self, label: Label, type_: str, args: tuple[int, ...] = ()) -> int:
         """The node of an expression; a new one only when there is none yet."""
-        known, mask = self._known, len(self._known) - 1
-        place = hash((label, type_, args)) & mask
+        hashed, known, mask = hash((label, type_, args)), self._known, len(self._known) - 1
+        place = hashed & mask
         # Ends: at least half of the places are free.
         while (found := known[place]) != _FREE:
-            if self.types[found] == type_ and self.args[found] == args and self.labels[found] == label:
+            if self._hashes[found] == hashed and self.args[found] == args and self.types[found] == type_ and (
+                    self.labels[found] == label):
                 return found
             place = (place + 1) & mask
         if self._replaced and (found := self._replaced.get((label, type_, args))) is not None:
             return found
-        known[place] = made = self._new(self.shared(label) if args else label, type_, args)
+        known[place] = made = self._new(label, type_, args, hashed)
         self._held += 1
         if 2 * self._held > mask:
             self._widen()
@@ -134,7 +137,7 @@ class Graph:
 
     def stream(self, depth: int, type_: str, init: int) -> int:
         """A fresh stream of a loop at some depth; its yield follows."""
-        return self._new(self.shared(("stream", depth)), type_, (init,))
+        return self._new(("stream", depth), type_, (init,), 0)
 
     def splat(self, number: object, type_: str) -> int:
         """A tensor filled with one number, taken as its element type holds it."""
@@ -143,9 +146,12 @@ class Graph:
 
     def identity(self, kind: str, type_: str) -> int | None:
         """A tensor filled with the identity of a reduction; None where the type has none."""
-        known = shape_and_element(type_)
-        number = identity_of(kind, known[1]) if known else None
-        return None if number is None else self.splat(number, type_)
+        key = (kind, type_)
+        if key not in self._identities:
+            known = shape_and_element(type_)
+            number = identity_of(kind, known[1]) if known else None
+            self._identities[key] = None if number is None else self.splat(number, type_)
+        return self._identities[key]
 
     def is_identity(self, node: int, kind: str) -> bool:
         """Whether a node is filled with the identity of a reduction."""
@@ -160,24 +166,26 @@ class Graph:
 
     def close(self) -> None:
         """No more nodes are made: drops the table of expressions."""
-        self._known = array("i", [_FREE])
+        self._known, self._hashes = array("i", [_FREE]), array("q")
         self._shared.clear()
         self._replaced.clear()
 
-    def _new(self, label: Label, type_: str, args: tuple[int, ...]) -> int:
-        self.labels.append(label)
+    def _new(self, label: Label, type_: str, args: tuple[int, ...], hashed: int) -> int:
+        self.labels.append(self._shared.setdefault(label, label) if args else label)
         self.types.append(type_)
         self.args.append(args)
         self.origins.append(self.op)
+        self._hashes.append(hashed)
         return len(self.labels) - 1
 
     def _widen(self) -> None:
         """Twice as many places in the table of expressions, and all in it put to their new ones."""
-        nodes = [node for node in self._known if node != _FREE]
-        self._known = known = array("i", [_FREE]) * (2 * len(self._known))
-        mask = len(known) - 1
+        nodes, self._known = self._known, array("i", [_FREE]) * (2 * len(self._known))
+        known, mask = self._known, len(self._known) - 1
         for node in nodes:
-            place = hash((self.labels[node], self.types[node], self.args[node])) & mask
+            if node == _FREE:
+                continue
+            place = self._hashes[node] & mask
             # Ends: at least half of the places are free.
             while known[place] != _FREE:
                 place = (place + 1) & mask

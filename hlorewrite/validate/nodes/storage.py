@@ -29,9 +29,11 @@ class Operands:
 
     def append(self, args: tuple[int, ...]) -> None:
         """Adds those of the next node."""
-        self._starts.append(len(self._flat))
-        self._flat.extend(args)
-        self._ends.append(len(self._flat))
+        flat = self._flat
+        self._starts.append(len(flat))
+        for arg in args:
+            flat.append(arg)
+        self._ends.append(len(flat))
 
     def replace(self, node: int, args: tuple[int, ...]) -> None:
         """Gives a node other ones."""

@@ -95,7 +95,8 @@ def _decode(state: ProgramState, op: ir.Operation, handles: dict[ir.Value, ir.Va
     label: Label = (name, state.attributes_of(op), (), 0) if simple else ()
     label = state.graph.shared(label)
     operands = tuple([handles.setdefault(operand, operand) for operand in op.operands])
-    return DecodedOp(op, op_key(op), name, operands, results, handler, label, state.type_of(results[0]) if simple else "")
+    type_ = state.type_of(results[0]) if simple else ""
+    return DecodedOp(op, op_key(op), name, operands, results, handler, label, type_)
 
 
 def _run_block(state: ProgramState, block: ir.Block, arguments: Sequence[SymbolicValue]) -> list[SymbolicValue]:
