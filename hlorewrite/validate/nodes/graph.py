@@ -21,6 +21,7 @@ Label = tuple[object, ...]
 Shape = tuple[int, ...]
 _TENSOR = re.compile(r"tensor<((?:[\d?]+x)*)(.+)>")
 _FREE = -1
+_HASH_BITS = 2**32 - 1
 _LARGEST = {"f8E4M3FN": 448.0, "f8E4M3FNUZ": 240.0, "f8E5M2FNUZ": 57344.0, "f8E4M3B11FNUZ": 30.0}
 
 
@@ -107,7 +108,7 @@ class Graph:
         self.op = 0
         self._shared: dict[Label, Label] = {}
         self._known = array("i", [_FREE]) * 1024
-        self._hashes = array("q")
+        self._hashes = array("I")
         self._held = 0
         self._identities: dict[tuple[str, str], int | None] = {}
         self._replaced: dict[tuple[Label, str, tuple[int, ...]], int] = {}
@@ -115,7 +116,7 @@ class Graph:
 
     def node(self, label: Label, type_: str, args: tuple[int, ...] = ()) -> int:
         """The node of an expression; a new one only when there is none yet."""
-        hashed, known, mask = hash((label, type_, args)), self._known, len(self._known) - 1
+        hashed, known, mask = hash((label, type_, args)) & _HASH_BITS, self._known, len(self._known) - 1
         place = hashed & mask
         # Ends: at least half of the places are free.
         while (found := known[place]) != _FREE:
@@ -166,7 +167,7 @@ class Graph:
 
     def close(self) -> None:
         """No more nodes are made: drops the table of expressions."""
-        self._known, self._hashes = array("i", [_FREE]), array("q")
+        self._known, self._hashes = array("i", [_FREE]), array("I")
         self._shared.clear()
         self._replaced.clear()
 

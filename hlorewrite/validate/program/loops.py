@@ -30,7 +30,7 @@ from hlorewrite.validate.program.state import LoopShape, ProgramState, PutOff
 
 _EFFECTS = -1
 _READ_AT_ONCE = 2
-"""Loops at this depth, and further out, are read until their shape is borne out."""
+"""Loops at this depth, and further out, are read until their shape is borne out; with one within that is not, depth 1."""
 
 
 @dataclass(frozen=True)
@@ -78,7 +78,7 @@ def loop(state: ProgramState, op: ir.Operation, values: Sequence[SymbolicValue])
         if _holds(state, shape, done, size) and (op_key(op) not in state.last_apart
                                                  or _last_is_apart(state, shape, done)):
             break
-        if state.strategy.quick and state.depth > _READ_AT_ONCE:
+        if state.strategy.quick and state.depth > (1 if state.put_off else _READ_AT_ONCE):
             state.depth -= 1
             return _put_off(state, done, PutOff.SHAPE if len(shape.kinds) == size[2] else PutOff.KINDS)
     state.depth -= 1
