@@ -10,7 +10,7 @@ would take more memory than the graph.
 from __future__ import annotations
 
 from array import array
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from heapq import heappop, heappush
 
 from hlorewrite.validate.nodes.folds import COMMUTATIVE
@@ -124,6 +124,7 @@ class _Refinement:
         self.pairs = pairs
         self.classes = _Classes(count, first)
         self.commutes = bytearray(len(self.order))
+        self.dirty = bytearray(len(self.order))
         sorts: dict[object, int] = {}
         self.sorts = array("i")
         for place, node in enumerate(self.order):
@@ -141,47 +142,58 @@ class _Refinement:
         for a, b in self.pairs:
             partners.setdefault(a, []).append(b)
             partners.setdefault(b, []).append(a)
-        streams, nodes = set(range(self.count)), set(range(self.count, len(self.order)))
+        streams, nodes = (self._marked(range(*bounds)) for bounds in ((0, self.count), (self.count, len(self.order))))
         # Ends: each round but the last makes more classes, of which there are at most as many as nodes.
         while streams or nodes:
             changed = self._split(streams)
-            for node in changed:
-                nodes.update(place for place in self._reading(node) if place >= self.count)
-            changed += self._renumber(nodes)
+            nodes.extend(self._marked(place for place in self._read(changed) if place >= self.count))
+            changed.extend(self._renumber(nodes))
             if apart or any(self.colors[n] != self.colors[other] for n in changed for other in partners.get(n, ())):
                 break
-            streams = {place for node in changed for place in self._reading(node) if place < self.count}
-            nodes = set()
+            streams = self._marked(place for place in self._read(changed) if place < self.count)
+            nodes = array("i")
         return self.colors
 
-    def _reading(self, node: int) -> array[int]:
-        """The places of what is compared by a node."""
-        return self.places[self.ends[node]:self.ends[node + 1]]
+    def _read(self, nodes: Iterable[int]) -> Iterator[int]:
+        """The places of what is compared by some nodes."""
+        return (place for node in nodes for place in self.places[self.ends[node]:self.ends[node + 1]])
+
+    def _marked(self, places: Iterable[int]) -> array[int]:
+        """Those among some places that are not marked yet; they are now."""
+        found = array("i")
+        for place in places:
+            if not self.dirty[place]:
+                self.dirty[place] = True
+                found.append(place)
+        return found
 
     def _number(self) -> int:
         self.fresh += 1
         return self.fresh
 
-    def _split(self, dirty: set[int]) -> list[int]:
-        """Splits the classes of some streams, those around which something changed; returns what has a new class."""
-        parts: dict[int, dict[bytes, list[int]]] = {}
-        for place in sorted(dirty):
-            parts.setdefault(self.colors[self.order[place]], {}).setdefault(self._signature(place), []).append(place)
-        leaving: list[list[int]] = []
+    def _split(self, streams: array[int]) -> array[int]:
+        """Splits the classes of marked streams, around which something changed; returns what has a new class."""
+        parts: dict[int, dict[bytes, array[int]]] = {}
+        for place in sorted(streams):
+            groups = parts.setdefault(self.colors[self.order[place]], {})
+            groups.setdefault(self._signature(place), array("i")).append(place)
+        leaving: list[array[int]] = []
         for color, groups in parts.items():
             members = self.classes.of(color)
             resting, rest = len(members) - sum(map(len, groups.values())), None
             sizes = {signature: len(group) for signature, group in groups.items()}
             if resting:  # they have one signature: around them nothing changed
-                rest = self._signature(next(place for place in members if place not in dirty))
+                rest = self._signature(next(place for place in members if not self.dirty[place]))
                 sizes[rest] = sizes.get(rest, 0) + resting
             kept = max(sizes, key=sizes.__getitem__)
             if rest is not None and kept != rest:
-                groups.setdefault(rest, []).extend(place for place in members if place not in dirty)
+                groups.setdefault(rest, array("i")).extend(place for place in members if not self.dirty[place])
             leaving += [group for signature, group in groups.items() if signature != kept]
-        return [node for group in leaving for node in self._moved(group)]
+        for place in streams:
+            self.dirty[place] = False
+        return array("i", [node for group in leaving for node in self._moved(group)])
 
-    def _moved(self, group: list[int]) -> list[int]:
+    def _moved(self, group: array[int]) -> list[int]:
         """Puts streams of one class into a new one; returns their nodes."""
         nodes = [self.order[place] for place in group]
         old, new = self.colors[nodes[0]], self._number()
@@ -190,13 +202,16 @@ class _Refinement:
             self.colors[node] = new
         return nodes
 
-    def _renumber(self, dirty: set[int]) -> list[int]:
-        """Gives nodes above streams the numbers of their signatures, operands first; returns those that changed."""
-        heap = sorted(dirty)
-        changed: list[int] = []
+    def _renumber(self, nodes: array[int]) -> array[int]:
+        """Gives marked nodes above streams the numbers of their signatures, operands first; returns what changed."""
+        nodes, at, later, changed = array("i", sorted(nodes)), 0, list[int](), array("i")
         # Ends: operands come before readers, and a node is added at most once, by what stands before it.
-        while heap:
-            place = heappop(heap)
+        while at < len(nodes) or later:
+            if later and (at == len(nodes) or later[0] < nodes[at]):
+                place = heappop(later)
+            else:
+                place, at = nodes[at], at + 1
+            self.dirty[place] = False
             node = self.order[place]
             color = self.numbers.setdefault(self._signature(place), self.fresh + 1)
             self.fresh = max(self.fresh, color)
@@ -204,10 +219,10 @@ class _Refinement:
                 continue
             self.colors[node] = color
             changed.append(node)
-            for reader in self._reading(node):
-                if reader >= self.count and reader not in dirty:
-                    dirty.add(reader)
-                    heappush(heap, reader)
+            for reader in self._read((node,)):
+                if reader >= self.count and not self.dirty[reader]:
+                    self.dirty[reader] = True
+                    heappush(later, reader)
         return changed
 
     def _signature(self, place: int) -> bytes:

@@ -30,7 +30,7 @@ from hlorewrite.validate.program.state import LoopShape, ProgramState, PutOff
 
 _EFFECTS = -1
 _READ_AT_ONCE = 2
-"""Loops at this depth, and further out, are read until their shape is borne out; with one within that is not, depth 1."""
+"""Loops at this depth, and further out, are read until their shape is borne out; around one that is not, at depth 1."""
 
 
 @dataclass(frozen=True)
