@@ -1,12 +1,15 @@
-"""Nests of loops: proved, with as many nodes for an op however deep they are, and every loop borne out."""
+"""Loops and nests of loops: each read a few times and borne out, with as many nodes for an op however deep they are."""
 # ruff: noqa: E501 (MLIR text)
 
 from __future__ import annotations
+
+from typing import Any
 
 import pytest
 from generators.code_mutation import replace_source
 
 from hlorewrite.ir.load import parse
+from hlorewrite.validate.program import loops
 from hlorewrite.validate.validate import validate
 from hlorewrite.validate.verdict import Proved, Unknown
 
@@ -59,6 +62,44 @@ def siblings(reduced: str) -> str:
     first, _ = nest(1, (reduction("g", "x"), "g"))
     second = loop("second", "w1_0#1", reduction("h", reduced), "h")
     return program(*nest(3, (first + second, "second#1")))
+
+
+ROW_OF_OWN_CHOICE = """
+module attributes {mhlo.num_partitions = 4 : i32, mhlo.num_replicas = 1 : i32} {
+func.func @main(%x: tensor<1x4xf32>, %acc: tensor<1x4xf32>) -> tensor<1x4xf32> {
+%zero = stablehlo.constant dense<0> : tensor<i32>
+%one = stablehlo.constant dense<1> : tensor<i32>
+%eight = stablehlo.constant dense<8> : tensor<i32>
+%id = stablehlo.partition_id : tensor<ui32>
+%own = stablehlo.convert %id : (tensor<ui32>) -> tensor<i32>
+%w:3 = stablehlo.while(%n = %zero, %i = %zero, %a = %acc) : tensor<i32>, tensor<i32>, tensor<1x4xf32>
+cond {
+%go = stablehlo.compare LT, %n, %eight, SIGNED : (tensor<i32>, tensor<i32>) -> tensor<i1>
+stablehlo.return %go : tensor<i1>
+} do {
+%g = "stablehlo.all_gather"(%x) <{all_gather_dim = 0 : i64, channel_handle = #stablehlo.channel_handle<handle = 1, type = 1>, replica_groups = dense<[[0, 1, 2, 3]]> : tensor<1x4xi64>, use_global_device_ids}> : (tensor<1x4xf32>) -> tensor<4x4xf32>
+%r = stablehlo.dynamic_slice %g, %i, %zero, sizes = [1, 4] : (tensor<4x4xf32>, tensor<i32>, tensor<i32>) -> tensor<1x4xf32>
+%b = stablehlo.add %a, %r : tensor<1x4xf32>
+%j = stablehlo.add %i, %own : tensor<i32>
+%m = stablehlo.add %n, %one : tensor<i32>
+stablehlo.return %m, %j, %b : tensor<i32>, tensor<i32>, tensor<1x4xf32>
+}
+return %w#2 : tensor<1x4xf32>
+}
+}"""
+
+
+def test_a_row_that_each_device_chooses_in_a_loop(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is assumed once that they choose the same, and then it is known that they do not: a few passes, not endless ones."""
+    passes, run = [], loops._run
+
+    def counted(*args: Any) -> loops.LoopPass:
+        passes.append(args[1])
+        assert len(passes) < 20
+        return run(*args)
+
+    monkeypatch.setattr(loops, "_run", counted)
+    assert isinstance(validate(parse(ROW_OF_OWN_CHOICE), parse(ROW_OF_OWN_CHOICE)), Proved)
 
 
 @pytest.mark.parametrize("depth", [1, 2, 3, 4, 9])
