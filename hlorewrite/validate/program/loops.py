@@ -88,7 +88,9 @@ def loop(state: ProgramState, op: ir.Operation, values: Sequence[SymbolicValue])
         state.effects = state.graph.node(("exit", state.depth), "", (done.streams[_EFFECTS, LOCAL], done.predicate))
     left = [_left(state, shape, done, slot, state.type_of(result)) for slot, result in enumerate(op.results)]
     if done.whole != done.predicate:
+        state.read_again += 1
         left = state.run_block(op.regions[1].blocks[0], left)
+        state.read_again -= 1
     state.forget_blocks()
     return left
 

@@ -126,6 +126,7 @@ class ProgramState:
     Attributes:
       env: values of the function under evaluation.
       depth: how many loops are around.
+      read_again: how many bodies of loops around are evaluated once more, for their last iteration.
       manual: how many manual regions are around.
       calls: the functions that are being called.
       control: predicates around: ("loop" or "branch n", node).
@@ -146,6 +147,7 @@ class ProgramState:
         self.last_apart = last_apart
         self.env: dict[ir.Value, SymbolicValue] = {}
         self.depth = 0
+        self.read_again = 0
         self.manual = 0
         self.calls: list[str] = []
         self.control: list[tuple[str, int]] = []
@@ -176,7 +178,7 @@ class ProgramState:
 
         Handles of MLIR take more memory than the nodes.
         """
-        if self.depth or self.calls:
+        if self.depth or self.calls or self.read_again:
             return
         for block, ops in self.decoded.items():
             for value in (*block.arguments, *(result for each in ops for result in each.results)):

@@ -64,6 +64,18 @@ def siblings(reduced: str) -> str:
     return program(*nest(3, (first + second, "second#1")))
 
 
+def test_a_last_iteration_with_a_loop_inside(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The loop inside ends while the body around it is evaluated once more: that is not freed yet."""
+    inner, last = nest(1, ("", "x"))
+    whole = loop("outer", "none", inner, last)
+    apart = whole.replace("%nouter, %eight", "%nouter, %seven") + f"{inner}%f = stablehlo.add %outer#1, %{last} : {F}\n"
+    seven = "%seven = stablehlo.constant dense<7> : tensor<i32>\n"
+    programs = parse(program(whole, "outer#1")), parse(program(seven + apart, "f"))
+    assert isinstance(validate(*programs), Proved)
+    replace_source("hlorewrite.validate.program.state", " or self.read_again", "", monkeypatch)
+    assert "cannot read" in str(validate(*programs))
+
+
 ROW_OF_OWN_CHOICE = """
 module attributes {mhlo.num_partitions = 4 : i32, mhlo.num_replicas = 1 : i32} {
 func.func @main(%x: tensor<1x4xf32>, %acc: tensor<1x4xf32>) -> tensor<1x4xf32> {
