@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
+from hlorewrite.ir.binding import ir, op_key
 from hlorewrite.validate.nodes.folds import COMMUTATIVE
 from hlorewrite.validate.nodes.graph import Graph
 from hlorewrite.validate.nodes.groups import Reduction
@@ -13,17 +14,17 @@ from hlorewrite.validate.verdict import Unknown
 _MOST_STEPS = 10_000
 
 
-def first_difference(original: ProgramState, result: ProgramState, colors: Mapping[int, int], pair: tuple[int, int],
+def first_difference(original: ProgramState, result: ProgramState, colors: Sequence[int], pair: tuple[int, int],
                      what: str) -> Unknown:
     """Follows the first operands that differ from a pair of nodes downwards, as far as both look alike."""
     graph = original.graph
     a, b = pair
-    op = None
+    key = 0
     seen = set()
     # Ends: each round adds a pair, at most ``_MOST_STEPS``.
     while (a, b) not in seen and len(seen) < _MOST_STEPS:
         seen.add((a, b))
-        op = graph.origins[b] or op
+        key = graph.origins[b] or key
         below = _below(graph, a), _below(graph, b)
         if graph.labels[a] != graph.labels[b] or graph.types[a] != graph.types[b] or len(below[0]) != len(below[1]):
             break
@@ -31,11 +32,27 @@ def first_difference(original: ProgramState, result: ProgramState, colors: Mappi
         if not differing or (graph.labels[a][0] in COMMUTATIVE and len(differing) > 1):
             break
         a, b = next((each for each in differing if each not in seen), differing[0])
-    op = graph.origins[b] or op
+    key = graph.origins[b] or key
     name = _name(graph, b), _name(graph, a)
     said = f"{what} is {name[0]} where the original has {name[1]}" if name[0] != name[1] else (
         f"{what} is a different {name[0].removeprefix('a ').removeprefix('an ')} than in the original")
-    return Unknown(said, result.view.source(op) if op is not None else "")
+    return Unknown(said, _source(original, result, key))
+
+
+def _source(original: ProgramState, result: ProgramState, key: int) -> str:
+    """The source line of the op of a key, in either program."""
+    found: list[ir.Operation] = []
+
+    def visit(op: ir.Operation) -> ir.WalkResult:
+        if op_key(op) != key:
+            return ir.WalkResult.ADVANCE
+        found.append(op)
+        return ir.WalkResult.INTERRUPT
+
+    for program in (result, original):
+        if key and not found:
+            program.view.module.operation.walk(visit, ir.WalkOrder.PRE_ORDER)
+    return result.view.source(found[0]) if found else ""
 
 
 def _below(graph: Graph, node: int) -> tuple[int, ...]:
@@ -58,7 +75,7 @@ def _name(graph: Graph, node: int) -> str:
             "constant": "a constant", "fetch": "a value of another device"}.get(sort, sort)
 
 
-def hanging(original: ProgramState, result: ProgramState, colors: Mapping[int, int]) -> Unknown | None:
+def hanging(original: ProgramState, result: ProgramState, colors: Sequence[int]) -> Unknown | None:
     """A collective of the result that some members of its group may not reach, as far as can be seen.
 
     All members reach it when each predicate around it is the same on all of them. Where one may differ, the original
@@ -81,14 +98,13 @@ def hanging(original: ProgramState, result: ProgramState, colors: Mapping[int, i
     return None
 
 
-def endless(original: ProgramState, result: ProgramState, colors: Mapping[int, int]) -> Unknown | None:
+def endless(original: ProgramState, result: ProgramState, colors: Sequence[int]) -> Unknown | None:
     """A loop of the result that is none of the original's, so that it is not known to end."""
     ending = {tuple((what, colors[node]) for what, node in path) for path in original.loops}
     for path in result.loops:
         if tuple((what, colors[node]) for what, node in path) not in ending:
-            op = original.graph.origins[path[-1][1]]
             return Unknown("a loop of the result is none of the original's, and might not end",
-                           result.view.source(op) if op is not None else "")
+                           _source(original, result, original.graph.origins[path[-1][1]]))
     return None
 
 
@@ -98,5 +114,5 @@ def _as_wide(other: CollectiveRun, each: CollectiveRun) -> bool:
     return each.members.within(other.members)
 
 
-def _path(each: CollectiveRun, colors: Mapping[int, int]) -> Sequence[tuple[str, int]]:
+def _path(each: CollectiveRun, colors: Sequence[int]) -> Sequence[tuple[str, int]]:
     return [(what, colors[node]) for what, node in each.control]

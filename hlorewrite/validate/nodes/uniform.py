@@ -39,7 +39,11 @@ class SameOnMembers:
         self._known: dict[Members, dict[int, bool]] = {}
 
     def same(self, node: int, members: Members) -> bool:
-        """Whether a node is the same on all members of each group, at equal iterations of the loops around it."""
+        """Whether a node is the same on all members of each group, at equal iterations of the loops around it.
+
+        What was found, assumed and refuted is kept for the groups as an object: ``ProcessSpace.members`` has one for
+        equal groups.
+        """
         known = self._known.setdefault(members, {})
         if node not in known:
             self._search(node, members, known)

@@ -59,7 +59,7 @@ def _row_of_gather(state: ProgramState, label: Label, type_: str, args: tuple[in
     part, own, full = (shape_and_element(t) for t in (type_, state.graph.types[shard], state.graph.types[args[0]]))
     if part is None or own is None or full is None or part[0][along] != 1 or own[0][along] == 0:
         return None
-    index, members = args[1 + along], Members(rows)
+    index, members = args[1 + along], state.space.members(rows)
     if state.tables.numbers(index) is not None or not all(state.same.same(start, members) for start in args[1:]):
         return None
     size = own[0][along]
@@ -85,7 +85,7 @@ def _clamped(state: ProgramState, index: int, last: int) -> int:
 def _part_of_chosen(state: ProgramState, label: Label, type_: str, args: tuple[int, ...]) -> int | None:
     """A slice of what was chosen is chosen from the slices: the members slice alike."""
     holders: Holders = state.graph.labels[args[0]][1]  # type: ignore[assignment]
-    members = Members(tuple(dict.fromkeys(holders)))
+    members = state.space.members(tuple(dict.fromkeys(holders)))
     if not all(state.same.same(start, members) for start in args[1:]):
         return None
     number, node = state.graph.args[args[0]]
@@ -106,7 +106,7 @@ def sum_of_masked(state: ProgramState, node: int, rows: Rows) -> int | None:
     for table, number in (graph.args[mask], graph.args[mask][::-1]):
         places = state.tables.numbers(table)
         holders = None if places is None else _by_place(places, rows)
-        if holders is not None and state.same.same(number, Members(rows)):
+        if holders is not None and state.same.same(number, state.space.members(rows)):
             return chosen(state, holders, number, value)
     return None
 
@@ -132,7 +132,7 @@ def case_of_fetches(state: ProgramState, predicate: int, nodes: Sequence[int]) -
     if sorted(members.row_of) != list(range(len(holders))) or any(
             process not in row or len(set(row)) < len(row) for process, row in enumerate(holders)):
         return None
-    if not state.same.same(predicate, members) or not _below(state, predicate, len(nodes)):
+    if not state.same.same(predicate, state.space.members(members.rows)) or not _below(state, predicate, len(nodes)):
         return None
     return chosen(state, holders, predicate, graph.args[nodes[0]][0])
 

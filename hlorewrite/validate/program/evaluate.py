@@ -6,7 +6,7 @@ import sys
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
-from hlorewrite.ir.binding import ir
+from hlorewrite.ir.binding import ir, op_key
 from hlorewrite.ir.collectives import COLLECTIVES
 from hlorewrite.ir.view import terminator
 from hlorewrite.validate.nodes.graph import Label
@@ -48,6 +48,7 @@ class DecodedOp:
 
     Attributes:
       op: the op.
+      key: its key.
       name: its name.
       operands: what it reads.
       results: what it makes.
@@ -57,6 +58,7 @@ class DecodedOp:
     """
 
     op: ir.Operation
+    key: int
     name: str
     operands: tuple[ir.Value, ...]
     results: tuple[ir.Value, ...]
@@ -91,9 +93,10 @@ def _decode(state: ProgramState, op: ir.Operation, handles: dict[ir.Value, ir.Va
             handler = _structured
     simple = handler is None and name not in _TERMINATORS
     label: Label = (name, state.attributes_of(op), (), 0) if simple else ()
-    label = state.op_labels.setdefault(label, label)
+    label = state.graph.shared(label)
     operands = tuple([handles.setdefault(operand, operand) for operand in op.operands])
-    return DecodedOp(op, name, operands, results, handler, label, state.type_of(results[0]) if simple else "")
+    type_ = state.type_of(results[0]) if simple else ""
+    return DecodedOp(op, op_key(op), name, operands, results, handler, label, type_)
 
 
 def _run_block(state: ProgramState, block: ir.Block, arguments: Sequence[SymbolicValue]) -> list[SymbolicValue]:
@@ -103,7 +106,7 @@ def _run_block(state: ProgramState, block: ir.Block, arguments: Sequence[Symboli
         values = [env[operand] for operand in each.operands]
         if each.name in _TERMINATORS:
             return values
-        state.enter(each.op)
+        state.enter(each.op, each.key)
         if each.handler is not None:
             env.update(zip(each.results, each.handler(state, each.op, values), strict=True))
         else:

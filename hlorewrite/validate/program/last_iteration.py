@@ -12,7 +12,7 @@ import re
 from dataclasses import dataclass
 
 from hlorewrite.ir.binding import ir, op_key
-from hlorewrite.ir.view import View, ancestors, nested_ops
+from hlorewrite.ir.view import View, ancestors
 from hlorewrite.spmd.loops import trip_count
 from hlorewrite.validate.nodes.folds import op_of
 from hlorewrite.validate.nodes.graph import Graph, shape_and_element
@@ -38,8 +38,8 @@ def set_apart(original: View, result: View) -> frozenset[int]:
 
 
 def _outermost(view: View) -> list[ir.Operation]:
-    return [op for op in nested_ops(view.module.operation) if op.name == "stablehlo.while"
-            and not any(outer.name == "stablehlo.while" for outer in ancestors(op))]
+    return [op for op in view.ops("stablehlo.while")
+            if not any(outer.name == "stablehlo.while" for outer in ancestors(op))]
 
 
 def step_of(graph: Graph, predicate: int) -> int | None:

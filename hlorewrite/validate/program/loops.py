@@ -8,6 +8,11 @@ A guess that need not be right is a ``LoopShape``; one pass over the body then c
 * what the body assumed to be the same on all members is so, given that it was in the iteration before.
 
 What a pass refutes is changed in the guess, and the body read again; there are finitely many parts.
+
+Within nests a loop that waits for a reduction makes the loop around wait too, so that all of them are read again. A
+loop with two or more around it does not begin that by itself: it returns what one iteration makes, which shows what
+waits, and the loop around is read again, whatever it finds. Otherwise each loop would be read once for every loop
+around it.
 """
 
 from __future__ import annotations
@@ -21,9 +26,11 @@ from hlorewrite.spmd.loops import trip_count
 from hlorewrite.validate.nodes.values import LOCAL, Key, Pending, SymbolicValue, joined, part_type, parts_of
 from hlorewrite.validate.program.last_iteration import once_less, step_of
 from hlorewrite.validate.program.row_stacks import left_by
-from hlorewrite.validate.program.state import LoopShape, ProgramState
+from hlorewrite.validate.program.state import LoopShape, ProgramState, PutOff
 
 _EFFECTS = -1
+_READ_AT_ONCE = 2
+"""Loops at this depth, and further out, are read until their shape is borne out; around one that is not, at depth 1."""
 
 
 @dataclass(frozen=True)
@@ -33,6 +40,7 @@ class LoopPass:
     Attributes:
       entered: what each slot holds in an iteration, by key.
       yielded: what it holds in the next one.
+      results: what the body makes, whatever is proposed of it.
       streams: the nodes of the parts that change.
       predicate: whether another iteration follows.
       whole: the same, with the last iteration where that is set apart.
@@ -41,6 +49,7 @@ class LoopPass:
 
     entered: list[dict[Key, int]]
     yielded: list[dict[Key, int]]
+    results: list[SymbolicValue]
     streams: dict[tuple[int, Key], int]
     predicate: int
     whole: int
@@ -54,29 +63,44 @@ def loop(state: ProgramState, op: ir.Operation, values: Sequence[SymbolicValue])
     shape = state.shapes.get(op_key(op))
     if shape is None:
         shape = state.shapes[op_key(op)] = _guessed(op) if state.strategy.quick else LoopShape()
-    mark, before = (len(state.executions), len(state.loops)), state.effects
+    mark, before, put_off = (len(state.executions), len(state.loops)), state.effects, state.put_off
     state.depth += 1
     for slot, value in enumerate(values):
         if isinstance(value, Pending) and slot not in shape.forced:
             shape.kinds.setdefault(slot, value.kind)
-    # Ends: each round adds forced slots or differences or, with those kept, streams, kinds or effects; a step is tried
-    # once.
+    # Ends: each round adds to this shape or to one within: forced slots or differences or, with those kept, streams,
+    # kinds or effects; a step is tried once.
     while True:
         del state.executions[mark[0]:], state.loops[mark[1]:]
         state.effects, size = before, _size(shape)
+        state.put_off = PutOff.NOTHING
         done = _run(state, op, values, shape)
         if _holds(state, shape, done, size) and (op_key(op) not in state.last_apart
                                                  or _last_is_apart(state, shape, done)):
             break
+        if state.strategy.quick and state.depth > (1 if state.put_off else _READ_AT_ONCE):
+            state.depth -= 1
+            return _put_off(state, done, PutOff.SHAPE if len(shape.kinds) == size[2] else PutOff.KINDS)
     state.depth -= 1
+    state.put_off = put_off
     state.effects = done.effects[0]
     if shape.effects:
         state.effects = state.graph.node(("exit", state.depth), "", (done.streams[_EFFECTS, LOCAL], done.predicate))
     left = [_left(state, shape, done, slot, state.type_of(result)) for slot, result in enumerate(op.results)]
     if done.whole != done.predicate:
+        state.read_again += 1
         left = state.run_block(op.regions[1].blocks[0], left)
+        state.read_again -= 1
     state.forget_blocks()
     return left
+
+
+def _put_off(state: ProgramState, done: LoopPass, what: PutOff) -> list[SymbolicValue]:
+    """Leaves a loop that a pass has refuted to the next pass of the loop around; returns what one iteration makes."""
+    for node in done.streams.values():
+        state.graph.yields.setdefault(node, node)  # it may be followed until then, and is not read after that
+    state.put_off = max(state.put_off, what)
+    return done.results
 
 
 def _few_iterations(state: ProgramState, op: ir.Operation) -> int:
@@ -157,7 +181,7 @@ def _run(state: ProgramState, op: ir.Operation, values: Sequence[SymbolicValue],
     _grant(state, op, predicate, mark)
     yielded = [_yielded(state, shape, slot, value, end, entered[slot])
                for slot, (value, end) in enumerate(zip(results, terminator(body).operands, strict=True))]
-    return LoopPass(entered, yielded, streams, predicate, whole, (effects, state.effects))
+    return LoopPass(entered, yielded, results, streams, predicate, whole, (effects, state.effects))
 
 
 def _last_is_apart(state: ProgramState, shape: LoopShape, done: LoopPass) -> bool:
@@ -237,7 +261,7 @@ def _grant(state: ProgramState, op: ir.Operation, predicate: int, mark: int) -> 
 
 def _holds(state: ProgramState, shape: LoopShape, done: LoopPass, size: tuple[int, int, int]) -> bool:
     """Whether a pass bears out the proposal; what it does not bear out is changed."""
-    if len(shape.kinds) != size[2]:
+    if state.put_off is PutOff.KINDS or len(shape.kinds) != size[2]:
         return False  # what was read of slots of no kind is not what will be read of them
     kept = shape.effects or done.effects[0] == done.effects[1]
     shape.effects |= not kept
@@ -256,7 +280,7 @@ def _holds(state: ProgramState, shape: LoopShape, done: LoopPass, size: tuple[in
             if last is None:
                 return False
         state.graph.yields[node] = last
-    return kept and size == _size(shape) and _assumptions_hold(state, shape, done)
+    return not state.put_off and kept and size == _size(shape) and _assumptions_hold(state, shape, done)
 
 
 def _size(shape: LoopShape) -> tuple[int, int, int]:

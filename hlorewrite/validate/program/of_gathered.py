@@ -10,7 +10,6 @@ from __future__ import annotations
 from hlorewrite.spmd.groups import Rows
 from hlorewrite.validate.nodes.folds import array, op_label
 from hlorewrite.validate.nodes.graph import Label, shape_and_element, tensor_type
-from hlorewrite.validate.nodes.groups import Members
 from hlorewrite.validate.nodes.tables import numbers_in
 from hlorewrite.validate.program import chosen, collectives
 from hlorewrite.validate.program.state import ProgramState
@@ -65,7 +64,7 @@ def _along_after(state: ProgramState, label: Label, type_: str, args: tuple[int,
     if label[0] == "stablehlo.transpose":
         return numbers_in(dict(label[1])["permutation"]).index(along)  # type: ignore[call-overload]
     if label[0] == "stablehlo.dynamic_slice":
-        members = Members(rows)
+        members = state.space.members(rows)
         alike = known[0][along] == full[0][along] and all(state.same.same(start, members) for start in args[1:])
         return along if alike else None
     before, after = ([d for d, size in enumerate(shape) if size != 1] for shape in (full[0], known[0]))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from enum import IntEnum
 from typing import Any
 
 from hlorewrite.ir.binding import ir
@@ -82,6 +83,14 @@ class LoopShape:
     counted: bool = True
 
 
+class PutOff(IntEnum):
+    """What of a proposal was refuted; with wrong kinds, the other values say nothing either."""
+
+    NOTHING = 0
+    SHAPE = 1
+    KINDS = 2
+
+
 @dataclass(frozen=True, eq=False)
 class CollectiveRun:
     """A collective that is executed.
@@ -117,14 +126,15 @@ class ProgramState:
     Attributes:
       env: values of the function under evaluation.
       depth: how many loops are around.
+      read_again: how many bodies of loops around are evaluated once more, for their last iteration.
       manual: how many manual regions are around.
       calls: the functions that are being called.
       control: predicates around: ("loop" or "branch n", node).
       executions: collectives executed so far.
       loops: for each loop that is run the predicates around it, its own last.
       effects: the node of all effects so far.
+      put_off: what of a loop within was not borne out when it was left, so that the loop around has to be read again.
       decoded: what was read of each block.
-      op_labels: labels of simple ops, each kept once.
       gathered: node -> the groups, the dimension and the shard it was gathered from.
       on_parts: equations of slices that need the state; ``(state, label, type, args)`` to a node or None.
     """
@@ -137,16 +147,17 @@ class ProgramState:
         self.last_apart = last_apart
         self.env: dict[ir.Value, SymbolicValue] = {}
         self.depth = 0
+        self.read_again = 0
         self.manual = 0
         self.calls: list[str] = []
         self.control: list[tuple[str, int]] = []
         self.executions: list[CollectiveRun] = []
         self.loops: list[tuple[tuple[str, int], ...]] = []
         self.effects = graph.node(("world",), "")
+        self.put_off = PutOff.NOTHING
         self.shapes: dict[int, LoopShape] = {}
         self.run_block: Callable[[ir.Block, Sequence[SymbolicValue]], list[SymbolicValue]]
         self.decoded: dict[ir.Block, list[Any]] = {}
-        self.op_labels: dict[Label, Label] = {}
         self.gathered: dict[int, tuple[Rows, int, int]] = {}
         self.on_parts: Callable[[ProgramState, Label, str, tuple[int, ...]], int | None]
         self._ops = 0
@@ -155,19 +166,19 @@ class ProgramState:
 
     # ---- reading
 
-    def enter(self, op: ir.Operation) -> None:
-        """An op is about to be evaluated."""
+    def enter(self, op: ir.Operation, key: int) -> None:
+        """An op is about to be evaluated; its key is that of ``op_key``."""
+        self.graph.op = key
         self._ops += 1
         if self._ops > _MOST_OPS:
             raise NotRead("calls and loops within each other make it too large", self.view.source(op))
-        self.graph.op = op
 
     def forget_blocks(self) -> None:
         """Frees what is known of loops and their blocks, where no loop and no call is around: none is evaluated again.
 
         Handles of MLIR take more memory than the nodes.
         """
-        if self.depth or self.calls:
+        if self.depth or self.calls or self.read_again:
             return
         for block, ops in self.decoded.items():
             for value in (*block.arguments, *(result for each in ops for result in each.results)):

@@ -327,8 +327,9 @@ def test_condition_is_needed(name: str, make_region: Callable[..., str], monkeyp
 
 
 @pytest.mark.parametrize("old, new, wrong", [
-    ("        if label[0] in COMMUTATIVE:\n            colors.sort()", "        colors.sort()", "subtract %s, %acc"),
-    ("self.colors[first], self.colors[following]", "self.colors[first]", "multiply %acc, %s"),
+    ("        if self.commutes[place]:\n            colors.sort()", "        colors.sort()", "subtract %s, %acc"),
+    ("moving.add(stream, (graph.args[stream][0], graph.yields[stream]))", "moving.add(stream, graph.args[stream])",
+     "multiply %acc, %s"),
 ])
 def test_wrong_partition_is_noticed(old: str, new: str, wrong: str, make_region: Callable[..., str],
                                     monkeypatch: pytest.MonkeyPatch) -> None:
