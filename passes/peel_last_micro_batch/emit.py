@@ -9,7 +9,7 @@ from hlorewrite.ir.edit import Editor
 from hlorewrite.ir.view import terminator, users
 from hlorewrite.passes.common.channel_handles import ChannelHandles
 from hlorewrite.passes.common.loop_copies.behind_loop import fill_behind, results_behind
-from hlorewrite.passes.common.loop_copies.carried_fillings import fill_again, read_outside
+from hlorewrite.passes.common.loop_copies.carried_fillings import fill_again, keep_small_sources, read_outside
 from hlorewrite.passes.common.loop_copies.in_place import body_in_place
 from hlorewrite.passes.common.splats import splat_constant
 from hlorewrite.passes.peel_last_micro_batch.next_condition import NextCondition, end_one_earlier, first_predicate
@@ -31,6 +31,7 @@ def peel(loop: Loop, counting: LoopCounter | NextCondition, editor: Editor, chan
       editor: the editor of the module.
       channels: gives the copy's collectives handles of their own.
     """
+    keep_small_sources(loop, editor)
     fillings = read_outside(loop, editor)
     readers = [users(result) for result in loop.op.results]
     runs = None if isinstance(counting, LoopCounter) else first_predicate(loop, editor)

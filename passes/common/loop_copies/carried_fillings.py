@@ -12,7 +12,8 @@ from collections.abc import Sequence
 from hlorewrite.ir.binding import ir, op_key
 from hlorewrite.ir.edit import Editor
 from hlorewrite.ir.view import View, ancestors, defining_op, terminator, users
-from hlorewrite.passes.common.loop_copies.kept_sources import is_kept, keep_sources
+from hlorewrite.passes.common.loop_copies.kept_sources import is_kept, is_small_source, keep_sources, kept
+from hlorewrite.passes.common.value_numbers import ValueNumbers
 from hlorewrite.spmd.constants import constant_attribute
 from hlorewrite.spmd.loops import Loop
 from hlorewrite.spmd.types import element_count
@@ -50,6 +51,28 @@ def read_outside(loop: Loop, editor: Editor) -> list[ir.Operation]:
             editor.replace(loop.op.results[slot], first)
             made |= {op_key(op): op for op in makers if op_key(op) not in made}
     return list(made.values())
+
+
+def keep_small_sources(loop: Loop, editor: Editor) -> None:
+    """Has the body of a loop read small tensors that ops of it repeat from where they are made once, before the loop.
+
+    Otherwise each kernel that reads a mask makes it, in the loop and in the copy of its body, and XLA weighs every way
+    to do so.
+
+    Args:
+      loop: the loop.
+      editor: the editor of the module.
+    """
+    numbers = ValueNumbers(editor.view)
+    sources = [(op, makers, numbers.of(op.results[0])) for op in (each.operation for each in loop.body.operations)
+               if is_small_source(op) and (makers := _makers(op.results[0], editor.view))]
+    made: dict[int, ir.Value] = {}
+    for op, makers, number in sources:
+        if number not in made:
+            made[number] = kept(op.results[0], makers, op, editor)
+        editor.replace(op.results[0], made[number])
+    for maker in reversed({op_key(maker): maker for _, makers, _ in sources for maker in makers}.values()):
+        editor.erase_if_dead(maker)
 
 
 def fill_again(op: ir.Operation, fillings: Sequence[ir.Operation], editor: Editor) -> None:

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 
 from hlorewrite.ir.binding import ir
 from hlorewrite.ir.edit import Editor
-from hlorewrite.ir.view import ancestors, defining_op
+from hlorewrite.ir.view import ancestors, defining_op, users
 from hlorewrite.spmd.types import element_count, tensor_bytes
 
 BARRIER = "stablehlo.optimization_barrier"
@@ -41,7 +41,7 @@ def keep_sources(makers: Sequence[ir.Operation], editor: Editor) -> bool:
         if not _is_worth_keeping(op):
             continue
         before = makers[:number]
-        editor.set_operand(op, 0, _kept(op, before, editor))
+        editor.set_operand(op, 0, kept(op.operands[0], before, op, editor))
         for maker in reversed(before):
             editor.erase_if_dead(maker)
         changed = True
@@ -53,19 +53,40 @@ def is_kept(op: ir.Operation) -> bool:
     return op.name == BARRIER and len(op.operands) == 1
 
 
+def is_small_source(op: ir.Operation) -> bool:
+    """Whether an op makes something small that ops without regions repeat."""
+    return len(op.results) == 1 and any(_is_small(op.results[0], op, reader)
+                                        for reader, _ in users(op.results[0]) if not len(reader.regions))
+
+
 def _is_worth_keeping(op: ir.Operation) -> bool:
     if op.name != "stablehlo.broadcast_in_dim":
         return False
-    source = op.operands[0]
-    maker, most = defining_op(source), min(_MOST_BYTES, tensor_bytes(op.results[0].type) // _TIMES_SMALLER)
-    return (maker is not None and maker.name not in _AS_FAST and element_count(source.type) > 1
-            and tensor_bytes(source.type) <= most)
+    maker = defining_op(op.operands[0])
+    return maker is not None and _is_small(op.operands[0], maker, op)
 
 
-def _kept(op: ir.Operation, makers: Sequence[ir.Operation], editor: Editor) -> ir.Value:
-    """What a broadcast reads, made once more before the loops it is in, as the result of a barrier."""
-    anchor = op
-    for outer in ancestors(op):
+def _is_small(source: ir.Value, maker: ir.Operation, reader: ir.Operation) -> bool:
+    """Whether a value takes some ops to make, and a reader of it makes something sixteen times larger."""
+    largest = max((tensor_bytes(result.type) for result in reader.results), default=0)
+    return (maker.name not in _AS_FAST and element_count(source.type) > 1
+            and tensor_bytes(source.type) <= min(_MOST_BYTES, largest // _TIMES_SMALLER))
+
+
+def kept(value: ir.Value, makers: Sequence[ir.Operation], reader: ir.Operation, editor: Editor) -> ir.Value:
+    """A value made once more before the loops that a reader is in, as the result of a barrier.
+
+    Args:
+      value: the value.
+      makers: the ops that make it, each after those it reads.
+      reader: an op in the loops.
+      editor: the editor of the module.
+
+    Returns:
+      The same value, to be read from memory.
+    """
+    anchor = reader
+    for outer in ancestors(reader):
         if outer.name != "stablehlo.while":
             break
         anchor = outer
@@ -74,8 +95,8 @@ def _kept(op: ir.Operation, makers: Sequence[ir.Operation], editor: Editor) -> i
     for maker in makers:
         copies.append(editor.clone_before(maker, anchor, mapping))
         mapping.update(zip(maker.results, copies[-1].results, strict=True))
-    made = mapping[op.operands[0]]
-    kept = editor.create(BARRIER, [made], [made.type], location=op.location, before=anchor).results[0]
+    made = mapping[value]
+    result = editor.create(BARRIER, [made], [made.type], location=reader.location, before=anchor).results[0]
     for copy in reversed(copies):
         editor.erase_if_dead(copy)
-    return kept
+    return result
