@@ -15,8 +15,8 @@ from hlorewrite.util.extras import EXTRAS
 ROOT = Path(__file__).resolve().parents[3]
 STEP = ("module attributes {mhlo.num_partitions = 2 : i32} {\n"
         "func.func @main(%a: tensor<4xf32>) -> tensor<4xf32> { return %a : tensor<4xf32> }\n}")
-RESHARD = ["reshard", "--shape=1000,7", "--src-mesh=2x4", "--src-spec=host,-", "--dst-mesh=3x4",
-           "--dst-spec=-,host"]
+RESHARD = ["reshard", "--shape=1000,1000", "--src-mesh=2x4", "--src-spec=gpu,-", "--dst-mesh=3x1",
+           "--dst-spec=gpu,-"]
 HIDE = "import sys; sys.modules[{!r}] = None; from hlorewrite.cli.main import entry; sys.argv[0] = 'h'; entry()"
 
 
