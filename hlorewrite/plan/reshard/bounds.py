@@ -33,6 +33,7 @@ from hlorewrite.plan.reshard.jobs import Jobs, PortClass
 from hlorewrite.plan.reshard.network import Network
 
 _LARGEST_EXPONENT = 400.0
+"""Of powers that are still floats when they are added up."""
 
 
 def lower_bound(jobs: Jobs, network: Network) -> float:
@@ -167,10 +168,11 @@ def _time_into_hosts(jobs: Jobs, network: Network) -> float:
 
 
 def _into_host(ports: int, receivers: int, size: float, count: int, devices: int, network: Network) -> float:
-    per_byte = 1 / (ports * network.bytes_per_s)
-    after = (receivers - 1) / (devices * network.local_bytes_per_s)
+    """Seconds for bytes that enter a host by some ports, each for so many of its devices; 0 if for one."""
     if receivers == 1:
         return 0.0
+    per_byte = 1 / (ports * network.bytes_per_s)
+    after = (receivers - 1) / (devices * network.local_bytes_per_s)
     excess = _least_excess(size, per_byte, after, network.chunk_overhead_s / ports, count)
     return size * per_byte + excess + network.local_latency_s
 

@@ -47,15 +47,15 @@ def _fitted(jobs: Jobs, items: Sequence[RoutedJob], start: np.ndarray, finish: f
     for at, item in zip(start.tolist(), items, strict=True):
         idle[list(item.links)] = np.maximum(idle[list(item.links)], at + item.busy)
     out: list[RoutedJob] = []
+    counts = jobs.counts.tolist()
     for job, (at, item) in enumerate(zip(start.tolist(), items, strict=True)):
         local, size = int(jobs.local_hops[job]), float(jobs.size[job])
         if len(item.entry) != 1 or not local or jobs.gather[job]:
             out.append(item)
             continue
-        rows = int(jobs.first[job + 1] - jobs.first[job])
-        chunks = network.chunks(size, 1, local, rows)
+        chunks = network.chunks(size, 1, local, counts[job])
         left = finish - at - item.busy - network.latency_s - local * network.local_latency_s
         if (idle[list(item.links)] > at + item.busy + network.chunk_overhead_s).all() and left > 0:
-            chunks = min(chunks, max(rows, math.ceil(local * size / network.local_bytes_per_s / left)))
+            chunks = min(chunks, max(counts[job], math.ceil(local * size / network.local_bytes_per_s / left)))
         out.append(item_of(jobs, job, item.sender, item.entry, network, chunks=chunks))
     return out

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cache, cached_property
 from typing import Any
 
 import numpy as np
@@ -271,12 +271,16 @@ def _rows_of_trees(tasks: UnitTasks, itemsize: int, network: Network) -> SliceTr
 def _groupings(tasks: UnitTasks, itemsize: int, network: Network, strategy: str,
                rows: SliceTransfers) -> Iterator[tuple[SliceTransfers, Jobs]]:
     """Ways to form jobs, cheapest first: bundles, single rows, holders that share receivers, then slices cut."""
+    @cache
+    def cut_in(pieces: int) -> SliceTransfers:
+        return rows if pieces == 1 else transfers(tasks.split(pieces), itemsize, network, strategy)
+
     yield rows, (bundles := bundled_jobs(rows, network))
     if 1 < len(rows) <= _SINGLES:
         yield rows, single_jobs(rows, network)
     ports = network.nics_per_host
     for pieces in sorted({1, ports}) if strategy == "broadcast" else ():
-        cut = transfers(tasks.split(pieces), itemsize, network, strategy)
+        cut = cut_in(pieces)
         divided = shared(cut, network)
         if len(cut) < len(divided) <= _AUTO_ROWS:
             yield divided, bundled_jobs(divided, network, lanes=pieces)
@@ -284,9 +288,7 @@ def _groupings(tasks: UnitTasks, itemsize: int, network: Network, strategy: str,
     if rows.gather.any() or not 0 < hosts <= _AUTO_ROWS:
         return
     for pieces in sorted({ports, 2, 3, 4} - {1}):
-        cut = rows
-        if bundles.counts.min() < pieces:
-            cut = transfers(tasks.split(pieces), itemsize, network, strategy)
+        cut = cut_in(pieces) if bundles.counts.min() < pieces else rows
         if len(bundles) * pieces <= _AUTO_ROWS:
             yield cut, bundled_jobs(cut, network, lanes=pieces)
     if bundles.local_hops.any():  # the last part of a slice is small, because hosts pass it on at the end

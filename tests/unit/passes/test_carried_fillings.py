@@ -17,6 +17,8 @@ from hlorewrite.passmanager.base import Pass, PassContext
 from hlorewrite.spmd.loops import Loop
 
 X, B, N = "tensor<8xf32>", "tensor<8xi1>", "tensor<i32>"
+FOUR_TIMES = "\n".join(f"%{name} = stablehlo.constant dense<{number}> : {N}"
+                       for name, number in (("start", 0), ("bound", 4), ("step", 1)))
 MASK = (f"%places = stablehlo.iota dim = 0 : tensor<8xi32>\n"
         f"%four = stablehlo.constant dense<4> : tensor<8xi32>\n"
         f"%first = stablehlo.compare LT, %places, %four : (tensor<8xi32>, tensor<8xi32>) -> {B}\n")
@@ -33,9 +35,7 @@ def program(made: str = MASK, *, kept: str = "%m", more: str = "", reduced: str 
     reduces = m.reduce("%red", reduced, X) if reduced else ""
     return m.module(f"%x: {X}{arguments}", X, f"""
   %zero = stablehlo.constant dense<0.0> : {X}
-  %start = stablehlo.constant dense<0> : {N}
-  %bound = stablehlo.constant dense<4> : {N}
-  %step = stablehlo.constant dense<1> : {N}
+  {FOUR_TIMES}
   {made}
   %o:4 = stablehlo.while(%i = %start, %m = %first, %c = %x, %acc = %zero) : {N}, {B}, {X}, {X}
   cond {{
@@ -145,9 +145,7 @@ def attention(made: str = PLACES + REPEATED, *, wide: str = WIDE, outside: str =
     }}"""
     return m.module(f"%x: {heads}", heads, f"""
   %zero = stablehlo.constant dense<0.0> : {heads}
-  %start = stablehlo.constant dense<0> : {N}
-  %bound = stablehlo.constant dense<4> : {N}
-  %step = stablehlo.constant dense<1> : {N}
+  {FOUR_TIMES}
   {outside}
   %r:2 = stablehlo.while(%j = %start, %sum = %zero) : {N}, {heads}
   cond {{
@@ -240,9 +238,7 @@ def unrolled(layers: str = UNROLLED, *, wide: str = WIDE, functions: str = "") -
     heads = wide.replace("i1", "f32")
     return m.module(f"%x: {heads}", heads, f"""
   %zero = stablehlo.constant dense<0.0> : {heads}
-  %start = stablehlo.constant dense<0> : {N}
-  %bound = stablehlo.constant dense<4> : {N}
-  %step = stablehlo.constant dense<1> : {N}
+  {FOUR_TIMES}
   %loop:3 = stablehlo.while(%j = %start, %h0 = %x, %sum = %zero) : {N}, {heads}, {heads}
   cond {{
     %more = stablehlo.compare LT, %j, %bound : ({N}, {N}) -> tensor<i1>
