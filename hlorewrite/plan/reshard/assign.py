@@ -64,10 +64,15 @@ def least_loaded(jobs: Jobs, network: Network, in_order: bool = False) -> list[R
     return make_items(jobs, chosen, network)
 
 
-def _least(ports: tuple[int, ...], load: np.ndarray, places: dict[tuple[int, ...], np.ndarray]) -> int:
+def least(ports: Sequence[int], load: np.ndarray) -> int:
     """The port with the smallest load; of equal ones the lowest."""
+    return min(ports, key=lambda port: (load[port], port))
+
+
+def _least(ports: tuple[int, ...], load: np.ndarray, places: dict[tuple[int, ...], np.ndarray]) -> int:
+    """The same, with the arrays of many ports made once."""
     if len(ports) < 8:
-        return min(ports, key=lambda port: (load[port], port))
+        return least(ports, load)
     where = places.get(ports)
     if where is None:
         where = places[ports] = np.array(sorted(ports), np.int64)

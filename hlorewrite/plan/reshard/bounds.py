@@ -17,7 +17,14 @@ bytes of message i and of those after it have further to go at D_i, at c seconds
 * To m devices of one host: it arrives by P ports, and m - 1 copies of it go to the M devices of the host by their
   links: c = (m - 1) / (M B_local), rest = the latency inside the host.
 
-``_least_excess`` solves this for the best K and sizes.
+``_least_excess`` solves this for the best K and sizes. It lets K messages share the ports evenly; in truth each port
+takes the whole overhead of its own. ``_average_end`` asks for the mean over bytes instead: with R(t) bytes in messages
+that end at t or later, end - rest = E >= t + c R(t) for every t, so
+
+    sum of s_i D_i = integral of R <= integral of min(S, (E - t) / c) = S E - c S^2 / 2, if E >= c S; else E^2 / (2 c).
+
+A port with messages of y_1 to y_k seconds, A in all, has a mean D of A / 2 + (sum of y_i^2 / 2 + o sum of i y_i) / A.
+That is least for y_i = lambda - i o. Times A it is convex in A, so equal ports are best.
 """
 
 from __future__ import annotations
@@ -145,9 +152,11 @@ def _blocks_of(ports: int, size: float, wanting: list[PortClass], network: Netwo
         for into in kind.hosts:
             entries.setdefault(into[0] // nics, set()).update(into)
     most = max(len(entries[host]) for host in hosts)
-    rate, overhead = network.bytes_per_s, network.chunk_overhead_s / ports
-    return (size / rate / ports + _least_excess(size, 1 / (ports * rate), 1 / (most * rate), overhead, 1)
-            + _postal_time(len(hosts), ports, most, network))
+    rate, overhead = network.bytes_per_s, network.chunk_overhead_s
+    further = 1 / (most * rate)
+    return max(size / rate / ports + _least_excess(size, 1 / (ports * rate), further, overhead / ports, 1),
+               _average_end(size / rate / ports, size * further, overhead)) + _postal_time(len(hosts), ports, most,
+                                                                                           network)
 
 
 def _time_into_hosts(jobs: Jobs, network: Network) -> float:
@@ -174,7 +183,8 @@ def _into_host(ports: int, receivers: int, size: float, count: int, devices: int
     per_byte = 1 / (ports * network.bytes_per_s)
     after = (receivers - 1) / (devices * network.local_bytes_per_s)
     excess = _least_excess(size, per_byte, after, network.chunk_overhead_s / ports, count)
-    return size * per_byte + excess + network.local_latency_s
+    return max(size * per_byte + excess,
+               _average_end(size * per_byte, size * after, network.chunk_overhead_s)) + network.local_latency_s
 
 
 def _least_excess(size: float, per_byte: float, after: float, overhead: float, count: int) -> float:
@@ -212,6 +222,33 @@ def _least_excess(size: float, per_byte: float, after: float, overhead: float, c
             return min(best, excess)
         best = excess
     raise AssertionError("messages have an overhead")
+
+
+def _average_end(seconds: float, further: float, overhead: float) -> float:
+    """When the last bytes are passed on at least, by the mean time at which bytes arrive.
+
+    Args:
+      seconds: what all bytes take each of some ports.
+      further: what all bytes take from there on.
+      overhead: seconds that a message takes its port in addition.
+
+    Example:
+      Two messages of 5 and 3 s arrive at 6 and 10 s, bytes at 7.5 s on average; they take 8 s more.
+
+      >>> _average_end(8.0, 8.0, 1.0) <= 7.5 + 4.0
+      True
+    """
+    if not seconds:
+        return 0.0
+    count = int((1 + math.sqrt(1 + 8 * seconds / overhead)) / 2) if overhead else 1
+    if overhead and count > 1 and seconds <= overhead * count * (count - 1) / 2:
+        count -= 1
+    longest = (seconds + overhead * count * (count + 1) / 2) / count
+    pieces = longest - overhead * np.arange(1, count + 1)
+    mean = seconds / 2 if not overhead else seconds / 2 + float(
+        (pieces ** 2 / 2 + overhead * np.arange(1, count + 1) * pieces).sum()) / seconds
+    end = further / 2 + mean
+    return end if end >= further else math.sqrt(2 * further * mean)
 
 
 def _postal_time(hosts: int, first: int, each: int, network: Network) -> float:

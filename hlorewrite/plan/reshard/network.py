@@ -1,8 +1,10 @@
 """The links a plan is made for: hosts, the NIC port of each device, and what a link costs.
 
 A NIC port sends and receives at its line rate at the same time (full duplex) and serves one transfer per
-direction; the GPUs of a host share its ports as the topology says. Links inside a host are charged for the
-time they add, and are not scheduled: they are an order of magnitude faster than a NIC.
+direction; the GPUs of a host share its ports as the topology says. Inside a host the device at the port sends a
+chunk on to the others itself, where a switch gives it its full rate to each and that keeps up with the port; elsewhere
+the devices pass it on in a chain. These links are not scheduled one by one: a job is charged for the time they add, and
+the links of a host together for all copies (``host_links.py``).
 """
 
 from __future__ import annotations
@@ -34,6 +36,7 @@ class Network:
       chunk_overhead_s: time a port spends on a chunk in addition to its bytes.
       local_bytes_per_s: rate between two devices of a host.
       local_latency_s: one hop inside a host.
+      switched: whether a device reaches every other of its host at its full rate.
     """
 
     devices: np.ndarray
@@ -45,6 +48,7 @@ class Network:
     chunk_overhead_s: float
     local_bytes_per_s: float
     local_latency_s: float
+    switched: bool = False
 
     def index(self, ids: np.ndarray) -> np.ndarray:
         """Positions of device ids in ``devices``."""
@@ -54,6 +58,15 @@ class Network:
     def ports(self) -> int:
         """Number of NIC ports, used or not."""
         return int(self.port.max()) + 1 if len(self.port) else 0
+
+    def local_latency(self, copies: int | np.ndarray) -> float | np.ndarray:
+        """Seconds of hops inside a host until the last of some devices has what arrived at another one's port."""
+        direct = self.switched & (copies * self.bytes_per_s <= self.local_bytes_per_s)
+        return self.local_latency_s * np.where(direct, np.minimum(copies, 1), copies)
+
+    def local_time(self, size: float | np.ndarray, copies: int | np.ndarray) -> float | np.ndarray:
+        """Seconds until so many other devices of a host have a message; in a chain each waits for all of it."""
+        return self.local_latency(copies) + copies * size / self.local_bytes_per_s
 
     def chunks(self, size: float, nic_hops: int, local_hops: int, least: int = 1) -> int:
         """The number of chunks that makes a pipelined chain fastest.
@@ -100,7 +113,8 @@ def network_of(topology: Topology, host_of: Mapping[int, int]) -> Network:
     slots = max(topology.server_gpus, int(counts.max(initial=1)))
     port = host * topology.nics_per_host + local * topology.nics_per_host // slots
     return Network(ids, host, port, topology.nics_per_host, topology.nic_bytes_per_s, topology.inter_latency_s,
-                   CHUNK_OVERHEAD_S, topology.intra_sustained_bytes_per_s, topology.intra_latency_s)
+                   CHUNK_OVERHEAD_S, topology.intra_sustained_bytes_per_s, topology.intra_latency_s,
+                   topology.switched)
 
 
 def hosts_of_meshes(source: ReshardMesh, destination: ReshardMesh, gpus_per_host: int) -> dict[int, int]:

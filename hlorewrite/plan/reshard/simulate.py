@@ -74,7 +74,7 @@ def item_of(jobs: Jobs, job: int, sender: int, entry: tuple[int, ...], network: 
     count = chunks or network.chunks(size / share, len(entry), local, rows)
     busy = count * network.chunk_overhead_s + size / network.bytes_per_s
     hop = network.latency_s + network.chunk_overhead_s + size / count / network.bytes_per_s
-    tail = local * (network.local_latency_s + size / count / network.local_bytes_per_s)
+    tail = float(network.local_time(size / count, local))
     links, steps = _chain(entry)
     done = (len(entry) - 1) * hop + busy + network.latency_s + tail
     return RoutedJob((2 * sender, *links), (0, *steps), hop, busy, done, after, sender, entry, count)

@@ -208,5 +208,5 @@ def simulated(rails: Sequence[Rail], sender: np.ndarray, rows: SliceTransfers, b
 def _relay_s(rows: SliceTransfers, blocks: int, network: Network) -> list[float]:
     """Per row how long a block takes from the device it came by through all other receivers of the host."""
     hops = [int(np.bincount(network.host[list(group)]).max()) - 1 for group in rows.groups]
-    return [hops[group] * (network.local_latency_s + size / blocks / network.local_bytes_per_s)
+    return [float(network.local_time(size / blocks, hops[group]))
             for group, size in zip(rows.receivers.tolist(), rows.size.tolist(), strict=True)]

@@ -6,12 +6,16 @@ import heapq
 import itertools
 from collections.abc import Iterator
 from dataclasses import replace
+from random import Random
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from reshard_helpers import plan_of
 
-from hlorewrite.plan.reshard.bounds import lower_bound
+from hlorewrite.plan.reshard.bounds import _average_end, lower_bound
 from hlorewrite.plan.reshard.jobs import bundled_jobs
+from hlorewrite.plan.reshard.messages.staggered import staggered
 from hlorewrite.plan.reshard.transfers import transfers
 
 UNIT = 1 << 20
@@ -31,6 +35,42 @@ def test_no_plan_of_messages_of_any_sizes_is_faster(holders: int, hosts: int, un
     bound, best = _bound(holders, hosts, units, overhead), _fastest(holders, hosts, units, overhead)
     assert bound <= best + 1e-9
     assert holders > 1 or best - 1.5 < bound
+
+
+@settings(max_examples=200)
+@given(st.integers(1, 8), st.floats(0.1, 30.0), st.floats(0.1, 30.0), st.floats(0.01, 3.0),
+       st.randoms(use_true_random=False))
+def test_no_messages_are_passed_on_sooner(ports: int, seconds: float, further: float, overhead: float,
+                                          random: Random) -> None:
+    """Messages of random sizes, by ports that need not have equal bytes; and those that the planner chooses."""
+    weights = [[random.uniform(0.01, 1.0) for _ in range(random.randint(1, 6))] for _ in range(ports)]
+    scale = seconds * ports / sum(map(sum, weights))
+    lanes = [[weight * scale for weight in each] for each in weights]
+    bound = _average_end(seconds, further, overhead)
+    assert bound <= _passed_on(lanes, further, overhead) + 1e-9
+    found = staggered(seconds, further, 0.0, overhead, ports)
+    chosen = [[each.part * seconds for each in found if each.port == port] for port in range(ports)]
+    assert bound <= _passed_on(chosen, further, overhead) + 1e-9
+
+
+def _passed_on(lanes: list[list[float]], further: float, overhead: float) -> float:
+    """When all copies are made: all bytes of all ports take ``further`` seconds, each message from its end."""
+    ends = [(sum(each[:i + 1]) + (i + 1) * overhead, seconds) for each in lanes for i, seconds in enumerate(each)]
+    total, at = sum(map(sum, lanes)), 0.0
+    for end, seconds in sorted(ends):
+        at = max(at, end) + further * seconds / total
+    return at
+
+
+@pytest.mark.parametrize(("seconds", "further", "ports"), [(84, 79, 8), (671, 633, 8), (84, 90, 4)])
+def test_the_bound_is_close_to_staggered_messages(seconds: float, further: float, ports: int, overhead: float = 6.0
+                                                  ) -> None:
+    """And these are better than equal messages, however many."""
+    found = staggered(seconds, further, 0.0, overhead, ports)
+    best = _passed_on([[each.part * seconds for each in found if each.port == port] for port in range(ports)], further,
+                      overhead)
+    assert best < 1.06 * _average_end(seconds, further, overhead)
+    assert all(best < _passed_on([[seconds / count] * count] * ports, further, overhead) for count in range(1, 40))
 
 
 def _bound(holders: int, hosts: int, units: int, overhead: int) -> float:

@@ -26,11 +26,12 @@ from hlorewrite.plan.reshard import (
 )
 from hlorewrite.plan.reshard.assign import least_loaded
 from hlorewrite.plan.reshard.bounds import lower_bound
-from hlorewrite.plan.reshard.chunks import rechunked
+from hlorewrite.plan.reshard.host_links import timed
 from hlorewrite.plan.reshard.jobs import bundled_jobs, single_jobs
+from hlorewrite.plan.reshard.messages.fitted import rechunked
 from hlorewrite.plan.reshard.order import heuristic, matching_levels
 from hlorewrite.plan.reshard.plan import GOOD_GAP
-from hlorewrite.plan.reshard.simulate import RoutedJob, run
+from hlorewrite.plan.reshard.simulate import RoutedJob, item_of, run
 from hlorewrite.plan.reshard.tasks import unit_tasks
 from hlorewrite.plan.reshard.transfers import transfers
 from hlorewrite.plan.reshard.trees.block_sends import block_sends
@@ -197,15 +198,49 @@ def test_64_hosts_to_64(have: str, want: str, strategy: str, gap: float) -> None
     assert plan.strategy == strategy and plan.gap < gap
 
 
-@pytest.mark.parametrize(("have", "want"), [
-    ("host,-,-", "host,-,-"), ("-,host,-", "host,-,-"), ("-,all,-", "all,-,-"), ("gpu,-,-", "-,-,-")])
-def test_layouts_of_the_paper_on_64_hosts(have: str, want: str) -> None:
-    """16 GiB: within a tenth of the bound. Chunks are few, except where a host passes on the last bytes."""
+@pytest.mark.parametrize("shape", [(1024,) * 3, (2048,) * 3])
+@pytest.mark.parametrize(("have", "want"), [(have, want) for _, _, _, _, have, want, *_ in NINE])
+def test_layouts_of_the_paper_on_64_hosts(have: str, want: str, shape: tuple[int, ...]) -> None:
+    """2 and 16 GiB: within a tenth of the bound. Chunks are few, except where a host passes on the last bytes."""
     source, destination = parse_mesh("64x8"), parse_mesh("64x8", first_device=512)
     network = network_of(topology("h200"), hosts_of_meshes(source, destination, 8))
-    plan = plan_reshard(sharded((2048,) * 3, source, parse_spec(have, source)),
-                        sharded((2048,) * 3, destination, parse_spec(want, destination)), 2, network)
+    plan = plan_reshard(sharded(shape, source, parse_spec(have, source)),
+                        sharded(shape, destination, parse_spec(want, destination)), 2, network)
     assert plan.gap < 0.1
+
+
+def test_all_ports_of_a_host_send_a_slice_in_messages_of_different_sizes() -> None:
+    plan = plan_of("2x8", "2x8", (1 << 14, 1 << 10), "host,-", "host,-", server="h200")
+    nics, devices = 8, plan.network.port
+    assert len(set(plan.rows.size.tolist())) > 3 and (plan.chunks == 1).all()
+    assert len({int(devices[d]) for d in plan.sender}) == 2 * nics and len(set(plan.entry.ravel().tolist())) == 2 * nics
+    equal = plan_reshard(plan.tasks.source, plan.tasks.destination, 4, plan.network, "all-gather")
+    assert plan.gap < 0.1 < equal.gap
+    check_delivery(plan_of("2x8", "2x8", (1 << 10, 32), "host,-", "host,-", server="h200"))
+
+
+def test_the_links_of_a_host_make_the_copies_of_all_its_ports() -> None:
+    """Eight messages at once to eight devices: each device passes on seven, however few links a single one needs."""
+    have, want, network = setting("1x8", "1x8", (8, 1 << 22), "gpu,-", "-,-", "h200")
+    jobs = single_jobs(transfers(unit_tasks(have, want), 4, network, "broadcast"), network)
+    items = least_loaded(jobs, network)
+    for chunks in (1, 4):
+        items = [item_of(jobs, job, item.sender, item.entry, network, chunks=chunks) for job, item in enumerate(items)]
+        start, end = timed(jobs, items, range(8), network)
+        alone = run(items, range(8), network.ports)[1]
+        copies = 7 * (1 << 24) / network.local_bytes_per_s
+        first = items[0].busy / chunks + network.latency_s + network.local_latency_s
+        assert (start == 0).all() and (end >= alone).all()
+        assert end.max() == pytest.approx(max(alone.max(), first + copies, items[0].busy + network.latency_s
+                                              + network.local_latency_s + copies / chunks))
+
+
+@pytest.mark.parametrize(("server", "copies", "hops"), [("h200", 7, 1), ("h200", 8, 8), ("h200", 0, 0), ("v100", 3, 3)])
+def test_a_device_passes_on_itself_where_it_keeps_up_with_its_port(server: str, copies: int, hops: int) -> None:
+    _, _, network = setting("1x1", "1x1", (8,), "-", "-", server)
+    assert network.local_latency(copies) == pytest.approx(hops * network.local_latency_s)
+    assert network.local_time(1e6, copies) == pytest.approx(
+        hops * network.local_latency_s + copies * 1e6 / network.local_bytes_per_s)
 
 
 def test_chunks_fit_the_order() -> None:

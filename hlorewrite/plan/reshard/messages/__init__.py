@@ -1,0 +1,1 @@
+"""How large the messages of a job are."""
