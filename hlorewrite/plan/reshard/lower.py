@@ -17,9 +17,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from hlorewrite.errors import PlanError, UsageError, did_you_mean
-from hlorewrite.plan.reshard.emit import RoundEmitter
+from hlorewrite.plan.reshard.lowering.emit import RoundEmitter
+from hlorewrite.plan.reshard.lowering.flows import SliceFlow, copies, flows
+from hlorewrite.plan.reshard.lowering.rounds import Hop, Run, runs, schedule
 from hlorewrite.plan.reshard.plan import ReshardPlan
-from hlorewrite.plan.reshard.rounds import Run, SliceFlow, copies, flows, runs, schedule
 from hlorewrite.plan.reshard.trees.rounds import message_of_trees, tree_hops
 
 TARGETS = {"cpu": 1e-3, "gpu": 4e-5}
@@ -85,18 +86,57 @@ def lower(plan: ReshardPlan, element_type: str, target: str = "cpu", chunk_bytes
     half = max(1, min((chunk_bytes or default_chunk_bytes(plan, target)) // 2, most))
     hops = tree_hops(plan, half) if plan.strategy == "trees" else None
     if hops is None:  # rows of trees with too many blocks for one program go as chains
-        hops = schedule(plan, flows(plan, half, multicast=target == "gpu"))
+        hops = _fastest_hops(plan, target, half, most, chunk_bytes)
     order, kept = runs(hops), copies(plan, half)
     emitter = _start(plan, element_type)
     for flow in kept:
         _emit_copy(emitter, plan, flow)
     for run in order:
         _emit_run(emitter, plan, run)
-    messages = [run.hops[0].flow.message for run in order] + [flow.message for flow in kept]
-    largest = max((math.prod(m) for m in messages), default=0) * plan.itemsize
+    largest = max([_held_bytes(plan, run) for run in order]
+                  + [2 * math.prod(flow.message) * plan.itemsize for flow in kept], default=0)
     rounds = max((hop.last for hop in hops), default=0)
     return Lowered(emitter.module(), tuple(plan.network.devices.tolist()), emitter.source, emitter.destination,
-                   2 * largest, rounds)
+                   largest, rounds)
+
+
+def _fastest_hops(plan: ReshardPlan, target: str, half: int, most: int, chunk_bytes: int | None) -> list[Hop]:
+    """Hops by broadcasts or chains; by all-gathers inside hosts where that is faster.
+
+    A broadcast keeps all its devices busy, so slices that enter a host by several ports follow each other. With gathers
+    they enter side by side, and the devices of the host exchange them.
+    """
+    plain = schedule(plan, flows(plan, half, multicast=target == "gpu"))
+    hosts = np.bincount(plan.network.host)
+    if target != "gpu" or len(set(hosts[hosts > 0].tolist())) > 1:
+        return plain
+    message = chunk_bytes // (int(hosts.max()) + 1) if chunk_bytes else _LARGEST
+    gathered = schedule(plan, flows(plan, max(1, min(message, most)), multicast=True), gathers=True)
+    return min(plain, gathered, key=lambda hops: rounds_time(plan, runs(hops), target))
+
+
+def rounds_time(plan: ReshardPlan, order: Sequence[Run], target: str) -> float:
+    """Seconds of a program: what its rounds cost one after another.
+
+    Args:
+      plan: the plan.
+      order: the runs of its rounds.
+      target: ``cpu`` or ``gpu``.
+    """
+    network, seconds = plan.network, 0.0
+    for run in order:
+        size = math.prod(run.hops[0].flow.message) * plan.itemsize
+        away = any(network.host[device] != network.host[hop.sender] for hop in run.hops for device in hop.receivers)
+        copies_of = len(run.hops[0].receivers) if run.hops[0].kind == "gather" else 1
+        rate = network.bytes_per_s if away else network.local_bytes_per_s / copies_of
+        seconds += run.count * (TARGETS[target] + size / rate)
+    return seconds
+
+
+def _held_bytes(plan: ReshardPlan, run: Run) -> int:
+    """What a device holds in a round: the message it sends and what it receives."""
+    received = int(np.bincount(plan.network.host).max()) if run.hops[0].kind == "gather" else 1
+    return (1 + received) * math.prod(run.hops[0].flow.message) * plan.itemsize
 
 
 def default_chunk_bytes(plan: ReshardPlan, target: str) -> int:
@@ -151,6 +191,9 @@ def _emit_copy(emitter: RoundEmitter, plan: ReshardPlan, flow: SliceFlow) -> Non
 
 def _emit_run(emitter: RoundEmitter, plan: ReshardPlan, run: Run) -> None:
     """The table of a run by (round, device): chunk to send, chunk to receive, buffer to send from, whether to."""
+    if run.hops[0].kind == "gather":
+        _emit_gather(emitter, plan, run)
+        return
     rank = len(emitter.source)
     table = np.zeros((run.count, emitter.devices, 2 * rank + 2), np.int32)
     for hop in run.hops:
@@ -168,6 +211,23 @@ def _emit_run(emitter: RoundEmitter, plan: ReshardPlan, run: Run) -> None:
         pairs = [(hop.sender, hop.receivers[0]) for hop in hops]
     read = (any(not hop.forwarded for hop in hops), any(hop.forwarded for hop in hops))
     emitter.run(table, _message(run.hops[0].flow, rank), pairs, groups, read)
+
+
+def _emit_gather(emitter: RoundEmitter, plan: ReshardPlan, run: Run) -> None:
+    """The table by (round, device): chunk to send; for each member of the host the chunk to receive, and whether to."""
+    host, rank = plan.network.host, len(emitter.source)
+    groups = [tuple(np.flatnonzero(host == each).tolist()) for each in np.unique(host)]
+    members = len(groups[0])
+    table = np.zeros((run.count, emitter.devices, rank + members * (rank + 1)), np.int32)
+    for hop in run.hops:
+        chunk = _starts(hop.flow, np.arange(run.count) + (run.first - hop.first), rank)
+        member = int((host[:hop.sender] == host[hop.sender]).sum())
+        table[:, hop.sender, :rank] = chunk - _tile_start(plan, hop.sender, True, rank)
+        for device in hop.receivers:
+            to = rank * (member + 1)
+            table[:, device, to:to + rank] = chunk - _tile_start(plan, device, True, rank)
+            table[:, device, rank * (members + 1) + member] = 1
+    emitter.gather(table, _message(run.hops[0].flow, rank), groups)
 
 
 def _message(flow: SliceFlow, rank: int) -> tuple[int, ...]:

@@ -262,7 +262,7 @@ def _by_ports(tasks: UnitTasks, itemsize: int, network: Network, rows: SliceTran
     messages = messages_of_ports(rows, network)
     if not messages:
         return
-    cut = transfers(tasks.cut(places_of(messages, network.nics_per_host)), itemsize, network, "broadcast")
+    cut = transfers(tasks.cut(places_of(messages)), itemsize, network, "broadcast")
     if len(cut) == len(messages) * len(rows) <= _MOST_MESSAGES:
         schedule = by_ports(jobs := single_jobs(cut, network), messages, network)
         yield _finish(tasks, itemsize, network, "broadcast", "optimal", cut, jobs, schedule, bound)

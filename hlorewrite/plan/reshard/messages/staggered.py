@@ -96,15 +96,16 @@ def messages_of_ports(rows: SliceTransfers, network: Network) -> list[PortMessag
     Returns:
       The messages of a slice, port by port; none where hosts get more than one slice, or only some of their devices do.
     """
-    jobs, nics = single_jobs(rows, network), network.nics_per_host
+    jobs = single_jobs(rows, network)
     hosts = {each for to in jobs.hosts for each in to}
     if (jobs.inside | jobs.gather | (jobs.local_hops == 0)).any() or len(hosts) < len(jobs) or any(
-            len(to) != 1 or len(to[0]) != nics for to in jobs.hosts):
+            len(to) != 1 for to in jobs.hosts) or len(counts := {len(to) for to in hosts}) != 1:
         return []
+    ports, = counts
     size, copies = float(jobs.size.max()), int(jobs.local_hops.max())
-    own = copies * size / nics / network.local_bytes_per_s
-    devices = int(np.bincount(network.host)[[to[0][0] // nics for to in jobs.hosts]].min())
-    found = staggered(size / nics / network.bytes_per_s, own * nics / devices, own, network.chunk_overhead_s, nics)
+    own = copies * size / ports / network.local_bytes_per_s
+    devices = int(np.bincount(network.host)[[to[0] // network.nics_per_host for to in hosts]].min())
+    found = staggered(size / ports / network.bytes_per_s, own * ports / devices, own, network.chunk_overhead_s, ports)
     return sorted(found, key=lambda each: each.port)
 
 
@@ -127,7 +128,7 @@ def by_ports(jobs: Jobs, messages: Sequence[PortMessage], network: Network) -> T
     return of_items(items, *timed(jobs, items, order, network), False)
 
 
-def places_of(messages: Sequence[PortMessage], ports: int) -> list[float]:
+def places_of(messages: Sequence[PortMessage]) -> list[float]:
     """At which fractions a slice is cut into these messages, port by port."""
-    ends = np.cumsum([each.part for each in messages]) / ports
-    return ends[:-1].tolist()
+    ends = np.cumsum([each.part for each in messages])
+    return (ends[:-1] / ends[-1]).tolist()

@@ -8,8 +8,9 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from hlorewrite.plan.reshard.lowering.flows import SliceFlow, box_of, messages
+from hlorewrite.plan.reshard.lowering.rounds import MOST_HOPS, Hop
 from hlorewrite.plan.reshard.plan import ReshardPlan
-from hlorewrite.plan.reshard.rounds import MOST_HOPS, Hop, SliceFlow, box_of, messages
 from hlorewrite.plan.reshard.trees.block_sends import BlockSend
 from hlorewrite.plan.reshard.trees.schedule import Rail, rails_of
 
@@ -53,8 +54,9 @@ def tree_hops(plan: ReshardPlan, message_bytes: int) -> list[Hop] | None:
     Returns:
       The hops; None if there are too many for one program.
     """
-    shapes = messages(plan, message_bytes)
-    whole = [SliceFlow(*box_of(plan, row), shapes[row], (), False, False) for row in range(len(plan.rows))]
+    boxes = [box_of(plan, row) for row in range(len(plan.rows))]
+    shapes = messages([extent for _, extent in boxes], plan.itemsize, message_bytes)
+    whole = [SliceFlow(*box, shape, (), False, False) for box, shape in zip(boxes, shapes, strict=True)]
     counts = [flow.chunks for flow in whole]
     if sum(count * each for count, each in zip(counts, _receivers(plan), strict=True)) > MOST_HOPS:
         return None

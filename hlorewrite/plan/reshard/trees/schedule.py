@@ -13,6 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from hlorewrite.errors import PlanError
+from hlorewrite.plan.reshard.host_links import Arrivals, with_copies
 from hlorewrite.plan.reshard.network import Network
 from hlorewrite.plan.reshard.transfers import SliceTransfers
 from hlorewrite.plan.reshard.trees.block_sends import BlockSend, block_sends
@@ -82,10 +83,8 @@ def trees_schedule(rows: SliceTransfers, network: Network) -> TreesSchedule:
     counts = sorted({max(1, round(best * factor)) for factor in (0.8, 1.0, 1.25)})
     if counts[-1] * len(rows) * hosts > _MOST_SENDS:
         raise PlanError(f"trees would need more than {_MOST_SENDS} messages", hint="use broadcast or send-recv")
-    blocks = min(counts, key=lambda count: max(simulated(rails[:1], sender, rows, count, network).values()))
-    end = np.zeros(len(rows))
-    for row, seconds in simulated(rails, sender, rows, blocks, network).items():
-        end[row] = seconds
+    blocks = min(counts, key=lambda count: simulated(rails[:1], sender, rows, count, network).max())
+    end = simulated(rails, sender, rows, blocks, network)
     entry = np.zeros((len(rows), hosts), np.int64)
     for rail in rails:
         for lane, stream in enumerate(rail.streams):
@@ -173,8 +172,10 @@ def _lanes(devices: Sequence[int], network: Network) -> tuple[int, ...]:
 
 
 def simulated(rails: Sequence[Rail], sender: np.ndarray, rows: SliceTransfers, blocks: int,
-              network: Network) -> dict[int, float]:
+              network: Network) -> np.ndarray:
     """When the last receiver has each row: every send starts when both its ports are free and its block is there.
+
+    The links of hosts make the copies of blocks in the order in which these arrive.
 
     Args:
       rails: the rails.
@@ -184,12 +185,14 @@ def simulated(rails: Sequence[Rail], sender: np.ndarray, rows: SliceTransfers, b
       network: the links.
 
     Returns:
-      Seconds by row.
+      Seconds of each row, shape ``[rows]``; 0 for rows of other rails.
     """
     out, into = [0.0] * network.ports, [0.0] * network.ports
     there: dict[tuple[int, int, int, int], tuple[float, int]] = {}
-    end: dict[int, float] = {}
-    relay = _relay_s(rows, blocks, network)
+    end, came_in = np.zeros(len(rows)), list[tuple[int, int, float]]()
+    copies = _copies(rows, network)
+    relay = [float(network.local_time(size / blocks, each)) for each, size in zip(copies, rows.size.tolist(),
+                                                                                   strict=True)]
     plans = [rail.sends([blocks] * len(rows)) for rail in rails]
     for number in range(max(map(len, plans))):
         for index, (rail, plan) in enumerate(zip(rails, plans, strict=True)):
@@ -201,12 +204,16 @@ def simulated(rails: Sequence[Rail], sender: np.ndarray, rows: SliceTransfers, b
                 at = max(out[port], into[entry], came + (relay[row] if by != port else 0.0))
                 out[port] = into[entry] = at + network.chunk_overhead_s + rows.size[row] / blocks / network.bytes_per_s
                 there[index, send.receiver, send.stream, send.block] = out[port] + network.latency_s, entry
-                end[row] = max(end.get(row, 0.0), out[port] + network.latency_s + relay[row])
+                came_in.append((row, entry // network.nics_per_host, out[port] + network.latency_s))
+                end[row] = max(end[row], came_in[-1][2] + relay[row])
+    row, host, at = (np.array(column) for column in zip(*came_in, strict=True))
+    size = np.array(copies)[row] * rows.size[row] / blocks
+    if size.any():
+        end = with_copies(end, Arrivals(row, host, at, at, np.ones(len(row), np.int64), size), network)
     return end
 
 
-def _relay_s(rows: SliceTransfers, blocks: int, network: Network) -> list[float]:
-    """Per row how long a block takes from the device it came by through all other receivers of the host."""
-    hops = [int(np.bincount(network.host[list(group)]).max()) - 1 for group in rows.groups]
-    return [float(network.local_time(size / blocks, hops[group]))
-            for group, size in zip(rows.receivers.tolist(), rows.size.tolist(), strict=True)]
+def _copies(rows: SliceTransfers, network: Network) -> list[int]:
+    """Per row how many other devices of a host want what comes by one of them."""
+    others = [int(np.bincount(network.host[list(group)]).max()) - 1 for group in rows.groups]
+    return [others[group] for group in rows.receivers.tolist()]

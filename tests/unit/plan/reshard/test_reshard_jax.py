@@ -112,6 +112,33 @@ for source, destination, mesh in itertools.product(*specs, (want, have)):
 """)
 
 
+def test_gathers_of_a_gpu_module_are_bit_exact_and_hold_one_chunk() -> None:
+    """The module for GPUs of two hosts to two others, by four ports each; it has no op that XLA:CPU lacks."""
+    _python(HEAD + """
+from hlorewrite.cost import topology
+from hlorewrite.jaxbridge.runtime.reshard import compile_lowered, layout_of, stacked_sharding
+from hlorewrite.plan.reshard import network_of, plan_reshard
+from hlorewrite.plan.reshard.lower import lower
+there = Mesh(np.array(devices[8:16]).reshape(2, 4), ("host", "gpu"))
+here = Mesh(np.array(devices[:8]).reshape(2, 4), ("host", "gpu"))
+network = network_of(topology("h200"), {d.id: d.id // 4 for d in devices[:16]})
+values = np.random.default_rng(0).integers(-2**31, 2**31, (1024, 512), np.int32)
+for have, want in ((P("host"), P("host")), (P(None, "gpu"), P("host"))):
+    source, destination = NamedSharding(here, have), NamedSharding(there, want)
+    plan = plan_reshard(*(layout_of(values.shape, each) for each in (source, destination)), 4, network, "broadcast")
+    lowered = lower(plan, "i32", "gpu")
+    assert "all_gather" in lowered.text and "collective_broadcast" not in lowered.text
+    compiled = compile_lowered(lowered, np.int32, devices[:16])
+    held = {s.device: np.asarray(s.data) for s in jax.device_put(values, source).addressable_shards}
+    stacked = np.concatenate([held.get(d, np.zeros(lowered.source_tile, np.int32)) for d in devices[:16]])
+    moved = np.asarray(compiled(jax.device_put(stacked, stacked_sharding(devices[:16]))))
+    for device, index in destination.devices_indices_map(values.shape).items():
+        assert (moved.reshape(16, *lowered.destination_tile)[device.id] == values[index]).all()
+    tables = 4096 + 512 * lowered.text.count("stablehlo.while")
+    assert compiled.memory_analysis().temp_size_in_bytes <= lowered.chunk_bytes + tables
+""", 16)
+
+
 def test_mistakes_are_told() -> None:
     out = _python(HEAD + """
 from hlorewrite.errors import HlorewriteError

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
-from reshard_helpers import check_delivery, plan_of, tiles
+from reshard_helpers import check_delivery, plan_of, setting, tiles
 
 from hlorewrite.errors import PlanError, UsageError
 from hlorewrite.ir.load import parse
 from hlorewrite.oracle.program import execute
-from hlorewrite.plan.reshard import ReshardPlan
-from hlorewrite.plan.reshard.lower import Lowered, default_chunk_bytes, lower
-from hlorewrite.plan.reshard.rounds import flows, runs, schedule
+from hlorewrite.plan.reshard import ReshardPlan, plan_reshard
+from hlorewrite.plan.reshard.lower import Lowered, default_chunk_bytes, lower, rounds_time
+from hlorewrite.plan.reshard.lowering.flows import flows
+from hlorewrite.plan.reshard.lowering.rounds import runs, schedule
 from hlorewrite.plan.reshard.trees import rounds as trees_in_rounds
 
 CASES = {
@@ -63,6 +66,56 @@ def test_trees_deliver_every_element(name, chunk_bytes, server) -> None:
     _check_values(plan, lowered)
 
 
+PORTS = {
+    "host to host": ("2x4", "2x4", (16, 8), "host,-", "host,-", 0),
+    "ragged": ("2x4", "2x4", (13, 9), "host,-", "host,-", 0),
+    "several slices": ("2x4", "2x4", (16, 12), "-,gpu", "host,-", 0),
+    "chains of hosts": ("1x4", "3x4", (12, 6), "gpu,-", "-,-", 0),
+    "rank one": ("1x4", "2x4", (44,), "-", "-", 0),
+    "other devices keep what they have": ("2x4", "2x4", (16, 8), "host,-", "-,-", 4),
+}
+
+
+@pytest.mark.parametrize("chunk_bytes", [40, 200, None])
+@pytest.mark.parametrize("name", PORTS)
+def test_hosts_gather_what_arrives_at_their_ports(name, chunk_bytes) -> None:
+    plan = _by_all_ports(*PORTS[name])
+    lowered = lower(plan, "i32", "gpu", chunk_bytes)
+    # Small chunks favour broadcasts, which need room for two of them, not for one from each device.
+    assert "stablehlo.all_gather" in lowered.text or (chunk_bytes and name[:4] in ("rank", "othe"))
+    assert lowered.chunk_bytes <= (chunk_bytes or lowered.chunk_bytes)
+    _check_values(plan, lowered)
+
+
+def test_gathers_are_for_several_ports_of_equal_hosts_and_chosen_by_time() -> None:
+    arguments = ("2x4", "2x4", (64, 64), "host,-", "host,-", "broadcast")
+    plan = _by_all_ports(*PORTS["host to host"])
+    plain, gathered = (schedule(plan, flows(plan, 1 << 20, True), gathers) for gathers in (False, True))
+    assert {hop.kind for hop in plain} == {"broadcast"} and {hop.kind for hop in gathered} == {"permute", "gather"}
+    assert 1.9 * rounds_time(plan, runs(gathered), "gpu") < rounds_time(plan, runs(plain), "gpu")
+    assert "all_gather" not in lower(plan, "i32", "cpu").text
+    assert "all_gather" not in lower(plan_of(*arguments), "i32", "gpu").text, "one port a host"
+    unequal = _by_all_ports("1x2", "2x4", (64, 64), "gpu,-", "-,-")
+    assert "all_gather" not in lower(unequal, "i32", "gpu").text
+
+
+def _by_all_ports(source: str, destination: str, shape: tuple[int, ...], have: str, want: str, first: int = 0
+                  ) -> ReshardPlan:
+    """A broadcast that enters hosts by all ports, because a message costs next to nothing but its bytes."""
+    one, other, network = setting(source, destination, shape, have, want, "h200", first or None)
+    cheap = replace(network, chunk_overhead_s=1e-11, latency_s=1e-11, local_latency_s=1e-11)
+    return plan_reshard(one, other, 4, cheap, "broadcast")
+
+
+def test_parts_of_a_slice_on_the_same_way_are_one_flow() -> None:
+    """A plan cuts slices by when their parts arrive; a module has messages of one size."""
+    plan = plan_of("2x8", "2x8", (1 << 12, 1 << 12), "host,-", "host,-", server="h200")
+    together = flows(plan, 1 << 20, True)
+    assert len(plan.rows) > len(together) == 16
+    assert sum(int(np.prod(flow.extent)) for _, flow, _ in together) == plan.rows.size.sum() // 4
+    assert max(hop.last for hop in schedule(plan, together)) < 40
+
+
 def test_trees_of_too_many_blocks_are_chains(monkeypatch) -> None:
     plan = plan_of("1x2", "3x2", (12, 6), "gpu,-", "-,-", "trees")
     monkeypatch.setattr(trees_in_rounds, "MOST_HOPS", 20)
@@ -93,23 +146,28 @@ def test_multicast_uses_collective_broadcast_on_gpus_only() -> None:
     assert "collective_broadcast" not in sends and sends.count("stablehlo.collective_permute") == 4
 
 
-@pytest.mark.parametrize("multicast", [False, True])
+@pytest.mark.parametrize(("multicast", "gathers"), [(False, False), (True, False), (True, True)])
 @pytest.mark.parametrize("strategy", ["broadcast", "send-recv", "global-all-gather"])
-def test_rounds_are_sound(strategy, multicast) -> None:
-    plan = plan_of("2x4", "3x4", (24, 12, 6), "host,-,-", "-,host,-", strategy)
-    hops = schedule(plan, flows(plan, 64, multicast))
+@pytest.mark.parametrize("server", ["p3.8xlarge", "h200"])
+def test_rounds_are_sound(strategy, multicast, gathers, server) -> None:
+    plan = plan_of("2x4", "3x4", (24, 12, 6), "host,-,-", "-,host,-", strategy, server=server)
+    hops = schedule(plan, flows(plan, 64, multicast), gathers)
     last: dict[tuple[int, int], int] = {}
     for run in runs(hops):
         senders = [hop.sender for hop in run.hops]
         receivers = [device for hop in run.hops for device in hop.receivers]
-        assert len(set(senders)) == len(senders) and len(set(receivers)) == len(receivers)
-        assert len({hop.flow.message for hop in run.hops}) == 1
+        assert len({(hop.flow.message, hop.kind) for hop in run.hops}) == 1
+        assert len(set(senders)) == len(senders)
+        if run.hops[0].kind != "gather":  # in a gather a device receives from every other
+            assert len(set(receivers)) == len(receivers)
         last.update({(id(hop), 0): run.first + run.count for hop in run.hops})
     for hop in hops:
         assert last[id(hop), 0] == hop.last
         if hop.forwarded and not hop.flow.forwarded:  # who forwards a chunk got it in an earlier round
-            feed = [h for h in hops if h.flow is hop.flow and hop.sender in h.receivers]
+            feed = [h for h in hops if (h.flow.start, h.flow.extent) == (hop.flow.start, hop.flow.extent)
+                    and hop.sender in h.receivers]
             assert len(feed) == 1 and feed[0].first < hop.first
+            assert not hop.gathers or feed[0].last <= hop.first
 
 
 def test_chunks_follow_the_cost_model() -> None:

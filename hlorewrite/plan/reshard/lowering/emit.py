@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+import functools
+from collections.abc import Callable, Iterable, Sequence
 
 import numpy as np
 
-from hlorewrite.ir.collectives import COLLECTIVE_BROADCAST, COLLECTIVE_PERMUTE, CollectiveOp
+from hlorewrite.ir.collectives import ALL_GATHER, COLLECTIVE_BROADCAST, COLLECTIVE_PERMUTE, CollectiveOp
 
 
 class RoundEmitter:
@@ -54,6 +55,22 @@ class RoundEmitter:
           groups: sender and receivers of each multicast.
           read: whether any device reads the source, and the destination.
         """
+        self._loop(table, functools.partial(self._round, message=message, pairs=pairs, groups=groups, read=read))
+
+    def gather(self, table: np.ndarray, message: tuple[int, ...], groups: Sequence[tuple[int, ...]]) -> None:
+        """Adds a run of rounds in which devices gather a chunk of each member of their group.
+
+        Args:
+          table: i32 by (round, device): where to read the chunk to send (rank numbers, in the destination), for each
+            member where to write its chunk (rank numbers each), for each member 1 to write; shape
+            ``[rounds, devices, rank + members·(rank + 1)]``.
+          message: shape of a chunk.
+          groups: all devices, in groups of one size.
+        """
+        self._loop(table, functools.partial(self._gathered, message=message, groups=groups))
+
+    def _loop(self, table: np.ndarray, body: Callable[[list[str], str], str]) -> None:
+        """A loop over the rows of a table; the body is given a device's numbers and the destination, and returns it."""
         rounds, columns = table.shape[0], table.shape[2]
         if rounds == 1:  # with a single row the chunk would not depend on the round, and be sliced before the loop
             table = np.concatenate([table, table])
@@ -61,8 +78,6 @@ class RoundEmitter:
         constant = self._op(f'stablehlo.constant dense<"0x{table.astype("<i4").tobytes().hex().upper()}"> : {kind}'
                             if len(set(table.ravel().tolist())) > 1 else
                             f"stablehlo.constant dense<{int(table.flat[0])}> : {kind}")
-        if pairs is not None or groups is not None:
-            self._channel += 1
         out = self._type(self.destination)
         limit = self._op(f"stablehlo.constant dense<{rounds}> : tensor<i32>")
         if rounds == 1:
@@ -73,7 +88,9 @@ class RoundEmitter:
         test = self._name()
         self._lines += ["cond {", f"{test} = stablehlo.compare LT, {round_}, {limit} : (tensor<i32>, tensor<i32>) -> "
                         "tensor<i1>", f"stablehlo.return {test} : tensor<i1>", "} do {"]
-        written = self._round(constant, columns, kind, round_, held, message, pairs, groups, read)
+        row = self._op(f"stablehlo.dynamic_slice {constant}, {round_}, %device, %zero, sizes = [1, 1, {columns}] : "
+                       f"({kind}, tensor<i32>, tensor<i32>, tensor<i32>) -> tensor<1x1x{columns}xi32>")
+        written = body([self._scalar(row, columns, column) for column in range(columns)], held)
         following = self._op(f"stablehlo.add {round_}, %one : tensor<i32>")
         self._lines += [f"stablehlo.return {following}, {written} : tensor<i32>, {out}", "}"]
         self._out = f"{name}#1"
@@ -95,24 +112,37 @@ class RoundEmitter:
             value = self._op(f"stablehlo.convert {value} : (tensor<{element}>) -> tensor<i32>")
         return self._op(f"stablehlo.clamp {limit}, {value}, {limit} : tensor<i32>")
 
-    def _round(self, table: str, columns: int, kind: str, round_: str, held: str, message: tuple[int, ...],
-               pairs: Sequence[tuple[int, int]] | None, groups: Sequence[tuple[int, ...]] | None,
-               read: tuple[bool, bool]) -> str:
+    def _round(self, value: list[str], held: str, message: tuple[int, ...], pairs: Sequence[tuple[int, int]] | None,
+               groups: Sequence[tuple[int, ...]] | None, read: tuple[bool, bool]) -> str:
         """One round; returns the name of the destination buffer after it."""
-        row = self._op(f"stablehlo.dynamic_slice {table}, {round_}, %device, %zero, sizes = [1, 1, {columns}] : "
-                       f"({kind}, tensor<i32>, tensor<i32>, tensor<i32>) -> tensor<1x1x{columns}xi32>")
-        value = [self._scalar(row, columns, column) for column in range(columns)]
-        rank, chunk, out = len(message), self._type(message), self._type(self.destination)
+        rank, chunk = len(message), self._type(message)
         sent = self._sent(value, held, message, read)
         if pairs is not None:
             sent = self._permute(sent, chunk, pairs)
         elif groups is not None:
             sent = self._broadcast(sent, chunk, groups)
-        writes = self._nonzero(value[-1])
-        to = value[rank:2 * rank]
+        return self._written(held, sent, value[rank:2 * rank], value[-1], message)
+
+    def _gathered(self, value: list[str], held: str, message: tuple[int, ...],
+                  groups: Sequence[tuple[int, ...]]) -> str:
+        """One round in which members gather; returns the name of the destination buffer after it."""
+        rank, members = len(message), len(groups[0])
+        sent = self._slice(held, self.destination, value[:rank], message)
+        every = (members * message[0], *message[1:])
+        joined = self._all_gather(sent, self._type(message), self._type(every), groups)
+        for member in range(members):
+            limits = ", ".join([f"{member * message[0]}:{(member + 1) * message[0]}", *(f"0:{m}" for m in message[1:])])
+            part = self._op(f"stablehlo.slice {joined} [{limits}] : ({self._type(every)}) -> {self._type(message)}")
+            held = self._written(held, part, value[rank * (member + 1):rank * (member + 2)],
+                                 value[rank * (members + 1) + member], message)
+        return held
+
+    def _written(self, held: str, part: str, to: Sequence[str], flag: str, message: tuple[int, ...]) -> str:
+        """The destination with a chunk written to it, where the flag says so."""
+        chunk, out = self._type(message), self._type(self.destination)
         old = self._slice(held, self.destination, to, message)
-        new = self._op(f"stablehlo.select {writes}, {sent}, {old} : tensor<i1>, {chunk}")
-        scalars = ", ".join(["tensor<i32>"] * rank)
+        new = self._op(f"stablehlo.select {self._nonzero(flag)}, {part}, {old} : tensor<i1>, {chunk}")
+        scalars = ", ".join(["tensor<i32>"] * len(message))
         return self._op(f"stablehlo.dynamic_update_slice {held}, {new}, {', '.join(to)} : "
                         f"({out}, {chunk}, {scalars}) -> {out}")
 
@@ -127,7 +157,7 @@ class RoundEmitter:
         forwards = self._nonzero(value[2 * rank])
         return self._op(f"stablehlo.select {forwards}, {second}, {first} : tensor<i1>, {self._type(message)}")
 
-    def _slice(self, buffer: str, shape: tuple[int, ...], where: list[str], message: tuple[int, ...]) -> str:
+    def _slice(self, buffer: str, shape: tuple[int, ...], where: Sequence[str], message: tuple[int, ...]) -> str:
         """A chunk of a buffer. A buffer smaller than the chunk is never the one that is meant: pad with itself."""
         fits = tuple(min(m, s) for m, s in zip(message, shape, strict=True))
         scalars = ", ".join(["tensor<i32>"] * len(shape))
@@ -160,10 +190,19 @@ class RoundEmitter:
 
     def _collective(self, kind: CollectiveOp, sent: str, chunk: str, rows: Sequence[tuple[int, ...]],
                     width: int) -> str:
+        return self._op(f'"{kind.op}"({sent}) <{{{self._over(kind, rows, width)}}}> : ({chunk}) -> {chunk}')
+
+    def _all_gather(self, sent: str, chunk: str, result: str, groups: Sequence[tuple[int, ...]]) -> str:
+        over = self._over(ALL_GATHER, groups, len(groups[0]))
+        return self._op(f'"{ALL_GATHER.op}"({sent}) <{{all_gather_dim = 0 : i64, {over}, use_global_device_ids}}> : '
+                        f"({chunk}) -> {result}")
+
+    def _over(self, kind: CollectiveOp, rows: Sequence[tuple[int, ...]], width: int) -> str:
+        """The attributes that say which devices exchange data, on a channel of their own."""
+        self._channel += 1
         listed = ", ".join(str(list(row)) for row in rows)
-        channel = f"channel_handle = #stablehlo.channel_handle<handle = {self._channel}, type = 1>"
-        return self._op(f'"{kind.op}"({sent}) <{{{channel}, {kind.groups} = dense<[{listed}]> : '
-                        f"tensor<{len(rows)}x{width}xi64>}}> : ({chunk}) -> {chunk}")
+        return (f"channel_handle = #stablehlo.channel_handle<handle = {self._channel}, type = 1>, {kind.groups} = "
+                f"dense<[{listed}]> : tensor<{len(rows)}x{width}xi64>")
 
     def module(self) -> str:
         """The module's text."""

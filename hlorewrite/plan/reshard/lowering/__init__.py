@@ -1,0 +1,1 @@
+"""From a plan to a StableHLO module: flows, rounds, text."""
