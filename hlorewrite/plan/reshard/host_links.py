@@ -3,6 +3,9 @@
 Of m devices that want a chunk, one has it from the port; m - 1 copies go by the links of the host's M devices. With
 R(t) bytes in chunks that arrive at t or later, the last copy is there at t + R(t) (m - 1) / (M B_local) at least, for
 every t. The simulator charges each job for its own copies alone; this adds the copies of the others.
+
+Chunks of a job arrive at equal distances. Its work is taken to arrive in proportion to the time from its first chunk to
+its last, and a chunk's work with the last: never more than has arrived, and as much just before each chunk.
 """
 
 from __future__ import annotations
@@ -15,8 +18,6 @@ import numpy as np
 from hlorewrite.plan.reshard.jobs import Jobs
 from hlorewrite.plan.reshard.network import Network
 from hlorewrite.plan.reshard.simulate import RoutedJob, run
-
-_MOST_CHUNKS = 4_000_000
 
 
 @dataclass(frozen=True)
@@ -91,20 +92,20 @@ def with_copies(end: np.ndarray, arrivals: Arrivals, network: Network) -> np.nda
     """
     if not len(arrivals.job):
         return end
-    rate = np.bincount(network.host)[arrivals.host] * network.local_bytes_per_s
-    pieces = np.minimum(arrivals.chunks, max(1, _MOST_CHUNKS // len(arrivals.job)))
-    which = np.repeat(np.arange(len(pieces)), pieces)
-    behind = np.cumsum(pieces)[which] - 1 - np.arange(len(which))  # chunks of the arrival that come later
-    apart = (arrivals.last - arrivals.first) / np.maximum(pieces - 1, 1)
-    at = arrivals.last[which] - behind * apart[which]
-    order = np.lexsort((at, arrivals.host[which]))
-    which, at = which[order], at[order]
-    work = (arrivals.size / rate / pieces)[which]
-    total = np.cumsum(work)
+    work = arrivals.size / (np.bincount(network.host)[arrivals.host] * network.local_bytes_per_s)
+    jump = work / arrivals.chunks
+    lasts = np.maximum(arrivals.last - arrivals.first, np.finfo(float).tiny)
+    slope = np.where(arrivals.chunks > 1, (work - jump) / lasts, 0.0)
+    host = np.unique(arrivals.host, return_inverse=True)[1]
+    count, none = len(work), np.zeros(len(work))
+    order = np.lexsort((np.concatenate([arrivals.first, arrivals.last]), np.tile(host, 2)))
+    at, host = np.concatenate([arrivals.first, arrivals.last])[order], np.tile(host, 2)[order]
+    jump, slope = np.concatenate([none, jump])[order], np.concatenate([slope, -slope])[order]
+    passed = np.where(host[1:] == host[:-1], np.cumsum(slope)[:-1] * np.diff(at), 0.0)
+    before = np.concatenate([[0.0], np.cumsum(passed)]) + np.cumsum(jump) - jump
     # Copies begin when their chunk is there and those before them are made: a running maximum within each host.
-    number = np.unique(arrivals.host[which], return_inverse=True)[1]
-    apart_by = float(at.max() + total[-1])
-    done = np.maximum.accumulate(at - (total - work) + number * apart_by) - number * apart_by + total
-    out = end.copy()
-    np.maximum.at(out, arrivals.job[which], done + network.local_latency_s)
+    apart = float(at.max() + before[-1] + jump[-1])
+    done = np.maximum.accumulate(at - before + host * apart) - host * apart + before + jump
+    out, final = end.copy(), order >= count
+    np.maximum.at(out, arrivals.job[order[final] - count], done[final] + network.local_latency_s)
     return out

@@ -41,7 +41,7 @@ class Hop:
 
     @property
     def kind(self) -> Literal["permute", "broadcast", "gather"]:
-        """Which collective carries it."""
+        """The collective that carries it."""
         return "gather" if self.gathers else "broadcast" if self.flow.multicast else "permute"
 
     @property
@@ -131,7 +131,7 @@ class _FreeRounds:
             self.ends[row] = max(self.ends.get(row, 0), hop.last)
 
     def place_fan(self, fan: Sequence[tuple[int, SliceFlow, tuple[int, ...]]]) -> None:
-        """Chains from port to port, side by side; when the last has arrived, the devices of each host gather."""
+        """Chains from port to port at the same time; when the last has arrived, the devices of each host gather."""
         entries = [entries_of(self.plan, flow) for _, flow, _ in fan]
         for (row, flow, before), entry in zip(fan, entries, strict=True):
             self.place(row, replace(flow, devices=(flow.devices[0], *entry), multicast=False), before)
@@ -161,14 +161,14 @@ def entries_of(plan: ReshardPlan, flow: SliceFlow) -> tuple[int, ...]:
 
 def fans(plan: ReshardPlan, ordered_flows: Sequence[tuple[int, SliceFlow, tuple[int, ...]]]
          ) -> list[list[tuple[int, SliceFlow, tuple[int, ...]]]]:
-    """Flows to the same devices by different ports, as many together as can go side by side.
+    """Flows to the same devices by different ports, as many together as can go at the same time.
 
     Args:
       plan: the plan.
       ordered_flows: its flows.
 
     Returns:
-      The flows, in the order of the first of each fan; a flow that has no other beside it is alone.
+      The flows, in the order of the first of each fan; a flow that no other goes with is alone.
     """
     out: list[list[tuple[int, SliceFlow, tuple[int, ...]]]] = []
     latest: dict[tuple[object, ...], int] = {}

@@ -26,7 +26,7 @@ from hlorewrite.plan.reshard import (
 )
 from hlorewrite.plan.reshard.assign import least_loaded
 from hlorewrite.plan.reshard.bounds import lower_bound
-from hlorewrite.plan.reshard.host_links import timed
+from hlorewrite.plan.reshard.host_links import Arrivals, timed, with_copies
 from hlorewrite.plan.reshard.jobs import bundled_jobs, single_jobs
 from hlorewrite.plan.reshard.messages.fitted import rechunked
 from hlorewrite.plan.reshard.order import heuristic, matching_levels
@@ -233,6 +233,27 @@ def test_the_links_of_a_host_make_the_copies_of_all_its_ports() -> None:
         assert (start == 0).all() and (end >= alone).all()
         assert end.max() == pytest.approx(max(alone.max(), first + copies, items[0].busy + network.latency_s
                                               + network.local_latency_s + copies / chunks))
+
+
+@given(st.lists(st.tuples(st.integers(0, 2), st.floats(0, 9), st.floats(0.1, 5), st.integers(1, 6), st.floats(0.1, 9)),
+                min_size=1, max_size=12))
+def test_copies_are_made_in_the_order_in_which_chunks_arrive(jobs: list[tuple[int, float, float, int, float]]) -> None:
+    """Beside a simulation of each chunk: up to a chunk of each job apart; the last copy is never made sooner."""
+    network = replace(network_of(topology("p3.8xlarge"), {d: d for d in range(3)}), local_bytes_per_s=1.0,
+                      local_latency_s=0.0)
+    host, first, apart, chunks, size = (np.array(column) for column in zip(*jobs, strict=True))
+    last = first + apart * (chunks - 1)
+    done = with_copies(np.zeros(len(jobs)), Arrivals(np.arange(len(jobs)), host, first, last, chunks, size), network)
+    for each in range(3):
+        events = sorted((first[j] + apart[j] * k, j) for j in np.flatnonzero(host == each) for k in range(chunks[j]))
+        at, ends = 0.0, dict[int, float]()
+        for arrived, j in events:
+            at = ends[j] = max(at, arrived) + size[j] / chunks[j]
+        slack = sum(size[j] / chunks[j] for j in ends)
+        assert all(end - 1e-9 <= done[j] + slack and done[j] <= end + slack + 1e-9 for j, end in ends.items())
+        assert not ends or max(done[j] for j in ends) >= max(ends.values()) - 1e-9
+        if len(ends) == 1:
+            assert all(done[j] == pytest.approx(end) for j, end in ends.items())
 
 
 @pytest.mark.parametrize(("server", "copies", "hops"), [("h200", 7, 1), ("h200", 8, 8), ("h200", 0, 0), ("v100", 3, 3)])
