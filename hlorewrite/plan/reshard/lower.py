@@ -104,14 +104,14 @@ def _fastest_hops(plan: ReshardPlan, target: str, half: int, most: int, chunk_by
     """Hops by broadcasts or chains; by all-gathers inside hosts where that is faster.
 
     A broadcast keeps all its devices busy, so slices that enter a host by several ports follow each other. With gathers
-    they enter side by side, and the devices of the host exchange them.
+    they enter at the same time, and the devices of the host exchange them.
     """
     plain = schedule(plan, flows(plan, half, multicast=target == "gpu"))
     hosts = np.bincount(plan.network.host)
-    if target != "gpu" or len(set(hosts[hosts > 0].tolist())) > 1:
+    message = min(chunk_bytes // (int(hosts.max()) + 1) if chunk_bytes else _LARGEST, most)
+    if target != "gpu" or len(set(hosts[hosts > 0].tolist())) > 1 or message < plan.itemsize:
         return plain
-    message = chunk_bytes // (int(hosts.max()) + 1) if chunk_bytes else _LARGEST
-    gathered = schedule(plan, flows(plan, max(1, min(message, most)), multicast=True), gathers=True)
+    gathered = schedule(plan, flows(plan, message, multicast=True), gathers=True)
     return min(plain, gathered, key=lambda hops: rounds_time(plan, runs(hops), target))
 
 

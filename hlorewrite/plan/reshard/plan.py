@@ -34,8 +34,6 @@ _SINGLES = 512
 _AUTO_ROWS = 4096
 _FEW_COPIES = 768
 """Copies up to which the gathers among all receivers are tried too: beyond, they take longest to plan and never win."""
-_MOST_MESSAGES = 20_000
-"""Of a plan in which each port of a host takes a slice in messages of its own; a module holds 50 000 hops."""
 _LARGE_GAP = 0.1
 _LAST_PART = 1 / 6
 """Of a slice that several devices of a host want; from 1/4 to 1/8 plans differ by 2 % at most."""
@@ -263,7 +261,7 @@ def _by_ports(tasks: UnitTasks, itemsize: int, network: Network, rows: SliceTran
     if not messages:
         return
     cut = transfers(tasks.cut(places_of(messages)), itemsize, network, "broadcast")
-    if len(cut) == len(messages) * len(rows) <= _MOST_MESSAGES:
+    if len(cut) == len(messages) * len(rows):  # no message is smaller than an element
         schedule = by_ports(jobs := single_jobs(cut, network), messages, network)
         yield _finish(tasks, itemsize, network, "broadcast", "optimal", cut, jobs, schedule, bound)
 

@@ -77,6 +77,9 @@ def _copies_left(jobs: Jobs, items: Sequence[RoutedJob], start: np.ndarray, netw
     for each in np.unique(host[host >= 0]):
         here = np.flatnonzero(host == each)
         seconds = (jobs.local_hops * jobs.size)[here] / devices[each] / network.local_bytes_per_s
-        left = (start[here] + busy[here])[:, None] - start[here][None, :]
-        out[here] = (seconds[:, None] * np.clip(left / busy[here][:, None], 0, 1)).sum(axis=0)
+        at = np.concatenate([start[here], start[here] + busy[here]])
+        order = np.argsort(at, kind="stable")
+        pace = np.cumsum(np.concatenate([seconds, -seconds])[order] / np.tile(busy[here], 2)[order])
+        left = seconds.sum() - np.concatenate([[0.0], np.cumsum(pace[:-1] * np.diff(at[order]))])
+        out[here] = np.interp(start[here], at[order], left)
     return out

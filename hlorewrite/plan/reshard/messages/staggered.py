@@ -7,6 +7,7 @@ there. Messages of different sizes arrive one after another.
 
 from __future__ import annotations
 
+import heapq
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -20,6 +21,8 @@ from hlorewrite.plan.reshard.schedule import TransferSchedule, of_items
 from hlorewrite.plan.reshard.simulate import RoutedJob, item_of
 from hlorewrite.plan.reshard.transfers import SliceTransfers
 
+MOST_MESSAGES = 20_000
+"""Of all slices; a module holds 50 000 hops."""
 _HALVINGS = 20
 
 
@@ -38,7 +41,8 @@ class PortMessage:
     start: float
 
 
-def staggered(seconds: float, copies: float, own: float, overhead: float, ports: int) -> list[PortMessage]:
+def staggered(seconds: float, copies: float, own: float, overhead: float, ports: int, most: int = MOST_MESSAGES
+              ) -> list[PortMessage]:
     """Messages by all ports of a host of which the last copy is made as early as can be.
 
     With R(t) bytes in messages that end at t or later, copies made by t + R(t) * c or sooner end in time. Each message
@@ -50,6 +54,7 @@ def staggered(seconds: float, copies: float, own: float, overhead: float, ports:
       own: what the copies of a port's bytes take the device at the port.
       overhead: seconds that a message takes its port in addition.
       ports: how many ports, each with as many bytes.
+      most: how many messages there may be.
 
     Returns:
       The messages in the order in which they start.
@@ -64,25 +69,27 @@ def staggered(seconds: float, copies: float, own: float, overhead: float, ports:
     best = [PortMessage(port, 1.0, 0.0) for port in range(ports)]
     for _ in range(_HALVINGS):
         middle = (low + high) / 2
-        found = _in_time(middle, seconds, copies / ports, own, overhead, ports)
+        found = _in_time(middle, seconds, copies / ports, own, overhead, ports, most)
         low, high = (low, middle) if found else (middle, high)
         best = found or best
     return best
 
 
-def _in_time(end: float, seconds: float, copies: float, own: float, overhead: float, ports: int) -> list[PortMessage]:
+def _in_time(end: float, seconds: float, copies: float, own: float, overhead: float, ports: int, most: int
+             ) -> list[PortMessage]:
     """Messages whose copies are made in time, of a port's bytes in so many seconds each; none if there are none."""
-    free, left, out = [0.0] * ports, [1.0] * ports, list[PortMessage]()
-    # Ends: a message of nothing is none in time, and each takes its port the overhead at least.
-    while any(left):
-        port = min((port for port in range(ports) if left[port]), key=lambda each: (free[each], each))
-        room = end - free[port] - overhead
-        part = min(left[port], (room - copies * sum(left)) / seconds, room / (seconds + own))
-        if part <= 0:
+    free, rest, out = [(0.0, port, 1.0) for port in range(ports)], float(ports), list[PortMessage]()
+    # Ends: there are as many messages as there may be at most.
+    while free:
+        at, port, left = heapq.heappop(free)
+        room = end - at - overhead
+        part = min(left, (room - copies * rest) / seconds, room / (seconds + own))
+        if part <= 0 or len(out) >= most:
             return []
-        out.append(PortMessage(port, part, free[port]))
-        left[port] = left[port] - part if part < left[port] else 0.0
-        free[port] += part * seconds + overhead
+        out.append(PortMessage(port, part, at))
+        rest -= part
+        if part < left:
+            heapq.heappush(free, (at + part * seconds + overhead, port, left - part))
     return out
 
 
@@ -105,7 +112,8 @@ def messages_of_ports(rows: SliceTransfers, network: Network) -> list[PortMessag
     size, copies = float(jobs.size.max()), int(jobs.local_hops.max())
     own = copies * size / ports / network.local_bytes_per_s
     devices = int(np.bincount(network.host)[[to[0] // network.nics_per_host for to in hosts]].min())
-    found = staggered(size / ports / network.bytes_per_s, own * ports / devices, own, network.chunk_overhead_s, ports)
+    found = staggered(size / ports / network.bytes_per_s, own * ports / devices, own, network.chunk_overhead_s, ports,
+                      MOST_MESSAGES // max(len(jobs), 1))
     return sorted(found, key=lambda each: each.port)
 
 
