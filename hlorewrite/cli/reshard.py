@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from hlorewrite.plan.reshard import ReshardMesh, ReshardPlan
+    from hlorewrite.plan.reshard.lower import Lowered
 
 HELP = "plan how a sharded tensor gets from one device mesh to another, and how long it takes"
 STRATEGIES = ("auto", "send-recv", "all-gather", "global-all-gather", "trees", "broadcast")
@@ -44,8 +45,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--gantt", metavar="FILE", help="draw the links over time: PNG, SVG or PDF")
     parser.add_argument("--emit-module", metavar="FILE", help="write the plan as a StableHLO module (- for stdout)")
     parser.add_argument("--target", default="gpu", metavar="NAME",
-                        help="what the module is for: gpu (collective_broadcast) or cpu (collective_permute) "
-                             "(default: gpu)")
+                        help="what the module is for: gpu (collective_broadcast, all_gather) or cpu "
+                             "(collective_permute) (default: gpu)")
     parser.add_argument("--chunk-bytes", type=int, metavar="N",
                         help="memory the module may use in addition to source and destination (default: chosen)")
 
@@ -78,17 +79,20 @@ def run(args: argparse.Namespace) -> int:
         plan = planned(args)
         step("drawing" if args.gantt else "writing the module")
         picture = gantt(plan, args.gantt) if args.gantt else None
-        module = _module(plan, args) if args.emit_module else None
+        module, lowered = _module(plan, args) if args.emit_module else (None, None)
     from hlorewrite.util.write import write_output
     if picture is not None:
         write_output(args.gantt, picture)
     if module is not None:
         write_output(args.emit_module, module)
     if args.json:
-        for part in _json(plan, args):
+        for part in _json(plan, args, lowered):
             sys.stdout.write(part)
     elif args.emit_module != "-":
         print(_text(plan, args))
+        if lowered:
+            print(f"module for {args.target}: {lowered.rounds} rounds, {lowered.seconds:.6f} s one after another by "
+                  f"the model, {lowered.chunk_bytes} bytes in addition to source and destination")
     return 0
 
 
@@ -165,11 +169,12 @@ def bytes_of(dtype: str) -> int:
     return int(match[1]) // 8
 
 
-def _module(plan: ReshardPlan, args: argparse.Namespace) -> bytes:
+def _module(plan: ReshardPlan, args: argparse.Namespace) -> tuple[bytes, Lowered]:
     from hlorewrite.ir.load import parse
     from hlorewrite.ir.save import emit
     from hlorewrite.plan.reshard.lower import lower
-    return emit(parse(lower(plan, _element_type(args.dtype), args.target, args.chunk_bytes).text, name="resharding"))
+    lowered = lower(plan, _element_type(args.dtype), args.target, args.chunk_bytes)
+    return emit(parse(lowered.text, name="resharding")), lowered
 
 
 def _element_type(dtype: str) -> str:
@@ -192,9 +197,11 @@ def _facts(plan: ReshardPlan, args: argparse.Namespace) -> dict[str, Any]:
             "digest": plan.digest, "note": plan.note}
 
 
-def _json(plan: ReshardPlan, args: argparse.Namespace) -> Iterator[str]:
+def _json(plan: ReshardPlan, args: argparse.Namespace, lowered: Lowered | None) -> Iterator[str]:
     """The JSON object in parts: a plan has up to a million transfers."""
-    yield json.dumps(_facts(plan, args))[:-1] + ', "tasks": ['
+    module = {"module": {"target": args.target, "rounds": lowered.rounds, "rounds_s": lowered.seconds,
+                         "chunk_bytes": lowered.chunk_bytes}} if lowered else {}
+    yield json.dumps(_facts(plan, args) | module)[:-1] + ', "tasks": ['
     for i, task in enumerate(plan.task_dicts()):
         yield (",\n  " if i else "\n  ") + json.dumps(task)
     yield "\n]}\n"

@@ -40,6 +40,7 @@ class Lowered:
       destination_tile: shape of its destination buffer.
       chunk_bytes: memory a device needs in addition to the two: a message to send and one to receive.
       rounds: number of rounds.
+      seconds: what the rounds take one after another, by the model.
     """
 
     text: str
@@ -48,6 +49,7 @@ class Lowered:
     destination_tile: tuple[int, ...]
     chunk_bytes: int
     rounds: int
+    seconds: float
 
 
 def lower(plan: ReshardPlan, element_type: str, target: str = "cpu", chunk_bytes: int | None = None) -> Lowered:
@@ -97,7 +99,7 @@ def lower(plan: ReshardPlan, element_type: str, target: str = "cpu", chunk_bytes
                   + [2 * math.prod(flow.message) * plan.itemsize for flow in kept], default=0)
     rounds = max((hop.last for hop in hops), default=0)
     return Lowered(emitter.module(), tuple(plan.network.devices.tolist()), emitter.source, emitter.destination,
-                   largest, rounds)
+                   largest, rounds, rounds_time(plan, order, target))
 
 
 def _fastest_hops(plan: ReshardPlan, target: str, half: int, most: int, chunk_bytes: int | None) -> list[Hop]:

@@ -39,12 +39,21 @@ def test_table_picture_and_module(capsys, tmp_path) -> None:
     assert guarded([*BASE, "--gantt", str(picture), "--emit-module", str(module)]) == 0
     out = capsys.readouterr().out
     assert "makespan 0.85" in out and "gap 0." in out and "8,9,10,11" in out
+    assert "module for gpu: 128 rounds, 0.864113 s one after another by the model, 16777216 bytes in addition" in out
     first = picture.read_bytes()
     assert b"<svg" in first
     assert "stablehlo.collective_broadcast" in module.read_text()
     load(str(module))
     assert guarded([*BASE, "--gantt", str(picture)]) == 0
     assert picture.read_bytes() == first
+
+
+def test_json_has_the_rounds_of_the_module(capsys, tmp_path) -> None:
+    assert guarded([*BASE, "--json", "--emit-module", str(tmp_path / "plan.mlir"), "--target", "cpu"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert found["module"]["target"] == "cpu" and found["module"]["rounds_s"] > found["makespan_s"]
+    assert guarded([*BASE, "--json"]) == 0
+    assert "module" not in json.loads(capsys.readouterr().out)
 
 
 def test_named_axes_and_overlap(capsys) -> None:
