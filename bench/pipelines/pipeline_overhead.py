@@ -11,7 +11,6 @@ what the host does. Per fragment call three times are taken in turns, and their 
 from __future__ import annotations
 
 import argparse
-import dataclasses
 import json
 import os
 import statistics
@@ -25,7 +24,7 @@ os.environ.setdefault("JAX_PLATFORMS", "cpu")
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
 os.environ.setdefault("PJRT_NPROC", "64")  # so that the driver never waits for threads of XLA's pool
 ROOT = Path(__file__).resolve().parents[2]
-sys.path[:0] = [str(ROOT)]
+sys.path[:0] = [str(ROOT), str(ROOT / "bench" / "common")]
 
 
 def main() -> int:
@@ -63,10 +62,10 @@ def measure(path: str, schedule: str | None, steps: int) -> dict[str, Any]:
       Medians in microseconds a call.
     """
     import jax
+    from idle_driver import idle_driver
 
     from hlorewrite.ir.load import load
     from hlorewrite.jaxbridge.runtime.driver import PipelineDriver
-    from hlorewrite.jaxbridge.runtime.in_flight import Hold
     from hlorewrite.jaxbridge.xla.execute import Value, random_arguments
     from hlorewrite.mpmd.program import FragmentCall
 
@@ -75,10 +74,7 @@ def measure(path: str, schedule: str | None, steps: int) -> dict[str, Any]:
     values = random_arguments([Value("", type_.shape, type_.element, "") for type_ in kinds], positive=True)
     arguments = driver.place(values)
     recorded = _recorded(driver, arguments)
-    idle = PipelineDriver.__new__(PipelineDriver)
-    idle.__dict__.update(driver.__dict__)
-    idle.instructions = tuple(dataclasses.replace(step, function=_nothing(len(step.writes)), hold=Hold())
-                               for step in driver.instructions)
+    idle = idle_driver(driver)
 
     def bare() -> list[Any]:
         return [function(*given) for function, given in recorded]
@@ -102,11 +98,6 @@ def measure(path: str, schedule: str | None, steps: int) -> dict[str, Any]:
     return {"calls": calls, "fragments": fragments, "transfers": calls - fragments, "driver_us": each["driver"],
             "bare_us": each["bare"], "walk_us": each["walk"], "overhead_us": overhead,
             "ratio": each["driver"] / each["bare"]}
-
-
-def _nothing(count: int) -> Callable[..., tuple[None, ...]]:
-    results = (None,) * count
-    return lambda *_: results
 
 
 def _recorded(driver: Any, arguments: Any) -> list[tuple[Callable[..., Any], list[Any]]]:
