@@ -63,7 +63,7 @@ def staggered(seconds: float, copies: float, own: float, overhead: float, ports:
       One port; the copies of a message take as long as it.
 
       >>> [round(each.part, 2) for each in staggered(8.0, 8.0, 8.0, 1.0, 1)]
-      [0.6, 0.4]
+      [0.44, 0.31, 0.19, 0.06]
     """
     low, high = seconds + overhead, seconds + overhead + max(copies, own)
     best = [PortMessage(port, 1.0, 0.0) for port in range(ports)]
