@@ -13,7 +13,7 @@ from hlorewrite.ir.load import parse
 from hlorewrite.oracle.program import execute
 from hlorewrite.plan.reshard import ReshardPlan, plan_reshard
 from hlorewrite.plan.reshard.lower import Lowered, default_chunk_bytes, lower, rounds_time
-from hlorewrite.plan.reshard.lowering.flows import flows
+from hlorewrite.plan.reshard.lowering.flows import _side_by_side, flows
 from hlorewrite.plan.reshard.lowering.rounds import runs, schedule
 from hlorewrite.plan.reshard.trees import rounds as trees_in_rounds
 
@@ -114,6 +114,22 @@ def test_parts_of_a_slice_on_the_same_way_are_one_flow() -> None:
     assert len(plan.rows) > len(together) == 16
     assert sum(int(np.prod(flow.extent)) for _, flow, _ in together) == plan.rows.size.sum() // 4
     assert max(hop.last for hop in schedule(plan, together)) < 40
+
+
+@pytest.mark.parametrize(("box", "other", "both"), [
+    (((0, 0), (2, 3)), ((2, 0), (1, 3)), ((0, 0), (3, 3))), (((0, 3), (2, 1)), ((0, 0), (2, 3)), ((0, 0), (2, 4))),
+    (((0, 0), (2, 3)), ((3, 0), (1, 3)), None), (((0, 0), (2, 3)), ((2, 0), (1, 2)), None),
+    (((0, 0), (2, 3)), ((2, 3), (1, 3)), None), (((0, 0), (2, 3)), ((1, 0), (2, 3)), None)])
+def test_only_slices_that_make_a_box_are_joined(box, other, both) -> None:
+    """Not those with a gap, an overlap, another width, or only a corner in common."""
+    assert _side_by_side(box, other) == both
+
+
+def test_a_chunk_smaller_than_an_element_of_each_device_is_for_broadcasts() -> None:
+    plan = _by_all_ports(*PORTS["host to host"])
+    lowered = lower(plan, "i32", "gpu", 16)
+    assert "all_gather" not in lowered.text and lowered.chunk_bytes <= 16
+    _check_values(plan, lowered)
 
 
 def test_trees_of_too_many_blocks_are_chains(monkeypatch) -> None:
