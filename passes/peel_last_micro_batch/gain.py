@@ -33,22 +33,45 @@ class ReductionBehind:
         return sum(tensor_bytes(value.type) for value in self.op.operands)
 
 
+@dataclass(frozen=True, eq=False, slots=True)
+class _JoinedSources:
+    """What a value of several sources is made from; values share their sources, so all of them take linear space.
+
+    Attributes:
+      parts: positions of results, and the sources of other values.
+    """
+
+    parts: tuple[int | _JoinedSources, ...]
+
+
 def reductions_behind(loop: ir.Operation) -> list[ReductionBehind]:
     """The reductions that read a loop's results, directly or by way of ops without regions."""
-    read: dict[ir.Value, int] = {}  # a bit for each result that a value is made from
-    for position, result in enumerate(loop.results):
-        read[result] = 1 << position
+    read: dict[ir.Value, int | _JoinedSources] = {result: position for position, result in enumerate(loop.results)}
     found: list[ReductionBehind] = []
     for reader in _behind(loop):
-        slots = 0
-        for operand in reader.operands:
-            slots |= read.get(operand, 0)
+        sources = tuple({id(read[operand]): read[operand] for operand in reader.operands if operand in read}.values())
         if reader.name in REDUCING:
-            positions = frozenset(position for position in range(len(loop.results)) if slots >> position & 1)
-            found.append(ReductionBehind(reader, positions))
+            found.append(ReductionBehind(reader, _positions(sources)))
         elif len(reader.regions) == 0:
-            read.update(dict.fromkeys(reader.results, slots))
+            joined = sources[0] if len(sources) == 1 else _JoinedSources(sources)
+            read.update(dict.fromkeys(reader.results, joined))
     return found
+
+
+def _positions(sources: Iterable[int | _JoinedSources]) -> frozenset[int]:
+    """The positions among some sources, and among theirs."""
+    found, left = set[int](), list(sources)
+    seen = set(map(id, left))
+    # Ends: each source is looked at once.
+    while left:
+        each = left.pop()
+        if isinstance(each, int):
+            found.add(each)
+            continue
+        new = [source for source in each.parts if id(source) not in seen]
+        seen.update(map(id, new))
+        left += new
+    return frozenset(found)
 
 
 def _behind(op: ir.Operation) -> list[ir.Operation]:
