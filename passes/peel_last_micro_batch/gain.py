@@ -62,7 +62,7 @@ def _positions(sources: Iterable[int | _JoinedSources]) -> frozenset[int]:
     """The positions among some sources, and among theirs."""
     found, left = set[int](), list(sources)
     seen = set(map(id, left))
-    # Ends: each source is looked at once.
+    # Ends: each source is visited once.
     while left:
         each = left.pop()
         if isinstance(each, int):
