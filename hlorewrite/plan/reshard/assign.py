@@ -49,10 +49,10 @@ def least_loaded(jobs: Jobs, network: Network, in_order: bool = False) -> list[R
     order = range(len(jobs)) if in_order else sorted(range(len(jobs)), key=lambda j: (freedom[j], -size[j], j))
     chosen: list[tuple[int, tuple[int, ...]]] = [(-1, ())] * len(jobs)
     for j in order:
-        sender = _least(jobs.senders[j], out, places)
+        sender = least(jobs.senders[j], out, places)
         entry = only.get(jobs.hosts[j])
         if entry is None:
-            entry = tuple(_least(ports, into, places) for ports in jobs.hosts[j])
+            entry = tuple(least(ports, into, places) for ports in jobs.hosts[j])
         if entry:
             out[sender] += size[j]
             own[sender] += size[j]
@@ -64,15 +64,10 @@ def least_loaded(jobs: Jobs, network: Network, in_order: bool = False) -> list[R
     return make_items(jobs, chosen, network)
 
 
-def least(ports: Sequence[int], load: np.ndarray) -> int:
-    """The port with the smallest load; of equal ones the lowest."""
-    return min(ports, key=lambda port: (load[port], port))
-
-
-def _least(ports: tuple[int, ...], load: np.ndarray, places: dict[tuple[int, ...], np.ndarray]) -> int:
-    """The same, with the arrays of many ports made once."""
+def least(ports: tuple[int, ...], load: np.ndarray, places: dict[tuple[int, ...], np.ndarray]) -> int:
+    """The port with the smallest load; of equal ones the lowest. ``places`` keeps the arrays of many ports."""
     if len(ports) < 8:
-        return least(ports, load)
+        return min(ports, key=lambda port: (load[port], port))
     where = places.get(ports)
     if where is None:
         where = places[ports] = np.array(sorted(ports), np.int64)

@@ -152,11 +152,8 @@ def _blocks_of(ports: int, size: float, wanting: list[PortClass], network: Netwo
         for into in kind.hosts:
             entries.setdefault(into[0] // nics, set()).update(into)
     most = max(len(entries[host]) for host in hosts)
-    rate, overhead = network.bytes_per_s, network.chunk_overhead_s
-    further = 1 / (most * rate)
-    return max(size / rate / ports + _least_excess(size, 1 / (ports * rate), further, overhead / ports, 1),
-               _average_end(size / rate / ports, size * further, overhead)) + _postal_time(len(hosts), ports, most,
-                                                                                           network)
+    return (_least_end(size, ports, 1 / (most * network.bytes_per_s), 1, network)
+            + _postal_time(len(hosts), ports, most, network))
 
 
 def _time_into_hosts(jobs: Jobs, network: Network) -> float:
@@ -180,11 +177,15 @@ def _into_host(ports: int, receivers: int, size: float, count: int, devices: int
     """Seconds for bytes that enter a host by some ports, each for so many of its devices; 0 if for one."""
     if receivers == 1:
         return 0.0
-    per_byte = 1 / (ports * network.bytes_per_s)
     after = (receivers - 1) / (devices * network.local_bytes_per_s)
-    excess = _least_excess(size, per_byte, after, network.chunk_overhead_s / ports, count)
-    return max(size * per_byte + excess,
-               _average_end(size * per_byte, size * after, network.chunk_overhead_s)) + network.local_latency_s
+    return _least_end(size, ports, after, count, network) + network.local_latency_s
+
+
+def _least_end(size: float, ports: int, after: float, count: int, network: Network) -> float:
+    """When bytes that some ports bring, in so many messages at least, have gone on at ``after`` seconds a byte."""
+    per_byte, overhead = 1 / (ports * network.bytes_per_s), network.chunk_overhead_s
+    return max(size * per_byte + _least_excess(size, per_byte, after, overhead / ports, count),
+               _average_end(size * per_byte, size * after, overhead))
 
 
 def _least_excess(size: float, per_byte: float, after: float, overhead: float, count: int) -> float:
@@ -240,13 +241,9 @@ def _average_end(seconds: float, further: float, overhead: float) -> float:
     """
     if not seconds:
         return 0.0
-    count = int((1 + math.sqrt(1 + 8 * seconds / overhead)) / 2) if overhead else 1
-    if overhead and count > 1 and seconds <= overhead * count * (count - 1) / 2:
-        count -= 1
-    longest = (seconds + overhead * count * (count + 1) / 2) / count
-    pieces = longest - overhead * np.arange(1, count + 1)
-    mean = seconds / 2 if not overhead else seconds / 2 + float(
-        (pieces ** 2 / 2 + overhead * np.arange(1, count + 1) * pieces).sum()) / seconds
+    number = np.arange(1, int((1 + math.sqrt(1 + 8 * seconds / overhead)) / 2) + 1)
+    pieces = (seconds + overhead * number.sum()) / len(number) - overhead * number
+    mean = seconds / 2 + float((pieces ** 2 / 2 + overhead * number * pieces).sum()) / seconds
     end = further / 2 + mean
     return end if end >= further else math.sqrt(2 * further * mean)
 

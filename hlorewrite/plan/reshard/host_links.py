@@ -62,9 +62,25 @@ def timed(jobs: Jobs, items: Sequence[RoutedJob], order: Sequence[int], network:
     if not table:
         return start, end
     job, host, begin, busy, chunks = (np.array(column) for column in zip(*table, strict=True))
+    return start, with_copies(end, arrivals_of(job, host, begin, busy, chunks, copies[job] * jobs.size[job], network),
+                              network)
+
+
+def arrivals_of(job: np.ndarray, host: np.ndarray, begin: np.ndarray, busy: np.ndarray, chunks: np.ndarray,
+                size: np.ndarray, network: Network) -> Arrivals:
+    """Jobs whose chunks leave one after another.
+
+    Args:
+      job: which job, shape ``[arrivals]``.
+      host: which host, shape ``[arrivals]``.
+      begin: when its first chunk begins to enter the host, seconds, shape ``[arrivals]``.
+      busy: seconds that all its chunks take a port, shape ``[arrivals]``.
+      chunks: number of chunks, shape ``[arrivals]``.
+      size: bytes of all copies, shape ``[arrivals]``.
+      network: the links.
+    """
     last = begin + busy + network.latency_s
-    arrivals = Arrivals(job, host, last - busy * (1 - 1 / chunks), last, chunks, copies[job] * jobs.size[job])
-    return start, with_copies(end, arrivals, network)
+    return Arrivals(job, host, last - busy * (1 - 1 / chunks), last, chunks, size)
 
 
 def with_copies(end: np.ndarray, arrivals: Arrivals, network: Network) -> np.ndarray:
@@ -92,7 +108,7 @@ def with_copies(end: np.ndarray, arrivals: Arrivals, network: Network) -> np.nda
     """
     if not len(arrivals.job):
         return end
-    work = arrivals.size / (np.bincount(network.host)[arrivals.host] * network.local_bytes_per_s)
+    work = arrivals.size / network.host_bytes_per_s[arrivals.host]
     jump = work / arrivals.chunks
     lasts = np.maximum(arrivals.last - arrivals.first, np.finfo(float).tiny)
     slope = np.where(arrivals.chunks > 1, (work - jump) / lasts, 0.0)

@@ -87,9 +87,10 @@ def lower(plan: ReshardPlan, element_type: str, target: str = "cpu", chunk_bytes
     most = -(-math.prod(plan.tasks.source.tile_shape) // 2) * plan.itemsize
     half = max(1, min((chunk_bytes or default_chunk_bytes(plan, target)) // 2, most))
     hops = tree_hops(plan, half) if plan.strategy == "trees" else None
-    if hops is None:  # rows of trees with too many blocks for one program go as chains
-        hops = _fastest_hops(plan, target, half, most, chunk_bytes)
-    order, kept = runs(hops), copies(plan, half)
+    # Rows of trees with too many blocks for one program go as chains.
+    ways = [hops] if hops is not None else _ways_to_send(plan, target, half, most, chunk_bytes)
+    timed = ((rounds_time(plan, order, target), order) for order in map(runs, ways))
+    (seconds, order), kept = min(timed, key=lambda each: each[0]), copies(plan, half)
     emitter = _start(plan, element_type)
     for flow in kept:
         _emit_copy(emitter, plan, flow)
@@ -97,13 +98,13 @@ def lower(plan: ReshardPlan, element_type: str, target: str = "cpu", chunk_bytes
         _emit_run(emitter, plan, run)
     largest = max([_held_bytes(plan, run) for run in order]
                   + [2 * math.prod(flow.message) * plan.itemsize for flow in kept], default=0)
-    rounds = max((hop.last for hop in hops), default=0)
+    rounds = max((run.first + run.count for run in order), default=0)
     return Lowered(emitter.module(), tuple(plan.network.devices.tolist()), emitter.source, emitter.destination,
-                   largest, rounds, rounds_time(plan, order, target))
+                   largest, rounds, seconds)
 
 
-def _fastest_hops(plan: ReshardPlan, target: str, half: int, most: int, chunk_bytes: int | None) -> list[Hop]:
-    """Hops by broadcasts or chains; by all-gathers inside hosts where that is faster.
+def _ways_to_send(plan: ReshardPlan, target: str, half: int, most: int, chunk_bytes: int | None) -> list[list[Hop]]:
+    """Hops by broadcasts or chains; on GPUs also by all-gathers inside hosts, which may be faster.
 
     A broadcast keeps all its devices busy, so slices that enter a host by several ports follow each other. With gathers
     they enter at the same time, and the devices of the host exchange them.
@@ -112,9 +113,8 @@ def _fastest_hops(plan: ReshardPlan, target: str, half: int, most: int, chunk_by
     hosts = np.bincount(plan.network.host)
     message = min(chunk_bytes // (int(hosts.max()) + 1) if chunk_bytes else _LARGEST, most)
     if target != "gpu" or len(set(hosts[hosts > 0].tolist())) > 1 or message < plan.itemsize:
-        return plain
-    gathered = schedule(plan, flows(plan, message, multicast=True), gathers=True)
-    return min(plain, gathered, key=lambda hops: rounds_time(plan, runs(hops), target))
+        return [plain]
+    return [plain, schedule(plan, flows(plan, message, multicast=True), gathers=True)]
 
 
 def rounds_time(plan: ReshardPlan, order: Sequence[Run], target: str) -> float:
@@ -127,9 +127,9 @@ def rounds_time(plan: ReshardPlan, order: Sequence[Run], target: str) -> float:
     """
     network, seconds = plan.network, 0.0
     for run in order:
-        size = math.prod(run.hops[0].flow.message) * plan.itemsize
+        size = math.prod(run.message) * plan.itemsize
         away = any(network.host[device] != network.host[hop.sender] for hop in run.hops for device in hop.receivers)
-        copies_of = len(run.hops[0].receivers) if run.hops[0].kind == "gather" else 1
+        copies_of = len(run.hops[0].receivers) if run.kind == "gather" else 1
         rate = network.bytes_per_s if away else network.local_bytes_per_s / copies_of
         seconds += run.count * (TARGETS[target] + size / rate)
     return seconds
@@ -137,8 +137,8 @@ def rounds_time(plan: ReshardPlan, order: Sequence[Run], target: str) -> float:
 
 def _held_bytes(plan: ReshardPlan, run: Run) -> int:
     """What a device holds in a round: the message it sends and what it receives."""
-    received = int(np.bincount(plan.network.host).max()) if run.hops[0].kind == "gather" else 1
-    return (1 + received) * math.prod(run.hops[0].flow.message) * plan.itemsize
+    received = int(np.bincount(plan.network.host).max()) if run.kind == "gather" else 1
+    return (1 + received) * math.prod(run.message) * plan.itemsize
 
 
 def default_chunk_bytes(plan: ReshardPlan, target: str) -> int:
@@ -193,7 +193,7 @@ def _emit_copy(emitter: RoundEmitter, plan: ReshardPlan, flow: SliceFlow) -> Non
 
 def _emit_run(emitter: RoundEmitter, plan: ReshardPlan, run: Run) -> None:
     """The table of a run by (round, device): chunk to send, chunk to receive, buffer to send from, whether to."""
-    if run.hops[0].kind == "gather":
+    if run.kind == "gather":
         _emit_gather(emitter, plan, run)
         return
     rank = len(emitter.source)
@@ -207,7 +207,7 @@ def _emit_run(emitter: RoundEmitter, plan: ReshardPlan, run: Run) -> None:
             table[:, device, -1] = 1
     hops = sorted(run.hops, key=lambda hop: hop.sender)
     pairs = groups = None
-    if run.hops[0].flow.multicast:
+    if run.kind == "broadcast":
         groups = [(hop.sender, *hop.receivers) for hop in hops]
     else:
         pairs = [(hop.sender, hop.receivers[0]) for hop in hops]

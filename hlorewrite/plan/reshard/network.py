@@ -12,6 +12,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
@@ -58,6 +59,11 @@ class Network:
     def ports(self) -> int:
         """Number of NIC ports, used or not."""
         return int(self.port.max()) + 1 if len(self.port) else 0
+
+    @cached_property
+    def host_bytes_per_s(self) -> np.ndarray:
+        """Rate of all links inside each host together, shape ``[hosts]``."""
+        return np.bincount(self.host) * self.local_bytes_per_s
 
     def local_latency(self, copies: int | np.ndarray) -> float | np.ndarray:
         """Seconds of hops inside a host until the last of some devices has what arrived at another one's port."""

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from hlorewrite.plan.reshard.host_links import Arrivals, with_copies
+from hlorewrite.plan.reshard.host_links import arrivals_of, with_copies
 from hlorewrite.plan.reshard.jobs import Jobs
 from hlorewrite.plan.reshard.network import Network
 from hlorewrite.plan.reshard.order import rotation_levels
@@ -71,9 +71,8 @@ def rotated(jobs: Jobs, network: Network) -> TransferSchedule:
     done = busy + network.latency_s + network.local_time(jobs.size / chunks, local)
     start, end = run_unicast(sender, receiver, busy, done, rotation_levels(sender, receiver), network.ports)
     passed = np.flatnonzero(local)
-    last, count = (start + busy + network.latency_s)[passed], chunks[passed].astype(np.int64)
-    arrivals = Arrivals(passed, receiver[passed] // network.nics_per_host, last - busy[passed] * (1 - 1 / count), last,
-                        count, (local * jobs.size)[passed])
+    arrivals = arrivals_of(passed, receiver[passed] // network.nics_per_host, start[passed], busy[passed],
+                           chunks[passed], (local * jobs.size)[passed], network)
     end = with_copies(end, arrivals, network)
     return TransferSchedule(sender, receiver[:, None], busy, start, end, chunks.astype(np.int64), False)
 

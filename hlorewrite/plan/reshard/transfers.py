@@ -105,7 +105,7 @@ def shared(rows: SliceTransfers, network: Network) -> SliceTransfers:
     table: list[tuple[int, int, int]] = []
     for row, pair in enumerate(zip(rows.holders.tolist(), rows.receivers.tolist(), strict=True)):
         if pair not in parts:
-            have, want = (_by_host(rows.groups[group], network) for group in pair)
+            have, want = (by_host(rows.groups[group], network) for group in pair)
             count = 1 if set(have) & set(want) else min(len(have), len(want))
             both = [[_numbered(each, groups, number) for each in _dealt(side, count)] for side in (have, want)]
             parts[pair] = list(zip(*both, strict=True))
@@ -114,18 +114,19 @@ def shared(rows: SliceTransfers, network: Network) -> SliceTransfers:
     return _rows(rows, keep, holders, receivers, groups)
 
 
-def _by_host(devices: tuple[int, ...], network: Network) -> dict[int, list[int]]:
+def by_host(devices: tuple[int, ...], network: Network) -> dict[int, list[int]]:
+    """Devices by their host, both in the order in which they come."""
     out: dict[int, list[int]] = {}
     for device in devices:
         out.setdefault(int(network.host[device]), []).append(device)
     return out
 
 
-def _dealt(by_host: dict[int, list[int]], count: int) -> list[tuple[int, ...]]:
+def _dealt(side: dict[int, list[int]], count: int) -> list[tuple[int, ...]]:
     """The devices of neighbouring hosts together, as equally many hosts as can be."""
-    hosts = sorted(by_host)
+    hosts = sorted(side)
     return [tuple(device for host in hosts[len(hosts) * k // count:len(hosts) * (k + 1) // count]
-                  for device in by_host[host]) for k in range(count)]
+                  for device in side[host]) for k in range(count)]
 
 
 def _numbered(devices: tuple[int, ...], groups: list[tuple[int, ...]], number: dict[tuple[int, ...], int]) -> int:
@@ -175,13 +176,13 @@ def _divide(plain: SliceTransfers, near: np.ndarray, network: Network,
     for task in near.tolist():
         holders, wanting = plain.groups[plain.holders[task]], plain.groups[plain.receivers[task]]
         held = set(holders)
-        by_host = _by_host(holders, network)
+        holding = by_host(holders, network)
         far: list[int] = []
         local: dict[int, list[int]] = {}
         for device in (d for d in wanting if d not in held):
             host = int(network.host[device])
-            (local.setdefault(host, []) if host in by_host else far).append(device)
-        rows += [(task, _numbered(tuple(by_host[host]), groups, number), _numbered(tuple(devices), groups, number))
+            (local.setdefault(host, []) if host in holding else far).append(device)
+        rows += [(task, _numbered(tuple(holding[host]), groups, number), _numbered(tuple(devices), groups, number))
                  for host, devices in local.items()]
         if far:
             rows.append((task, int(plain.holders[task]), _numbered(tuple(far), groups, number)))
@@ -245,7 +246,7 @@ def _gather_rows(rows: SliceTransfers, itemsize: int, network: Network, whole: b
 def _gather_sets(receivers: tuple[int, ...], network: Network, whole: bool) -> list[tuple[int, ...]]:
     if whole:
         return [tuple(sorted(receivers, key=lambda d: (network.host[d], d)))]
-    return [tuple(devices) for devices in _by_host(receivers, network).values()]
+    return [tuple(devices) for devices in by_host(receivers, network).values()]
 
 
 def _parts(start: np.ndarray, stop: np.ndarray, count: int) -> list[tuple[np.ndarray, np.ndarray]] | None:

@@ -15,7 +15,9 @@ from typing import Literal
 from hlorewrite.errors import PlanError
 from hlorewrite.plan.reshard.lowering.flows import SliceFlow
 from hlorewrite.plan.reshard.plan import ReshardPlan
+from hlorewrite.plan.reshard.transfers import by_host
 
+CollectiveKind = Literal["permute", "broadcast", "gather"]
 MOST_HOPS = 50_000
 
 
@@ -40,7 +42,7 @@ class Hop:
     gathers: bool = False
 
     @property
-    def kind(self) -> Literal["permute", "broadcast", "gather"]:
+    def kind(self) -> CollectiveKind:
         """The collective that carries it."""
         return "gather" if self.gathers else "broadcast" if self.flow.multicast else "permute"
 
@@ -63,6 +65,16 @@ class Run:
     hops: tuple[Hop, ...]
     first: int
     count: int
+
+    @property
+    def kind(self) -> CollectiveKind:
+        """The collective that carries its messages."""
+        return self.hops[0].kind
+
+    @property
+    def message(self) -> tuple[int, ...]:
+        """Shape of its messages."""
+        return self.hops[0].flow.message
 
 
 def schedule(plan: ReshardPlan, ordered_flows: Sequence[tuple[int, SliceFlow, tuple[int, ...]]],
@@ -153,10 +165,7 @@ class _FreeRounds:
 
 def entries_of(plan: ReshardPlan, flow: SliceFlow) -> tuple[int, ...]:
     """The first receiver on each host, in the order of the chain."""
-    first: dict[int, int] = {}
-    for device in flow.devices[1:]:
-        first.setdefault(int(plan.network.host[device]), device)
-    return tuple(first.values())
+    return tuple(devices[0] for devices in by_host(flow.devices[1:], plan.network).values())
 
 
 def fans(plan: ReshardPlan, ordered_flows: Sequence[tuple[int, SliceFlow, tuple[int, ...]]]

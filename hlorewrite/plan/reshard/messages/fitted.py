@@ -71,12 +71,12 @@ def _fitted(jobs: Jobs, items: Sequence[RoutedJob], start: np.ndarray, finish: f
 
 def _copies_left(jobs: Jobs, items: Sequence[RoutedJob], start: np.ndarray, network: Network) -> np.ndarray:
     """Seconds of copies that the links of a job's host have still to make when it starts, its own among them."""
-    devices, out = np.bincount(network.host), np.zeros(len(items))
+    out = np.zeros(len(items))
     host = np.array([item.entry[0] // network.nics_per_host if len(item.entry) == 1 else -1 for item in items])
     busy = np.array([item.busy for item in items])
     for each in np.unique(host[host >= 0]):
         here = np.flatnonzero(host == each)
-        seconds = (jobs.local_hops * jobs.size)[here] / devices[each] / network.local_bytes_per_s
+        seconds = (jobs.local_hops * jobs.size)[here] / network.host_bytes_per_s[each]
         at = np.concatenate([start[here], start[here] + busy[here]])
         order = np.argsort(at, kind="stable")
         pace = np.cumsum(np.concatenate([seconds, -seconds])[order] / np.tile(busy[here], 2)[order])

@@ -110,10 +110,10 @@ def messages_of_ports(rows: SliceTransfers, network: Network) -> list[PortMessag
         return []
     ports, = counts
     size, copies = float(jobs.size.max()), int(jobs.local_hops.max())
-    own = copies * size / ports / network.local_bytes_per_s
-    devices = int(np.bincount(network.host)[[to[0] // network.nics_per_host for to in hosts]].min())
-    found = staggered(size / ports / network.bytes_per_s, own * ports / devices, own, network.chunk_overhead_s, ports,
-                      MOST_MESSAGES // max(len(jobs), 1))
+    links = float(network.host_bytes_per_s[[to[0] // network.nics_per_host for to in hosts]].min())
+    found = staggered(size / ports / network.bytes_per_s, copies * size / links,
+                      copies * size / ports / network.local_bytes_per_s, network.chunk_overhead_s, ports,
+                      MOST_MESSAGES // len(jobs))
     return sorted(found, key=lambda each: each.port)
 
 
@@ -126,10 +126,11 @@ def by_ports(jobs: Jobs, messages: Sequence[PortMessage], network: Network) -> T
       network: the links.
     """
     used, senders, items = np.zeros(network.ports), dict[int, int](), list[RoutedJob]()
+    places: dict[tuple[int, ...], np.ndarray] = {}
     for job in range(len(jobs)):
         entry = jobs.hosts[job][0][messages[job % len(messages)].port]
         if entry not in senders:
-            senders[entry] = least(jobs.senders[job], used)
+            senders[entry] = least(jobs.senders[job], used, places)
             used[senders[entry]] += 1
         items.append(item_of(jobs, job, senders[entry], (entry,), network, chunks=1))
     order = sorted(range(len(jobs)), key=lambda job: messages[job % len(messages)].start)
