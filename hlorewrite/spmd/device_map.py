@@ -11,6 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 import numpy as np
 
 from hlorewrite.ir.binding import ir
+from hlorewrite.ir.element_moves import broadcast_in_dim
 from hlorewrite.ir.view import defining_op, terminator
 from hlorewrite.spmd.types import element_count
 
@@ -239,11 +240,7 @@ def _apply(op: ir.Operation, operands: list[np.ndarray], dtype: np.dtype) -> np.
         index = np.arange(shape[axis], dtype=dtype).reshape([-1 if d == axis else 1 for d in range(len(shape))])
         return np.broadcast_to(index, shape)
     if name == "stablehlo.broadcast_in_dim":
-        dims = list(ir.DenseI64ArrayAttr(op.attributes["broadcast_dimensions"]))
-        expanded = [1] * len(shape)
-        for source, target in enumerate(dims):
-            expanded[target] = operands[0].shape[source]
-        return np.broadcast_to(operands[0].reshape(expanded), shape)
+        return broadcast_in_dim(operands[0], list(ir.DenseI64ArrayAttr(op.attributes["broadcast_dimensions"])), shape)
     return _sliced(op, operands)
 
 

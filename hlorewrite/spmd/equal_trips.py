@@ -2,7 +2,8 @@
 
 StableHLO wants every member of a process group to execute a collective (specification, "Execution"). A loop that is
 entered once and executes a collective in each iteration therefore runs equally often on all members of the
-collective's groups, or the original never ends. Nothing has to be known of where its bound comes from.
+collective's groups, or the original never ends. Of its bound it only has to be unknown whether it differs: where a
+program computes it from the device's id, it differs (``Uniformity`` and the validator ask for that by themselves).
 
 What has to hold:
 
@@ -10,7 +11,9 @@ What has to hold:
   twice, and it has no copy (calls are inlined). Otherwise two devices could run 3 and 5, then 5 and 3 iterations, and
   still meet 8 times;
 * the collective stands in the body or the condition itself, so that nothing decides whether it runs;
-* something reads it: a compiler may drop a collective without readers, and with it the proof;
+* every compiler executes it in each iteration: its operand changes in the loop, and a result of the program depends on
+  it. XLA moves a collective of what does not change before the loop, or drops one without readers, and the loop then
+  ends after a different number of iterations on each device (``dependence``);
 * the members of each group in question hang together by the groups of such collectives.
 """
 
@@ -22,9 +25,67 @@ from collections.abc import Iterable
 from hlorewrite.ir.binding import ir, op_key
 from hlorewrite.ir.collectives import WITH_REPLICA_GROUPS
 from hlorewrite.ir.inline import is_private
-from hlorewrite.ir.view import View, ancestors, defining_op, nested_ops
+from hlorewrite.ir.view import View, ancestors
+from hlorewrite.spmd.dependence import Dependence
 from hlorewrite.spmd.groups import Groups, Rows, groups_of
 from hlorewrite.spmd.loops import Loop, trip_count
+
+
+class LoopWitnesses:
+    """The collectives that every device executes in each iteration of a loop; valid until the module changes.
+
+    Args:
+      view: the module.
+    """
+
+    def __init__(self, view: View) -> None:
+        self.view = view
+        self._dependence = Dependence(view)
+        self._lines: Counter[str] | None = None
+        self._found: dict[int, list[ir.Operation]] = {}
+        self.loops: list[tuple[Loop, list[ir.Operation]]] = []
+        """Loops, and the collectives that nothing but the loop decides about."""
+        by_key: dict[int, list[ir.Operation]] = {}
+        for op in view.ops(*WITH_REPLICA_GROUPS):
+            around = self._loop_around(op)
+            if around is None:
+                continue
+            if op_key(around) not in by_key:
+                self.loops.append((Loop(around), by_key.setdefault(op_key(around), [])))
+            by_key[op_key(around)].append(op)
+        self._by_key = by_key
+
+    def of(self, loop: Loop) -> list[ir.Operation]:
+        """The collectives that prove equal trips of the members of their groups; none where the loop may run again.
+
+        Args:
+          loop: the loop.
+        """
+        key = op_key(loop.op)
+        if key not in self._found:
+            self._found[key] = [op for op in self._by_key.get(key, ()) if self._dependence.survives(op, loop)] if (
+                entered_once(loop.op, self.view) and not self._has_copy(loop.op)) else []
+        return self._found[key]
+
+    def _has_copy(self, op: ir.Operation) -> bool:
+        if self._lines is None:
+            self._lines = Counter(self.view.source(loop) for loop in self.view.ops("stablehlo.while"))
+        return self._lines[self.view.source(op)] > 1
+
+    def _loop_around(self, op: ir.Operation) -> ir.Operation | None:
+        """The loop that a collective belongs to: around it, or around the only call of the function it stands in."""
+        seen: set[int] = set()
+        # Ends: each round comes to a call not seen before.
+        while op.parent is not None and op_key(op) not in seen:
+            seen.add(op_key(op))
+            parent = op.parent.operation
+            if parent.name == "stablehlo.while":
+                return parent
+            calls = self.view.calls_of(parent) if parent.name == "func.func" and is_private(parent) else []
+            if len(calls) != 1:
+                return None
+            op = calls[0]
+        return None
 
 
 def equal_trip_predicates(view: View, rows: Rows, modes: Iterable[str]) -> set[ir.Value]:
@@ -38,29 +99,16 @@ def equal_trip_predicates(view: View, rows: Rows, modes: Iterable[str]) -> set[i
     Returns:
       What the conditions of these loops return; without those that run a constant number of times.
     """
-    loops: dict[int, tuple[Loop, list[ir.Operation]]] = {}
-    for op in view.ops(*WITH_REPLICA_GROUPS):
-        parent = op.parent
-        if parent is not None and parent.operation.name == "stablehlo.while":
-            loops.setdefault(op_key(parent.operation), (Loop(parent.operation), []))[1].append(op)
-    if not loops:
-        return set()
-    lines: Counter[str] = Counter()
+    witnesses = LoopWitnesses(view)
     proven: set[ir.Value] = set()
-    for loop, collectives in loops.values():
+    for loop, collectives in witnesses.loops:
         if trip_count(loop.op) is not None:
             continue  # nothing has to be proven
-        if not entered_once(loop.op, view):
-            continue
-        met = [(op, g.rows) for op in collectives
-               if isinstance(g := groups_of(op, view), Groups) and g.mode in modes]
-        if not _hang_together(rows, [joined for _, joined in met]):
-            continue  # also not by those of them that are read
-        lines = lines or Counter(view.source(op) for op in view.ops("stablehlo.while"))
-        if lines[view.source(loop.op)] > 1:
-            continue  # it has a copy
-        read = _ops_read(loop)
-        if _hang_together(rows, [joined for op, joined in met if op_key(op) in read]):
+        joined = {op_key(op): g.rows for op in collectives
+                  if isinstance(g := groups_of(op, view), Groups) and g.mode in modes}
+        if not _hang_together(rows, joined.values()):
+            continue  # also not by those of them that survive
+        if _hang_together(rows, [joined[op_key(op)] for op in witnesses.of(loop) if op_key(op) in joined]):
             proven.add(loop.predicate)
     return proven
 
@@ -103,34 +151,3 @@ def _hang_together(rows: Rows, others: Iterable[Rows]) -> bool:
             joined = set(row).union(*(part[device] for device in row if device in part))
             part.update(dict.fromkeys(joined, joined))
     return all(len(row) == 1 or set(row) <= part.get(row[0], set()) for row in rows)
-
-
-def _ops_read(loop: Loop) -> set[int]:
-    """The keys of the ops that reach, in any iteration, the loop's condition or a result that has a reader."""
-    read: set[int] = set()
-    wanted = _arguments_read(loop.predicate, loop.condition, read)
-    wanted |= {position for position, result in enumerate(loop.op.results) if next(iter(result.uses), None) is not None}
-    pending = sorted(wanted)
-    for position in pending:  # Ends: a position is added once.
-        found = _arguments_read(loop.yields[position], loop.body, read) - wanted
-        pending += sorted(found)
-        wanted |= found
-    return read
-
-
-def _arguments_read(value: ir.Value, block: ir.Block, read: set[int]) -> set[int]:
-    """The arguments of a block that a value is computed from; adds the keys of the ops on the way to ``read``."""
-    positions: set[int] = set()
-    pending = [value]
-    for current in pending:  # Ends: the operands of an op are added once.
-        if isinstance(current, ir.BlockArgument):
-            if current.owner == block:
-                positions.add(current.arg_number)
-            continue
-        op = defining_op(current)
-        if op is None or op.block != block or op_key(op) in read:
-            continue  # it comes from outside, or from a region inside an op whose operands are all added
-        for inner in nested_ops(op):
-            read.add(op_key(inner))
-            pending += inner.operands
-    return positions

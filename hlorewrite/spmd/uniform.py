@@ -32,10 +32,12 @@ class Varying:
     Attributes:
       sentence: the reason, naming the source.
       culprit: the op at the source; None for an argument.
+      by_id: whether it is computed from the device's own id, and so is known to differ.
     """
 
     sentence: str
     culprit: ir.Operation | None = None
+    by_id: bool = False
 
 
 _PURE_CUSTOM_CALLS = {"Sharding", "annotate_device_placement", "cu_threefry2x32", "cu_threefry2x32_ffi"}
@@ -75,8 +77,10 @@ class Uniformity:
         self._by_partition = (groups.mode in ("flattened_ids", "cross_partition")
                               and replica_count(view) == 1)
         self._has_ids = bool(view.ops("stablehlo.partition_id"))
-        self._equal_trips = equal_trip_predicates(
-            view, groups.rows, ("flattened_ids", "cross_partition") if self._by_partition else (groups.mode,))
+        self._equal_trips: set[ir.Value] = set()
+        modes = ("flattened_ids", "cross_partition") if self._by_partition else (groups.mode,)
+        self._equal_trips = {predicate for predicate in equal_trip_predicates(view, groups.rows, modes)
+                             if not self._is_known_to_differ(predicate)}
 
     def varying(self, value: ir.Value) -> Varying | None:
         """Why a value is not uniform; None when it is.
@@ -152,6 +156,32 @@ class Uniformity:
         for value, _ in path:  # every value on the path reads the varying source
             found[value] = reason
 
+    def _is_known_to_differ(self, root: ir.Value) -> bool:
+        """Whether a value is computed from what differs by the program's own text: device ids and sharded constants."""
+        seen, pending = {root}, [root]
+        # Ends: what a value is computed from is added once.
+        while pending:
+            value = pending.pop()
+            sources = self._sources(value)
+            if isinstance(sources, Varying):
+                if sources.by_id or self._is_sharded_constant(value):
+                    return True
+                maker = defining_op(value)
+                sources = [] if maker is None else list(maker.operands)
+            fresh = [source for source in sources if source not in seen]
+            seen.update(fresh)
+            pending += fresh
+        return False
+
+    def _is_sharded_constant(self, value: ir.Value) -> bool:
+        """Whether an argument of a manual region holds other elements of one constant on each device."""
+        argument = ir.BlockArgument(value) if defining_op(value) is None else None
+        parent = argument.owner.owner.operation if argument is not None else None
+        if argument is None or parent is None or parent.name != "sdy.manual_computation":
+            return False
+        numbers = self._map.table(parent.operands[argument.arg_number])
+        return numbers is not None and any((table != table.flat[0]).any() for table in numbers)
+
     # ---- what a value is computed from
 
     def _sources(self, value: ir.Value) -> list[ir.Value] | Varying:
@@ -184,7 +214,7 @@ class Uniformity:
         if op_name in _VARYING_OPS:
             return Varying(f"it is {_VARYING_OPS[op_name]}", op)
         if op_name in DEVICE_IDS:
-            return self._by_device(op, value) or Varying("it is the device's own id", op)
+            return self._by_device(op, value) or Varying("it is the device's own id", op, by_id=True)
         attributes = op.attributes
         has_some = len(attributes) > 0
         if has_some and PARTS_OF_SUM in attributes:
@@ -233,7 +263,7 @@ class Uniformity:
         for place, device in enumerate(self._map.devices):
             other = first.setdefault(self._row[device], place)
             if (table[place] != table[other]).any():
-                return Varying("it is computed from the device's own id", op)
+                return Varying("it is computed from the device's own id", op, by_id=True)
         return []
 
     def _carried(self, while_op: ir.Operation, position: int) -> list[ir.Value]:

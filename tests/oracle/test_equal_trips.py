@@ -51,18 +51,32 @@ def per_device(body: str, out: str, kind: str = F, partitions: int = 4, replicas
             "      %pid = stablehlo.convert %id : (tensor<ui32>) -> tensor<i32>\n"
             "      %zero = stablehlo.constant dense<0> : tensor<i32>\n"
             "      %one = stablehlo.constant dense<1> : tensor<i32>\n"
-            "      %two = stablehlo.constant dense<2> : tensor<i32>\n"
-            "      %rid = stablehlo.replica_id : tensor<ui32>\n"
-            "      %replica = stablehlo.convert %rid : (tensor<ui32>) -> tensor<i32>\n"
-            "      %next_replica = stablehlo.add %replica, %one : tensor<i32>\n"
             "      %mine = stablehlo.add %pid, %one : tensor<i32>\n"
-            "      %half = stablehlo.divide %pid, %two : tensor<i32>\n"
-            "      %pair = stablehlo.add %half, %one : tensor<i32>\n"
+            "      %three = stablehlo.constant dense<3> : tensor<i32>\n"
+            "      %some = stablehlo.clamp %one, %n, %three : tensor<i32>\n"
             f"      %start = stablehlo.constant dense<0.0> : {F}\n{body}"
             f"      return {out} : {kind}\n  }}\n{functions}}}\n")
 
 
 ADD = f"        %new = stablehlo.add %acc, %g : {F}\n"
+
+
+def turn(tag: str = "l") -> str:
+    """A number of its own for each iteration, so that no compiler takes a collective of it out of the loop."""
+    return (f"        %turn = stablehlo.convert %i_{tag} : (tensor<i32>) -> tensor<f32>\n"
+            f"        %turns = stablehlo.broadcast_in_dim %turn, dims = [] : (tensor<f32>) -> {F}\n"
+            f"        %own = stablehlo.multiply %s, %turns : {F}\n")
+
+
+def agreed(rows: str) -> str:
+    """A number of iterations that is equal within groups, and that nothing in the program says how it was computed."""
+    count, size = rows.count("[") - 1, len(rows.split("]")[0].split(","))
+    return (f'      %agreed = "stablehlo.all_reduce"(%some) <{{{IDS}replica_groups = dense<{rows}> : '
+            f"tensor<{count}x{size}xi64>}}> ({{\n      ^bb0(%p: tensor<i32>, %q: tensor<i32>):\n"
+            "        %t = stablehlo.maximum %p, %q : tensor<i32>\n        stablehlo.return %t : tensor<i32>\n"
+            "      }) : (tensor<i32>) -> tensor<i32>\n")
+
+
 ALL, PAIRS = "[[0, 1, 2, 3]]", "[[0, 1], [2, 3]]"
 
 
@@ -70,7 +84,7 @@ ALL, PAIRS = "[[0, 1, 2, 3]]", "[[0, 1], [2, 3]]"
 @pytest.mark.parametrize("trips", [0, 1, 3])
 def test_a_bound_that_is_a_plain_argument(rows: str, trips: int) -> None:
     """The form of XLA's own tests: the reduction leaves the loop, and the values stay."""
-    before = parse(per_device(counted("%n", reduce("%g", "%s", rows) + ADD, "%start"), "%l#1"))
+    before = parse(per_device(counted("%n", turn() + reduce("%g", "%own", rows) + ADD, "%start"), "%l#1"))
     after = before.clone()
     assert run_passes(after, parse_pipeline("comm-shift"), PassContext())
     original = prepare(before, "main")
@@ -81,7 +95,7 @@ def test_a_bound_that_is_a_plain_argument(rows: str, trips: int) -> None:
 @pytest.mark.parametrize("trips", [(1, 1, 3, 3), (2, 2, 0, 0)])
 def test_groups_of_different_trip_counts(trips: tuple[int, ...]) -> None:
     """Each group has a count of its own."""
-    before = parse(per_device(counted("%n", reduce("%g", "%s", PAIRS) + ADD, "%start"), "%l#1"))
+    before = parse(per_device(counted("%n", turn() + reduce("%g", "%own", PAIRS) + ADD, "%start"), "%l#1"))
     after = before.clone()
     assert run_passes(after, parse_pipeline("comm-shift"), PassContext())
     inputs = [[np.full(4, 10.0**device, np.float32), np.int32(count)] for device, count in enumerate(trips)]
@@ -109,8 +123,8 @@ def through(rows: str, bound: str, inside: str, ids: str = IDS) -> str:
 
 
 def joined(ids: str, rows: str) -> str:
-    """An all-reduce that the carried value reads, and that stays in the loop: zero times its size is added."""
-    return (reduce("%h", "%s", rows, ids=ids) + f"        %k = stablehlo.constant dense<0.0> : {WIDE}\n"
+    """An all-reduce that the carried value reads, and that stays in the loop: next to nothing of its size is added."""
+    return (turn() + reduce("%h", "%own", rows, ids=ids) + f"        %k = stablehlo.constant dense<1.0e-30> : {WIDE}\n"
             f"        %size = stablehlo.abs %h : {F}\n"
             f"        %b = stablehlo.broadcast_in_dim %size, dims = [0] : ({F}) -> {WIDE}\n"
             f"        %z = stablehlo.multiply %b, %k : {WIDE}\n")
@@ -120,37 +134,46 @@ CALLED = (f"  func.func private @f(%s: {F}, %n: tensor<i32>) -> {F} {{\n"
           "      %zero = stablehlo.constant dense<0> : tensor<i32>\n"
           "      %one = stablehlo.constant dense<1> : tensor<i32>\n"
           f"      %start = stablehlo.constant dense<0.0> : {F}\n"
-          + counted("%n", reduce("%g", "%s", ALL) + ADD, "%start") + f"      return %l#1 : {F}\n  }}\n")
-CALLS = (f"      %a = func.call @f(%s, %mine) : ({F}, tensor<i32>) -> {F}\n"
+          + counted("%n", turn() + reduce("%g", "%own", ALL) + ADD, "%start") + f"      return %l#1 : {F}\n  }}\n")
+CALLS = (f"      %a = func.call @f(%s, %some) : ({F}, tensor<i32>) -> {F}\n"
          "      %four = stablehlo.constant dense<4> : tensor<i32>\n"
-         "      %rest = stablehlo.subtract %four, %pid : tensor<i32>\n"
+         "      %rest = stablehlo.subtract %four, %some : tensor<i32>\n"
          f"      %b = func.call @f(%a, %rest) : ({F}, tensor<i32>) -> {F}\n")
 ONCE = ('        %now = stablehlo.compare LT, %i_l, %one : (tensor<i32>, tensor<i32>) -> tensor<i1>\n'
         f'        %z = "stablehlo.if"(%now) ({{\n{joined(IDS, ALL).replace("%z", "%zz")}'
         f"          stablehlo.return %zz : {WIDE}\n        }}, {{\n"
         f"          %none = stablehlo.constant dense<0.0> : {WIDE}\n          stablehlo.return %none : {WIDE}\n"
         f"        }}) : (tensor<i1>) -> {WIDE}\n")
-INNER = counted("%mine", reduce("%g", "%s", ALL) + ADD, "%outer", "%k").replace("%acc", "%inner").replace(
+INNER = counted("%some", turn("k") + reduce("%g", "%own", ALL) + ADD, "%outer", "%k").replace("%acc", "%inner").replace(
     "= %outer", "= %acc").replace("%next", "%step").replace("%lt", "%go")
 COLUMN = "tensor<4x1xf32>"
 MUTATIONS = {
     "groups lie within what the collectives join": Mutation(
         EQUAL, "    return all(len(row) == 1 or set(row) <= part.get(row[0], set()) for row in rows)",
-        "    return bool(part)", whole=per_device(through(ALL, "%pair", joined(IDS, PAIRS)), "%out", COLUMN)),
+        "    return bool(part)",
+        whole=per_device(agreed(PAIRS) + through(ALL, "%agreed", joined(IDS, PAIRS)), "%out", COLUMN)),
     "the ids mean the same devices": Mutation(
-        EQUAL, " and g.mode in modes]", "]", whole=per_device(
-            through("[[0, 1]]", "%next_replica", joined(IDS, PAIRS), ""), "%out", COLUMN, partitions=2, replicas=2)),
+        EQUAL, " and g.mode in modes}", "}", whole=per_device(
+            agreed(PAIRS) + through("[[0, 1]]", "%agreed", joined(IDS, PAIRS), ""), "%out", COLUMN, partitions=2,
+            replicas=2)),
     "the collective runs in every iteration": Mutation(
-        EQUAL, "        parent = op.parent\n",
-        '        parent = next((a for a in ancestors(op) if a.name == "stablehlo.while"), None)\n',
-        whole=per_device(through(ALL, "%mine", ONCE), "%out", COLUMN)),
+        EQUAL, "            parent = op.parent.operation\n",
+        '            parent = next((a for a in ancestors(op) if a.name == "stablehlo.while"), op.parent.operation)\n',
+        whole=per_device(through(ALL, "%some", ONCE), "%out", COLUMN)),
     "the loop is entered once": Mutation(
-        EQUAL, "        if not entered_once(loop.op, view):", "        if False:",
-        whole=per_device(counted("%two", INNER, "%start", new="%k#1"), "%l#1"), executed=False),
+        EQUAL, "                entered_once(loop.op, self.view) and", "                True and",
+        whole=per_device(counted("%three", INNER, "%start", new="%k#1"), "%l#1"), executed=False),
     "a function is called once": Mutation(
-        EQUAL, "        if lines[view.source(loop.op)] > 1:", "        if False:",
+        EQUAL, " and not self._has_copy(loop.op)", "",
         whole=per_device(CALLS, "%b", functions=CALLED),
         executed=False),
+    # The interpreter says of these that they never end, and XLA ends them.
+    "every compiler executes the collective in each iteration": Mutation(
+        EQUAL, " if self._dependence.survives(op, loop)]", "]",
+        whole=per_device(counted("%some", reduce("%g", "%s", ALL) + ADD, "%start"), "%l#1"), executed=False),
+    "the bound is not computed from the device's id": Mutation(
+        "hlorewrite.spmd.uniform", "\n                             if not self._is_known_to_differ(predicate)}", "}",
+        whole=per_device(counted("%mine", turn() + reduce("%g", "%own", ALL) + ADD, "%start"), "%l#1"), executed=False),
 }
 
 

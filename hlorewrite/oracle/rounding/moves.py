@@ -11,6 +11,7 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 from hlorewrite.ir.binding import ir
+from hlorewrite.ir.element_moves import broadcast_in_dim
 from hlorewrite.oracle.rounding.alone import run_alone
 
 Places = np.ndarray
@@ -27,12 +28,7 @@ def shape_of(value: ir.Value) -> tuple[int, ...]:
 
 
 def _broadcast(op: ir.Operation, x: Places) -> Places:
-    shape = shape_of(op.results[0])
-    held = [1] * len(shape)
-    for axis, target in enumerate(_ints(op, "broadcast_dimensions")):
-        held[target] = x.shape[axis]
-    order = np.argsort(_ints(op, "broadcast_dimensions"), kind="stable")
-    return np.broadcast_to(x.transpose([int(axis) for axis in order]).reshape(held), shape)
+    return broadcast_in_dim(x, _ints(op, "broadcast_dimensions"), shape_of(op.results[0]))
 
 
 def _slice(op: ir.Operation, x: Places) -> Places:

@@ -14,6 +14,7 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
+from hlorewrite.ir.element_moves import broadcast_in_dim
 from hlorewrite.spmd.groups import Rows
 from hlorewrite.validate.nodes.graph import Graph, shape_and_element, tensor_type
 from hlorewrite.validate.nodes.groups import Members, Reduction
@@ -291,10 +292,8 @@ def _moves(short: str, attributes: dict[str, str], type_: str, codes: list[np.nd
     if short == "reverse":
         return np.flip(value, tuple(1 + d for d in numbers_in(attributes["dimensions"])))
     if short == "broadcast_in_dim":
-        expanded = [1] * len(shape)
-        for source, target in enumerate(numbers_in(attributes["broadcast_dimensions"])):
-            expanded[target] = value.shape[1 + source]
-        return np.broadcast_to(value.reshape((processes, *expanded)), (processes, *shape)).copy()
+        dimensions = [0, *(1 + d for d in numbers_in(attributes["broadcast_dimensions"]))]
+        return broadcast_in_dim(value, dimensions, (processes, *shape)).copy()
     if short == "slice":
         bounds = [numbers_in(attributes[key]) for key in ("start_indices", "limit_indices", "strides")]
         return value[(slice(None), *(slice(*each) for each in zip(*bounds, strict=True)))]

@@ -11,6 +11,7 @@ from collections.abc import Callable
 
 import numpy as np
 
+from hlorewrite.ir.element_moves import broadcast_in_dim
 from hlorewrite.validate.nodes.graph import Graph, shape_and_element
 
 KNOWN = frozenset({"table", "splat", "constant"})
@@ -165,10 +166,8 @@ def _moved(short: str, attributes: dict[str, str], operands: list[np.ndarray], s
     if short == "transpose":
         return value.transpose([0, *(1 + d for d in numbers_in(attributes["permutation"]))])
     if short == "broadcast_in_dim":
-        expanded = [1] * len(shape)
-        for source, target in enumerate(numbers_in(attributes["broadcast_dimensions"])):
-            expanded[target] = value.shape[1 + source]
-        return np.broadcast_to(value.reshape((processes, *expanded)), (processes, *shape))
+        dimensions = [0, *(1 + d for d in numbers_in(attributes["broadcast_dimensions"]))]
+        return broadcast_in_dim(value, dimensions, (processes, *shape))
     if short == "slice":
         bounds = [numbers_in(attributes[key]) for key in ("start_indices", "limit_indices", "strides")]
         return value[(slice(None), *(slice(*each) for each in zip(*bounds, strict=True)))]

@@ -5,7 +5,7 @@ Streams of loops that are still being read are assumed to be the same; the loop 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 
@@ -48,6 +48,53 @@ class SameOnMembers:
         if node not in known:
             self._search(node, members, known)
         return known[node]
+
+    def known_to_differ(self, root: int, members: Members, following: Mapping[int, int]) -> bool:
+        """Whether a node is computed from what differs within groups by the program's own text.
+
+        That is a number of the process, such as its id, or its own part of a constant.
+
+        Args:
+          root: the node.
+          members: the groups.
+          following: what open streams go on with.
+        """
+        seen, stack = {root}, [root]
+        # Ends: a node is added once.
+        while stack:
+            node = stack.pop()
+            label, args = self.graph.labels[node], self.graph.args[node]
+            if label[0] == "table" and self._sources(node, members) is None:
+                return True
+            if label[0] == "source" and self._sources(node, members) is None:
+                if args and not self._reads_input(args[0]):
+                    return True
+                continue
+            if label[0] in ("reduced", "all_gather") and self._sources(node, members) == ():
+                continue
+            fresh = [each for each in (*args, *self._next(node, following)) if each not in seen]
+            seen.update(fresh)
+            stack += fresh
+        return False
+
+    def _next(self, node: int, open_streams: Mapping[int, int]) -> tuple[int, ...]:
+        following = open_streams.get(node, self.graph.yields.get(node))
+        return () if following is None else (following,)
+
+    def _reads_input(self, root: int) -> bool:
+        """Whether a value is computed from an argument of the program, or is one number throughout."""
+        if self.graph.labels[root][0] == "splat":
+            return True
+        seen, stack = {root}, [root]
+        # Ends: a node is added once.
+        while stack:
+            node = stack.pop()
+            if self.graph.labels[node][0] in ("source", "opaque", "effect", "world"):
+                return True
+            fresh = [each for each in (*self.graph.args[node], *self._next(node, {})) if each not in seen]
+            seen.update(fresh)
+            stack += fresh
+        return False
 
     def forget(self) -> None:
         """An assumption was wrong: what followed from it has to be asked again."""

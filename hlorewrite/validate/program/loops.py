@@ -17,16 +17,16 @@ around it.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from hlorewrite.ir.binding import ir, op_key
 from hlorewrite.ir.view import defining_op, terminator
-from hlorewrite.spmd.loops import trip_count
+from hlorewrite.spmd.loops import Loop, trip_count
 from hlorewrite.validate.nodes.values import LOCAL, Key, Pending, SymbolicValue, joined, part_type, parts_of
 from hlorewrite.validate.program.last_iteration import once_less, step_of
 from hlorewrite.validate.program.row_stacks import left_by
-from hlorewrite.validate.program.state import LoopShape, ProgramState, PutOff
+from hlorewrite.validate.program.state import CollectiveRun, LoopShape, ProgramState, PutOff
 
 _EFFECTS = -1
 _READ_AT_ONCE = 2
@@ -178,9 +178,11 @@ def _run(state: ProgramState, op: ir.Operation, values: Sequence[SymbolicValue],
     mark = len(state.executions)
     results = state.run_block(body, arguments)
     state.control.pop()
-    _grant(state, op, predicate, mark)
     yielded = [_yielded(state, shape, slot, value, end, entered[slot])
                for slot, (value, end) in enumerate(zip(results, terminator(body).operands, strict=True))]
+    following = {node: yielded[slot][key] for (slot, key), node in streams.items()
+                 if slot != _EFFECTS and key in yielded[slot]}
+    _grant(state, op, predicate, state.executions[mark:], following)
     return LoopPass(entered, yielded, results, streams, predicate, whole, (effects, state.effects))
 
 
@@ -246,17 +248,23 @@ def _yielded(state: ProgramState, shape: LoopShape, slot: int, value: SymbolicVa
     return {LOCAL: value} if kind is None else dict(parts_of(state.graph, value, kind))
 
 
-def _grant(state: ProgramState, op: ir.Operation, predicate: int, mark: int) -> None:
+def _grant(state: ProgramState, op: ir.Operation, predicate: int, executed: Sequence[CollectiveRun],
+           following: Mapping[int, int]) -> None:
     """Members of a group that meet in each iteration of a loop that is entered once leave it together.
 
     StableHLO: every process of a group has to execute a collective. So the loop of the original, which is taken to end,
-    runs equally often on all of them, when a collective stands in it without condition.
+    runs equally often on all of them, when a collective stands in it without condition and no compiler takes it out of
+    the loop. A loop whose condition is computed from device ids says itself that it does not.
     """
     if not state.original or state.control or state.depth > 1:
         return
-    met = [e.members for e in state.executions[mark:] if e.members is not None and len(e.control) == 1]
-    if met:
-        state.same.granted[predicate] = list(dict.fromkeys(met))
+    witnesses = {op_key(each) for each in state.witnesses().of(Loop(op))}
+    met = [e.members for e in executed if e.members is not None and op_key(e.op) in witnesses]
+    granted = [members for members in dict.fromkeys(met)
+               if not state.same.known_to_differ(predicate, members, following)]
+    if granted and granted != state.same.granted.get(predicate):
+        state.same.granted[predicate] = granted
+        state.same.forget()  # the body may have asked before
 
 
 def _holds(state: ProgramState, shape: LoopShape, done: LoopPass, size: tuple[int, int, int]) -> bool:

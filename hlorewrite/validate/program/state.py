@@ -13,6 +13,7 @@ from hlorewrite.ir.collectives import COLLECTIVES
 from hlorewrite.ir.view import View
 from hlorewrite.rules.facts import Facts
 from hlorewrite.spmd.constants import constant_attribute, constant_text, is_complex_zero, splat_number
+from hlorewrite.spmd.equal_trips import LoopWitnesses
 from hlorewrite.spmd.groups import Rows
 from hlorewrite.validate.nodes.folds import COMMUTATIVE, FOLDED, folded, op_label
 from hlorewrite.validate.nodes.graph import Graph, Label, shape_and_element
@@ -160,9 +161,16 @@ class ProgramState:
         self.decoded: dict[ir.Block, list[Any]] = {}
         self.gathered: dict[int, tuple[Rows, int, int]] = {}
         self.on_parts: Callable[[ProgramState, Label, str, tuple[int, ...]], int | None]
+        self._witnesses: LoopWitnesses | None = None
         self._ops = 0
         self._types: dict[ir.Type, str] = {}
         self._attributes: dict[ir.Attribute, str] = {}
+
+    def witnesses(self) -> LoopWitnesses:
+        """The collectives of the program that every compiler executes in each iteration of their loop."""
+        if self._witnesses is None:
+            self._witnesses = LoopWitnesses(self.view)
+        return self._witnesses
 
     # ---- reading
 

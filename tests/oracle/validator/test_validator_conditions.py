@@ -21,6 +21,7 @@ from hlorewrite.validate.verdict import Proved, Unknown
 
 V = "hlorewrite.validate."
 F, B, C = "tensor<4xf32>", "tensor<4xbf16>", "tensor<2xf32>"
+EQUAL_TRIPS = "hlorewrite.spmd.equal_trips"
 SAME, LOOPS, GROUPS, LINEAR = f"{V}nodes.uniform", f"{V}program.loops", f"{V}nodes.groups", f"{V}program.linear"
 
 
@@ -78,6 +79,24 @@ def branches(name: str, predicate: str, first: str, second: str) -> str:
 ODD_GROUPS, FOUR_PAIRS = "[[0, 4], [1, 6], [2, 5], [3, 7]]", "[[0, 1], [2, 3], [4, 5], [6, 7]]"
 PAIRS, OTHERS = "[[0, 1], [2, 3]]", "[[0, 2], [1, 3]]"
 DOUBLING = f"      %l = LOOP %pid (%x = %START : {F}) {{\n        %y = stablehlo.add %x, %x : {F}\n      }} yield %y\n"
+OWN_TRIPS = line("part", "slice %s [0:1]", f"({F}) -> tensor<1xf32>") + line("real", "reshape %part", "(tensor<1xf32>) -> tensor<f32>") + line(
+    "trips", "convert %real", "(tensor<f32>) -> tensor<i32>")
+ADDING = (f"      %l = LOOP %trips (%x = %START : {F}, %k = %zero : {F}) {{\n        %y = stablehlo.add %x, %x : {F}\n"
+          + line("turn", "convert %i_l", "(tensor<i32>) -> tensor<f32>") + line("turns", "broadcast_in_dim %turn, dims = []", f"(tensor<f32>) -> {F}")
+          + line("own", "multiply %s, %turns") + "MET" + line("wave", "cosine %m") + line("kk", "add %k, %wave") + "      } yield %y, %kk\n")
+MET, MET_ALIKE = (f"      %m = AR<add>(%{operand}) : {F}\n" for operand in ("own", "s"))
+MET_AT_FIRST = line("now", "compare LT, %i_l, %i1", "(tensor<i32>, tensor<i32>) -> tensor<i1>") + (
+    f'      %m = "stablehlo.if"(%now) ({{\n{MET.replace("%m", "%mm")}        stablehlo.return %mm : {F}\n      }}, {{\n'
+    f"        stablehlo.return %own : {F}\n      }}) : (tensor<i1>) -> {F}\n")
+
+
+def left_together(met: str, trips: str = "%trips") -> tuple[str, str]:
+    """A loop that doubles a sum and executes a collective; and the sum after it, which is wrong where trips differ."""
+    loop = (OWN_TRIPS if trips == "%trips" else "") + ADDING.replace("MET", met).replace("%trips", trips)
+    return (f"      %g = AR<add>(%s) : {F}\n" + loop.replace("START", "g") + line("f", "maximum %l#1, %l#2"),
+            loop.replace("START", "s") + f"      %r = AR<add>(%l#1) : {F}\n" + line("f", "maximum %r, %l#2"))
+
+
 GROWING = f"      %t = LOOP 2 (%x = %one : {F}) {{\n        %y = stablehlo.add %x, %s : {F}\n      }} yield %y\n"
 VARYING_TRIPS = f"      %t = LOOP %pid (%x = %one : {F}) {{\n        %y = stablehlo.add %x, %x : {F}\n      }} yield %y\n"
 CHANNEL = "channel_handle = #stablehlo.channel_handle<handle = 1, type = 0>, use_global_device_ids"
@@ -200,9 +219,15 @@ CASES: dict[str, WrongRewriting] = {
         LOOPS, "        if not all(state.same.same(done.predicate, reduction.members) for reduction in key):", "        if False:",
         reduced("g", "s") + DOUBLING.replace("START", "g"), DOUBLING.replace("START", "s") + reduced("f", "l#1"), "%l#1", "%f"),
     "a collective in a branch of a loop does not keep members together": WrongRewriting(
-        LOOPS, "e.members is not None and len(e.control) == 1]", "e.members is not None]",
-        reduced("g", "s") + DOUBLING.replace("START", "g").replace("        %y =", f'        %q = "stablehlo.if"(%few) ({{\n          %m = AR<maximum>(%one) : {F}\n          stablehlo.return %m : {F}\n        }}, {{\n          stablehlo.return %one : {F}\n        }}) : (tensor<i1>) -> {F}\n        %y ='),
-        DOUBLING.replace("START", "s").replace("        %y =", f'        %q = "stablehlo.if"(%few) ({{\n          %m = AR<maximum>(%one) : {F}\n          stablehlo.return %m : {F}\n        }}, {{\n          stablehlo.return %one : {F}\n        }}) : (tensor<i1>) -> {F}\n        %y =') + reduced("f", "l#1"), "%l#1", "%f", executed=False),
+        EQUAL_TRIPS, "            parent = op.parent.operation\n",
+        '            parent = next((a for a in ancestors(op) if a.name == "stablehlo.while"), op.parent.operation)\n',
+        *left_together(MET_AT_FIRST), executed=False),
+    "a collective that does not change in the loop does not keep members together": WrongRewriting(
+        EQUAL_TRIPS, " if self._dependence.survives(op, loop)]", "]",
+        *left_together(MET_ALIKE), executed=False),
+    "a loop whose bound is computed from the device's id is not left together": WrongRewriting(
+        LOOPS, "\n               if not state.same.known_to_differ(predicate, members, following)]", "]",
+        *left_together(MET, "%pid"), executed=False),
     "a reduction waits through branches that members take alike": WrongRewriting(
         f"{V}program.control", "    if len(kinds) == 1 and all(state.same.same(predicate, each) for each in members):", "    if len(kinds) == 1:",
         reduced("g", "s") + branches("f", "%first", "%g", "%zero"), branches("h", "%first", "%s", "%zero") + reduced("f", "h")),

@@ -81,8 +81,25 @@ def test_a_loop_that_runs_differently_on_other_devices_needs_the_value() -> None
          "device's own id", True)}
 
 
-def test_a_loop_that_reduces_in_each_iteration_runs_alike_or_for_ever() -> None:
-    assert all(not illegal for _, _, illegal in forcing_uses(region(accumulate("%me"), "%l#1")))
+OWN_LENGTH = f"""%first = stablehlo.slice %s [0:1] : ({V}) -> tensor<1xf32>
+      %real = stablehlo.reshape %first : (tensor<1xf32>) -> tensor<f32>
+      %length = stablehlo.convert %real : (tensor<f32>) -> {N}
+      """
+CHANGING = f"""%turn = stablehlo.convert %i_l : ({N}) -> tensor<f32>
+        %turns = stablehlo.broadcast_in_dim %turn, dims = [] : (tensor<f32>) -> {V}
+        %w = stablehlo.multiply %s, %turns : {V}
+        %g = AR(%w) : {V}
+        %new = stablehlo.add %acc, %g : {V}"""
+
+
+@pytest.mark.parametrize(("body", "legal"), [
+    (OWN_LENGTH + loop("l", "%length", {"acc": "%zero"}, CHANGING, "%new"), True),
+    (OWN_LENGTH + accumulate("%length"), False),  # XLA moves its all-reduce before the loop
+    (loop("l", "%me", {"acc": "%zero"}, CHANGING, "%new"), False)])
+def test_a_loop_that_reduces_something_new_in_each_iteration_runs_alike_or_never_ends(body: str, legal: bool) -> None:
+    illegal = {sentence for _, sentence, illegal in forcing_uses(region(body, "%l#1")) if illegal}
+    assert bool(illegal) != legal
+    assert all("may run the loop a different number of times" in sentence for sentence in illegal)
 
 
 def test_a_condition_that_reads_the_accumulator_needs_the_value() -> None:
