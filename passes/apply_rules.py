@@ -22,6 +22,7 @@ class ApplyRules(Pass):
       only: rules or tags to apply; by default all.
       skip: rules or tags to leave out.
       exact: apply no rule to floating-point numbers that would change them (by its `floats`).
+      narrow_range: also apply rules that regroup sums of f16 and 8-bit floats, which may then overflow or underflow.
 
     Example:
       >>> from hlorewrite.ir.load import parse
@@ -35,11 +36,12 @@ class ApplyRules(Pass):
     only: tuple[str, ...] = ()
     skip: tuple[str, ...] = ()
     exact: bool = False
+    narrow_range: bool = False
 
     def run(self, module: Module, ctx: PassContext) -> bool:
         rules = self._rules()
         view = ctx.view(module)
-        context = RuleContext(view, allow_reassociation=not self.exact)
+        context = RuleContext(view, allow_reassociation=not self.exact, allow_narrow_range=self.narrow_range)
         for rule in rules:
             if rule.name == ctx.explain:
                 ctx.explanation(explain(rule, view, context=context, ignore_cost=ctx.ignore_cost))

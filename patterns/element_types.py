@@ -40,6 +40,15 @@ def real_floating(context: object, value: ir.Value) -> Answer:
 
 
 @native
+def has_infinity(context: object, value: ir.Value) -> Answer:
+    """Whether the elements are floating-point numbers, not complex, of a type with infinities."""
+    element = element_type(value)
+    if is_floating(element) and not _is_complex(element) and largest_float(element) == math.inf:
+        return True
+    return No(f"{element} has no infinity: a number added to its least or greatest one is not that any more")
+
+
+@native
 def floating(context: object, value: ir.Value) -> Answer:
     """Whether the elements are floating-point or complex numbers."""
     element = element_type(value)

@@ -20,6 +20,7 @@ class RuleContext:
     Attributes:
       view: the index of the module.
       allow_reassociation: whether rules may change floating-point numbers, as their `floats` says.
+      allow_narrow_range: whether they may do so for floats of a narrow range, which may then overflow or underflow.
       every_partner: whether matching also tries pairs that an index rules out, and reports why they do not match.
       uniform_over: whether a value is equal on all devices of each group of a collective; by default the uniformity
         analysis of ``spmd`` is asked afresh.
@@ -27,6 +28,7 @@ class RuleContext:
 
     view: View
     allow_reassociation: bool = True
+    allow_narrow_range: bool = True
     every_partner: bool = False
     uniform_over: Callable[[ir.Value, ir.Operation], Answer] | None = None
     _uniformities: dict[object, Uniformity] = field(default_factory=dict, repr=False, compare=False)

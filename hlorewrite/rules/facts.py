@@ -58,6 +58,11 @@ class CompiledFact:
         """The fact's name."""
         return self.fact.name
 
+    @property
+    def regroups(self) -> bool:
+        """Whether it changes what floats are rounded to, other than by a wider type."""
+        return self.fact.floats is not None and not {"reassociates", "rescales"}.isdisjoint(self.fact.floats.names)
+
     def linear_operands(self, op: ir.Operation, position: int, context: FactContext) -> frozenset[int] | No | None:
         """The operands an op is jointly linear in, one of them the asked one.
 
@@ -234,7 +239,7 @@ class Facts:
                 continue
             answer = fact.linear_operands(op, position, context)
             if isinstance(answer, frozenset):
-                return JointlyLinear(answer, fact.name)
+                return JointlyLinear(answer, fact.name, fact.regroups)
             if answer is not None:
                 refused = refused or (fact, answer)
         if refused is not None:

@@ -236,7 +236,10 @@ class Dependence:
         if op.name in _BRANCHES:
             return [op.operands[0], *_of_branches(op, value)]
         if op.name == _MANUAL:
-            return [terminator(op.regions[0].blocks[0]).operands[position]]
+            try:
+                return [terminator(op.regions[0].blocks[0]).operands[position]]
+            except ValueError:  # a pass at work has put the step into a loop (partial-state)
+                return []
         return self._through(op, value) or essential(op, self.opaque)
 
 

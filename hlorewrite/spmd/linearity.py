@@ -17,10 +17,17 @@ from hlorewrite.spmd.uniform import Uniformity, Varying
 
 @dataclass(frozen=True)
 class JointlyLinear:
-    """An op is jointly linear in these operand positions, by this fact."""
+    """An op is jointly linear in some operands.
+
+    Attributes:
+      operands: their positions.
+      fact: the fact that says so.
+      regroups: whether floats are then added, or rounded before they are added, in another order.
+    """
 
     operands: frozenset[int]
     fact: str
+    regroups: bool = False
 
 
 @dataclass(frozen=True)

@@ -25,6 +25,7 @@ from hlorewrite.passes.comm_shift.gather import hoist_gathers
 from hlorewrite.passes.comm_shift.in_place import accumulate_in_place
 from hlorewrite.passes.comm_shift.remarks import RemarkEmitter
 from hlorewrite.passes.comm_shift.scatter import ScatterStage, private_callees
+from hlorewrite.passes.comm_shift.scatter_facts import ScatterFacts
 from hlorewrite.passes.common.carried_zeros import drop_carried_zeros
 from hlorewrite.passmanager.base import Pass, PassContext
 from hlorewrite.passmanager.options import Size
@@ -35,6 +36,7 @@ from hlorewrite.spmd.flow.paths import WorsePath
 from hlorewrite.spmd.flow.placement import ReductionPlacement, place
 from hlorewrite.spmd.groups import device_count, refuse_placed_ops
 from hlorewrite.spmd.linearity import LinearityFacts
+from hlorewrite.spmd.narrow_range import WithinRange
 from hlorewrite.spmd.types import is_floating
 
 if TYPE_CHECKING:
@@ -74,6 +76,7 @@ class CommShift(Pass):
 
     Attributes:
       exact: keep the order of every floating-point sum; only integer sums, maxima and minima move.
+      narrow_range: also move sums of f16 and 8-bit floats, which may then overflow or underflow where they did not.
       wire_dtype: element type the moved reductions travel in, such as ``bf16``; lossy, so never chosen by itself.
       memory_budget: bytes a device may spend on local sums of deferred reduce-scatters and on gathered values kept
         through a loop; by default 2 % of its arguments.
@@ -87,6 +90,7 @@ class CommShift(Pass):
     by_mesh: ClassVar[bool] = True
     across_meshes: ClassVar[bool] = True
     exact: bool = False
+    narrow_range: bool = False
     wire_dtype: str | None = None
     memory_budget: Size | None = None
     topology: str = ""
@@ -163,7 +167,9 @@ class _Attempt:
         self.options = options
         self.view = view
         self.editor = editor
-        self.facts = facts
+        self.facts = facts if options.narrow_range else WithinRange(facts)
+        scattering = ScatterFacts(facts)
+        self.scatter_facts = scattering if options.narrow_range else WithinRange(scattering)
         self.emitter = emitter
         self.ctx = ctx
         self.times = _times(options.topology or ctx.topology, view)
@@ -176,7 +182,7 @@ class _Attempt:
         budget = self.options.memory_budget
         if self.ctx.memory_left is not None:
             budget = min(self.ctx.memory_left, self.ctx.memory_left if budget is None else budget)
-        stage = ScatterStage(self.view, self.editor, self.facts, self.emitter, budget, self.left,
+        stage = ScatterStage(self.view, self.editor, self.scatter_facts, self.emitter, budget, self.left,
                              expected=self.options.expected)
         had = stage.left
         scattered = not self.options.exact and stage.run()

@@ -13,7 +13,7 @@ from hlorewrite.ir.inline import is_private
 from hlorewrite.ir.view import View, ancestors, owner_op
 from hlorewrite.passes.comm_shift.remarks import RemarkEmitter
 from hlorewrite.passes.comm_shift.scatter_deferral import ScatterDeferral, ScatterPlan, add_twins
-from hlorewrite.passes.comm_shift.scatter_facts import ScatterDimensions, ScatterFacts
+from hlorewrite.passes.comm_shift.scatter_facts import ScatterDimensions
 from hlorewrite.spmd.flow.builder import FlowBuilder
 from hlorewrite.spmd.flow.graph import Flow
 from hlorewrite.spmd.flow.placement import place
@@ -43,7 +43,7 @@ class ScatterStage:
     Args:
       view: the view of the module.
       editor: its editor.
-      facts: the declared linearity facts.
+      facts: the linearity facts, as far as they hold of sums that are not scattered yet (``ScatterFacts``).
       emitter: of the remarks.
       budget: bytes a device may spend on local sums; None for ``DEFAULT_SHARE`` of its arguments.
       left: what earlier stages of the same run have left of it.
@@ -57,7 +57,7 @@ class ScatterStage:
                  budget: int | None, left: int | None = None, *, expected: bool = False) -> None:
         self.view = view
         self.editor = editor
-        self.facts = ScatterFacts(facts)
+        self.facts = facts
         self.emitter = emitter
         self.expected = expected
         self.blocked_calls: set[int] = set()

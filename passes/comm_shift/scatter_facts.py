@@ -59,7 +59,7 @@ def _added_into(op: ir.Operation, position: int) -> JointlyLinear | NotLinear:
     """``scatter-add(RS(w) + u, i, s) = RS(w) + scatter-add(u, i, s)``, so ``w`` stays as it is."""
     if position != 0 or reduction_kind(op) != "sum" or len(op.results) != 1:
         return NotLinear(f"{op.name} only takes sums that are not scattered yet as what it adds to")
-    return JointlyLinear(frozenset({0}), "scatter-sum")
+    return JointlyLinear(frozenset({0}), "scatter-sum", regroups=True)
 
 
 def is_scalar(value: ir.Value) -> bool:

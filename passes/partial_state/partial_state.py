@@ -31,6 +31,7 @@ from hlorewrite.spmd.flow.builder import FlowBuilder
 from hlorewrite.spmd.flow.graph import Flow, ForcingUse
 from hlorewrite.spmd.flow.placement import place
 from hlorewrite.spmd.flow.places import Place
+from hlorewrite.spmd.narrow_range import WithinRange
 from hlorewrite.spmd.types import is_floating, is_static_tensor, tensor_bytes
 
 _BEGINS_ANEW = "it starts over at a value that is not zero"
@@ -112,7 +113,7 @@ class PartialState(Pass):
         state = {Place(argument) for argument in loop.arguments}
         for reductions in reduction_classes(step.view, lambda op, why: None):
             if reductions.kind == "sum" and _along(step, reductions):
-                builder = flow_builder(step.view, shipped_facts(), reductions)
+                builder = flow_builder(step.view, WithinRange(shipped_facts()), reductions)
                 flow = builder.build(list(reductions.sources))
                 reaching = [value for value in reductions.sources if state & set(flow.reachable([Place(value)]))]
                 if reaching:

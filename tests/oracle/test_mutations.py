@@ -137,7 +137,7 @@ EYE = ("        %ri = stablehlo.iota dim = 0 : tensor<4x4xi32>\n"
 
 INSTANCES: dict[tuple[str, str], Instance] = {
     ("add-uniform-to-extremum", "uniform(%k)"): Instance(DIFFERENT + op("add %g, %k"), "maximum"),
-    ("add-uniform-to-extremum", "real_floating(%a)"): Instance(
+    ("add-uniform-to-extremum", "has_infinity(%a)"): Instance(
         op("add %g, %c100", BYTES), "maximum", BYTES_APART, "%x", BYTES),
     ("multiply-by-uniform", "uniform(%k)"): Instance(op("multiply %g, %s")),
     ("divide-by-uniform", "floating(%a)"): Instance(op("divide %g, %c2", INTS), "add", ODD, "%x", INTS),

@@ -17,6 +17,7 @@ from hlorewrite.rules.compile.partners import pair_conditions
 from hlorewrite.rules.compile.pattern_graph import Visit
 from hlorewrite.rules.compile.rewrite import Action, RewriteCompiler
 from hlorewrite.rules.syntax import ast
+from hlorewrite.spmd.narrow_range import has_narrow_range, regrouped
 from hlorewrite.spmd.types import element_type, is_floating
 
 Stage = Literal["where", "legal", "cost"]
@@ -132,12 +133,16 @@ def compile_rule(rule: ast.Rule, natives: Mapping[str, NativeFunction], file: st
 def _float_check(floats: ast.Floats, root: int) -> CompiledCheck:
     """Whether the user allows what a rule does to floating-point numbers; integers are exact in every class."""
     names = ", ".join(floats.names)
+    regroups = not {"reassociates", "rescales"}.isdisjoint(floats.names)
 
     def allowed(env: Environment) -> bool | No:
         op = env[root]
-        if env[CONTEXT].allow_reassociation or not any(is_floating(element_type(result)) for result in op.results):
-            return True
-        return No(f"floating-point numbers would change (the rule {names}), which is not allowed", op)
+        floats = [element for result in op.results if is_floating(element := element_type(result))]
+        if floats and not env[CONTEXT].allow_reassociation:
+            return No(f"floating-point numbers would change (the rule {names}), which is not allowed", op)
+        narrow = None if env[CONTEXT].allow_narrow_range or not regroups else next(
+            filter(has_narrow_range, floats), None)
+        return True if narrow is None else No(regrouped(narrow), op)
     return CompiledCheck(allowed, f"floats {names}")
 
 

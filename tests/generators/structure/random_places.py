@@ -7,6 +7,8 @@ from __future__ import annotations
 import random
 from itertools import count
 
+import numpy as np
+
 _CHANNEL = "channel_handle = #stablehlo.channel_handle<handle = 1, type = 1>"
 _GROUPS = {4: ("[[0, 1, 2, 3]]", "[[3, 1, 0, 2]]", "[[0, 1], [2, 3]]", "[[2, 0], [1, 3]]"),
            6: ("[[0, 1, 2, 3, 4, 5]]", "[[0, 2, 4], [1, 3, 5]]", "[[5, 0], [3, 4], [2, 1]]")}
@@ -58,7 +60,7 @@ class _PlaceLines:
 
     def inside(self) -> _PlaceLines:
         """Lines of a region."""
-        return _PlaceLines(self.rng, self.names, self.devices, self.element, self.pool, self.places)
+        return type(self)(self.rng, self.names, self.devices, self.element, self.pool, self.places)
 
     # ---- integers
 
@@ -103,6 +105,35 @@ class _PlaceLines:
         held = self.constant(table, f"tensor<{size}x{kind}>")
         entry = self.line(f"stablehlo.dynamic_slice {held}, {name}, sizes = [1]", f"(tensor<{size}x{kind}>, tensor<{kind}>) -> tensor<1x{kind}>")
         return self.line(f"stablehlo.reshape {entry}", f"(tensor<1x{kind}>) -> tensor<{kind}>")
+
+    def looked_up_in_rows(self, name: str, kind: str, table: list[int], misread: bool) -> str:
+        """The entry of a table that is one row of another, whose dimensions a broadcast puts in some order.
+
+        Args:
+          name: which entry.
+          kind: its type.
+          table: the entries.
+          misread: whether these are the entries to one who does not put the dimensions in order, and others are right.
+        """
+        rng, size = self.rng, self.devices
+        rows = rng.choice((2, 3, size))
+        row, order = rng.randrange(rows), rng.sample(range(3), 2)
+        shape = [1, 1, 1]
+        shape[order[0]], shape[order[1]] = rows, size
+        numbers = np.array([[rng.randrange(size) for _ in range(size)] for _ in range(rows)])
+        chosen = tuple(slice(None) if d == order[1] else row if d == order[0] else 0 for d in range(3))
+        if misread:
+            numbers.reshape(shape)[chosen] = table
+        else:
+            numbers[row] = table
+        held, one = self.constant(numbers.tolist(), f"tensor<{rows}x{size}x{kind}>"), f"tensor<{kind}>"
+        starts = [self.constant(0, one)] * 3
+        starts[order[0]], starts[order[1]] = self.constant(row, one), name
+        wide = f"tensor<{'x'.join(map(str, shape))}x{kind}>"
+        spread = self.line(f"stablehlo.broadcast_in_dim {held}, dims = {order}", f"(tensor<{rows}x{size}x{kind}>) -> {wide}")
+        entry = self.line(f"stablehlo.dynamic_slice {spread}, {', '.join(starts)}, sizes = [1, 1, 1]",
+                          f"({wide}, {one}, {one}, {one}) -> tensor<1x1x1x{kind}>")
+        return self.line(f"stablehlo.reshape {entry}", f"(tensor<1x1x1x{kind}>) -> {one}")
 
     def mask(self, name: str, kind: str) -> str:
         """A truth value of an integer."""
@@ -245,18 +276,43 @@ class _PlaceLines:
         return f"%o{tag}#1"
 
 
-def random_places(rng: random.Random) -> str:
+class _TableLines(_PlaceLines):
+    """Lines of devices that find their place in one table, which a broadcast has transposed or not."""
+
+    def place(self, scale: int = 1) -> tuple[str, str]:
+        """An entry of the table, often the device's place among all."""
+        rng = self.rng
+        kind = rng.choice(_INTEGERS)
+        own, type_ = self.line("stablehlo.partition_id", "tensor<ui32>"), f"tensor<{kind}>"
+        name = own if kind == "ui32" else self.line(f"stablehlo.convert {own}", f"(tensor<ui32>) -> {type_}")
+        entry = self.looked_up_in_rows(name, kind, list(range(self.devices)), rng.random() < 0.6)
+        if scale > 1:
+            entry = self.line(f"stablehlo.multiply {entry}, {self.constant(scale, type_)}", type_)
+        return entry, kind
+
+    def groups(self) -> str:
+        """All devices."""
+        return _GROUPS[self.devices][0]
+
+
+def random_tables(rng: random.Random) -> str:
+    """The text of a module whose devices find their place in tables that are broadcast, as for ``random_places``."""
+    return random_places(rng, _TableLines)
+
+
+def random_places(rng: random.Random, lines: type[_PlaceLines] = _PlaceLines) -> str:
     """The text of a module of 4 or 6 partitions.
 
     Args:
       rng: decides.
+      lines: writes the lines.
 
     Example:
       >>> random_places(random.Random(1)) == random_places(random.Random(1))
       True
     """
     names, devices, element = count(), rng.choice((4, 4, 6)), rng.choice(_ELEMENTS)
-    body = _PlaceLines(rng, names, devices, element, ["%x", "%y"], [])
+    body = lines(rng, names, devices, element, ["%x", "%y"], [])
     for _ in range(rng.randint(2, 6)):
         body.statement()
     functions = []

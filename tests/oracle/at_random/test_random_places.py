@@ -8,7 +8,7 @@ import random
 import pytest
 from generators.check import checked
 from generators.code_mutation import replace_source
-from generators.structure.random_places import random_places
+from generators.structure.random_places import random_places, random_tables
 
 PROGRAMS = 3000 if os.environ.get("HLOREWRITE_NIGHTLY") == "1" else 120
 PIPELINES = ("comm", "masked-sum-to-broadcast", "gather-to-broadcast", "permutes-to-broadcast",
@@ -24,6 +24,17 @@ def test_random_places(block: int) -> None:
             assert what.finding is None, f"seed {seed}: {what.finding}"
             changed += what.changed
     assert changed > PROGRAMS // 32
+
+
+@pytest.mark.parametrize("block", range(2))
+def test_random_tables(block: int) -> None:
+    """A table that a broadcast transposes is read as the broadcast says."""
+    changed = 0
+    for seed in range(block, PROGRAMS, 2):
+        for what in checked(random_tables(random.Random(seed)), [PIPELINES[seed // 2 % 6]], seed):
+            assert what.finding is None, f"seed {seed}: {what.finding}"
+            changed += what.changed
+    assert changed > PROGRAMS // 16
 
 
 def test_permutes_that_send_nothing_are_found(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -195,7 +195,8 @@ def asked(case: Row, module: Module) -> tuple[list[JointlyLinear | NotLinear], U
 def test_fact_holds_when_executed(case: Row) -> None:
     before = reduced_first(case)
     answers, _ = asked(case, before)
-    assert answers == [JointlyLinear(frozenset(case.linear), case.fact)] * len(case.linear)
+    held = [(answer.operands, answer.fact) for answer in answers if isinstance(answer, JointlyLinear)]
+    assert held == [(frozenset(case.linear), case.fact)] * len(case.linear)
     assert check(before, reduced_last(case), tolerance=1e-5).equal  # a convert may sum in the wider type
 
 
