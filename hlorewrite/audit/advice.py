@@ -43,7 +43,7 @@ def why_accumulated(kind: str, leaves: LeavesLoops, options: Mapping[str, str], 
 
 def why_invariant() -> str:
     """Why a collective of an unchanged value runs in every iteration."""
-    return "XLA's loop-invariant code motion leaves collectives alone"
+    return "XLA:GPU's loop-invariant code motion leaves collectives in their loop"
 
 
 def why_separate(kind: str, payload: int, options: Mapping[str, str], several_types: bool) -> str:

@@ -1,8 +1,8 @@
 """What a compiler must compute: dependences that neither simplification nor loop-invariant code motion removes.
 
 A program that relies on its own collectives, as ``equal_trips`` does, needs to know which of them survive compilation.
-XLA moves a collective out of a loop when its operand is invariant there, also where that becomes visible only after
-simplification (``psum(x * (i * 0))``), and drops one that nothing depends on
+XLA:CPU moves a collective out of a loop when its operand is invariant there, also where that becomes visible only after
+simplification (``psum(x * (i * 0))``), and XLA drops one that nothing depends on
 (``while_loop_invariant_code_motion.cc``, ``algebraic_simplifier.cc``, ``hlo_dce.cc`` in openxla/xla).
 
 So the question is not whether a value *reads* another one, but whether it depends on it for every compiler. The table
@@ -22,6 +22,7 @@ from hlorewrite.spmd.constants import splat_number
 from hlorewrite.spmd.groups import Groups, groups_of
 from hlorewrite.spmd.loops import Loop, counter_step, trip_count
 from hlorewrite.spmd.reducers import reduction_kind
+from hlorewrite.spmd.varying_ops import DEVICE_IDS
 
 _WHILE, _CALL, _BARRIER, _MANUAL = ("stablehlo.while", "func.call", "stablehlo.optimization_barrier",
                                     "sdy.manual_computation")
@@ -34,7 +35,6 @@ _OF_ONE = frozenset(f"stablehlo.{name}" for name in (
 _CHOOSING = ("stablehlo.maximum", "stablehlo.minimum", "stablehlo.power")
 _ARITHMETIC = ("stablehlo.add", "stablehlo.subtract", "stablehlo.multiply", "stablehlo.divide")
 _PRODUCTS = ("stablehlo.dot_general", "stablehlo.convolution")
-_SOURCES = ("stablehlo.partition_id", "stablehlo.replica_id")
 
 Known = Callable[[ir.Value], bool]
 
@@ -118,7 +118,7 @@ class Dependence:
                 return known.get(op.operands[0], False) and any(
                     known.get(each, False) for each in _of_branches(op, value))
             same = self._through(op, value)
-            return op.name in _SOURCES or any(
+            return op.name in DEVICE_IDS or any(
                 known.get(each, False) for each in same or essential(op, lambda v: known.get(v, False)))
         argument = ir.BlockArgument(value)
         parent = argument.owner.owner.operation

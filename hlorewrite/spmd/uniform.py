@@ -15,7 +15,6 @@ from dataclasses import dataclass
 
 from hlorewrite.ir.binding import ir, op_key, sdy
 from hlorewrite.ir.collectives import CHANNEL, COLLECTIVE_PERMUTE, GROUP_ATTRIBUTES, UNIFORM_AFTER, WITH_REPLICA_GROUPS
-from hlorewrite.ir.effects import has_side_effect
 from hlorewrite.ir.inline import is_private
 from hlorewrite.ir.view import View, ancestors, defining_op, nested_ops, terminator
 from hlorewrite.spmd.device_map import DeviceMap
@@ -23,6 +22,15 @@ from hlorewrite.spmd.equal_trips import equal_trip_predicates
 from hlorewrite.spmd.groups import Groups, groups_of, id_mode, replica_count, written_pairs
 from hlorewrite.spmd.loops import Loop
 from hlorewrite.spmd.mesh import Mesh, mesh_of, meshes, varying_axes
+from hlorewrite.spmd.varying_ops import (
+    DEVICE_IDS,
+    DIALECTS,
+    VARYING_OPS,
+    captured_values,
+    is_odd_in_region,
+    is_pure_custom_call,
+    is_received,
+)
 
 
 @dataclass(frozen=True)
@@ -40,23 +48,12 @@ class Varying:
     by_id: bool = False
 
 
-_PURE_CUSTOM_CALLS = {"Sharding", "annotate_device_placement", "cu_threefry2x32", "cu_threefry2x32_ffi"}
-_VARYING_OPS = {
-    "stablehlo.rng": "a random number generator with state of its own",
-    "stablehlo.infeed": "read from an infeed", "stablehlo.recv": "received from another program",
-    "stablehlo.send": "ordered with a send", "stablehlo.outfeed": "ordered with an outfeed",
-    "stablehlo.composite": "the result of a composite, of which nothing is known",
-    "stablehlo.async_start": "the result of an asynchronous call", "stablehlo.async_done": "the result of one",
-    "stablehlo.create_token": "ordered by a token", "stablehlo.after_all": "ordered by tokens",
-}
-DEVICE_IDS = ("stablehlo.partition_id", "stablehlo.replica_id")
 PARTS_OF_SUM = "hlorewrite.parts_of_sum"
 """On an op of a mesh's view of a program: the axes along which its result is a part of a sum (``sums_across``)."""
 _OTHERS_THAN_OPERANDS = frozenset({
     "stablehlo.while", "stablehlo.optimization_barrier", "stablehlo.case", "stablehlo.if", "func.call",
     *WITH_REPLICA_GROUPS, COLLECTIVE_PERMUTE.op})
 _OF_COLLECTIVES = (*GROUP_ATTRIBUTES, CHANNEL)
-_DIALECTS = ("stablehlo.", "chlo.", "mhlo.")
 
 
 class Uniformity:
@@ -211,26 +208,26 @@ class Uniformity:
 
     def _plain_sources(self, op: ir.Operation, value: ir.Value) -> list[ir.Value] | Varying:
         op_name = op.name
-        if op_name in _VARYING_OPS:
-            return Varying(f"it is {_VARYING_OPS[op_name]}", op)
+        if op_name in VARYING_OPS:
+            return Varying(f"it is {VARYING_OPS[op_name]}", op)
         if op_name in DEVICE_IDS:
             return self._by_device(op, value) or Varying("it is the device's own id", op, by_id=True)
         attributes = op.attributes
         has_some = len(attributes) > 0
         if has_some and PARTS_OF_SUM in attributes:
             return self._parts_sources(op)
-        if op_name == "stablehlo.custom_call" and not _is_pure_custom_call(op) and not _is_received(op):
+        if op_name == "stablehlo.custom_call" and not is_pure_custom_call(op) and not is_received(op):
             return Varying("it is the result of a custom call that may differ between devices", op)
         if has_some and any(name in attributes for name in _OF_COLLECTIVES):
             return Varying(f"it is the result of {op_name}, a collective of which nothing is known", op)
-        if not op_name.startswith(_DIALECTS) and op_name not in ("sdy.sharding_constraint", "sdy.reshard"):
+        if not op_name.startswith(DIALECTS) and op_name not in ("sdy.sharding_constraint", "sdy.reshard"):
             return Varying(f"it is the result of {op_name}, of which nothing is known", op)
         sources = list(op.operands)
         if len(op.regions):
-            odd = next((inner for inner in nested_ops(op)[1:] if _is_odd_in_region(inner)), None)
+            odd = next((inner for inner in nested_ops(op)[1:] if is_odd_in_region(inner)), None)
             if odd is not None:
                 return Varying(f"it is computed by a region that holds {odd.name}", odd)
-            sources += _captured(op)
+            sources += captured_values(op)
         if sources and self._reads_device_id(op):
             table = self._by_device(op, value)
             if table is not None:
@@ -397,29 +394,3 @@ def _argument_attributes(function: ir.Operation, position: int) -> ir.DictAttr |
     if "arg_attrs" not in function.attributes:
         return {}
     return ir.DictAttr(ir.ArrayAttr(function.attributes["arg_attrs"])[position])
-
-
-def _is_pure_custom_call(op: ir.Operation) -> bool:
-    target = ir.StringAttr(op.attributes["call_target_name"]).value
-    return not has_side_effect(op) and (target in _PURE_CUSTOM_CALLS or target.startswith(("mhlo.", "chlo.")))
-
-
-def _is_received(op: ir.Operation) -> bool:
-    """Whether a value comes from another mesh of a program (``mesh_view``): its operands say along which axes it is
-    cut."""
-    return ir.StringAttr(op.attributes["call_target_name"]).value == "hlorewrite.receive"
-
-
-def _is_odd_in_region(op: ir.Operation) -> bool:
-    """Whether an op inside the region of another may give each device something else, whatever its operands."""
-    return (op.name in _VARYING_OPS or op.name in DEVICE_IDS or not op.name.startswith(_DIALECTS)
-            or (op.name == "stablehlo.custom_call" and not _is_pure_custom_call(op)))
-
-
-def _captured(op: ir.Operation) -> list[ir.Value]:
-    """Values from outside that the regions of an op read."""
-    inside = nested_ops(op)
-    own = {result for inner in inside for result in inner.results}
-    own |= {argument for inner in inside for region in inner.regions for block in region.blocks
-            for argument in block.arguments}
-    return [operand for inner in inside[1:] for operand in inner.operands if operand not in own]

@@ -131,7 +131,7 @@ def compile_options(devices: int, *, shardy: bool, outputs: Sequence[bool], inpu
     build = options.executable_build_options
     build.num_partitions = devices
     build.device_assignment = options.device_assignment
-    build.use_spmd_partitioning = devices > 1
+    build.use_spmd_partitioning = True
     build.use_shardy_partitioner = shardy
     build.allow_spmd_sharding_propagation_to_output = list(outputs) or [True]
     build.allow_spmd_sharding_propagation_to_parameters = list(inputs) or [True]

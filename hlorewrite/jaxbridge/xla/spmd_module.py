@@ -86,9 +86,9 @@ def for_spmd(module: Module) -> SpmdModule:
     free = [op for op in view.ops(*COLLECTIVES)
             if not any(parent.name == "sdy.manual_computation" for parent in ancestors(op))]
     old_style = "mhlo.sharding" in str(main.attributes)
-    if old_style or not free:
+    devices = stated if stated > 1 or not free else _largest_id(free) + 1
+    if old_style or not free or devices == 1:
         return SpmdModule(module, stated, not old_style, False)
-    devices = stated if stated > 1 else _largest_id(free) + 1
     return SpmdModule(_wrapped(module, free, devices), devices, True, True)
 
 

@@ -146,3 +146,27 @@ def test_a_plug_in_of_another_release_is_named(monkeypatch: pytest.MonkeyPatch) 
         compile_for(module, parse_target("h200:1x1"))
     assert str(refused.value) == (f"target h200:1x1 needs the CUDA compiler of jaxlib {ours}, and jax-cuda13-plugin "
                                   f"0.9.1 is installed; pip install 'jax-cuda13-plugin=={ours}'")
+
+
+def test_a_step_for_one_device_compiles_and_runs() -> None:
+    """JAX leaves the collectives of a mesh of one device in functions without a mesh, and orders parameters by SPMD."""
+    import jax
+    import jax.numpy as jnp
+    from jax import export, lax
+    from jax.sharding import AxisType
+    from jax.sharding import PartitionSpec as P
+
+    mesh = jax.make_mesh((1,), ("d",), axis_types=(AxisType.Auto,), devices=jax.devices()[:1])
+
+    @jax.jit
+    @jax.shard_map(mesh=mesh, in_specs=(P(), P(), P(None, "d")), out_specs=(P(), P()), check_vma=False)
+    def step(w: jax.Array, b: jax.Array, xs: jax.Array) -> tuple[jax.Array, jax.Array]:
+        def micro(total: jax.Array, x: jax.Array) -> tuple[jax.Array, jax.Array]:
+            return total + lax.pmean(jnp.tanh(x @ w).T @ x, "d").T, lax.psum(jnp.sum(x), "d")
+        total, sums = lax.scan(micro, jnp.zeros_like(w), xs)
+        return w - 0.1 * total, b + sums
+
+    made = export.export(step)(jnp.ones((4, 4)), jnp.ones(3), jnp.ones((3, 8, 4)))
+    module = parse(bytes(made.serialize()))
+    assert (for_spmd(module).devices, for_spmd(module).wrapped) == (1, False)
+    assert verify(module, module, parse_target("cpu:1")).equal
