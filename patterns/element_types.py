@@ -45,7 +45,9 @@ def has_infinity(context: object, value: ir.Value) -> Answer:
     element = element_type(value)
     if is_floating(element) and not _is_complex(element) and largest_float(element) == math.inf:
         return True
-    return No(f"{element} has no infinity: a number added to its least or greatest one is not that any more")
+    if not is_floating(element):
+        return No(f"its elements are {element}: integers could wrap around")
+    return No(f"{element} has no infinity: a number added to its least or greatest one gives another number")
 
 
 @native

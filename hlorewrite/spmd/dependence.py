@@ -71,10 +71,10 @@ class Dependence:
             self._changing[key] = self._changing_slots(loop)
         return any(self._changes(operand, loop, self._changing[key]) for operand in op.operands)
 
-    # ---- values that no compiler knows
+    # ---- opaque values
 
     def opaque(self, root: ir.Value) -> bool:
-        """Whether a value depends on an argument of the program, or on what a loop changes: it is no constant."""
+        """Whether a value depends on an argument of the program or on what a loop changes: it is not a constant."""
         for value in _operands_first(root, self._below, self._opaque):
             self._opaque[value] = self._is_opaque(value)
         return self._opaque[root]
@@ -134,7 +134,7 @@ class Dependence:
         return bool(given) and all(known.get(each, False) for each in given)
 
     def _is_opaque_after(self, loop: Loop, slot: int) -> bool:
-        """Whether a result of a loop is no constant: after a known number of iterations, a counter is one."""
+        """Whether a result of a loop is not a constant: after a known number of iterations, a counter is one."""
         carried = loop.yields[slot] == loop.body.arguments[slot]
         if not carried and trip_count(loop.op) is not None:
             return False
@@ -143,7 +143,7 @@ class Dependence:
     # ---- values that change in each iteration
 
     def _changing_slots(self, loop: Loop) -> set[int]:
-        """The carried values of a loop that no compiler takes for invariant."""
+        """The carried values of a loop that every compiler takes for changing."""
         slots = {slot for slot in range(len(loop.yields)) if counter_step(loop, slot) or self._accumulates(loop, slot)}
         grown = True
         # Ends: each round but the last adds a slot.
@@ -155,7 +155,7 @@ class Dependence:
         return slots
 
     def _accumulates(self, loop: Loop, slot: int) -> bool:
-        """Whether a carried value is what it was plus a value no compiler knows, or a sum that reads what it was."""
+        """Whether a carried value is what it was plus an opaque value, or a sum that reads what it was."""
         carried = loop.body.arguments[slot]
         update = defining_op(loop.yields[slot])
         if update is None:
@@ -254,7 +254,7 @@ def essential(op: ir.Operation, opaque: Known) -> list[ir.Value]:
 
     Args:
       op: any op but loops, branches, calls and barriers.
-      opaque: whether an operand is no constant, however it is simplified.
+      opaque: whether an operand is not a constant, however it is simplified.
 
     Returns:
       Operands of the module; none of an op that is not in the table.
@@ -284,7 +284,7 @@ def essential(op: ir.Operation, opaque: Known) -> list[ir.Value]:
 
 
 def _of_arithmetic(op: ir.Operation, opaque: Known) -> list[ir.Value]:
-    """Operands that no compiler knows: of float sums all of them, of other ops next to a number that does not absorb.
+    """The opaque operands: of float sums all of them, of other ops those next to a number that does not absorb.
 
     XLA cancels integers, so both operands of a sum of integers may drop out.
     """
