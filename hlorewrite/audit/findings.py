@@ -117,9 +117,9 @@ class LoopFindings:
         self._accumulations = Accumulations(module, self._readers, self._variance)
         self._step, wrapped = step, WrappedCollectives(module)
         self._order = list(zip(placed, step.collectives, strict=True))
-        self._placed = [PlacedCollective(computation, made, cost, made if not runs_called(made) else wrapped.exact(made))
-                        for name, cost in self._order if cost.kind in BY_KIND and (computation := module.computations[
-                            name]) and (made := computation.instructions[cost.name])]
+        self._placed = [PlacedCollective(computation, made, cost, wrapped.exact(made) if runs_called(made) else made)
+                        for computation, cost in ((module.computations[name], cost) for name, cost in self._order)
+                        if cost.kind in BY_KIND and (made := computation.instructions[cost.name])]
 
     def all(self) -> tuple[AuditFinding, ...]:
         """What is found, that which adds most to the step first."""

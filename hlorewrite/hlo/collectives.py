@@ -130,7 +130,7 @@ def collective_kind(opcode: str) -> str | None:
 
 
 @dataclass(frozen=True)
-class Execution:
+class ComputationRun:
     """A computation that runs.
 
     Attributes:
@@ -150,7 +150,7 @@ class Execution:
     in_condition: bool = False
 
 
-def executed_collectives(module: HloText) -> list[tuple[Execution, HloInstruction, str]]:
+def executed_collectives(module: HloText) -> list[tuple[ComputationRun, HloInstruction, str]]:
     """Every collective that is reached from the entry, with the execution of what it stands in, and its kind.
 
     Raises:
@@ -160,16 +160,16 @@ def executed_collectives(module: HloText) -> list[tuple[Execution, HloInstructio
             for instruction in run.computation.instructions.values() if (kind := collective_kind(instruction.opcode))]
 
 
-def _executions(module: HloText) -> list[Execution]:
+def _executions(module: HloText) -> list[ComputationRun]:
     """Each computation that is reached from the entry, all its call sites added up."""
     calls = _callers_first(module)
-    runs: dict[str, list[Execution]] = {name: [] for name in calls}
-    executions: list[Execution] = []
+    runs: dict[str, list[ComputationRun]] = {name: [] for name in calls}
+    executions: list[ComputationRun] = []
     for name, called in calls.items():
         computation, before = module.computations[name], runs[name]
         if name == module.entry:
-            before = [Execution(computation, 1, 0, True, False), *before]
-        run = Execution(computation, sum(each.trips for each in before), max(each.depth for each in before),
+            before = [ComputationRun(computation, 1, 0, True, False), *before]
+        run = ComputationRun(computation, sum(each.trips for each in before), max(each.depth for each in before),
                         all(each.known for each in before), any(each.in_branch for each in before),
                         all(each.in_condition for each in before))
         executions.append(run)
@@ -230,7 +230,7 @@ def _calls(counts: TripCounts, computation: Computation, instruction: HloInstruc
     return []
 
 
-def _executed(call: _Call, run: Execution) -> Execution:
+def _executed(call: _Call, run: ComputationRun) -> ComputationRun:
     """A call by a computation that runs. At most one branch of a conditional runs: each counts as if it did."""
     if call.kind in ("body", "condition"):
         return replace(run, trips=run.trips * (1 if call.count is None else call.count), depth=run.depth + 1,

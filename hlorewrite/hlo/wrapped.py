@@ -2,7 +2,7 @@
 
 XLA wraps a collective that has no ``-start`` of its own, or several that run as one, in an asynchronous computation
 (``async-start ... calls=``). Newer versions also make a kernel of an all-reduce: an ``async-start`` that calls a fusion
-that holds the ``all-reduce``. What runs, and between whom, is then said by an instruction one or more calls below.
+that holds the ``all-reduce``. Kind, payload and groups then stand in an instruction one or more calls below.
 """
 
 from __future__ import annotations

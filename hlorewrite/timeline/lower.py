@@ -262,9 +262,9 @@ class Lowering:
         moved = min([*sizes, _result(instruction.shape)], key=shape_bytes)
         out = bool(_IN_HOST_MEMORY.search(_result(instruction.shape)))
         stream = "device to host" if out else "host to device"
-        return self._placed(StreamTransfer(instruction.name, HOST_COPY, computation.name, stream, shape_bytes(moved), (),
-                                           self.kernels.host_copy(moved), (computation.name, instruction.name)),
-                            stream, True)
+        transfer = StreamTransfer(instruction.name, HOST_COPY, computation.name, stream, shape_bytes(moved), (),
+                                  self.kernels.host_copy(moved), (computation.name, instruction.name))
+        return self._placed(transfer, stream, True)
 
     def _end(self, instruction: HloInstruction) -> Sequence[Op]:
         operand = next(iter(instruction.operands), "")

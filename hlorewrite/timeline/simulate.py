@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from hlorewrite.cost import CollectiveModel, Topology
 from hlorewrite.cost.compute import timeline_constants
 from hlorewrite.errors import InputError, UsageError
-from hlorewrite.hlo.collectives import CollectiveSources, Execution, executed_collectives
+from hlorewrite.hlo.collectives import CollectiveSources, ComputationRun, executed_collectives
 from hlorewrite.hlo.parse import HloInstruction, HloText, parse_hlo
 from hlorewrite.hlo.readers import Readers
 from hlorewrite.timeline.engine import Engine, ProgramOutcome
@@ -117,7 +117,7 @@ class ScheduledStep:
             memory_bytes=self.memory_bytes, topology=self.topology.spec, devices=self.module.devices,
             kernels=totals.kernels, trace=done if record else None)
 
-    def _check_complete(self, collectives: Sequence[tuple[Execution, HloInstruction, str]], name: str) -> None:
+    def _check_complete(self, collectives: Sequence[tuple[ComputationRun, HloInstruction, str]], name: str) -> None:
         """Refuses a schedule without a collective that the module runs: its times would be too small.
 
         Conditions are left out, since a loop of known trip count does not run its own.

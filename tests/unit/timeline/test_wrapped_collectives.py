@@ -91,8 +91,9 @@ def looped(how: str) -> str:
     """A module whose loop runs a wrapped all-reduce in each of its five iterations."""
     start, below = wrapped("all-reduce", how)
     body = (f"%body (b: {LOOP}) -> {LOOP} {{\n  %b = {LOOP} parameter(0)\n  %p = {BIG} get-tuple-element(%b), index=0\n"
-            f"{start}, metadata={{op_name=\"psum\" source_file=\"step.py\" source_line=7}}\n  %d = {BIG} async-done(%s)\n"
-            f"  %i = s32[] get-tuple-element(%b), index=1\n  ROOT %o = {LOOP} tuple(%d, %i)\n}}\n")
+            f'{start}, metadata={{op_name="psum" source_file="step.py" source_line=7}}\n'
+            f"  %d = {BIG} async-done(%s)\n  %i = s32[] get-tuple-element(%b), index=1\n"
+            f"  ROOT %o = {LOOP} tuple(%d, %i)\n}}\n")
     return scheduled(f"  %n = s32[] constant(0)\n  %t = {LOOP} tuple(%p, %n)\n  ROOT %w = {LOOP} while(%t), "
                      'condition=%add, body=%body, backend_config={"known_trip_count":{"n":"5"}}, metadata='
                      '{source_file="step.py" source_line=3}', *below, body)
@@ -116,10 +117,10 @@ def test_several_of_one_start_are_all_counted_and_run_one_after_the_other() -> N
     lines = {kind: KINDS[kind] for kind in ("all-reduce", "all-gather", "reduce-scatter")}
     inner = computation("inner", "\n".join(f"  %{kind} = {line}" for kind, line in lines.items())
                         + f"\n  ROOT %r = ({BIG}, {WHOLE}, {PART}) tuple(%all-reduce, %all-gather, %reduce-scatter)")
-    for start, below in (("async-start(%p), calls=%inner", ()),
-                         ("async-start(%p), calls=%outer", (computation(
-                             "outer", f"  ROOT %f = ({BIG}, {WHOLE}, {PART}) fusion(%q), kind=kCustom, calls=%inner"),))):
-        entry = f"  %s = (({BIG}), ({BIG}, {WHOLE}, {PART})) {start}\n  ROOT %d = {BIG} async-done(%s)"
+    shape = f"({BIG}, {WHOLE}, {PART})"
+    outer = computation("outer", f"  ROOT %f = {shape} fusion(%q), kind=kCustom, calls=%inner")
+    for start, below in (("async-start(%p), calls=%inner", ()), ("async-start(%p), calls=%outer", (outer,))):
+        entry = f"  %s = (({BIG}), {shape}) {start}\n  ROOT %d = {BIG} async-done(%s)"
         made = step(entry, inner, *below)
         assert [one.kind for one in made.collectives] == list(lines)
         assert made.exposed_s == pytest.approx(sum(plain(kind).communication_s for kind in lines))
