@@ -170,13 +170,13 @@ class Job:
 
     def _rewrite(self, module: Module, passes: list[Pass], reports: Reports, raw: bytes, hidden: bool) -> bytes:
         args = self.args
-        cluster = cluster_of(args, module)
         checks = set(args.check) - {"none"}
         original = module.clone() if checks or args.target or args.plan else None
         before = module.text() if args.diff else ""
         plan = OptPlan(args, passes, original) if args.plan and original is not None else None
         found = plan.replayed(reports.listeners) if plan else None
         budget = self._budget(module) if found is None else None
+        cluster = cluster_of(args, module) if found is None else ""
         listeners = (*reports.listeners, *([plan.remarks] if plan else []))
         ctx = PassContext(listeners, ignore_cost=args.ignore_cost, topology=cluster, target=args.target,
                           memory_left=budget, explain=args.explain, compare=args.print_ir_after_change)
