@@ -66,8 +66,9 @@ def opt(tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.
 # ---- auto-sharded modules
 
 
-def test_a_named_pipeline_exposes_collectives_for_a_target(opt: Run) -> None:
-    code, out, err = opt(auto_step(), "-O", "comm", "--target=cpu:8", "--against=xla", "--remarks")
+@pytest.mark.parametrize("words", [["-O", "comm"], ["--pass-pipeline=comm,cse"]])
+def test_a_named_pipeline_exposes_collectives_for_a_target(opt: Run, words: list[str]) -> None:
+    code, out, err = opt(auto_step(), *words, "--target=cpu:8", "--against=xla", "--remarks")
     assert code == 0 and "sdy.manual_computation" in out and out.count('"stablehlo.all_reduce"') == 1
     assert "applied: comm-shift" in err and "XLA alone" in err and "1 calls, not 8" in err
 
