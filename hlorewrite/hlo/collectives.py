@@ -223,8 +223,8 @@ def _calls(counts: TripCounts, computation: Computation, instruction: HloInstruc
         return [_Call(name, kind, count) for kind in ("body", "condition") for name in instruction.called(kind)]
     if instruction.opcode == "conditional":
         return [_Call(name, "branch", None) for name in instruction.called(*_BRANCHES)]
-    if instruction.opcode.endswith(("-done", "-update")):
-        return []  # older texts repeat on these halves what the first one calls
+    if instruction.opcode.endswith(("-done", "-update")) or collective_kind(instruction.opcode):
+        return []  # older texts repeat on the second half what the first one calls; a collective calls its reducer only
     if "=%" in instruction.attributes or "calls=" in instruction.attributes or "to_apply=" in instruction.attributes:
         return [_Call(name, "", None) for name in instruction.called(*_CALLERS)]
     return []
