@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from hlorewrite.errors import InputError
 from hlorewrite.ir.module import Module
 from hlorewrite.mpmd.program import is_program
-from hlorewrite.passmanager.base import Pass
+from hlorewrite.passmanager.base import Pass, PassContext
 from hlorewrite.passmanager.dumps import names_of
 from hlorewrite.passmanager.named import PIPELINES
 from hlorewrite.passmanager.spec import parse_pipeline
@@ -66,16 +66,17 @@ def with_exposed(args: argparse.Namespace, passes: Sequence[Pass]) -> list[Pass]
     """A named pipeline for a target after XLA's partitioner, for a module that hides its collectives."""
     if not _is_named(args) or not args.target:
         return list(passes)
-    return [*parse_pipeline(f"{EXPOSE}{{target={args.target}}}"), *passes]
+    return [*parse_pipeline(f"{EXPOSE}{{target={args.target} optional=true}}"), *passes]
 
 
-def what_was_not_done(args: argparse.Namespace, hidden: bool, changed: bool) -> str:
+def what_was_not_done(args: argparse.Namespace, hidden: bool, changed: bool, ctx: PassContext) -> str:
     """A sentence for a user whose named pipeline, or comparison for a target, did less than it could.
 
     Args:
       args: the command line.
       hidden: whether XLA inserts collectives into the input later.
       changed: whether a pass changed the module.
+      ctx: of the passes.
 
     Returns:
       What was not done and the option that does it or says why; empty where there is nothing to say.
@@ -83,6 +84,8 @@ def what_was_not_done(args: argparse.Namespace, hidden: bool, changed: bool) -> 
     if hidden and not (_is_named(args) and args.target):
         add = "--target=h200:1x8, say" if _is_named(args) else f"--pass={EXPOSE} before the passes"
         return f"is auto-sharded: XLA inserts its collectives later, and the passes do not see them; add {add}"
+    if hidden and not any(name == EXPOSE for name, _ in ctx.counters):
+        return "is auto-sharded, and its collectives stay hidden from the passes; --remarks=blocked says why"
     if changed or not args.passes or not (_is_named(args) or args.target):
         return ""
     compared = ", so it is not compared with XLA alone" if args.target else ""

@@ -186,7 +186,7 @@ class Job:
         steps = with_exposed(args, passes) if hidden else passes
         changed = found is None and self._run_passes(module, steps, ctx, reports, stages)
         module = module if found is None else found
-        if found is None and (left := what_was_not_done(args, hidden, changed)):
+        if found is None and (left := what_was_not_done(args, hidden, changed, ctx)):
             sys.stderr.write(f"{module.name}: {left}\n")
         reports.step("checking the result" if checks else "writing")
         stage(f"{self._name}: while it was written")

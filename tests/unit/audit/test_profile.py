@@ -65,7 +65,8 @@ def test_a_trace_that_is_cut_is_matched_by_kind_and_it_is_said() -> None:
 
 def test_collectives_of_one_start_are_one_row_of_a_profile() -> None:
     both = (f"%both (v: {BIG}) -> ({BIG}, {BIG}) {{\n  %v = {BIG} parameter(0)\n"
-            f"  %a = {BIG} all-reduce(%v), {GROUPS}, to_apply=%add\n  %c = {BIG} all-reduce(%v), {GROUPS}, to_apply=%add\n"
+            f"  %a = {BIG} all-reduce(%v), {GROUPS}, to_apply=%add\n"
+            f"  %c = {BIG} all-reduce(%v), {GROUPS}, to_apply=%add\n"
             f"  ROOT %pair = ({BIG}, {BIG}) tuple(%a, %c)\n}}")
     text = looped(f"\n  %sent = (({BIG}), ({BIG}, {BIG})) async-start(%gradient), calls=%both\n"
                   f"  %done = ({BIG}, {BIG}) async-done(%sent)\n  %one.1 = {BIG} get-tuple-element(%done), index=0\n"

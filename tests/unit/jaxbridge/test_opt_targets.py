@@ -14,6 +14,9 @@ from jax.sharding import AbstractMesh, NamedSharding
 from jax.sharding import PartitionSpec as P
 
 from hlorewrite.cli.main import guarded
+from hlorewrite.cli.opt import job
+from hlorewrite.errors import InputError, PassFailed
+from hlorewrite.jaxbridge.xla import partition
 from hlorewrite.passmanager.base import PassContext
 
 needs_cuda_compiler = pytest.mark.skipif(importlib.util.find_spec("jax_plugins.xla_cuda13") is None,
@@ -90,6 +93,20 @@ def test_without_a_target_it_is_said_what_shows_them(opt: Run) -> None:
     assert opt(text, "--pass=comm-shift")[2] == ""  # a single pass is the user's own choice
 
 
+def test_where_the_partitioner_refuses_the_module_it_is_said(opt: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuses(*_: object, **__: object) -> None:
+        raise InputError("XLA does not partition it")
+
+    monkeypatch.setattr(partition, "expose_collectives", refuses)
+    text = auto_step()
+    _, as_it_came, _ = opt(text)
+    code, out, err = opt(text, "-O", "comm", "--target=cpu:8", "--against=xla")
+    assert (code, out) == (0, as_it_came)
+    assert err.count("\n") == 1 and "its collectives stay hidden from the passes; --remarks=blocked" in err
+    assert "XLA does not partition it" in opt(text, "-O", "comm", "--target=cpu:8", "--remarks=blocked")[2]
+    assert opt(text, "--pass=expose-collectives", "--target=cpu:8")[0] == 2  # asked for by name, it is an error
+
+
 def test_passes_named_one_by_one_are_not_compared_in_silence(opt: Run) -> None:
     code, _, err = opt(auto_step(), "--pass=comm-shift", "--target=cpu:8", "--against=xla")
     assert code == 0 and err.count("\n") == 1 and "add --pass=expose-collectives before the passes" in err
@@ -152,9 +169,6 @@ def test_cpu_devices_are_no_cluster_to_decide_by_time_for(opt: Run) -> None:
 
 
 def test_a_reproducer_names_the_cluster_of_the_target(opt: Run, monkeypatch: pytest.MonkeyPatch) -> None:
-    from hlorewrite.cli.opt import job
-    from hlorewrite.errors import PassFailed
-
     def fails(*_: object, **__: object) -> bool:
         raise PassFailed("for a test")
 
