@@ -76,7 +76,7 @@ class GatherToBroadcast(OpByOp):
         after = sum(_seconds(times, read, op) for read in reads)
         if after >= before and not ctx.ignore_cost:
             tell(ctx, "unprofitable", self.name, f"the gather stays: sending {len(reads)} shards apart takes "
-                 f"{after * 1e6:.0f} us, the gather {before * 1e6:.0f} us", view, op)
+                 f"{after * 1e6:.0f} us, the gather {before * 1e6:.0f} us on {times.cluster}", view, op)
             return False
         what = ", ".join(sorted({read.how.kind for read in reads}))
         tell(ctx, "applied", self.name, f"each device gets the shard it reads, not all {groups.size}: {what}", view, op)

@@ -28,6 +28,7 @@ from hlorewrite.cost import CollectiveModel
 from hlorewrite.hlo.parse import Computation, HloInstruction, HloText
 from hlorewrite.hlo.readers import Readers
 from hlorewrite.hlo.shapes import shape_bytes
+from hlorewrite.hlo.wrapped import WrappedCollectives, runs_called
 from hlorewrite.ir.collectives import (
     ALL_GATHER,
     ALL_REDUCE,
@@ -85,11 +86,16 @@ class AuditFinding:
 
 @dataclass(frozen=True)
 class PlacedCollective:
-    """A collective of the schedule: its instruction, where that stands, and what it costs."""
+    """A collective of the schedule: its instruction, where that stands, and what it costs.
+
+    ``sends`` is the collective itself, which may stand in what the instruction calls; None where the instruction also
+    computes something else, or runs several collectives.
+    """
 
     computation: Computation
     instruction: HloInstruction
     cost: CollectiveExposure
+    sends: HloInstruction | None
 
 
 class LoopFindings:
@@ -109,23 +115,23 @@ class LoopFindings:
         self._module, self._model, self._trips, self._options = module, model, trips, options
         self._readers, self._variance = Readers(module), LoopVariance(module)
         self._accumulations = Accumulations(module, self._readers, self._variance)
-        self._step = step
+        self._step, wrapped = step, WrappedCollectives(module)
         self._order = list(zip(placed, step.collectives, strict=True))
-        self._placed = [PlacedCollective(computation, computation.instructions[cost.name], cost)
-                        for name, cost in self._order
-                        if (computation := module.computations[name]) and cost.kind in BY_KIND]
+        self._placed = [PlacedCollective(computation, made, cost, wrapped.exact(made) if runs_called(made) else made)
+                        for computation, cost in ((module.computations[name], cost) for name, cost in self._order)
+                        if cost.kind in BY_KIND and (made := computation.instructions[cost.name])]
 
     def all(self) -> tuple[AuditFinding, ...]:
         """What is found, that which adds most to the step first."""
         found: list[AuditFinding] = []
         taken = set[tuple[str, str]]()
         for one in self._placed:
-            made = self._accumulated(one) or self._invariant(one)
+            made = (self._accumulated(one) or self._invariant(one)) if one.sends is not None else None
             if made is not None:
                 found.append(made)
                 taken.add((one.computation.name, one.instruction.name))
         rest = [one for one in self._placed if (one.computation.name, one.instruction.name) not in taken]
-        found += [*self._separate(rest), *self._resharded(rest)]
+        found += [*self._separate([one for one in rest if one.sends is not None]), *self._resharded(rest)]
         least = self._step.communication_s * _LEAST_SHARE
         return tuple(sorted((one for one in found if one.saved_s is None or one.saved_s >= least),
                             key=lambda one: (-one.exposed_s, -(one.saved_s or 0), one.source, one.collectives)))
@@ -140,7 +146,7 @@ class LoopFindings:
     def _reason(self, one: PlacedCollective) -> str:
         if self._variance.loop_of(one.computation.name) is None:
             return ""
-        if one.cost.kind in (ALL_REDUCE.kind, REDUCE_SCATTER.kind):
+        if one.cost.kind in (ALL_REDUCE.kind, REDUCE_SCATTER.kind) and one.sends is not None:
             leaves = self._accumulations.of(one.computation, one.instruction.name)
             if leaves.out_of:
                 return "its result is only summed up"
@@ -157,7 +163,7 @@ class LoopFindings:
     def _accumulated(self, one: PlacedCollective) -> AuditFinding | None:
         """A reduction whose result the loops around it only sum up or stack."""
         kind = one.cost.kind
-        if kind not in (ALL_REDUCE.kind, REDUCE_SCATTER.kind) or not self._is_sum(one.instruction):
+        if kind not in (ALL_REDUCE.kind, REDUCE_SCATTER.kind) or not self._is_sum(one.sends):
             return None
         leaves = self._accumulations.of(one.computation, one.instruction.name)
         if not leaves.out_of:
@@ -165,13 +171,11 @@ class LoopFindings:
         why = why_accumulated(kind, leaves, self._options, one.computation.name)
         return self._moved(one, ACCUMULATED, leaves.out_of, leaves.through, one.cost.payload_bytes, why)
 
-    def _is_sum(self, instruction: HloInstruction) -> bool:
-        reducer = self._module.computations.get(next(iter(instruction.called("to_apply")), ""))
-        if reducer is None:
-            inner = self._module.computations.get(next(iter(instruction.called("calls")), ""))
-            inside = [each for each in inner.instructions.values() if each.called("to_apply")] if inner else []
-            return len(inside) == 1 and self._is_sum(inside[0])
-        return reducer.instructions[reducer.root].opcode == "add" if reducer.root in reducer.instructions else False
+    def _is_sum(self, collective: HloInstruction | None) -> bool:
+        named = next(iter(collective.called("to_apply")), "") if collective is not None else ""
+        reducer = self._module.computations.get(named)
+        return reducer is not None and reducer.root in reducer.instructions \
+            and reducer.instructions[reducer.root].opcode == "add"
 
     def _invariant(self, one: PlacedCollective) -> AuditFinding | None:
         """A collective of a value that is the same in every iteration of a loop around it."""
@@ -258,7 +262,8 @@ class LoopFindings:
         """Exchanges that no line of the program writes: the partitioner goes from one sharding to another."""
         by_line: dict[str, list[PlacedCollective]] = {}
         for one in rest:
-            if one.cost.source != "?" and is_resharding(one.cost.kind, one.instruction):
+            if one.cost.source != "?" and is_resharding(one.cost.kind, one.instruction) and (
+                    one.sends is None or is_resharding(one.cost.kind, one.sends)):
                 by_line.setdefault(one.cost.source, []).append(one)
         for line, listed in by_line.items():
             known = all(one.cost.trips is not None for one in listed)

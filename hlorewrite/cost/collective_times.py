@@ -23,8 +23,13 @@ class CollectiveTimes:
     """Times of collectives on one cluster, remembered by kind, payload and groups.
 
     Args:
-      spec: a topology's text; empty means servers of eight H100.
+      spec: a topology's text, of which a name alone means as many whole servers as the devices need; empty means that
+        no cluster is named, and servers of eight H100 are assumed.
       devices: how many devices the module runs on.
+
+    Attributes:
+      topology: the cluster.
+      cluster: the cluster as sentences name it, which say so where it is assumed.
 
     Raises:
       UsageError: the topology is unknown, or has fewer GPUs than the module devices.
@@ -34,6 +39,8 @@ class CollectiveTimes:
       >>> one, eight = times.curve("all-reduce", ((0, 1, 2, 3, 4, 5, 6, 7),))([1 << 20, 1 << 23])
       >>> bool(one < eight < 8 * one)
       True
+      >>> CollectiveTimes("", 4).cluster
+      'h100:1x4 (assumed, no cluster is named)'
     """
 
     def __init__(self, spec: str, devices: int) -> None:
@@ -48,6 +55,7 @@ class CollectiveTimes:
         if self.topology.gpus < devices:
             raise UsageError(f"the module runs on {devices} devices and topology {self.topology.spec} has "
                              f"{self.topology.gpus}", hint="name a larger one, NAME:HOSTSxGPUS")
+        self.cluster = self.topology.spec if self.named else f"{self.topology.spec} (assumed, no cluster is named)"
         self._seconds: dict[tuple[str, int, tuple[tuple[int, ...], ...]], float] = {}
         self._curves: dict[tuple[str, tuple[tuple[int, ...], ...]], tuple[Array, Array]] = {}
 

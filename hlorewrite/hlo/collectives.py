@@ -99,13 +99,10 @@ def collectives(text: str) -> list[HloCollective]:
     module = parse_hlo(text)
     sources = CollectiveSources(module)
     listed: list[HloCollective] = []
-    for run in _executions(module):
-        for instruction in run.computation.instructions.values():
-            kind = collective_kind(instruction.opcode)
-            if kind:
-                payload, groups = sent_by(module, run.computation, instruction, kind)
-                listed.append(HloCollective(kind, instruction.name, payload, run.trips, run.depth, groups,
-                                            sources.of(run.computation, instruction), run.known, run.in_branch))
+    for run, instruction, kind in executed_collectives(module):
+        payload, groups = sent_by(module, run.computation, instruction, kind)
+        listed.append(HloCollective(kind, instruction.name, payload, run.trips, run.depth, groups,
+                                    sources.of(run.computation, instruction), run.known, run.in_branch))
     return listed
 
 
@@ -133,27 +130,48 @@ def collective_kind(opcode: str) -> str | None:
 
 
 @dataclass(frozen=True)
-class _Execution:
-    """A computation that runs: how often, in how many loops, whether all trip counts are known, in a branch or not."""
+class ComputationRun:
+    """A computation that runs.
+
+    Attributes:
+      computation: what runs.
+      trips: how often.
+      depth: in how many loops.
+      known: whether all their trip counts are known.
+      in_branch: whether it is reached through a branch.
+      in_condition: whether nothing but conditions of loops runs it.
+    """
 
     computation: Computation
     trips: int
     depth: int
     known: bool
     in_branch: bool
+    in_condition: bool = False
 
 
-def _executions(module: HloText) -> list[_Execution]:
+def executed_collectives(module: HloText) -> list[tuple[ComputationRun, HloInstruction, str]]:
+    """Every collective that is reached from the entry, with the execution of what it stands in, and its kind.
+
+    Raises:
+      InputError: a computation calls itself.
+    """
+    return [(run, instruction, kind) for run in _executions(module)
+            for instruction in run.computation.instructions.values() if (kind := collective_kind(instruction.opcode))]
+
+
+def _executions(module: HloText) -> list[ComputationRun]:
     """Each computation that is reached from the entry, all its call sites added up."""
     calls = _callers_first(module)
-    runs: dict[str, list[_Execution]] = {name: [] for name in calls}
-    executions: list[_Execution] = []
+    runs: dict[str, list[ComputationRun]] = {name: [] for name in calls}
+    executions: list[ComputationRun] = []
     for name, called in calls.items():
         computation, before = module.computations[name], runs[name]
         if name == module.entry:
-            before = [_Execution(computation, 1, 0, True, False), *before]
-        run = _Execution(computation, sum(each.trips for each in before), max(each.depth for each in before),
-                         all(each.known for each in before), any(each.in_branch for each in before))
+            before = [ComputationRun(computation, 1, 0, True, False), *before]
+        run = ComputationRun(computation, sum(each.trips for each in before), max(each.depth for each in before),
+                        all(each.known for each in before), any(each.in_branch for each in before),
+                        all(each.in_condition for each in before))
         executions.append(run)
         for call in called:
             runs[call.callee].append(_executed(call, run))
@@ -162,7 +180,7 @@ def _executions(module: HloText) -> list[_Execution]:
 
 @dataclass(frozen=True)
 class _Call:
-    """A computation that another one calls: ``kind`` is the opcode of a loop or branch, and empty for other calls."""
+    """A computation that another one calls: as ``body`` or ``condition`` of a loop, as ``branch``, or plainly."""
 
     callee: str
     kind: str
@@ -202,20 +220,23 @@ def _callers_first(module: HloText) -> dict[str, list[_Call]]:
 def _calls(counts: TripCounts, computation: Computation, instruction: HloInstruction) -> list[_Call]:
     if instruction.opcode == "while":
         count = counts.of(computation, instruction)
-        return [_Call(name, "while", count) for name in instruction.called("body", "condition")]
+        return [_Call(name, kind, count) for kind in ("body", "condition") for name in instruction.called(kind)]
     if instruction.opcode == "conditional":
-        return [_Call(name, "conditional", None) for name in instruction.called(*_BRANCHES)]
+        return [_Call(name, "branch", None) for name in instruction.called(*_BRANCHES)]
+    if instruction.opcode.endswith(("-done", "-update")) or collective_kind(instruction.opcode):
+        return []  # older texts repeat on the second half what the first one calls; a collective calls its reducer only
     if "=%" in instruction.attributes or "calls=" in instruction.attributes or "to_apply=" in instruction.attributes:
         return [_Call(name, "", None) for name in instruction.called(*_CALLERS)]
     return []
 
 
-def _executed(call: _Call, run: _Execution) -> _Execution:
+def _executed(call: _Call, run: ComputationRun) -> ComputationRun:
     """A call by a computation that runs. At most one branch of a conditional runs: each counts as if it did."""
-    if call.kind == "while":
+    if call.kind in ("body", "condition"):
         return replace(run, trips=run.trips * (1 if call.count is None else call.count), depth=run.depth + 1,
-                       known=run.known and call.count is not None)
-    return replace(run, in_branch=True) if call.kind == "conditional" else run
+                       known=run.known and call.count is not None,
+                       in_condition=run.in_condition or call.kind == "condition")
+    return replace(run, in_branch=True) if call.kind == "branch" else run
 
 
 def sent_by(module: HloText, computation: Computation, instruction: HloInstruction,

@@ -97,7 +97,8 @@ class PassContext:
     Attributes:
       listeners: called with remarks, rewrites and rule statistics.
       ignore_cost: apply rules also where their ``cost`` checks say that it does not pay. ``legal`` always holds.
-      topology: the name or file of the cluster to estimate times for; empty means none was named.
+      topology: the name or file of the cluster to estimate times for; by default that of ``target``; empty means none
+        was named.
       target: what the module is compiled for, such as ``h200:1x8``; empty means it is not known.
       memory_left: bytes a device may still spend on what passes keep for longer: local sums, gathered values, fused
         buffers; None leaves each pass its own limit.
@@ -128,6 +129,11 @@ class PassContext:
     pass_name: str = ""
     _view: View | None = None
     _subjects: Subjects | None = None
+
+    def __post_init__(self) -> None:
+        if self.target and not self.topology:
+            from hlorewrite.cost.cluster.topology_file import cluster_of_target
+            self.topology = cluster_of_target(self.target)
 
     @property
     def wants_text(self) -> bool:

@@ -12,6 +12,7 @@ from hlorewrite.hlo.groups import parse_pairs
 from hlorewrite.hlo.parse import Computation, HloInstruction, HloText
 from hlorewrite.hlo.shapes import shape_bytes
 from hlorewrite.hlo.trips import TripCounts, stated_trip_count
+from hlorewrite.hlo.wrapped import FREE, FUSIONS, PlacedInstruction, WrappedCollectives
 from hlorewrite.ir.collectives import COLLECTIVE_PERMUTE, timed_kind
 from hlorewrite.timeline.kernel_flops import custom_call_target
 from hlorewrite.timeline.kernel_times import ASYNC_FUSION, KernelTimes
@@ -36,12 +37,11 @@ from hlorewrite.timeline.program import (
 
 HOST_COPY = "host-copy"
 COMPUTE_STREAM = "compute"
-_FREE = frozenset(("parameter", "constant", "get-tuple-element", "tuple", "bitcast", "partition-id", "replica-id",
-                   "after-all", "optimization-barrier", "add-dependency", "domain"))
 _FREE_CALLS = frozenset(("AllocateBuffer", "Sharding", "SPMDFullToShardShape", "SPMDShardToFullShape", "PinToDevice",
                          "annotate_device_placement"))
 _CARRIERS = frozenset(("tuple", "get-tuple-element", "bitcast", "copy", "optimization-barrier", "while", "call",
                        "conditional"))
+_IN_ORDER = "asynchronous compute is counted in order on the compute stream"
 _BRANCHES = ("branch_computations", "true_computation", "false_computation")
 _SYNCHRONOUS = re.compile(r'"is_sync\\?":\s*true')
 _INDEX = re.compile(r"\bindex=(\d+)")
@@ -77,6 +77,8 @@ class Lowering:
         self._gaps: list[Gap] = []
         self._streams: dict[str, int] = {}
         self._notes: dict[str, None] = {}
+        self._untimed: set[tuple[str, str]] = set()
+        self._wrapped = WrappedCollectives(module)
         self._seconds: dict[tuple[object, ...], float] = {}
         self._carries = _ends_elsewhere(module)
 
@@ -84,7 +86,7 @@ class Lowering:
         """The module as programs."""
         entry = self._computation(self.module.entry)
         return ScheduledProgram(entry, tuple(self._transfers), tuple(self._gaps), tuple(self._streams),
-                                tuple(self._notes))
+                                tuple(self._notes), frozenset(self._untimed))
 
     def _computation(self, name: str) -> StreamProgram:
         """The program of a computation; what calls itself is cut there, for HLO has no recursion."""
@@ -109,7 +111,7 @@ class Lowering:
 
     def _ops(self, computation: Computation, instruction: HloInstruction) -> Sequence[Op]:
         opcode = instruction.opcode
-        if opcode in _FREE:
+        if opcode in FREE:
             return self._carrier(instruction) if self._carries else ()
         if opcode.endswith(("-done", "-update")):
             return self._end(instruction)
@@ -127,6 +129,8 @@ class Lowering:
         if opcode == "call":
             return [(CALL, instruction.name, instruction.operands, self._computation(name))
                     for name in instruction.called("to_apply", "calls")]
+        if opcode == "fusion" and (inside := self._wrapped.inside(instruction)):
+            return self._fused(computation, instruction, inside)
         return self._kernel(computation, instruction)
 
     # ---- compute
@@ -170,22 +174,29 @@ class Lowering:
             return ()
         asynchronous = instruction.opcode == "recv" or (
             instruction.opcode.endswith("-start") and not _SYNCHRONOUS.search(instruction.attributes))
-        return self._transfer(computation, instruction, [(computation, instruction, kind)],
-                              self._stream_of(instruction), asynchronous)
+        return self._transfer(computation, instruction, [PlacedInstruction(computation, instruction, kind)],
+                              asynchronous)
+
+    def _fused(self, computation: Computation, instruction: HloInstruction,
+               inside: Sequence[PlacedInstruction]) -> Sequence[Op]:
+        """Collectives in a kernel, on the compute stream; products in the same kernel take their time before them."""
+        sent = self._transfer(computation, instruction, inside, False)
+        return sent if self._wrapped.alone(instruction) else [*self._kernel(computation, instruction), *sent]
 
     def _start(self, computation: Computation, instruction: HloInstruction) -> Sequence[Op]:
         """``async-start`` and the short forms ``call-start``, ``copy-start``, ``dynamic-slice-start`` and so on."""
-        names = instruction.called("calls", "to_apply")
-        inside = [(self.module.computations[name], each) for name in names if name in self.module.computations
-                  for each in self.module.computations[name].instructions.values()]
-        kinds = [(where, each, kind) for where, each in inside if (kind := collective_kind(each.opcode))]
-        if kinds:
-            return self._transfer(computation, instruction, kinds, self._stream_of(instruction),
-                                  not _SYNCHRONOUS.search(instruction.attributes))
+        names, inside = instruction.called("calls", "to_apply"), self._wrapped.inside(instruction)
+        if inside and self._wrapped.alone(instruction):
+            marked = any(_SYNCHRONOUS.search(each.attributes)
+                         for each in (instruction, *(one.instruction for one in inside)))
+            return self._transfer(computation, instruction, inside, not marked)
+        if inside and instruction.opcode in FUSIONS:
+            self._notes[_IN_ORDER] = None
+            return self._fused(computation, instruction, inside)
         if self._in_host_memory(computation, instruction):
             return self._host_copy(computation, instruction)
         if names:
-            self._notes["asynchronous compute is counted in order on the compute stream"] = None
+            self._notes[_IN_ORDER] = None
             if instruction.opcode == ASYNC_FUSION:  # one kernel, not the ops of its computation
                 return self._kernel(computation, instruction)
             return [(CALL, instruction.name, instruction.operands, self._computation(name)) for name in names]
@@ -198,29 +209,32 @@ class Lowering:
         number = len(self._transfers) % self._collective_streams
         return "collectives" if self._collective_streams == 1 else f"collectives {number}"
 
-    def _transfer(self, computation: Computation, instruction: HloInstruction,
-                  parts: Sequence[tuple[Computation, HloInstruction, str]], stream: str,
+    def _transfer(self, computation: Computation, instruction: HloInstruction, parts: Sequence[PlacedInstruction],
                   asynchronous: bool) -> Sequence[Op]:
-        payload, seconds, groups = 0, 0.0, ()
-        for where, each, kind in parts:
-            sent, groups = self._sent(where, each, kind)
-            payload += sent
-            if not sent or not groups:
-                return [(UNKNOWN, self._gap("collective", computation, instruction, kind))]
-            seconds += self._collective_seconds(kind, sent, groups)
-        measured = self.kernels.measured(instruction.name)
-        seconds = seconds if measured is None else measured
-        return self._placed(computation, instruction, parts[0][2], payload, groups, seconds, stream, asynchronous)
+        """What an instruction sends: one collective, or several that run one after the other on one stream."""
+        sent = [(one, *self._sent(one.computation, one.instruction, one.kind)) for one in parts]
+        unread = next((one.kind for one, payload, groups in sent if not payload or not groups), None)
+        if unread is not None:
+            self._untimed.update((one.computation.name, one.instruction.name) for one in parts)
+            return [(UNKNOWN, self._gap("collective", computation, instruction, unread))]
+        seconds = [self._collective_seconds(one.kind, payload, groups) for one, payload, groups in sent]
+        measured, total = self.kernels.measured(instruction.name), sum(seconds)
+        stream = self._stream_of(instruction)
+        ops: list[Op] = []
+        for (one, payload, groups), modelled in zip(sent, seconds, strict=True):
+            taken = modelled if measured is None else measured * (modelled / total if total else 1 / len(parts))
+            transfer = StreamTransfer(instruction.name, one.kind, computation.name,
+                                      stream if asynchronous else COMPUTE_STREAM, payload, groups, taken,
+                                      (one.computation.name, one.instruction.name))
+            ops += self._placed(transfer, stream, asynchronous)
+        return ops
 
-    def _placed(self, computation: Computation, instruction: HloInstruction, kind: str, payload: int,
-                groups: tuple[tuple[int, ...], ...], seconds: float, stream: str,
-                asynchronous: bool) -> Sequence[Op]:
+    def _placed(self, transfer: StreamTransfer, stream: str, asynchronous: bool) -> Sequence[Op]:
         number, place = len(self._transfers), self._streams.setdefault(stream, len(self._streams))
-        self._transfers.append(StreamTransfer(instruction.name, kind, computation.name,
-                                        stream if asynchronous else COMPUTE_STREAM, payload, groups, seconds))
+        self._transfers.append(transfer)
         if asynchronous:
-            return [(START, instruction.name, place, seconds, number)]
-        return [(SYNC, place, seconds, number)]
+            return [(START, transfer.name, place, transfer.seconds, number)]
+        return [(SYNC, place, transfer.seconds, number)]
 
     def _sent(self, computation: Computation, instruction: HloInstruction,
               kind: str) -> tuple[int, tuple[tuple[int, ...], ...]]:
@@ -248,8 +262,9 @@ class Lowering:
         moved = min([*sizes, _result(instruction.shape)], key=shape_bytes)
         out = bool(_IN_HOST_MEMORY.search(_result(instruction.shape)))
         stream = "device to host" if out else "host to device"
-        return self._placed(computation, instruction, HOST_COPY, shape_bytes(moved), (), self.kernels.host_copy(moved),
-                            stream, True)
+        transfer = StreamTransfer(instruction.name, HOST_COPY, computation.name, stream, shape_bytes(moved), (),
+                                  self.kernels.host_copy(moved), (computation.name, instruction.name))
+        return self._placed(transfer, stream, True)
 
     def _end(self, instruction: HloInstruction) -> Sequence[Op]:
         operand = next(iter(instruction.operands), "")

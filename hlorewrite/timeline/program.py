@@ -60,6 +60,8 @@ class StreamTransfer:
       payload_bytes: of one execution on one device.
       groups: device numbers of each group, or pairs.
       seconds: one execution.
+      sends: the instruction that says what is sent, and the computation it stands in: the collective itself, or one in
+        what the instruction calls.
     """
 
     name: str
@@ -69,6 +71,7 @@ class StreamTransfer:
     payload_bytes: int
     groups: tuple[tuple[int, ...], ...]
     seconds: float
+    sends: tuple[str, str]
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,6 +94,7 @@ class ScheduledProgram:
       gaps: what has no known time, by number.
       streams: names of the streams next to the compute stream.
       notes: sentences on how it was read.
+      untimed: collectives that are in ``gaps``, each as its computation and its name.
     """
 
     entry: StreamProgram
@@ -98,3 +102,4 @@ class ScheduledProgram:
     gaps: tuple[Gap, ...]
     streams: tuple[str, ...]
     notes: tuple[str, ...]
+    untimed: frozenset[tuple[str, str]]

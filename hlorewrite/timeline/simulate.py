@@ -7,8 +7,8 @@ from collections.abc import Mapping, Sequence
 from hlorewrite.cost import CollectiveModel, Topology
 from hlorewrite.cost.compute import timeline_constants
 from hlorewrite.errors import InputError, UsageError
-from hlorewrite.hlo.collectives import CollectiveSources
-from hlorewrite.hlo.parse import HloText, parse_hlo
+from hlorewrite.hlo.collectives import CollectiveSources, ComputationRun, executed_collectives
+from hlorewrite.hlo.parse import HloInstruction, HloText, parse_hlo
 from hlorewrite.hlo.readers import Readers
 from hlorewrite.timeline.engine import Engine, ProgramOutcome
 from hlorewrite.timeline.lower import Lowering
@@ -39,7 +39,7 @@ def simulate(text: str, topology: Topology, *, slowdown: float | None = None, mo
       The timeline.
 
     Raises:
-      InputError: the text is not scheduled HLO of XLA:GPU.
+      InputError: the text is not scheduled HLO of XLA:GPU, or a collective of it is in no form that can be simulated.
       UsageError: the topology has fewer GPUs than the module has devices.
 
     Example:
@@ -71,7 +71,7 @@ class ScheduledStep:
       name: of the file, for messages.
 
     Raises:
-      InputError: the text is not scheduled HLO of XLA:GPU.
+      InputError: the text is not scheduled HLO of XLA:GPU, or a collective of it is in no form that can be simulated.
       UsageError: the topology has fewer GPUs than the module has devices.
     """
 
@@ -84,12 +84,14 @@ class ScheduledStep:
         if topology.gpus < self.module.devices:
             raise UsageError(f"{name or 'the module'} runs on {self.module.devices} devices, and {topology.spec} has "
                              f"{topology.gpus} GPUs", hint="name a larger topology")
+        collectives = executed_collectives(self.module)  # before lowering: refuses what calls itself
         lowering = Lowering(self.module, topology, model=model, measured=kernel_times, trips=trips,
                             line_trips=line_trips)
         self.program: ScheduledProgram = lowering.program()
         self.unused_times: Sequence[str] = lowering.kernels.unused
         readers = Readers(self.module)
         self._sources, self._tensors = CollectiveSources(self.module, readers), TensorNames(self.module, readers)
+        self._check_complete(collectives, name)
         self._labels: list[tuple[str, str]] | None = None
 
     def at(self, slowdown: float | None = None, *, record: bool = False) -> StepTimeline:
@@ -115,6 +117,23 @@ class ScheduledStep:
             memory_bytes=self.memory_bytes, topology=self.topology.spec, devices=self.module.devices,
             kernels=totals.kernels, trace=done if record else None)
 
+    def _check_complete(self, collectives: Sequence[tuple[ComputationRun, HloInstruction, str]], name: str) -> None:
+        """Refuses a schedule without a collective that the module runs: its times would be too small.
+
+        Conditions are left out, since a loop of known trip count does not run its own.
+        """
+        known = {one.sends for one in self.program.transfers} | self.program.untimed
+        lost = [(run, one, kind) for run, one, kind in collectives
+                if (run.computation.name, one.name) not in known and not run.in_condition]
+        if lost:
+            run, one, kind = lost[0]
+            source = self._sources.of(run.computation, one)
+            more = f" and {len(lost) - 1} more" if len(lost) > 1 else ""
+            raise InputError(
+                f"the simulated schedule lacks the {kind} {one.name}{f' of {source}' if source != '?' else ''}{more}: "
+                f"the form in which {run.computation.name} is called is not known", location=name or None,
+                hint="`hlorewrite report` counts it; please report the HLO")
+
     def _collectives(self, done: ProgramOutcome) -> tuple[CollectiveExposure, ...]:
         listed = []
         for number, (one, (source, tensor)) in enumerate(zip(self.program.transfers, self._named(), strict=True)):
@@ -131,8 +150,11 @@ class ScheduledStep:
             for one in self.program.transfers:
                 computation = computations[one.computation]
                 instruction = computation.instructions[one.name]
-                self._labels.append((self._sources.of(computation, instruction),
-                                     self._tensors.of(computation, instruction)))
+                source = self._sources.of(computation, instruction)
+                if source == "?" and one.sends != (one.computation, one.name):
+                    inner = computations[one.sends[0]]
+                    source = self._sources.of(inner, inner.instructions[one.sends[1]])
+                self._labels.append((source, self._tensors.of(computation, instruction)))
         return self._labels
 
     def _unknown(self, engine: Engine, done: ProgramOutcome) -> tuple[UnknownTime, ...]:

@@ -126,7 +126,7 @@ class AllReduceFusion(Pass):
         memory = times.topology.memory_bytes
         if self.bucket_bytes is not None and self.bucket_bytes > memory:
             raise UsageError(f"buckets of {self.bucket_bytes} bytes do not fit into the {memory:.0f} bytes of a GPU of "
-                             f"{times.topology.spec}", location=view.module.name, hint="make bucket-bytes smaller")
+                             f"{times.cluster}", location=view.module.name, hint="make bucket-bytes smaller")
         return times
 
     def _members(self, view: View, ctx: PassContext) -> dict[ir.Block, list[Member]]:
@@ -295,7 +295,7 @@ class _Work:
             count, calls = len(choice.members), len(choice.buckets)
             size = sum(members[m].payload for m in choice.members)
             times = (f"exposed {_us(choice.plan.exposed)} instead of {_us(choice.alone.exposed)}, busy "
-                     f"{_us(choice.plan.busy)} instead of {_us(choice.alone.busy)} on {self.times.topology.spec}")
+                     f"{_us(choice.plan.busy)} instead of {_us(choice.alone.busy)} on {self.times.cluster}")
             if calls < count:
                 self.ctx.count("collectives fused", count - calls)
                 self.ctx.remark(Remark("applied", self.options.name,

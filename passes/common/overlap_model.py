@@ -39,7 +39,7 @@ class OverlapModel:
     """
 
     def __init__(self, view: View, ctx: PassContext, name: str, topology: str = "") -> None:
-        spec = topology or ctx.topology or ctx.target
+        spec = topology or ctx.topology
         if not spec and not ctx.ignore_cost:
             raise UsageError(f"{name} decides by predicted time, and no cluster is named",
                              hint='add --topology=h200:1x8, or topology="h200:1x8" in Python')

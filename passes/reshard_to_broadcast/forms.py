@@ -61,7 +61,7 @@ class Gathers(_ForTarget, GatherToBroadcast):
                                                        stack.groups.rows)
         if after >= before and not ctx.ignore_cost:
             tell(ctx, "unprofitable", REWRITE, f"the gather stays: sending single layers takes {after * 1e6:.0f} us, "
-                 f"gathering all {stack.layers} takes {before * 1e6:.0f} us", view, op)
+                 f"gathering all {stack.layers} takes {before * 1e6:.0f} us on {times.cluster}", view, op)
             return False
         worse = worse_path([(op.block, -tensor_bytes(op.results[0].type)),
                             *((read.op.block, _layer_bytes(stack)) for read in stack.reads)])
@@ -105,7 +105,8 @@ class MaskedSums(_ForTarget, MaskedSumToBroadcast):
             times = CollectiveTimes(self.topology or ctx.topology, sum(map(len, groups.rows)))
             weigh, payload = BroadcastTimes(times, self.target, self.legalizer), tensor_bytes(op.operands[0].type)
             if weigh.broadcast(payload, groups.rows) >= weigh.masked_sum(payload, groups.rows):
-                tell(ctx, "missed", self.name, "the reduction stays: no chain of permutes is faster", view, op)
+                tell(ctx, "missed", self.name, "the reduction stays: no chain of permutes is faster on "
+                     f"{times.cluster}", view, op)
                 return False
         return super()._one(op, view, ctx)
 
@@ -124,7 +125,7 @@ class Permutes(_ForTarget, PermutesToBroadcast):
             after = BroadcastTimes(times, self.target, self.legalizer).broadcast(payload, _padded(fans, count))
             if after >= before:
                 tell(ctx, "unprofitable", self.name, f"the {len(permutes)} permutes stay: they take "
-                     f"{before * 1e6:.0f} us, one broadcast {after * 1e6:.0f} us", view, first)
+                     f"{before * 1e6:.0f} us, one broadcast {after * 1e6:.0f} us on {times.cluster}", view, first)
                 return False
         return super()._one(permutes, view, ctx)
 

@@ -47,13 +47,14 @@ class ProgramTransferPlans(OpByOp):
         plan = planned.plan
         if plan.makespan_s >= planned.direct_s * _WORTH and not ctx.ignore_cost:
             tell(ctx, "unprofitable", self.name, f"the transfer gets no plan: a copy to each receiver takes "
-                 f"{planned.direct_s * 1e6:.0f} us, the best plan {plan.makespan_s * 1e6:.0f} us", view, op)
+                 f"{planned.direct_s * 1e6:.0f} us, the best plan {plan.makespan_s * 1e6:.0f} us on {planned.cluster}",
+                 view, op)
             return False
         attribute = plan_attribute(plan, view.module.context)
         if PLAN in op.attributes and op.attributes[PLAN] == attribute:
             return False
         tell(ctx, "applied", self.name, f"the transfer is planned as {plan.strategy}: {plan.makespan_s * 1e6:.0f} us, "
-             f"{planned.direct_s * 1e6:.0f} us with a copy to each receiver", view, op, plan.note)
+             f"{planned.direct_s * 1e6:.0f} us with a copy to each receiver, on {planned.cluster}", view, op, plan.note)
         ctx.editor(view.module, self.name).set_attribute(op, PLAN, attribute)
         ctx.count("transfers planned")
         return True

@@ -37,11 +37,13 @@ class PlannedTransfer:
       plan: what is sent by whom, and when.
       element_type: of the tensor, as MLIR writes it; what ``hlorewrite.plan.reshard.lower.lower`` asks for.
       direct_s: seconds of sending every device its own copies.
+      cluster: what the times are of, as sentences name it.
     """
 
     plan: ReshardPlan
     element_type: str
     direct_s: float
+    cluster: str
 
 
 def plan_transfer(op: ir.Operation, view: View, topology: str = "", strategy: str = "auto",
@@ -87,14 +89,15 @@ def plan_transfer(op: ir.Operation, view: View, topology: str = "", strategy: st
 def _planned(source: Layout, target: Layout, itemsize: int, element: str, meshes: dict[str, ReshardMesh], topology: str,
              strategy: str, order: str, budget: SolverBudget) -> PlannedTransfer | str:
     devices = max(int(mesh.devices.max()) for mesh in meshes.values()) + 1
-    cluster = CollectiveTimes(topology, devices).topology
+    times = CollectiveTimes(topology, devices)
+    cluster = times.topology
     involved = np.union1d(source.devices, target.devices).tolist()
     network = network_of(cluster, {int(device): cluster.host_of(int(device)) for device in involved})
     plan = plan_reshard(source, target, itemsize, network, strategy, order, budget=budget)
     if len(plan.rows) > MOST_TASKS:
         return f"its plan has {len(plan.rows)} tasks, more than the {MOST_TASKS} that a program should hold"
     direct = plan_reshard(source, target, itemsize, network, "send-recv", "naive")
-    return PlannedTransfer(plan, element, direct.makespan_s)
+    return PlannedTransfer(plan, element, direct.makespan_s, times.cluster)
 
 
 def same_places(source: Layout, target: Layout, have: ReshardMesh, want: ReshardMesh) -> bool:

@@ -12,7 +12,7 @@ from hlorewrite.ir.inline import inline_calls
 from hlorewrite.ir.module import Module
 from hlorewrite.ir.view import View
 from hlorewrite.mpmd.program import is_program
-from hlorewrite.passes.split_stages.auto.choose import StageSearch, choose_stages, mark_cuts
+from hlorewrite.passes.split_stages.auto.choose import DEFAULT_TOPOLOGY, StageSearch, choose_stages, mark_cuts
 from hlorewrite.passes.split_stages.emit import write_program
 from hlorewrite.passes.split_stages.graph import StepNode
 from hlorewrite.passes.split_stages.meshes import ProgramMeshes, check_argument, make_topology, parse_shapes, stages_of
@@ -138,9 +138,10 @@ class SplitStages(Pass):
             return made
 
         chosen = choose_stages(base, wanted, split)
+        assumed = "" if wanted.topology else f"; chosen for {DEFAULT_TOPOLOGY} (assumed, no cluster is named)"
         for stage, (cut, source, sent) in enumerate(chosen.boundaries, start=1):
             ctx.remark(Remark("applied", self.name, f"stage {stage} begins after op {cut} of the forward, and "
-                              f"{format_bytes(sent, 1)} cross there each micro-batch and way", source))
+                              f"{format_bytes(sent, 1)} cross there each micro-batch and way{assumed}", source))
         return replace(self, cuts=chosen.cuts)
 
     def _place(self, step: TrainStep, topology: ProgramMeshes, at: Positions, ctx: PassContext) -> None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from hlorewrite.audit.profile.kernels import ProfiledKernel, nccl_kinds
@@ -87,14 +87,15 @@ def reconcile(kernels: Sequence[ProfiledKernel], step: StepTimeline, program: St
     Returns:
       Both times of what could be matched, and sentences on the rest.
     """
-    collectives = [one for one in step.collectives if one.kind in BY_KIND]
+    collectives = _by_launch([one for one in step.collectives if one.kind in BY_KIND])
     communication = [each for each in kernels if nccl_kinds(each.name)]
     said = [f"{one.name} ({one.source}) is in a loop of unknown trip count" for one in collectives if one.trips is None]
     counted = [one for one in collectives if one.trips]
     if any(each.op for each in communication):
         how, rows, more = "instruction", *_by_instruction(communication, counted)
     elif communication and all(each.start_s is not None for each in communication):
-        order = [step.collectives[number] for number in _launches(program, 1)]
+        first = {one.name: number for number, one in reversed(list(enumerate(step.collectives)))}
+        order = [one for number in _launches(program, 1) if first[(one := step.collectives[number]).name] == number]
         how, rows, more = "order", *_by_order(communication, counted, order)
     else:
         how, rows, more = "kind", *_by_kind(communication, counted)
@@ -108,6 +109,17 @@ def reconcile(kernels: Sequence[ProfiledKernel], step: StepTimeline, program: St
     busy = sum(each.seconds for each in kernels if not nccl_kinds(each.name))
     return ReconciledProfile(tuple(sorted(rows, key=lambda row: -row.measured_s * row.runs)), how, runs, step.compute_s,
                              busy / runs if runs and busy else None, (*said, *more))
+
+
+def _by_launch(collectives: Sequence[CollectiveExposure]) -> list[CollectiveExposure]:
+    """The collectives of each instruction as one, since a profile shows several that one starts under its name."""
+    together: dict[str, CollectiveExposure] = {}
+    for one in collectives:
+        before = together.get(one.name)
+        together[one.name] = one if before is None else replace(
+            before, payload_bytes=before.payload_bytes + one.payload_bytes, time_s=before.time_s + one.time_s,
+            exposed_s=before.exposed_s + one.exposed_s, waited_s=before.waited_s + one.waited_s)
+    return list(together.values())
 
 
 def _by_instruction(kernels: Sequence[ProfiledKernel],

@@ -41,13 +41,16 @@ def _pipeline_arguments(group: argparse._ArgumentGroup) -> None:
                        help="run passes: 'a,b{x=1},builtin.module(cse)'")
     group.add_argument("-O", dest="passes", action="append", metavar="NAME", type=_named_pipeline,
                        help="run a named pipeline: comm is all that is estimated to communicate no more than before; "
-                            "time also moves communication to where compute hides it (needs --topology)")
+                            "time also moves communication to where compute hides it (needs --topology or --target). "
+                            "For a target both begin with expose-collectives where the module is auto-sharded")
     group.add_argument("--rules", dest="passes", action="append", metavar="FILE", type=_rules_pass,
                        help="apply the rules of a .hlopat file or a shipped one; short for --pass=rules{files=FILE}")
     group.add_argument("--natives", action="append", default=[], metavar="MODULE",
                        help="import a module, or a .py file, that registers natives for rule files; repeatable")
     group.add_argument("--ignore-cost", action="store_true", help="apply rules also where they say it does not pay")
-    group.add_argument("--topology", default="", metavar="NAME", help="the cluster to estimate times for")
+    group.add_argument("--topology", default="", metavar="NAME",
+                       help="the cluster to estimate times for, as h200:4x8; a name alone means as many whole servers "
+                            "as the module needs (default: the cluster of --target)")
     group.add_argument("--memory-budget", default=None, metavar="SIZE", type=checked_budget,
                        help="bytes a device may spend on what all passes keep for longer: local sums, gathered values, "
                             "buffers of fused calls; auto is the memory of a device of --target, less arguments and "

@@ -8,6 +8,7 @@ import sys
 import time
 from dataclasses import dataclass, field
 
+from hlorewrite.cli.opt.cluster import cluster_of, hides_collectives, named_cluster, what_was_not_done, with_exposed
 from hlorewrite.cli.opt.plan import OptPlan, check_plan_usage
 from hlorewrite.cli.opt.reports import Reports
 from hlorewrite.cli.process.supervise import stage
@@ -132,7 +133,8 @@ class Job:
             raise UsageError("--against and --keep compare for a target, and none is named",
                              hint="add --target=h200:1x8, say")
         timed = next((step for step in passes if step.beside_compute and not getattr(step, "topology", "")), None)
-        if timed is not None and not (self.args.topology or self.args.target or self.args.ignore_cost):
+        clustered = named_cluster(self.args) or self.args.target == "gpu" or self.args.ignore_cost
+        if timed is not None and not clustered:
             raise UsageError(f"{timed.name} decides by predicted time, and no cluster is named",
                              hint="add --topology=h200:1x8, or --target")
         if self.args.topology:
@@ -149,6 +151,7 @@ class Job:
 
     def _process(self, part: Part, passes: list[Pass], reports: Reports) -> None:
         reports.begin_part(part.raw, part.first_line)
+        hidden = False
         try:
             start = time.perf_counter()
             reports.step("reading")
@@ -157,14 +160,15 @@ class Job:
                            first_line=part.first_line)
             module.frames = Frames(tuple(self.args.skip_frames), tuple(self.args.own_frames))
             self.timings.add("parse", time.perf_counter() - start)
-            part.output = self._rewrite(module, passes, reports, part.raw)
+            hidden = hides_collectives(self.args, module, passes)
+            part.output = self._rewrite(module, passes, reports, part.raw, hidden)
         except HlorewriteError as error:
             part.error = error
             reports.failed(error)
             if isinstance(error, PassFailed | ValuesDiffer):
-                self._write_reproducer(part, passes, error)
+                self._write_reproducer(part, with_exposed(self.args, passes) if hidden else passes, error)
 
-    def _rewrite(self, module: Module, passes: list[Pass], reports: Reports, raw: bytes) -> bytes:
+    def _rewrite(self, module: Module, passes: list[Pass], reports: Reports, raw: bytes, hidden: bool) -> bytes:
         args = self.args
         checks = set(args.check) - {"none"}
         original = module.clone() if checks or args.target or args.plan else None
@@ -172,14 +176,18 @@ class Job:
         plan = OptPlan(args, passes, original) if args.plan and original is not None else None
         found = plan.replayed(reports.listeners) if plan else None
         budget = self._budget(module) if found is None else None
+        cluster = cluster_of(args, module) if found is None else ""
         listeners = (*reports.listeners, *([plan.remarks] if plan else []))
-        ctx = PassContext(listeners, ignore_cost=args.ignore_cost, topology=args.topology, target=args.target,
+        ctx = PassContext(listeners, ignore_cost=args.ignore_cost, topology=cluster, target=args.target,
                           memory_left=budget, explain=args.explain, compare=args.print_ir_after_change)
         if reports.trace:
             reports.trace.begin(module, raw)
         stages = PassStages() if "proof" in checks else None
-        changed = found is None and self._run_passes(module, passes, ctx, reports, stages)
+        steps = with_exposed(args, passes) if hidden else passes
+        changed = found is None and self._run_passes(module, steps, ctx, reports, stages)
         module = module if found is None else found
+        if found is None and (left := what_was_not_done(args, hidden, changed, ctx)):
+            sys.stderr.write(f"{module.name}: {left}\n")
         reports.step("checking the result" if checks else "writing")
         stage(f"{self._name}: while it was written")
         if original is not None and stages is not None:
@@ -205,8 +213,7 @@ class Job:
         if budget is None:
             return None
         if budget != "auto":
-            described = self.args.target if "x" in self.args.target else ""  # gpu and cpu:8 have no described memory
-            checked_capacity(budget, self.args.topology or described, module.name)
+            checked_capacity(budget, named_cluster(self.args), module.name)
             return budget
         if not self.args.target:
             raise UsageError("--memory-budget=auto compiles the input for its devices, and none are named",
@@ -331,8 +338,8 @@ def write_reproducer(args: argparse.Namespace, text: str, pipeline: str) -> str:
         return ""
     if os.path.exists(path) and os.path.exists(args.file) and os.path.samefile(path, args.file):
         return ""
-    options = (*(["--ignore-cost"] if args.ignore_cost else []),
-               *([f"--topology={args.topology}"] if args.topology else []))
+    cluster = named_cluster(args)
+    options = (*(["--ignore-cost"] if args.ignore_cost else []), *([f"--topology={cluster}"] if cluster else []))
     try:
         write_output(path, Reproducer(text, pipeline, options).text().encode())
     except HlorewriteError:

@@ -7,6 +7,7 @@ import re
 import sys
 from typing import TYPE_CHECKING
 
+from hlorewrite.cli.opt.cluster import named_cluster
 from hlorewrite.errors import HlorewriteError, UsageError, did_you_mean
 from hlorewrite.ir.module import Module
 from hlorewrite.passmanager.base import Pass, PassContext
@@ -78,7 +79,8 @@ class Reports:
         """Makes the directory of ``--trace``; the command line is known to be right by now."""
         if self.args.trace is not None:
             from hlorewrite.passmanager.trace.writer import TraceWriter
-            self.trace = TraceWriter(self.args.trace, source=self.name, pipeline=pipeline, topology=self.args.topology)
+            self.trace = TraceWriter(self.args.trace, source=self.name, pipeline=pipeline,
+                                     topology=named_cluster(self.args))
 
     def begin_part(self, raw: bytes, first_line: int) -> None:
         """A module is about to be read."""

@@ -113,6 +113,25 @@ def topology(spec: str) -> Topology:
     return loaded.sized(*_parse_size(spec, size)) if size else loaded
 
 
+def cluster_of_target(target: str) -> str:
+    """The cluster that a target describes.
+
+    Args:
+        target: what a module is compiled for: ``h200:4x8``, ``h200:8`` (one host), ``cpu:8`` or ``gpu``.
+
+    Returns:
+        The text of a topology; empty for a target that names no kind of GPU.
+
+    Example:
+        >>> cluster_of_target("h200:8"), cluster_of_target("cpu:8")
+        ('h200:1x8', '')
+    """
+    name, _, size = target.strip().lower().partition(":")
+    if not size or name not in topology_names():
+        return ""
+    return f"{name}:{size if 'x' in size else f'1x{size}'}"
+
+
 @functools.cache
 def _shipped(name: str) -> Topology:
     """A topology of the package, read once."""

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from hlorewrite.cost.report.report import Executed
 from hlorewrite.hlo.collectives import collective_kind, collectives
-from hlorewrite.hlo.parse import Computation, HloText, parse_hlo
+from hlorewrite.hlo.parse import HloText, parse_hlo
+from hlorewrite.hlo.wrapped import WrappedCollectives
 from hlorewrite.ir.collectives import timed_kind
 
 
@@ -46,7 +47,7 @@ def collectives_of_hlo(text: str) -> tuple[int, list[Executed], list[str]]:
 
 
 def _loops(module: HloText) -> dict[str, str]:
-    """The user's line of the loop whose body holds each collective directly."""
+    """The user's line of the innermost loop around each collective, also where the loop's body calls what holds it."""
     body_of: dict[str, str] = {}
     for computation in module.computations.values():
         for instruction in computation.instructions.values():
@@ -54,9 +55,12 @@ def _loops(module: HloText) -> dict[str, str]:
                 place = module.source(instruction)
                 for name in instruction.called("body"):
                     body_of[name] = place if place != "?" else instruction.name
-    return {instruction.name: body_of[computation.name] for computation in _with_bodies(module, body_of)
-            for instruction in computation.instructions.values() if collective_kind(instruction.opcode)}
-
-
-def _with_bodies(module: HloText, body_of: dict[str, str]) -> list[Computation]:
-    return [computation for computation in module.computations.values() if computation.name in body_of]
+    wrapped = WrappedCollectives(module)
+    loops: dict[str, str] = {}
+    for name, place in body_of.items():
+        body = module.computations.get(name)
+        for instruction in body.instructions.values() if body is not None else ():
+            if collective_kind(instruction.opcode):
+                loops[instruction.name] = place
+            loops |= {each.instruction.name: place for each in wrapped.inside(instruction)}
+    return loops

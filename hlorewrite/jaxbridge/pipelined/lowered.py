@@ -25,6 +25,7 @@ from hlorewrite.jaxbridge.pipelined.stage_array import StageArray
 from hlorewrite.jaxbridge.processes.agreement import Agreement
 from hlorewrite.jaxbridge.runtime.driver import PipelineDriver
 from hlorewrite.jaxbridge.xla import private
+from hlorewrite.jaxbridge.xla.device_topology import device_topology
 from hlorewrite.mpmd.program import Program, read_program
 from hlorewrite.passmanager.base import PassContext
 from hlorewrite.passmanager.manager import run_passes
@@ -226,7 +227,8 @@ def _split_and_rewritten(lowered: jax.stages.Lowered, name: str, settings: Pipel
     """Runs the passes on a step that was lowered."""
     module = clone_of(private.module_of(lowered), name)
     recorder = RunRecorder()
-    run_passes(module, [_split(settings)], PassContext(listeners=(recorder,)))
+    cluster = settings.topology or _cluster_of(settings.meshes.all_devices())
+    run_passes(module, [_split(settings)], PassContext(listeners=(recorder,), topology=cluster))
     program = read_program(module)
     for said in uncut_microbatches(settings.meshes, shaped, program.iterations):
         recorder.remark(Remark("unprofitable", "pipeline", said, module.name))
@@ -234,8 +236,15 @@ def _split_and_rewritten(lowered: jax.stages.Lowered, name: str, settings: Pipel
         recorder.remark(Remark("applied", "pipeline", f"{len(in_parts)} results are a hlorewrite.StageArray each: the "
                                "rows of their stages are not the shards of one jax.Array", module.name))
     split = module.clone()
-    run_passes(module, settings.passes, PassContext(listeners=(recorder,), solver_effort=solver_effort))
+    run_passes(module, settings.passes,
+               PassContext(listeners=(recorder,), topology=cluster, solver_effort=solver_effort))
     return PipelineLowered(module, split, lowered, settings, recorder, dynamic)
+
+
+def _cluster_of(devices: Sequence[Any]) -> str:
+    """The cluster that devices are; empty where it is not known."""
+    found = device_topology(devices)
+    return found.spec if found is not None else ""
 
 
 def _static(jitted: Any) -> Callable[[int], tuple[frozenset[int], tuple[str, ...]]]:

@@ -140,9 +140,11 @@ def place_of(target: Target, module: Module) -> DeviceSet:
     Raises:
       UsageError: the target has other devices than the module wants, or is not here.
     """
+    wanted = for_spmd(module).devices
     if target.platform == "cpu":
+        _check_count(target, wanted, module.name)
         return DeviceSet("cpu")
-    devices = devices_of_target(target, for_spmd(module).devices, module.name)
+    devices = devices_of_target(target, wanted, module.name)
     return DeviceSet("gpu", tuple(devices), _DEVICELESS_FLAGS if target.platform == "described" else {})
 
 
@@ -150,9 +152,7 @@ def devices_of_target(target: Target, wanted: int, name: str) -> Sequence[Any]:
     """The devices of a target; as many as the module is for."""
     from hlorewrite.jaxbridge.xla import private
 
-    if target.platform != "gpu" and target.devices != wanted and wanted != 1:
-        raise UsageError(f"the module is for {wanted} devices and target {target.text} has {target.devices}",
-                         location=name, hint=f"use --target {_resized(target, wanted)}")
+    _check_count(target, wanted, name)
     if target.platform == "cpu":
         return private.client_devices(private.cpu_client(target.devices))[:wanted]
     if target.platform == "gpu":
@@ -167,6 +167,13 @@ def devices_of_target(target: Target, wanted: int, name: str) -> Sequence[Any]:
         raise UsageError(f"target {target.text} needs the CUDA compiler of jaxlib {error.jaxlib}, and {error.plugin} "
                          "is installed", hint=f"pip install '{error.package}=={error.jaxlib}'") from None
     return devices[:wanted]
+
+
+def _check_count(target: Target, wanted: int, name: str) -> None:
+    """Refuses a target of other devices than a module wants; ``gpu`` has as many as this machine."""
+    if target.platform != "gpu" and target.devices != wanted and wanted != 1:
+        raise UsageError(f"the module is for {wanted} devices and target {target.text} has {target.devices}",
+                         location=name, hint=f"use --target {_resized(target, wanted)}")
 
 
 def _present_gpus(wanted: int, name: str) -> Sequence[Any]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from hlorewrite.errors import PassFailed
+from hlorewrite.errors import InputError, PassFailed
 from hlorewrite.ir.module import Module
 from hlorewrite.mpmd.program import is_program
 from hlorewrite.passmanager.base import Pass, PassContext
@@ -26,10 +26,12 @@ class ExposeCollectives(Pass):
     Attributes:
       target: what the module is compiled for (``h200:1x8``), whose pipeline partitions it; by default the one the run
         names, else CPU devices.
+      optional: leave a module that XLA's partitioner refuses as it is, with a remark, in place of an error.
     """
 
     name = "expose-collectives"
     target: str = ""
+    optional: bool = False
 
     def run(self, module: Module, ctx: PassContext) -> bool:
         """Replaces the module's content by the partitioned program."""
@@ -45,7 +47,9 @@ class ExposeCollectives(Pass):
             return False
         try:
             module.mlir = partition.expose_collectives(module, _place(self.target or ctx.target, module)).mlir
-        except partition.NotExposed as error:
+        except InputError as error:
+            if not self.optional and not isinstance(error, partition.NotExposed):
+                raise
             ctx.remark(Remark("blocked", self.name, f"the module stays as it is: {error.what}", error.location or ""))
             return False
         ctx.forget_view()

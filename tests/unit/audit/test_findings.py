@@ -75,6 +75,33 @@ def test_through_pairs_and_fusions() -> None:
     assert found(looped(ASYNC, extra=FUSED.replace("add(%a, %m)", "maximum(%a, %m)"))) == []
 
 
+def wrapped(collective: str, operand: str, shape: str, after: str = "") -> tuple[str, str]:
+    """(lines, computations) of a collective in an asynchronous fusion, as newer XLA writes it; ``%done`` is its end."""
+    inner = (f"%inner (v: {BIG}) -> {shape} {{\n  %v = {BIG} parameter(0)\n"
+             f"  {'' if after else 'ROOT '}%sent = {shape} {collective}\n{after}}}")
+    outer = (f"%outer (v: {BIG}) -> {shape} {{\n  %v = {BIG} parameter(0)\n"
+             f"  ROOT %kernel = {shape} fusion(%v), kind=kCustom, calls=%inner\n}}")
+    return (f"\n  %start = (({BIG}), {shape}) async-start({operand}), calls=%outer, metadata="
+            f'{{source_file="train.py" source_line=7}}\n  %done = {shape} async-done(%start)', f"{inner}\n{outer}\n")
+
+
+def test_in_asynchronous_fusions() -> None:
+    summed = f"\n  %next = {BIG} fusion(%total, %done), kind=kLoop, calls=%fused"
+    reduce_ = f"all-reduce(%v), {GROUPS}, to_apply=%add"
+    lines, below = wrapped(reduce_, "%gradient", BIG)
+    (one,) = found(looped(lines + summed, extra=below + FUSED))
+    assert (one.form, one.kind, one.source, one.calls, one.calls_after) == (
+        "accumulated", "all-reduce", "train.py:7", 8, 1)
+    lines, below = wrapped(f"all-gather(%v), {GROUPS}, dimensions={{0}}", "%weights", "f32[8388608]{0}")
+    used = f"\n  %used = {BIG} slice(%done), slice={{[0:1048576]}}\n  %next = {BIG} multiply(%total, %used)"
+    assert [(one.form, one.kind) for one in found(looped(lines + used, extra=below))] == [("invariant", "all-gather")]
+    # what the kernel makes of the sum is no sum
+    lines, below = wrapped(reduce_, "%gradient", BIG, f"  ROOT %most = {BIG} maximum(%sent, %v)\n")
+    audit = audited(looped(lines + summed, extra=below + FUSED))
+    assert audit.findings == () and audit.reasons == ("its operand changes",)
+    assert audit.timeline.collectives[0].trips == 8
+
+
 def test_only_the_last_result_is_wanted() -> None:
     """A value that no turn reads takes the place of one in the tuple."""
     last = REDUCED.replace(f"\n  %next = {BIG} add(%total, %scaled)", "")

@@ -63,6 +63,22 @@ def test_a_trace_that_is_cut_is_matched_by_kind_and_it_is_said() -> None:
     assert "15 runs in the profile are not a multiple of 16 a step" in made.unmatched[1]
 
 
+def test_collectives_of_one_start_are_one_row_of_a_profile() -> None:
+    both = (f"%both (v: {BIG}) -> ({BIG}, {BIG}) {{\n  %v = {BIG} parameter(0)\n"
+            f"  %a = {BIG} all-reduce(%v), {GROUPS}, to_apply=%add\n"
+            f"  %c = {BIG} all-reduce(%v), {GROUPS}, to_apply=%add\n"
+            f"  ROOT %pair = ({BIG}, {BIG}) tuple(%a, %c)\n}}")
+    text = looped(f"\n  %sent = (({BIG}), ({BIG}, {BIG})) async-start(%gradient), calls=%both\n"
+                  f"  %done = ({BIG}, {BIG}) async-done(%sent)\n  %one.1 = {BIG} get-tuple-element(%done), index=0\n"
+                  f"  %next = {BIG} tanh(%one.1)", extra=both)
+    step = ScheduledStep(text, topology("h200:1x8")).at()
+    assert [one.name for one in step.collectives] == ["sent", "sent"]
+    for kernel in (ProfiledKernel(NCCL, 8e-6, 8, op="sent"), ProfiledKernel(NCCL, 8e-6, 8)):
+        (row,) = reconciled(text, [kernel]).matched
+        assert (row.collectives, row.calls, row.runs) == (("sent",), 8, 8)
+        assert row.predicted_s == pytest.approx(step.communication_s / 8)
+
+
 def test_what_has_no_partner_is_named() -> None:
     made = reconciled(looped(REDUCED), [ProfiledKernel(GATHER, 1e-6, 3), ProfiledKernel("fusion_1", 1e-6, 1)])
     assert made.matched == () and made.measured_compute_s is None

@@ -79,6 +79,7 @@ def test_the_cuts_that_were_chosen_give_the_same_program():
     lowered = pipelined.lower(*args)
     said = [remark.sentence for remark in lowered.remarks if "begins after op" in remark.sentence]
     cut = int(said[0].split("after op ")[1].split()[0])
+    assert said[0].endswith("; chosen for h200 (assumed, no cluster is named)")
     again = hlorewrite.pipeline(step, meshes=[(2,), (2,)], stages=(cut,), passes="").lower(*args)
     assert len(said) == 1 and again.program() == lowered.program()
 

@@ -1,0 +1,126 @@
+"""Collectives that stand in what an instruction calls: asynchronous computations, fusions, calls, one in another.
+
+XLA wraps a collective that has no ``-start`` of its own, or several that run as one, in an asynchronous computation
+(``async-start ... calls=``). Newer versions also make a kernel of an all-reduce: an ``async-start`` that calls a fusion
+that holds the ``all-reduce``. Kind, payload and groups then stand in an instruction one or more calls below.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from hlorewrite.hlo.collectives import collective_kind
+from hlorewrite.hlo.parse import Computation, HloInstruction, HloText
+
+FUSIONS = frozenset(("fusion", "fusion-start"))
+FREE = frozenset(("parameter", "constant", "get-tuple-element", "tuple", "bitcast", "partition-id", "replica-id",
+                  "after-all", "optimization-barrier", "add-dependency", "domain"))
+"""Opcodes that take no time."""
+_PRODUCTS = frozenset(("dot", "convolution", "custom-call"))
+_CALLS = ("calls", "to_apply")
+
+
+@dataclass(frozen=True, slots=True)
+class PlacedInstruction:
+    """A collective: the instruction that says what is sent, what it stands in, and its kind."""
+
+    computation: Computation
+    instruction: HloInstruction
+    kind: str
+
+
+class WrappedCollectives:
+    """Looks into the computations that instructions of a module call.
+
+    Args:
+      module: the module.
+
+    Example:
+      >>> from hlorewrite.hlo.parse import parse_hlo
+      >>> module = parse_hlo('''HloModule m, num_partitions=8
+      ... %kernel (k: f32[8]) -> f32[64] {
+      ...   %k = f32[8]{0} parameter(0)
+      ...   ROOT %g = f32[64]{0} all-gather(%k), replica_groups=[1,8]<=[8], dimensions={0}
+      ... }
+      ... %wrapped (w: f32[8]) -> f32[64] {
+      ...   %w = f32[8]{0} parameter(0)
+      ...   ROOT %f = f32[64]{0} fusion(%w), kind=kCustom, calls=%kernel
+      ... }
+      ... ENTRY %main (p: f32[8]) -> f32[64] {
+      ...   %p = f32[8]{0} parameter(0)
+      ...   %s = ((f32[8]{0}), f32[64]{0}) async-start(%p), calls=%wrapped
+      ...   ROOT %d = f32[64]{0} async-done(%s)
+      ... }''')
+      >>> wrapped = WrappedCollectives(module)
+      >>> start = module.computations["main"].instructions["s"]
+      >>> [each.kind for each in wrapped.inside(start)], wrapped.alone(start)
+      (['all-gather'], True)
+    """
+
+    def __init__(self, module: HloText) -> None:
+        self._module = module
+        self._inside: dict[str, tuple[PlacedInstruction, ...]] = {}
+
+    def inside(self, instruction: HloInstruction) -> tuple[PlacedInstruction, ...]:
+        """The collectives below an instruction that is none itself, in program order, as often as it runs them.
+
+        Those in loops and branches are left out: how often these run, only a program of their own says.
+        """
+        if not runs_called(instruction):
+            return ()
+        return tuple(each for name in instruction.called(*_CALLS) for each in self._below(name))
+
+    def alone(self, instruction: HloInstruction) -> bool:
+        """Whether nothing below an instruction takes time but collectives, and what is fused into their kernels."""
+        for each in self._called(instruction):
+            if instruction.opcode in FUSIONS and not runs_called(each):
+                if each.opcode in _PRODUCTS:
+                    return False
+            elif not _is_free(each) and not (self.inside(each) and self.alone(each)):
+                return False
+        return True
+
+    def exact(self, instruction: HloInstruction) -> HloInstruction | None:
+        """The one collective whose result an instruction above it has; None where something else is computed."""
+        # Ends: each step goes to a computation below, and HLO has no recursion.
+        for _ in range(len(self._module.computations)):
+            work = [each for each in self._called(instruction) if each.opcode not in FREE and not _is_second(each)]
+            if len(work) != 1:
+                return None
+            if collective_kind(work[0].opcode):
+                return work[0]
+            instruction = work[0]
+        return None
+
+    def _called(self, instruction: HloInstruction) -> list[HloInstruction]:
+        """What an instruction runs by calling it."""
+        if not runs_called(instruction):
+            return []
+        found = (self._module.computations.get(name) for name in instruction.called(*_CALLS))
+        return [each for computation in found if computation is not None for each in computation.instructions.values()]
+
+    def _below(self, name: str) -> tuple[PlacedInstruction, ...]:
+        if name not in self._inside:
+            self._inside[name] = ()  # what calls itself is cut there
+            computation = self._module.computations.get(name)
+            found: list[PlacedInstruction] = []
+            for each in computation.instructions.values() if computation is not None else ():
+                kind = collective_kind(each.opcode)
+                found += [PlacedInstruction(computation, each, kind)] if computation is not None and kind else \
+                    self.inside(each)
+            self._inside[name] = tuple(found)
+        return self._inside[name]
+
+
+def runs_called(instruction: HloInstruction) -> bool:
+    """Whether an instruction runs what it calls, once: no loop or branch, no reducer, no second half of a pair."""
+    opcode = instruction.opcode
+    return opcode in ("call", "fusion") or (opcode.endswith("-start") and collective_kind(opcode) is None)
+
+
+def _is_free(instruction: HloInstruction) -> bool:
+    return instruction.opcode in FREE or _is_second(instruction) or collective_kind(instruction.opcode) is not None
+
+
+def _is_second(instruction: HloInstruction) -> bool:
+    return instruction.opcode.endswith(("-done", "-update"))
