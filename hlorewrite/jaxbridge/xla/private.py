@@ -500,6 +500,11 @@ def is_jitted(function: Any) -> bool:
     return isinstance(function, _jax.PjitFunction)
 
 
+def is_outstanding(value: Any) -> bool:
+    """Whether an object is an array that is not computed yet; runs no code of the object's own class."""
+    return type(value) is _jax.ArrayImpl and not value.is_deleted() and not value.is_ready()
+
+
 # ---- what XLA's partitioner leaves
 
 
