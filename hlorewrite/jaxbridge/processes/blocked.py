@@ -2,8 +2,8 @@
 
 Arrays are waited for in C++ by methods (``array.block_until_ready()``), by NumPy, which reads arrays of one device
 through the buffer protocol (``np.stack(arrays)``, ``host[:] = array``), and by whatever calls one of these in C
-(``list(map(ready, arrays))``). None of them leaves a Python frame. Facts outside the stack show more: the thread stays at
-one instruction, it sleeps on a lock rather than on a clock, a file or a socket, and an array is not ready.
+(``list(map(ready, arrays))``). None of them leaves a Python frame. Facts outside the stack show more: the thread stays
+at one instruction, it sleeps on a lock rather than on a clock, a file or a socket, and an array is not ready.
 """
 
 from __future__ import annotations
