@@ -34,10 +34,9 @@ def dropped(run: str, options: dict[str, Any]) -> list[weakref.ref[Any]]:
                                                      check_vma=False)), **options)
     arguments = jnp.ones(8), jnp.ones((2, 4))
     if run == "method":
-        class Trainer:
+        class DroppedTrainer:
             train = step
-            weights = arguments[0]
-        Trainer.train(*arguments)
+        DroppedTrainer.train(*arguments)
     elif run == "lower":
         step.lower(*arguments).compile()
     else:
