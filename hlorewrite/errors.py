@@ -33,7 +33,7 @@ class HlorewriteError(Exception):
                  excerpt: str | None = None) -> None:
         super().__init__(what)
         self.what = what
-        self.location = location
+        self.location = location if location != "?" else None  # the op has no source line
         self.hint = hint
         self.excerpt = excerpt
 

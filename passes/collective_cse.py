@@ -97,7 +97,7 @@ class CollectiveCse(Pass):
                     replaced.append((op, result, maker.results[which], maker))
         editor = ctx.editor(view.module, self.name)
         for op, result, value, maker in replaced:
-            tell(ctx, "applied", self.name, f"its result is that of {maker.name} at {view.source(maker)}", view, op)
+            tell(ctx, "applied", self.name, f"its result is that of {maker.name} at {view.place(maker)}", view, op)
             editor.replace(result, value)
         ctx.count("collectives merged", len(replaced))
         return bool(replaced)

@@ -85,6 +85,7 @@ HEAVY = (
     HeavyTests(_DRIVER, "test_processes_compute_the_step_of_one_device", "test_hosts_of_an_emulated_cluster"),
     HeavyTests(_PROCESSES, OTHERS, "test_a_process_that_the_others_wait_for_is_named_within_ten_seconds",
                but=("killed",)),
+    HeavyTests(_PROCESSES, OTHERS, "test_those_that_wait_for_a_dead_process_end_however_they_wait", but=("method",)),
     HeavyTests(_PROCESSES, OTHERS, "test_when_one_process_differs_all_run_the_original_and_say_why", but=("fails",)),
     HeavyTests("e2e/test_shared_plans.py", OTHERS, "test_the_policy_of_the_first_holds_for_all", but=("replan",)),
     HeavyTests("e2e/test_exec.py", "test_processes_rewrite_together", "test_rewriting_on_one_process_only"),

@@ -23,9 +23,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--match", action="append", default=[], metavar="NAME",
                         help="rewrite functions of this name or glob pattern only; repeatable")
     parser.add_argument("--memory-budget", default=None, metavar="SIZE", type=checked_budget,
-                        help="bytes a device may spend on what all passes keep for longer (auto: the memory of a "
-                             "device of --topology, less arguments and results, less a tenth, less the peak of the "
-                             "compiled original; default: each pass has its own limit)")
+                        help="bytes a device may spend on what all passes keep for longer (auto: 80%% of the memory "
+                             "of a device of --topology, less arguments and results, less 5%%, less the temporaries of "
+                             "the compiled original; default: each pass has its own limit)")
     parser.add_argument("--topology", default="", metavar="NAME", help="the cluster to estimate times for")
     parser.add_argument("--report", default="", metavar="FILE",
                         help="write what was rewritten when the program ends: .html, .json or text; - for stderr")

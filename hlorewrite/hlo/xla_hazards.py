@@ -96,17 +96,17 @@ def _hazards_of(op: ir.Operation, loop: Loop, uniformity: Uniformity, view: View
     scattered = _scattered(op, loop, uniformity)
     if scattered is not None:
         form, reason = scattered
-        yield Hazard(MISCOMPILATIONS[form], view.source(op), reason)
+        yield Hazard(MISCOMPILATIONS[form], view.place(op), reason)
         return
     ends = _accumulations(op.results[0], loop, uniformity)
     if ends is None:
         return
     for position, reason in ends:
         if reason is not None:
-            yield Hazard(MISCOMPILATIONS["U2"], view.source(op), reason)
+            yield Hazard(MISCOMPILATIONS["U2"], view.place(op), reason)
         if next(iter(loop.condition.arguments[position].uses), None) is not None:
-            yield Hazard(MISCOMPILATIONS["U3"], view.source(op),
-                         f"the condition of the loop at {view.source(loop.op)} reads the accumulator")
+            yield Hazard(MISCOMPILATIONS["U3"], view.place(op),
+                         f"the condition of the loop at {view.place(loop.op)} reads the accumulator")
 
 
 # ---- the scatter forms

@@ -182,6 +182,15 @@ class View:
                 pending.append(other)
         return ""
 
+    def place(self, op: ir.Operation) -> str:
+        """Where a message points that is about an op: its source line, or that of the nearest op along operands and
+        readers; where none around has one, the function it stands in, ``@main``."""
+        near = self.whereabouts(op).rpartition(" ")[2]
+        if near:
+            return near
+        functions = (each for each in (op, *ancestors(op)) if each.name == "func.func")
+        return next((f"@{symbol_name(each)}" for each in functions), op.name)
+
     # ---- events, called by the Editor
 
     def inserted(self, op: ir.Operation) -> None:

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from hlorewrite.ir.binding import ir, op_key
 from hlorewrite.ir.collectives import BY_OP, COLLECTIVES
+from hlorewrite.ir.location import UNKNOWN
 from hlorewrite.ir.view import View
 from hlorewrite.rules.events import Remark, RemarkKind
 from hlorewrite.spmd.argument_paths import ArgumentPaths
@@ -49,7 +50,7 @@ class Subjects:
     def of(self, op: ir.Operation) -> Subject:
         """What a remark about an op is about."""
         lines = self.view.source_lines(op)
-        return Subject(lines.own, lines.framework, op.name, self._parameter(op), _type(op))
+        return Subject(lines.own if lines.own != UNKNOWN else self.view.place(op), lines.framework, op.name, self._parameter(op), _type(op))
 
     def accumulator(self, value: ir.Value) -> str:
         """The path of the argument of the step that a value is, where it is never read but to update it.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 
 from hlorewrite.errors import UsageError
 
@@ -11,6 +12,8 @@ _BYTES = {"": 1, "b": 1, "k": 10**3, "kb": 10**3, "m": 10**6, "mb": 10**6, "g": 
 _SECONDS = {"": 1.0, "s": 1.0, "ms": 1e-3, "us": 1e-6, "ns": 1e-9}
 _NUMBER_AND_UNIT = re.compile(r"\s*([+-]?\d+(?:\.\d+)?(?:[eE][+-]?\d{1,3})?)\s*([A-Za-z]*)\s*", re.ASCII)
 _LIMIT = 2**63
+_MOST_DIGITS = 17
+"""Digits of a number of 64 bits."""
 
 
 def parse_bytes(text: str) -> int:
@@ -75,14 +78,35 @@ def format_bytes(size: float, decimals: int = 2) -> str:
       The size with a space before the unit.
 
     Example:
-      >>> format_bytes(3 << 20), format_bytes(1536, decimals=1), format_bytes(12)
-      ('3.00 MiB', '1.5 KiB', '12 B')
+      >>> format_bytes(3 << 20), format_bytes(1536, decimals=1), format_bytes(12), format_bytes((1 << 20) - 1)
+      ('3.00 MiB', '1.5 KiB', '12 B', '1.00 MiB')
     """
     for unit in ("B", "KiB", "MiB", "GiB", "TiB"):
-        if abs(size) < 1024 or unit == "TiB":
-            return f"{size:.0f} B" if unit == "B" else f"{size:.{decimals}f} {unit}"
+        number = f"{size:z.{0 if unit == 'B' else decimals}f}"
+        if not abs(float(number)) >= 1024 or unit == "TiB":  # as printed: 1023.9999 KiB are 1.00 MiB
+            return f"{number} {unit}"
         size /= 1024
     raise AssertionError("unreachable")
+
+
+def told_apart(one: float, other: float, form: Callable[[float, int], str], digits: int) -> tuple[str, str]:
+    """Two numbers with as many digits as show that they differ.
+
+    Args:
+      one: a number.
+      other: another one; where the two are equal, so are the texts.
+      form: prints a number with so many digits.
+      digits: least number of them.
+
+    Example:
+      >>> told_apart(19 << 30, (19 << 30) + (40 << 20), format_bytes, 1)
+      ('19.00 GiB', '19.04 GiB')
+    """
+    for more in range(digits, digits + _MOST_DIGITS):
+        texts = form(one, more), form(other, more)
+        if one == other or texts[0] != texts[1]:
+            return texts
+    return repr(one), repr(other)
 
 
 def parse_seconds(text: str) -> float:
@@ -109,22 +133,26 @@ def parse_seconds(text: str) -> float:
     return float(match[1]) * _SECONDS[match[2]]
 
 
-def format_seconds(time: float) -> str:
+def format_seconds(time: float, digits: int = 3) -> str:
     """A time in a unit that fits.
 
     Args:
       time: seconds.
+      digits: significant ones; all of whole seconds are shown.
 
     Returns:
       The time with a space before the unit.
 
     Example:
-      >>> format_seconds(0.00123)
-      '1.23 ms'
+      >>> format_seconds(0.00123), format_seconds(0.99974)
+      ('1.23 ms', '1 s')
     """
     if time == 0:
         return "0"
+    if time != time:
+        return "nan"
     for unit, scale in (("s", 1.0), ("ms", 1e3), ("us", 1e6)):
-        if abs(time) * scale >= 1 or unit == "us":
-            return f"{time * scale:.3g} {unit}" if abs(time) * scale < 1000 else f"{time * scale:.0f} {unit}"
+        number = f"{time * scale:.{digits}g}"
+        if abs(float(number)) >= 1 or unit == "us":  # as printed: 0.99974 s are 1 s
+            return f"{time * scale:.0f} {unit}" if abs(float(number)) >= 10**digits else f"{number} {unit}"
     raise AssertionError("unreachable")

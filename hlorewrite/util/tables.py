@@ -107,7 +107,7 @@ def _in_unit(cell: str, unit: str) -> str:
     value = float(match[1]) * _SIZES[match[2]] / _SIZES[unit]
     if abs(value) < 0.001:
         return "<0.001" if value else "0"
-    return f"{value:.3f}" if value < 1 else f"{value:.3g}"
+    return f"{value:.3f}" if abs(value) < 1 else f"{value:.3g}" if abs(value) < 999.5 else f"{value:.0f}"
 
 
 def numbers_right(rows: Sequence[Sequence[str]]) -> str:

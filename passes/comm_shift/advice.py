@@ -1,4 +1,7 @@
-"""What to change so that a reduction can move: one piece of advice for each kind of reason."""
+"""What to change so that a reduction can move: one piece of advice for each kind of reason.
+
+None changes what a step computes: where the program means what it says, it stays.
+"""
 
 from __future__ import annotations
 
@@ -7,21 +10,23 @@ from types import MappingProxyType
 
 from hlorewrite.spmd.flow.graph import Need
 
+_KNOWN = "compute it from constants and replicated arguments alone, so that this can be seen"
 ADVICE: Mapping[Need, str] = MappingProxyType({
-    "not linear": "do this once after the loop, to the accumulated value",
+    "not linear": "where the accumulated value is meant, do this once after the loop",
     "rival": "",
-    "differs": "make that value equal on all devices: a constant, a replicated argument, or lax.pmean of it",
-    "trip count": "give the loop a bound that is equal on all devices: a constant, or lax.pmax of it",
-    "branch": "decide the branch by a value that is equal on all devices, for example lax.pmax of the condition",
-    "condition": "run a fixed number of iterations, by lax.scan or lax.fori_loop",
+    "differs": f"where that value is equal on all devices in fact, {_KNOWN}",
+    "trip count": f"where all devices run the loop equally often in fact, {_KNOWN}",
+    "branch": f"where all devices take the same branch in fact, {_KNOWN}",
+    "condition": "where the number of iterations is fixed in fact, write lax.scan or lax.fori_loop",
     "token": "take ordered=True from the callbacks in the loop",
     "call": "run the pass inline first",
     "mesh": "",
-    "result": "accumulate in a lax.scan inside the step, and return the sum once",
-    "region": "do this after the loop",
+    "result": "where only the last sum is needed, accumulate in a lax.scan inside the step, and return it once",
+    "region": "where the accumulated value is meant, do this after the loop",
     "shape": "give it a static shape",
 })
-NEXT_ITERATION = "update the parameters once, after the loop: the next iteration computes with what this one changes"
+NEXT_ITERATION = ("the next iteration computes with what this one changes; where gradients are meant to be accumulated, "
+                  "update the parameters once, after the loop")
 EXPECTED = "comm-shift{expected} moves it"
 BUDGET = "allow the bytes by comm-shift{memory-budget=SIZE}"
 EXACT = "leave out exact, or accumulate in integers"

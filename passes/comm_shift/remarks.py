@@ -223,7 +223,7 @@ class RemarkEmitter:
         culprit = use.culprit if use is not None and use.culprit is not None else None
         self._waiting[op_key(op)] = remark_about(
             self.ctx.subject(view, op), kind, self.name, sentence, culprit=culprit.name if culprit is not None else "",
-            culprit_location=view.source(culprit) if culprit is not None else "", advice=advice)
+            culprit_location=view.place(culprit) if culprit is not None else "", advice=advice)
 
 
 def _only_expected(view: View, worse: WorsePath) -> str:
@@ -272,7 +272,7 @@ def _executed(flow: Flow, placement: ReductionPlacement) -> float:
 
 def _text(view: View, op: ir.Operation) -> str:
     """Where an op stands and the op; printing it by itself would number its whole function."""
-    around = [f"while at {view.source(parent)}, {times_of_block(Loop(parent).body)[0]:g} times"
+    around = [f"while at {view.place(parent)}, {times_of_block(Loop(parent).body)[0]:g} times"
               for parent in ancestors(op) if parent.name == "stablehlo.while"]
     return f"// {'in ' + ', in '.join(around) if around else 'outside loops'}\n{snippet([op], {})}"
 

@@ -2,8 +2,10 @@
 
 Usage: ``process_worker.py PORT PROCESS PROCESSES BEHAVIOUR [ON_ERROR [PLANS ON_MISMATCH]]``; BEHAVIOUR is ``same``,
 ``pipeline``, ``off``, ``other``, ``fails``, ``killed``, ``stopped`` or ``sleeps``, and concerns process 2 alone. Prints
-``OK value`` or ``STOPPED sentence``; with the last three the others run steps until they are stopped. PLANS is a folder
-in which each process has its own plan file; ON_MISMATCH is the policy of process 0, the others have ``replan``.
+``OK value`` or ``STOPPED sentence``; with the last three the others run steps until they are stopped. With
+``killed-WAIT`` each has two devices, so that a step is still to come when its call has returned, and they wait by
+``method`` or in an ``array`` of NumPy. PLANS is a folder in which each process has its own plan file; ON_MISMATCH is
+the policy of process 0, the others have ``replan``.
 """
 
 from __future__ import annotations
@@ -18,6 +20,9 @@ port, process, processes, behaviour = sys.argv[1], int(sys.argv[2]), int(sys.arg
 odd = process == 2
 on_error = sys.argv[5] if len(sys.argv) > 5 else None
 os.environ["JAX_PLATFORMS"] = "cpu"
+behaviour, _, wait = behaviour.partition("-")
+if wait:
+    os.environ["XLA_FLAGS"] = "--xla_force_host_platform_device_count=2"
 if odd and behaviour == "off":
     os.environ["HLOREWRITE"] = "0"
 
@@ -45,7 +50,7 @@ class Fails(Pass):
 
 jax.config.update("jax_cpu_collectives_implementation", "gloo")
 jax.distributed.initialize(f"127.0.0.1:{port}", processes, process)
-mesh = jax.make_mesh((processes,), ("data",), axis_types=(AxisType.Auto,))
+mesh = jax.make_mesh((jax.device_count(),), ("data",), axis_types=(AxisType.Auto,))
 passes = {"pipeline": "comm-shift,canonicalize", "fails": Fails()}.get(behaviour, "comm-shift") if odd else "comm-shift"
 
 
@@ -63,7 +68,7 @@ if plan:
 step = hlorewrite.optimize(jax.jit(jax.shard_map(local, mesh=mesh, in_specs=P(None, "data"), out_specs=P(),
                                                  check_vma=False)), passes=passes, timeout_s=12.0,
                            on_error=on_error, **plan)
-rows = np.arange(4 * processes, dtype=np.float32).reshape(4, processes)
+rows = np.arange(4 * jax.device_count(), dtype=np.float32).reshape(4, -1)
 sharding = NamedSharding(mesh, P(None, "data"))
 batches = jax.make_array_from_callback(rows.shape, sharding, lambda index: rows[index])
 try:
@@ -72,9 +77,12 @@ try:
           *([report.plan] if report.plan else []), flush=True)
 except HlorewriteError as error:
     print("STOPPED", error, flush=True)
+waits = {"method": lambda result: result.block_until_ready(),
+         "array": lambda result: np.array([result.addressable_data(0)])}
 if behaviour in ("killed", "stopped", "sleeps"):
     for number in range(100_000):
-        float(step(batches))
+        result = step(batches)
+        waits.get(wait, float)(result)
         if odd and number == 5:
             print("MISBEHAVES", time.time(), flush=True)
             if behaviour == "sleeps":

@@ -50,6 +50,21 @@ def test_a_process_that_the_others_wait_for_is_named_within_ten_seconds(behaviou
     assert sorted(seconds) == [0, 1, 3] and max(seconds.values()) < 10.0, seconds
 
 
+@pytest.mark.parametrize("wait", ["method", "array"])
+def test_those_that_wait_for_a_dead_process_end_however_they_wait(wait: str):
+    running = started(f"killed-{wait}")
+    try:
+        for process in running:
+            process.wait(60)
+    finally:
+        for process in running:
+            process.kill()
+    for process in (running[each] for each in (0, 1, 3)):
+        last = process.communicate()[1].rstrip().splitlines()[-1]
+        assert process.returncode == 1, last
+        assert last.startswith("hlorewrite: error: process 2 is gone: its process has ended")
+
+
 def seconds_until(behaviour: str, named: str) -> dict[int, float]:
     """How long after process 2 misbehaves each other process says a sentence."""
     running = started(behaviour)

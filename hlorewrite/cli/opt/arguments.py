@@ -53,9 +53,9 @@ def _pipeline_arguments(group: argparse._ArgumentGroup) -> None:
                             "as the module needs (default: the cluster of --target)")
     group.add_argument("--memory-budget", default=None, metavar="SIZE", type=checked_budget,
                        help="bytes a device may spend on what all passes keep for longer: local sums, gathered values, "
-                            "buffers of fused calls; auto is the memory of a device of --target, less arguments and "
-                            "results, less a tenth, less the peak of the compiled input; by default each pass has its "
-                            "own limit")
+                            "buffers of fused calls; auto is 80%% of the memory of a device of --target, less "
+                            "arguments and results, less 5%%, less the temporaries of the compiled input; by default "
+                            "each pass has its own limit")
     group.add_argument("--run-reproducer", action="store_true", help="run the pipeline written in the file")
     group.add_argument("--reproducer", default="hlorewrite-reproducer.mlir", metavar="FILE",
                        help="where to write a reproducer when a pass fails; default %(default)s")

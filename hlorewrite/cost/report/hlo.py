@@ -30,17 +30,18 @@ def collectives_of_hlo(text: str) -> tuple[int, list[Executed], list[str]]:
     loops = _loops(module)
     executed, remarks = [], []
     for each in collectives(text):
+        place = each.source if each.source != "?" else each.name
         if not each.bytes or not each.groups:
-            remarks.append(f"{each.source}: {each.name} is left out: its payload or groups are unknown")
+            remarks.append(f"{place}: {each.name} is left out: its payload or groups are unknown")
             continue
         largest = max(map(max, each.groups))
         if largest >= module.devices > 1:  # a header that names no devices says nothing about them
-            remarks.append(f"{each.source}: {each.name} is left out: its groups name device {largest}, "
+            remarks.append(f"{place}: {each.name} is left out: its groups name device {largest}, "
                            f"and the module has {module.devices}")
             continue
         kind = timed_kind(each.kind)
-        executed.append(Executed(kind, each.source, each.groups, (), each.bytes, each.trips, each.trips_known,
-                                 loops.get(each.name, "?") if each.loop_depth else "", each.loop_depth,
+        executed.append(Executed(kind, place, each.groups, (), each.bytes, each.trips, each.trips_known,
+                                 loops.get(each.name, "-") if each.loop_depth else "", each.loop_depth,
                                  name=each.name))
     named = max((gpu + 1 for what in executed for group in what.groups for gpu in group), default=1)
     return max(module.devices, named), executed, remarks

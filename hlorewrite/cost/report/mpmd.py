@@ -137,7 +137,7 @@ def _fragment(body: ir.Operation, part: Mesh, view: View) -> tuple[list[Executed
             continue
         what = executed_of(op, view)
         if isinstance(what, str):
-            remarks.append(f"{view.source(op)}: {op.name} is left out: {what}")
+            remarks.append(f"{view.place(op)}: {op.name} is left out: {what}")
             continue
         groups = tuple(tuple(part.device_ids[device] for device in group) for group in what.groups)
         collectives.append(replace(what, groups=groups))

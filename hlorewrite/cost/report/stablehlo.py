@@ -57,7 +57,7 @@ def counted_collectives(view: View) -> tuple[int, list[tuple[ir.Operation, Execu
             continue
         what = executed_of(op, view)
         if isinstance(what, str):
-            remarks.append(f"{view.source(op)}: {op.name} is left out: {what}")
+            remarks.append(f"{view.place(op)}: {op.name} is left out: {what}")
             continue
         counted.append((op, what))
     named = max((gpu + 1 for _, what in counted for group in what.groups for gpu in group), default=1)
@@ -90,8 +90,8 @@ def executed_of(op: ir.Operation, view: View) -> Executed | str:
         axes = _pair_axes(groups, view)
     else:
         axes = axis_names(groups, view) or ()
-    return Executed(kind, view.source(op), groups, tuple(axes), max(sizes), trips, known,
-                    view.source(loops[0]) if loops else "", len(loops))
+    return Executed(kind, view.place(op), groups, tuple(axes), max(sizes), trips, known,
+                    view.place(loops[0]) if loops else "", len(loops))
 
 
 def _device_groups(op: ir.Operation, view: View) -> Rows | str:

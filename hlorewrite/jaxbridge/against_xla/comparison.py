@@ -6,11 +6,11 @@ from dataclasses import dataclass, replace
 
 from hlorewrite.jaxbridge.against_xla.flag_sets import BestOfXla
 from hlorewrite.jaxbridge.against_xla.measured import Measured
-from hlorewrite.util.sizes import format_bytes, format_seconds
+from hlorewrite.util.sizes import format_bytes, format_seconds, told_apart
 from hlorewrite.util.tables import table
 
 NOISE = 0.001
-"""A smaller share of the bytes is not a reason to run another module than the user's own."""
+"""Bytes on the wire, and predicted steps, that differ by a smaller share count as equal."""
 MEMORY_FACTOR = 1.02
 """How far temporaries may grow: buffers of equal sizes are packed differently from schedule to schedule."""
 MEMORY_SLACK = 64 * 1024
@@ -172,8 +172,8 @@ def compared(alone: Measured, ours: Measured, devices: str, partitioner: str = "
         communicates.
 
     Returns:
-      Both, with the decision: the rewritten module sends at most as many bytes, stays within the limits, and sends
-      less or makes fewer calls.
+      Both, with the decision: the rewritten module sends as many bytes at most, up to noise, stays within the limits,
+      and sends less or makes fewer calls.
 
     Example:
       >>> before = Measured(8, 8000, 14000, 1000, 0.0, "")
@@ -204,15 +204,15 @@ def unbeaten(alone: Measured, devices: str, partitioner: str = "") -> XlaCompari
 def _against(alone: Measured, ours: Measured, limits: KeepLimits, or_equal: bool) -> str:
     if not (alone.trips_known and ours.trips_known) and alone.trips_known != ours.trips_known:
         return "how often its loops run is known on one side only, so bytes cannot be compared"
-    if ours.wire > alone.wire * (1 + NOISE) or (ours.wire > alone.wire and not _split_for_memory(alone, ours)):
+    if ours.wire > alone.wire * (1 + NOISE):
         of_ours, of_alone, where = _sent(alone, ours)
         return f"rewritten it would send {of_ours}{where}, and XLA alone sends {of_alone}"
     if too_much_memory(alone, ours, limits):
-        return (f"rewritten it would take {format_bytes(ours.temp, 1)} of temporaries, and XLA alone takes "
-                f"{format_bytes(alone.temp, 1)}")
+        of_ours, of_alone = told_apart(ours.temp, alone.temp, format_bytes, 1)
+        return f"rewritten it would take {of_ours} of temporaries, and XLA alone takes {of_alone}"
     if longer_step(alone, ours, limits):
-        return (f"rewritten its step would take {_seconds(ours.step_s)}, and XLA alone's takes "
-                f"{_seconds(alone.step_s)}")
+        of_ours, of_alone = told_apart(ours.step_s or 0.0, alone.step_s or 0.0, format_seconds, 3)
+        return f"rewritten its step would take {of_ours}, and XLA alone's takes {of_alone}"
     or_equal = or_equal or alone.calls == ours.calls == 0  # nothing to save: the passes were about something else
     if not or_equal and not _better(alone, ours) and not (limits.step and _saves_time(alone, ours)):
         return _AS_WELL
@@ -227,8 +227,8 @@ def _better(alone: Measured, ours: Measured) -> bool:
 
 
 def _split_for_memory(alone: Measured, ours: Measured) -> bool:
-    """Whether calls are split, as sequence parallelism does, for temporaries that are smaller by more than the limits;
-    small reductions that it adds may then take what counts as noise."""
+    """Whether calls are split, as sequence parallelism does, for temporaries that are smaller by more than the limits.
+    """
     return ours.bytes > alone.bytes * (1 + NOISE) and _saves_memory(alone, ours)
 
 
@@ -246,8 +246,9 @@ def too_much_memory(alone: Measured, ours: Measured, limits: KeepLimits = KeepLi
 
 
 def longer_step(alone: Measured, ours: Measured, limits: KeepLimits) -> bool:
-    """Whether predicted steps are compared, both are known, and the rewritten one is longer."""
-    return limits.step and alone.step_s is not None and ours.step_s is not None and ours.step_s > alone.step_s
+    """Whether predicted steps are compared, both are known, and the rewritten one is longer by more than noise."""
+    known = alone.step_s is not None and ours.step_s is not None
+    return limits.step and known and ours.step_s > alone.step_s * (1 + NOISE)
 
 
 def _gain(alone: Measured, ours: Measured) -> str:
@@ -261,12 +262,12 @@ def _gain(alone: Measured, ours: Measured) -> str:
         return f"sends as much{where} in as many calls"
     if not _saves_memory(alone, ours):
         return f"sends as much{where} in {ours.calls} calls, not {alone.calls}"
-    return (f"sends as much{where}, and takes {format_bytes(ours.temp, 1)} of temporaries, not "
-            f"{format_bytes(alone.temp, 1)}")
+    of_ours, of_alone = told_apart(ours.temp, alone.temp, format_bytes, 1)
+    return f"sends as much{where}, and takes {of_ours} of temporaries, not {of_alone}"
 
 
 def _sent(alone: Measured, ours: Measured) -> tuple[str, str, str]:
     """What both send, in words, and where: payloads; bytes on the wire where the two do not compare alike."""
     alike = abs(ours.bytes * alone.wire - ours.wire * alone.bytes) <= NOISE * alone.bytes * alone.wire
     one, other = (ours.bytes, alone.bytes) if alike else (ours.wire, alone.wire)
-    return format_bytes(one, 1), format_bytes(other, 1), "" if alike else " on the wire"
+    return *told_apart(one, other, format_bytes, 1), "" if alike else " on the wire"

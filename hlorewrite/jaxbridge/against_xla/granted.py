@@ -15,10 +15,11 @@ from hlorewrite.jaxbridge.xla.without_code import DeviceSet
 from hlorewrite.util.memory_budget import MemoryBudget
 from hlorewrite.util.sizes import format_bytes
 
-MARGIN = 0.1
-"""The share that ``auto`` leaves free of a device's memory less arguments and results: for the runtime, NCCL's
-buffers, fragmentation, and XLA's scheduler. XLA:GPU lets the peak take 95 % of that (``GetSchedulerMemoryLimit``);
-above it, it overlaps nothing and recomputes."""
+USABLE, MARGIN = 0.8, 0.05
+"""``GetSchedulerMemoryLimit`` of XLA:GPU: 80 % of a device's memory, less arguments and results, less 5 % of that, is
+for temporaries. Above it, XLA overlaps nothing and recomputes. The rest is for the runtime, NCCL's buffers,
+fragmentation.
+"""
 AloneMeasured = tuple[Measured, bytes | None]
 """What XLA alone makes of a step, and its partitioned program where it was asked for."""
 
@@ -43,8 +44,8 @@ def granted(budget: MemoryBudget, module: Module, place: DeviceSet, cluster: str
     """Checks a budget against the described device, or computes it. No live memory is read.
 
     Args:
-      budget: what the user wrote; ``auto`` is the memory of one device of the cluster, less arguments and results,
-        less a tenth of that, less the peak of the compiled original (arguments, results and temporaries).
+      budget: what the user wrote; ``auto`` is 80 % of the memory of one device of the cluster, less arguments and
+        results, less 5 % of that, less the temporaries of the compiled original.
       module: the original; it is not changed.
       place: what it is compiled for.
       cluster: the topology of the devices; empty where it is not known.
@@ -67,13 +68,13 @@ def granted(budget: MemoryBudget, module: Module, place: DeviceSet, cluster: str
     except HlorewriteError as error:
         raise BudgetRefused(f'memory_budget="auto" needs the compiled original: {error.what}',
                             location=module.name) from None
-    peak, kept = alone[0].memory, alone[0].memory - alone[0].temp
-    limit = int((1 - MARGIN) * (capacity - kept))
-    if peak > limit:
-        raise BudgetRefused(f"the original takes {format_bytes(peak)}, and a schedule on one GPU of {cluster} "
-                            f"{format_bytes(max(limit, 0))}: {format_bytes(capacity)} less {format_bytes(kept)} of "
-                            f"arguments and results, less {MARGIN:.0%}; nothing is left to spend",
+    temp, kept = alone[0].temp, alone[0].memory - alone[0].temp
+    limit = int((1 - MARGIN) * (USABLE * capacity - kept))
+    counted = (f"{USABLE:.0%} of {format_bytes(capacity)} of one GPU of {cluster}, less {format_bytes(kept)} of "
+               f"arguments and results, less {MARGIN:.0%}")
+    if temp > limit:
+        raise BudgetRefused(f"the original takes {format_bytes(temp)} of temporaries, and XLA schedules within "
+                            f"{format_bytes(max(limit, 0))}: {counted}; nothing is left to spend",
                             location=module.name, hint="shard more, or name a budget")
-    return MemoryGrant(limit - peak, f"memory budget {format_bytes(limit - peak)}: {format_bytes(capacity)} of one GPU "
-                       f"of {cluster}, less {format_bytes(kept)} of arguments and results, less {MARGIN:.0%}, less "
-                       f"{format_bytes(peak)} of the original at its peak", alone)
+    return MemoryGrant(limit - temp, f"memory budget {format_bytes(limit - temp)}: {counted}, less "
+                       f"{format_bytes(temp)} of temporaries of the original", alone)

@@ -294,9 +294,9 @@ def optimize(fun: Any = None, /, *, passes: Any = None, on_error: str | None = N
         stderr after seven; one that is gone stops the others at once.
       topology: the cluster that passes estimate times for, such as ``h200:4x8``; that of the step's GPUs by default.
       memory_budget: what a device may spend on what passes keep for longer (local sums, gathered values, buffers of
-        fused calls), such as ``8GiB``; ``auto`` is the memory of one device of ``topology``, less arguments and
-        results, less a tenth, less the peak of the compiled original. By default each pass has its own limit, and
-        temporaries grow by 2 % at most.
+        fused calls), such as ``8GiB``; ``auto`` is what XLA schedules in on one device of ``topology`` (80 % of its
+        memory, less arguments and results, less 5 %), less the temporaries of the compiled original. By default each
+        pass has its own limit, and temporaries grow by 2 % at most.
       shard_update: the mesh axis to shard optimizer state over, such as ``data``; along it parameters and state are
         replicated. The step then takes and returns state with new shardings (``in_shardings``, ``place``), is compiled
         whatever ``keep`` says, and places replicated state itself.

@@ -314,9 +314,9 @@ def patch_jit(passes: str | Pass | Sequence[str | Pass] | None = None, match: Ma
       keep: when a rewritten module is compiled: ``better`` than XLA alone by bytes, calls and memory of the schedule,
         the default; ``compiled``: the same after both are compiled to the end; ``always``.
       timeout_s: how long to wait for what another process holds, seconds; then all compile the original.
-      memory_budget: what a device may spend on what passes keep for longer, such as ``8GiB``; ``auto`` is the memory of
-        one device of ``topology``, less arguments and results, less a tenth, less the peak of the compiled original; by
-        default each pass has its own limit.
+      memory_budget: what a device may spend on what passes keep for longer, such as ``8GiB``; ``auto`` is what
+        XLA schedules in on one device of ``topology`` (80 % of its memory, less arguments and results, less 5 %), less
+        the temporaries of the compiled original; by default each pass has its own limit.
       plan: a folder with a plan for each module, or a file that ends in ``.plan`` for a single one: the first run
         writes what was decided, later ones replay it. Of several processes the first writes.
       on_mismatch: what to do when a plan does not fit: ``error`` stops the call whatever ``on_error`` says;

@@ -31,6 +31,21 @@ def called_object(frame: FrameType) -> Any | None:
     return None if call is None else _value(call.func, frame)
 
 
+def called_method(frame: FrameType) -> str:
+    """The name of the method that a frame's present instruction calls, whatever its object is; empty for none."""
+    call = _call_at(frame)
+    return call.func.attr if call is not None and isinstance(call.func, ast.Attribute) else ""
+
+
+def arguments(frame: FrameType) -> list[Any]:
+    """What a frame's present call gets, where the source names it: arguments that are names or attributes of one."""
+    call = _call_at(frame)
+    if call is None:
+        return []
+    given = [*call.args, *(each.value for each in call.keywords)]
+    return [_value(each, frame) for each in given if isinstance(each, ast.Name | ast.Attribute)]
+
+
 def _call_at(frame: FrameType) -> ast.Call | None:
     """The call expression at a frame's present instruction."""
     positions = next(itertools.islice(frame.f_code.co_positions(), frame.f_lasti // 2, None), None)

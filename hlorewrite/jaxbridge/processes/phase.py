@@ -11,7 +11,8 @@ from types import FrameType
 
 import jax
 
-from hlorewrite.jaxbridge.processes.call_site import called_object
+from hlorewrite.jaxbridge.processes.blocked import BlockedClock
+from hlorewrite.jaxbridge.processes.call_site import arguments, called_method, called_object
 from hlorewrite.jaxbridge.xla import private
 
 OWN = "in its own Python code"
@@ -56,10 +57,15 @@ class Phase:
 
 
 class PhaseClock:
-    """Looks at the main thread, and says for how long it has been doing the same kind of thing."""
+    """Looks at the main thread, and says for how long it has been doing the same kind of thing.
+
+    Attributes:
+      blocked: for how long it may have been waiting in C++, where its stack shows code of its own.
+    """
 
     def __init__(self) -> None:
         self._main = threading.main_thread().ident or 0
+        self.blocked = BlockedClock(threading.main_thread().native_id)
         self._kind, self._step, self._since = "", 0, time.monotonic()
 
     def look(self, step: int) -> Phase:
@@ -70,6 +76,7 @@ class PhaseClock:
         """
         frame, now = sys._current_frames().get(self._main), time.monotonic()
         kind, place = phase_of(frame)
+        self.blocked.look(frame if kind == OWN and frame and not _is_standard(frame.f_code.co_filename) else None)
         if (kind, step) != (self._kind, self._step):
             self._kind, self._step, self._since = kind, step, now
         return Phase(kind, place, now - self._since, step)
@@ -82,8 +89,8 @@ def phase_of(frame: FrameType | None) -> tuple[str, str]:
       frame: the innermost one; None for a thread that is gone.
     """
     kind, place = OWN, ""
-    if frame is not None and private.is_jitted(called_object(frame)):
-        kind = WAITING  # compiled code is called in C++, which leaves no frame of its own
+    if frame is not None and _waits_in_call(frame):
+        kind = WAITING
     innermost = True
     # Ends: a stack is finite.
     while frame is not None:
@@ -96,6 +103,13 @@ def phase_of(frame: FrameType | None) -> tuple[str, str]:
         innermost = False
         frame = frame.f_back
     return kind, place
+
+
+def _waits_in_call(frame: FrameType) -> bool:
+    """Whether a frame calls compiled code, or waits for an array that its source names: C++ leaves no frame of its own.
+    """
+    return (private.is_jitted(called_object(frame)) or called_method(frame) in private.WAITING_FUNCTIONS
+            or any(map(private.is_outstanding, arguments(frame))))
 
 
 def _is_standard(file: str) -> bool:

@@ -18,7 +18,7 @@ What ends a process, and what the others say:
 * a stopped process, a lost host: no heartbeat until the limit;
 * an ordinary exit before a step that needs it: the number of steps it began is compared;
 * the death of process 0, which holds the store: XLA aborts the others at once, with a message of its own; the last line
-  is ours. Where process 0 ends for another reason it waits until the others have read why.
+  is ours (``last_words.py``). Where process 0 ends for another reason it waits until the others have read why.
 """
 
 from __future__ import annotations
@@ -38,9 +38,9 @@ from typing import Any
 import jax
 
 from hlorewrite.errors import HlorewriteError
-from hlorewrite.jaxbridge.processes.abort import answers, default_abort, on_abort
 from hlorewrite.jaxbridge.processes.heartbeat import Heartbeat
 from hlorewrite.jaxbridge.processes.identity import identity, is_gone
+from hlorewrite.jaxbridge.processes.last_words import LastWords
 from hlorewrite.jaxbridge.processes.notes import end_process, one_line, print_note
 from hlorewrite.jaxbridge.processes.phase import AGREEING, OWN, WAITING, Phase, PhaseClock
 from hlorewrite.jaxbridge.processes.store import within
@@ -97,16 +97,17 @@ class Watch:
         self._threads = [threading.Thread(target=run, name="hlorewrite-watch", daemon=True)
                          for run in (self._talk, self._run)]
         self._hook = sys.excepthook
-        self._abort: Any = None
+        self._last_words = LastWords()
 
     def start(self) -> Watch:
         """Starts to beat and to look; from now on the others read of an uncaught exception."""
         self._heard_s = now = time.monotonic()
         self._beats = dict.fromkeys(self._beats, ("", now))
+        if self.process != _STORE:
+            self._last_words.begin(coordinator_address())
         for thread in self._threads:
             thread.start()
         self._hook, sys.excepthook = sys.excepthook, self._uncaught
-        self._abort = None if self.process == _STORE else on_abort(self._aborted)
         atexit.register(self._end_threads)
         return self
 
@@ -120,14 +121,13 @@ class Watch:
         """Leaves, and looks no longer."""
         self._end_threads()
         atexit.unregister(self._end_threads)
-        if self._abort is not None:
-            default_abort()
         if sys.excepthook == self._uncaught:
             sys.excepthook = self._hook
 
     def _end_threads(self) -> None:
         """Leaves, and waits for the threads: one that comes back from C++ while Python ends aborts the process."""
         self.leave()
+        self._last_words.farewell()
         self._stopped.set()
         for thread in self._threads:
             if threading.current_thread() is not thread:
@@ -268,6 +268,7 @@ class Watch:
 
     def _wait_for_others(self) -> None:
         """Lets the others read why: when process 0 goes, the store goes with it, and JAX aborts them."""
+        self._last_words.farewell()
         deadline = time.monotonic() + 3 * self.interval_s + 1.0
         # Ends: at the deadline.
         while self.process == _STORE and time.monotonic() < deadline:
@@ -289,6 +290,7 @@ class Watch:
         while not self._stopped.is_set():
             with suppress(Exception):  # a store that is gone is noticed by the time of its last answer
                 if not self._left:
+                    self._last_words.prepare(f"{self._called(_STORE)}, which holds the coordination service, is gone")
                     self._phase = self._clock.look(self.begun)
                     beat = Heartbeat(count, self._who, self._phase).to_text()
                     self.store.key_value_set(f"{self.room}/beat/{self.process}", beat, allow_overwrite=True)
@@ -296,6 +298,7 @@ class Watch:
                 self.refresh()
             if distributed_client() is None:  # the user has called jax.distributed.shutdown
                 self._left = True
+                self._last_words.farewell()
             self._stopped.wait(self.interval_s)
 
     def refresh(self) -> None:
@@ -330,18 +333,13 @@ class Watch:
 
     def _may_end(self) -> bool:
         """Whether a verdict ends this process now."""
-        return not self._only_waiting or (self._phase.kind == WAITING and self._phase.since_s > self.interval_s)
+        return (not self._only_waiting or (self._phase.kind == WAITING and self._phase.since_s > self.interval_s)
+                or self._clock.blocked.seconds > 2 * self.interval_s)
 
     def _tell(self, what: str, text: str) -> None:
         with suppress(Exception):  # a store that is gone is noticed when it is read
             within(2.0, lambda: self.store.key_value_set(f"{self.room}/{what}/{self.process}", text,
                                                          allow_overwrite=True))
-
-    def _aborted(self) -> str:
-        address = coordinator_address()
-        if address and not answers(address):
-            return f"{self._called(_STORE)}, which holds the coordination service, is gone"
-        return "XLA aborted this process; its message is above"
 
     # ---- uncaught exceptions
 

@@ -13,6 +13,7 @@ import importlib.metadata
 import importlib.util
 import inspect
 import logging
+import weakref
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
@@ -415,16 +416,19 @@ def dispatcher(jitted: Any, miss: Callable[..., tuple[Any, jax.stages.Compiled |
 
     Args:
       jitted: the ``jax.jit`` function whose options decide the key (static arguments, donation, shardings).
-      miss: called with the arguments of a signature that has no fast path yet; returns the outputs, what was compiled
-        for them (None: do not remember) and the leaves of the dynamic arguments.
+      miss: a method, called with the arguments of a signature that has no fast path yet; returns the outputs, what was
+        compiled for them (None: do not remember) and the leaves of the dynamic arguments. It is held weakly: Python's
+        collector does not see through the C++ object, so an owner of both would never be freed.
 
     Returns:
       The callable; it has ``_clear_cache``.
     """
-    options = jitted._jit_info
+    options, method = jitted._jit_info, weakref.WeakMethod(miss)
 
     def cache_miss(*args: Any, **kwargs: Any) -> tuple[Any, Any, bool]:
-        outputs, compiled, leaves = miss(*args, **kwargs)
+        call = method()
+        assert call is not None, "the owner of the dispatcher makes the call"
+        outputs, compiled, leaves = call(*args, **kwargs)
         return outputs, None if compiled is None else _fast_path(compiled, outputs, leaves), False
 
     return _jax.pjit(jitted.__name__, jitted._fun, cache_miss, options.static_argnums, options.static_argnames,
@@ -498,6 +502,11 @@ CALLING_FUNCTIONS = frozenset({"__call__", "cache_miss", "call", "reraise_with_f
 def is_jitted(function: Any) -> bool:
     """Whether an object is a function of ``jax.jit``, whose compiled code C++ calls without a Python frame."""
     return isinstance(function, _jax.PjitFunction)
+
+
+def is_outstanding(value: Any) -> bool:
+    """Whether an object is an array that is not computed yet; runs no code of the object's own class."""
+    return type(value) is _jax.ArrayImpl and not value.is_deleted() and not value.is_ready()
 
 
 # ---- what XLA's partitioner leaves

@@ -264,7 +264,7 @@ class Driver:
         other = culprit is not None and culprit != op
         remark = remark_about(self.subjects.of(op), kind, rule.name, sentence, rule_location=rule.location,
                               culprit=short_op(culprit) if other and culprit is not None else "",
-                              culprit_location=self.view.source(culprit) if other and culprit is not None else "")
+                              culprit_location=self.view.place(culprit) if other and culprit is not None else "")
         self.notes.pending.setdefault(op_key(op), {})[rule.name] = remark
 
     # ---- endless rewriting

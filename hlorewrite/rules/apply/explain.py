@@ -55,7 +55,7 @@ def _explained(rule: CompiledRule, view: View, context: RuleContext | None, igno
         failure = find(rule, op, context, ignore_cost=ignore_cost, partial=True)
         if isinstance(failure, list):
             steps = len(rule.steps) + len(rule.checks)
-            return Explanation(rule.name, rule.location, "applies", "every check holds", view.source(op), steps, steps)
+            return Explanation(rule.name, rule.location, "applies", "every check holds", view.place(op), steps, steps)
         if failure is not None and (best is None or _order(failure) > _order(best[0])):
             best = failure, op
     if best is None:
@@ -67,8 +67,8 @@ def _told(rule: CompiledRule, view: View, failure: Failure, op: ir.Operation) ->
     culprit = failure.answer.culprit
     return Explanation(
         rule.name, rule.location, "no match" if failure.stage == "match" else failure.stage, failure.answer.sentence,
-        view.source(op), failure.progress, len(rule.steps) + len(rule.checks),
-        short_op(culprit) if culprit is not None else "", view.source(culprit) if culprit is not None else "",
+        view.place(op), failure.progress, len(rule.steps) + len(rule.checks),
+        short_op(culprit) if culprit is not None else "", view.place(culprit) if culprit is not None else "",
         failure.check)
 
 

@@ -15,9 +15,16 @@ from jax.sharding import PartitionSpec as P
 
 import hlorewrite
 from hlorewrite.cost import topology
+from hlorewrite.cost.cluster.capacity import BudgetRefused
 from hlorewrite.cost.cluster.topology_file import SHIPPED
 from hlorewrite.errors import UsageError
+from hlorewrite.ir.load import parse
+from hlorewrite.jaxbridge.against_xla import granted as granting
+from hlorewrite.jaxbridge.against_xla.measured import Measured
 from hlorewrite.jaxbridge.decorator.notices import HlorewriteWarning
+from hlorewrite.jaxbridge.xla.without_code import DeviceSet
+
+GIB = 1 << 30
 
 ARGUMENTS = (jax.ShapeDtypeStruct((64, 64), jnp.float32), jax.ShapeDtypeStruct((4, 32, 64), jnp.float32))
 
@@ -39,17 +46,37 @@ def test_the_budget_auto_is_what_the_original_leaves_free_of_the_described_devic
     for said in ("made and written", "replayed"):
         report = hlorewrite.optimize(accumulating(), passes="comm-shift", memory_budget="auto",
                                      topology="h200:1x8", plan=plan).lower(*ARGUMENTS).report
-        capacity = topology("h200:1x8").memory_bytes
-        assert report.plan.startswith(said) and report.budget.startswith("memory budget 126.32 GiB: 140.35 GiB of one")
+        assert report.plan.startswith(said)
+        assert report.budget.startswith("memory budget 106.67 GiB: 80% of 140.35 GiB of one GPU of h200:1x8, less ")
         assert report.rounding is not None and report.rounding.changed
     spent = json.loads(plan.read_text())["decision"]["memory"]
-    assert 0 < 0.9 * capacity - int(spent) < 1e6
+    assert 0 < 0.95 * 0.8 * topology("h200:1x8").memory_bytes - int(spent) < 1e6
+
+
+@pytest.mark.parametrize(("state", "temporaries", "left"), [(70, 0.01, 0.95 * (112 - 70) - 0.01), (0, 100, 6.4),
+                                                            (70, 40, None), (113, 0, None)])
+def test_arguments_are_counted_once(state: float, temporaries: float, left: float | None, tmp_path: Path,
+                                    monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of a device of 140 GiB, sizes in GiB."""
+    cluster = tmp_path / "round.toml"
+    shipped = (SHIPPED / "h200.toml").read_text()
+    cluster.write_text(re.sub(r"(?m)^memory_bytes *=.*$", f"memory_bytes = {float(140 * GIB)}", shipped))
+    alone = Measured(1, 1, 1, int(temporaries * GIB), 0.0, "", memory=int((state + temporaries) * GIB))
+    monkeypatch.setattr(granting, "scheduled", lambda *_: (alone, None))
+    module = parse("module {}", name="step.mlir")
+    if left is None:
+        with pytest.raises(BudgetRefused, match="nothing is left to spend"):
+            granting.granted("auto", module, DeviceSet("gpu"), f"{cluster}:1x8")
+    else:
+        grant = granting.granted("auto", module, DeviceSet("gpu"), f"{cluster}:1x8")
+        assert grant.bytes == pytest.approx(left * GIB, rel=1e-6)
 
 
 @pytest.mark.parametrize(("budget", "cluster", "sentence"), [
     ("auto", "", 'memory_budget="auto" needs to know the devices; name the cluster'),
     ("8TiB", "h200:1x8", "a memory budget of 8.00 TiB is more than one GPU of h200:1x8 has"),
-    ("auto", "SMALL:1x8", "the original takes .*iB, and a schedule on one GPU .* 0 B: 1000 B less .* nothing is left"),
+    ("auto", "SMALL:1x8",
+     "the original takes .* of temporaries, and XLA schedules within 0 B: 80% of 1000 B .* nothing is left"),
 ])
 def test_a_step_whose_budget_is_not_possible_runs_as_it_came(budget: str, cluster: str, sentence: str,
                                                              tmp_path: Path) -> None:
