@@ -6,6 +6,7 @@ A collective inside a loop runs as often as the loops around it turn; trip count
 
 from __future__ import annotations
 
+import functools
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
@@ -123,6 +124,7 @@ def executed_bytes(listed: Iterable[ExecutedCollective]) -> dict[str, int]:
     return dict(sorted(totals.items()))
 
 
+@functools.lru_cache(maxsize=1024)
 def collective_kind(opcode: str) -> str | None:
     """XLA's plain name of a collective opcode; None for other ops and for the ``-done`` half of a pair."""
     plain = opcode.removesuffix("-start")

@@ -60,6 +60,7 @@ class WrappedCollectives:
     def __init__(self, module: HloText) -> None:
         self._module = module
         self._inside: dict[str, tuple[PlacedInstruction, ...]] = {}
+        self._alone: dict[tuple[bool, tuple[str, ...]], bool] = {}
 
     def inside(self, instruction: HloInstruction) -> tuple[PlacedInstruction, ...]:
         """The collectives below an instruction that is none itself, in program order, as often as it runs them.
@@ -72,13 +73,17 @@ class WrappedCollectives:
 
     def alone(self, instruction: HloInstruction) -> bool:
         """Whether nothing below an instruction takes time but collectives, and what is fused into their kernels."""
-        for each in self._called(instruction):
-            if instruction.opcode in FUSIONS and not runs_called(each):
-                if each.opcode in _PRODUCTS:
-                    return False
-            elif not _is_free(each) and not (self.inside(each) and self.alone(each)):
-                return False
-        return True
+        key = (instruction.opcode in FUSIONS, instruction.called(*_CALLS))
+        if key not in self._alone:
+            self._alone[key] = True  # what calls itself is cut there
+            self._alone[key] = all(self._is_part(instruction, each) for each in self._called(instruction))
+        return self._alone[key]
+
+    def _is_part(self, instruction: HloInstruction, below: HloInstruction) -> bool:
+        """Whether what an instruction calls is a collective, free, or a part of the kernel of a collective."""
+        if instruction.opcode in FUSIONS and not runs_called(below):
+            return below.opcode not in _PRODUCTS
+        return _is_free(below) or (bool(self.inside(below)) and self.alone(below))
 
     def exact(self, instruction: HloInstruction) -> HloInstruction | None:
         """The one collective whose result an instruction above it has; None where something else is computed."""

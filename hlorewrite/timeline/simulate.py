@@ -7,8 +7,8 @@ from collections.abc import Mapping, Sequence
 from hlorewrite.cost import CollectiveModel, Topology
 from hlorewrite.cost.compute import timeline_constants
 from hlorewrite.errors import InputError, UsageError
-from hlorewrite.hlo.collectives import CollectiveSources, ComputationRun, executed_collectives
-from hlorewrite.hlo.parse import HloInstruction, HloText, parse_hlo
+from hlorewrite.hlo.collectives import CollectiveSources, collective_kind, executed_collectives
+from hlorewrite.hlo.parse import HloText, parse_hlo
 from hlorewrite.hlo.readers import Readers
 from hlorewrite.timeline.engine import Engine, ProgramOutcome
 from hlorewrite.timeline.lower import Lowering
@@ -84,14 +84,13 @@ class ScheduledStep:
         if topology.gpus < self.module.devices:
             raise UsageError(f"{name or 'the module'} runs on {self.module.devices} devices, and {topology.spec} has "
                              f"{topology.gpus} GPUs", hint="name a larger topology")
-        collectives = executed_collectives(self.module)  # before lowering: refuses what calls itself
         lowering = Lowering(self.module, topology, model=model, measured=kernel_times, trips=trips,
                             line_trips=line_trips)
         self.program: ScheduledProgram = lowering.program()
         self.unused_times: Sequence[str] = lowering.kernels.unused
         readers = Readers(self.module)
         self._sources, self._tensors = CollectiveSources(self.module, readers), TensorNames(self.module, readers)
-        self._check_complete(collectives, name)
+        self._check_complete(name)
         self._labels: list[tuple[str, str]] | None = None
 
     def at(self, slowdown: float | None = None, *, record: bool = False) -> StepTimeline:
@@ -117,13 +116,16 @@ class ScheduledStep:
             memory_bytes=self.memory_bytes, topology=self.topology.spec, devices=self.module.devices,
             kernels=totals.kernels, trace=done if record else None)
 
-    def _check_complete(self, collectives: Sequence[tuple[ComputationRun, HloInstruction, str]], name: str) -> None:
+    def _check_complete(self, name: str) -> None:
         """Refuses a schedule without a collective that the module runs: its times would be too small.
 
         Conditions are left out, since a loop of known trip count does not run its own.
         """
         known = {one.sends for one in self.program.transfers} | self.program.untimed
-        lost = [(run, one, kind) for run, one, kind in collectives
+        if all((computation.name, one.name) in known for computation in self.module.computations.values()
+               for one in computation.instructions.values() if collective_kind(one.opcode)):
+            return
+        lost = [(run, one, kind) for run, one, kind in executed_collectives(self.module)
                 if (run.computation.name, one.name) not in known and not run.in_condition]
         if lost:
             run, one, kind = lost[0]

@@ -184,3 +184,11 @@ def test_a_condition_that_does_not_run_is_no_loss() -> None:
     test = (f"%test (t: {LOOP}) -> pred[] {{\n  %t = {LOOP} parameter(0)\n  %v = {BIG} get-tuple-element(%t), index=0\n"
             f"  %c = {BIG} all-reduce(%v), {GROUPS}, to_apply=%add\n  ROOT %z = pred[] constant(true)\n}}\n")
     assert len(simulate(text.replace("%body (b", f"{test}\n%body (b"), CLUSTER).collectives) == 1
+
+
+def test_a_computation_that_calls_itself_ends() -> None:
+    """Damaged text: HLO has no recursion."""
+    inner = computation("inner", f"  %sent = {BIG} all-reduce(%q), {GROUPS}, to_apply=%add\n"
+                                 f"  ROOT %f = {BIG} fusion(%sent), kind=kCustom, calls=%inner")
+    made = step(f"  %s = (({BIG}), {BIG}) async-start(%p), calls=%inner\n  ROOT %d = {BIG} async-done(%s)", inner)
+    assert made.collectives[0].kind == "all-reduce"
