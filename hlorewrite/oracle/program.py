@@ -21,6 +21,7 @@ from hlorewrite.oracle.lockstep.grid import Grid, highest_id
 from hlorewrite.oracle.lockstep.lockstep import Lockstep
 from hlorewrite.oracle.lockstep.manual import devices_of
 from hlorewrite.oracle.lockstep.unsigned_indices import widen_unsigned_indices
+from hlorewrite.oracle.lockstep.widened import widen_operands
 from hlorewrite.oracle.lockstep.writer import Environment, World
 
 Array = np.ndarray[Any, Any]
@@ -261,6 +262,7 @@ class _Preparation:
         lockstep.emit("func.return", returned, [])
         main.attributes["function_type"] = ir.TypeAttr.get(ir.FunctionType.get(types, [v.type for v in returned]))
         interpreter.keep_scatter_operands(self.lowered)
+        widen_operands(self.lowered.operation)
         widen_unsigned_indices(self.lowered.operation)
         if not self.lowered.operation.verify():
             raise CannotExecute("the program written for the interpreter does not verify", location=self.module.name)
