@@ -14,12 +14,13 @@ from hlorewrite.ir.binding import ir
 from hlorewrite.ir.module import Module
 from hlorewrite.ir.view import View, nested_ops
 from hlorewrite.oracle import interpreter
-from hlorewrite.oracle.control import control_arguments
+from hlorewrite.oracle.control import ControlArguments, control_arguments
 from hlorewrite.oracle.errors import CannotExecute
 from hlorewrite.oracle.lockstep.collectives import HANDLERS
 from hlorewrite.oracle.lockstep.grid import Grid, highest_id
 from hlorewrite.oracle.lockstep.lockstep import Lockstep
 from hlorewrite.oracle.lockstep.manual import devices_of
+from hlorewrite.oracle.lockstep.partial_windows import leave_out_partial_windows
 from hlorewrite.oracle.lockstep.unsigned_indices import widen_unsigned_indices
 from hlorewrite.oracle.lockstep.widened import widen_operands
 from hlorewrite.oracle.lockstep.writer import Environment, World
@@ -69,7 +70,7 @@ class LockstepProgram:
         """For how many processes it takes inputs."""
         return self.grid.size
 
-    def control_inputs(self) -> frozenset[int]:
+    def control_inputs(self) -> ControlArguments:
         """Inputs that may decide a trip count, a branch or an index, as ``process * inputs + position``."""
         return control_arguments(self.lowered.body.operations[0].operation)
 
@@ -264,6 +265,7 @@ class _Preparation:
         interpreter.keep_scatter_operands(self.lowered)
         widen_operands(self.lowered.operation)
         widen_unsigned_indices(self.lowered.operation)
+        leave_out_partial_windows(self.lowered.operation)
         if not self.lowered.operation.verify():
             raise CannotExecute("the program written for the interpreter does not verify", location=self.module.name)
         return LockstepProgram(grid, kind, devices or grid.size, inputs, outputs, self.lowered,
