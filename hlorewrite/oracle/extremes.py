@@ -18,8 +18,10 @@ from hlorewrite.oracle.rounding.units import float_format, is_narrow
 Kind = Literal["large", "large negative", "cancelling", "tiny"]
 KINDS: tuple[Kind, ...] = ("large", "large negative", "cancelling", "tiny")
 """What is drawn, in this order."""
+OF_INTEGERS: tuple[Kind, ...] = ("large", "large negative")
+"""The same for programs without floating-point numbers."""
 OF_WIDE: tuple[Kind, ...] = ("cancelling", "tiny")
-"""The same for programs that compute with no narrow floating-point format."""
+"""For programs whose floating-point formats are wide."""
 SHARES = (1.0, 0.5, 0.25, 0.125)
 """How far numbers are from one, as parts of the exponents that a type has."""
 _EDGE = 24
@@ -97,12 +99,13 @@ def _array(type_: ir.Type, generator: np.random.Generator, role: Role, place: _P
     dtype, shape = dtype_of(type_), tuple(ir.RankedTensorType(type_).shape)
     form = float_format(dtype)
     if form is None or size is None:
-        return _integers(type_, generator, role, share)
+        return _integers(type_, generator, role, share, kind == "large negative")
     if kind == "tiny":
         number = 3 * size.least if size.least and share == 1 else 1.5 * 2.0**(size.bottom * share)
         made = np.full(shape, number)
     elif kind == "cancelling":
-        size_each = 1.5 + 2 * form.unit * generator.integers(0, _PLACES, shape)
+        places = min(_PLACES, 1 + int(0.125 / form.unit))
+        size_each = 1.5 + 2 * form.unit * generator.integers(0, places, shape)
         half = min(size.top - 1, size.top + 1 - size.added)  # what has one sign adds up to less than the largest number
         made = _signs(shape, place) * size_each * 2.0**math.floor(half * share)
     else:
@@ -121,15 +124,15 @@ def _signs(shape: tuple[int, ...], place: _Place) -> Array:
     return 1.0 - 2.0 * (total % 2)
 
 
-def _integers(type_: ir.Type, generator: np.random.Generator, role: Role, share: float) -> Array:
-    """Next to the ends of the type; small ones where numbers are nearer to one."""
+def _integers(type_: ir.Type, generator: np.random.Generator, role: Role, share: float, turned: bool) -> Array:
+    """Next to the ends of the type, turned: next to the other ones; small ones where numbers are nearer to one."""
     dtype, shape = dtype_of(type_), tuple(ir.RankedTensorType(type_).shape)
     element = ir.IntegerType(ir.RankedTensorType(type_).element_type)
     if role == "deciding" or share < 1 or element.width == 1:
         return random_array(type_, generator, role or "deciding")
     low, high = range_of(element)
     near = np.asarray(generator.integers(0, min(_NEAR, 2**element.width), shape)).astype(object)
-    return np.where(generator.integers(0, 2, shape) == 1, high - near, low + near).astype(np.int64 if low else np.uint64
+    return np.where(generator.integers(0, 2, shape) != turned, high - near, low + near).astype(np.int64 if low else np.uint64
                                                                                           ).astype(dtype)
 
 

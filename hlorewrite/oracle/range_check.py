@@ -13,7 +13,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from hlorewrite.oracle.errors import CannotExecute
-from hlorewrite.oracle.extremes import KINDS, OF_WIDE, SHARES, Kind, exponents_of, extreme_inputs
+from hlorewrite.oracle.extremes import KINDS, OF_INTEGERS, OF_WIDE, SHARES, Kind, exponents_of, extreme_inputs
 from hlorewrite.oracle.interpreter import dtype_of
 from hlorewrite.oracle.program import Array, LockstepProgram
 from hlorewrite.oracle.rounding.arithmetic import IN_RANGE
@@ -43,7 +43,7 @@ def range_faults(before: LockstepProgram, after: LockstepProgram, name: str, see
         return []
     try:
         size = exponents_of(before)
-        for kind in (KINDS[:1] if size is None else KINDS if size.narrow else OF_WIDE):
+        for kind in (OF_INTEGERS if size is None else KINDS if size.narrow else OF_WIDE):
             for share in SHARES:
                 faults = _compared(before, after, kind, extreme_inputs(before, seed, kind, share, size))
                 if faults is not None:
