@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Literal
+
 import numpy as np
 
 from hlorewrite.ir.binding import ir
@@ -9,19 +12,25 @@ from hlorewrite.oracle.interpreter import dtype_of
 from hlorewrite.oracle.program import Array, LockstepProgram, Outcome
 
 _INTEGERS_BELOW = 4  # small enough to be a trip count, a branch or a row of a table
+_INDICES = (-3, 24)
+"""From and below: outside of small tensors on both sides."""
+
+Role = Literal["", "deciding", "indexing"]
+"""What an integer is for: nothing in particular, a trip count or branch, or an index."""
 
 
-def random_array(type_: ir.Type, generator: np.random.Generator, *, small: bool = False) -> Array:
+def random_array(type_: ir.Type, generator: np.random.Generator, role: Role = "") -> Array:
     """An array of a tensor type.
 
     Args:
       type_: the type.
       generator: where the numbers come from.
-      small: draw integers from 0 to 3 only: they may be trip counts, branches or indices.
+      role: what integers are for.
 
     Returns:
       Standard normal numbers for floating-point and complex types; coin flips for ``i1``; of integers about half from
-      0 to 3 and half from the whole range of the type, so that sums wrap around.
+      0 to 3 and half from the whole range of the type, so that sums wrap around. Indices are half from 0 to 3 and half
+      from -3 to 23, so that some are clamped; trip counts and branches are from 0 to 3.
 
     Raises:
       CannotExecute: numpy does not know the type.
@@ -32,12 +41,33 @@ def random_array(type_: ir.Type, generator: np.random.Generator, *, small: bool 
         return np.asarray(generator.standard_normal(shape) + 1j * generator.standard_normal(shape)).astype(dtype)
     if isinstance(element, ir.IntegerType):
         below = np.asarray(generator.integers(0, 2 if element.width == 1 else _INTEGERS_BELOW, shape))
-        if small or element.width == 1:
+        if role == "deciding" or element.width == 1:
             return below.astype(dtype)
+        if role == "indexing":
+            low, high = range_of(element)
+            wide = generator.integers(max(low, _INDICES[0]), min(high + 1, _INDICES[1]), shape)
+            return np.where(generator.integers(0, 2, shape) == 1, wide, below).astype(dtype)
         raw = np.frombuffer(generator.bytes(below.size * max(1, element.width // 8)),
                             f"u{max(1, element.width // 8)}").reshape(shape)
         return np.where(generator.integers(0, 2, shape) == 1, raw.astype(dtype), below.astype(dtype))
     return np.asarray(generator.standard_normal(shape)).astype(dtype)
+
+
+def range_of(element: ir.IntegerType) -> tuple[int, int]:
+    """The least and the largest number of an integer type."""
+    if element.is_unsigned:
+        return 0, 2**element.width - 1
+    return -(2**(element.width - 1)), 2**(element.width - 1) - 1
+
+
+def roles(program: LockstepProgram) -> Callable[[int, int], Role]:
+    """What the inputs of a program are for, by process and position."""
+    count, control = len(program.input_types), program.control_inputs()
+
+    def role(process: int, position: int) -> Role:
+        at = process * count + position
+        return "deciding" if at in control.deciding else "indexing" if at in control.indexing else ""
+    return role
 
 
 def random_inputs(program: LockstepProgram, seed: int, *, equal_scalars: bool = False) -> list[list[Array]]:
@@ -52,9 +82,8 @@ def random_inputs(program: LockstepProgram, seed: int, *, equal_scalars: bool = 
     Returns:
       For each process, its inputs.
     """
-    count, deciding = len(program.input_types), program.control_inputs()
-    rows = [[random_array(kind, np.random.default_rng([seed, process, position]),
-                          small=process * count + position in deciding)
+    role = roles(program)
+    rows = [[random_array(kind, np.random.default_rng([seed, process, position]), role(process, position))
              for position, kind in enumerate(program.input_types)] for process in range(program.processes)]
     if equal_scalars:
         for row in rows[1:]:

@@ -14,13 +14,15 @@ from hlorewrite.ir.binding import ir
 from hlorewrite.ir.module import Module
 from hlorewrite.ir.view import View, nested_ops
 from hlorewrite.oracle import interpreter
-from hlorewrite.oracle.control import control_arguments
+from hlorewrite.oracle.control import ControlArguments, control_arguments
 from hlorewrite.oracle.errors import CannotExecute
 from hlorewrite.oracle.lockstep.collectives import HANDLERS
 from hlorewrite.oracle.lockstep.grid import Grid, highest_id
 from hlorewrite.oracle.lockstep.lockstep import Lockstep
 from hlorewrite.oracle.lockstep.manual import devices_of
+from hlorewrite.oracle.lockstep.partial_windows import leave_out_partial_windows
 from hlorewrite.oracle.lockstep.unsigned_indices import widen_unsigned_indices
+from hlorewrite.oracle.lockstep.widened import widen_operands
 from hlorewrite.oracle.lockstep.writer import Environment, World
 
 Array = np.ndarray[Any, Any]
@@ -68,7 +70,7 @@ class LockstepProgram:
         """For how many processes it takes inputs."""
         return self.grid.size
 
-    def control_inputs(self) -> frozenset[int]:
+    def control_inputs(self) -> ControlArguments:
         """Inputs that may decide a trip count, a branch or an index, as ``process * inputs + position``."""
         return control_arguments(self.lowered.body.operations[0].operation)
 
@@ -106,7 +108,7 @@ class LockstepProgram:
 def entries(module: Module) -> list[str]:
     """The functions of a module that can be executed: ``main``, or every public function with a body."""
     names = [ir.StringAttr(op.operation.attributes["sym_name"]).value for op in module.mlir.body.operations
-             if op.operation.name == "func.func" and _public(op.operation) and len(op.operation.regions[0].blocks)]
+             if op.operation.name == "func.func" and is_public(op.operation) and len(op.operation.regions[0].blocks)]
     return ["main"] if "main" in names else names
 
 
@@ -261,7 +263,9 @@ class _Preparation:
         lockstep.emit("func.return", returned, [])
         main.attributes["function_type"] = ir.TypeAttr.get(ir.FunctionType.get(types, [v.type for v in returned]))
         interpreter.keep_scatter_operands(self.lowered)
+        widen_operands(self.lowered.operation)
         widen_unsigned_indices(self.lowered.operation)
+        leave_out_partial_windows(self.lowered.operation)
         if not self.lowered.operation.verify():
             raise CannotExecute("the program written for the interpreter does not verify", location=self.module.name)
         return LockstepProgram(grid, kind, devices or grid.size, inputs, outputs, self.lowered,
@@ -273,6 +277,7 @@ def element_count(program: LockstepProgram) -> int:
     return sum(math.prod(ir.RankedTensorType(kind).shape) for kind in program.input_types)
 
 
-def _public(function: ir.Operation) -> bool:
+def is_public(function: ir.Operation) -> bool:
+    """Whether a function is called from outside."""
     name = "sym_visibility"
     return name not in function.attributes or ir.StringAttr(function.attributes[name]).value == "public"

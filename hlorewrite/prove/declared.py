@@ -7,7 +7,7 @@ from typing import Any
 
 from hlorewrite.errors import RuleCheckError
 from hlorewrite.prove.elements import TYPES, Arithmetic, Value
-from hlorewrite.prove.meanings import Get, OpMeaning, Typing, known_ops
+from hlorewrite.prove.meanings import Get, OpMeaning, Typing, fold, known_ops
 from hlorewrite.rules.syntax import ast
 
 Elements = Callable[[Arithmetic, Typing, Get, str], list[Value]]
@@ -38,7 +38,7 @@ def _meaning(item: ast.Meaning) -> OpMeaning:
     data = tuple(place[o.name] for o in item.data)
     selectors = tuple(place[o.name] for o in item.selectors)
     if item.form in ("moves", "folds"):
-        elements = _moved(data) if item.form == "moves" else _folded(data)
+        elements = _moved(data) if item.form == "moves" else fold(*((i, ("j", "k"), 0) for i in data))
         kind = "selection" if item.form == "moves" else "fold"
         return OpMeaning(item.op, kind, _one_type(data), elements, selectors, "file", len(place))
     kind = "elementwise" if item.form == "each" else "sum of terms"
@@ -57,15 +57,6 @@ def _any_to_any(count: int) -> Iterator[Typing]:
 
 def _moved(data: tuple[int, ...]) -> Elements:
     return lambda math, typing, get, reduction: [get(i, "j") for i in data]
-
-
-def _folded(data: tuple[int, ...]) -> Elements:
-    def elements(math: Arithmetic, typing: Typing, get: Get, reduction: str) -> list[Value]:
-        value = math.reduce(reduction, typing.result, get(data[0], "j"), get(data[0], "k"))
-        for i in data[1:]:
-            value = math.reduce(reduction, typing.result, value, get(i, "j"))
-        return [value]
-    return elements
 
 
 def _expressed(node: Any, place: dict[Any, int], kind: str) -> Elements:

@@ -215,14 +215,25 @@ def obligation(case: Obligation, strength: str, any_order: bool = False) -> tupl
     sides = [case.meaning.elements(math, case.typing, _reader(case, math, device), case.body or case.kind)
              for device in ("both", "x", "y")]
     claims = [math.equal(both, math.reduce(case.kind, case.typing.result, x, y))
-              for both, x, y in zip(*sides, strict=True)]
+              for both, x, y in _together(case, *sides)]
     return claims, math.premises, math
+
+
+def _together(case: Obligation, both: list[Value], x: list[Value], y: list[Value]) -> Iterator[tuple[Value, ...]]:
+    """What one element is made of on either device: the same, unless what says which elements are taken differs."""
+    selectors = {case.names[i] for i in _selectors(case)}
+    if selectors <= case.uniform:
+        return zip(both, x, y, strict=True)
+    if selectors & case.linear:
+        return itertools.product(both, x, y)
+    return ((on_x, of_x, of_y) for (on_x, of_x), of_y in itertools.product(zip(both, x, strict=True), y))
 
 
 def _reader(case: Obligation, math: Arithmetic, device: str) -> Any:
     """Reads elements of operands on one device, or of their reduction over both."""
-    selectors = [case.names[i] for i in _selectors(case)]
-    choice = "" if all(name in case.uniform for name in selectors) or device != "y" else "'"
+    selectors = {case.names[i] for i in _selectors(case)}
+    third = "*" if selectors & case.linear else ""  # a reduced index says something else than that of either device
+    choice = "" if selectors <= case.uniform else {"x": "", "y": "'", "both": third}[device]
 
     def get(i: int, place: str) -> Value:
         name, element = case.names[i], case.typing.operands[i]

@@ -1,18 +1,21 @@
 """What ops compute, one row an op: the class of the op and what one element of its result is made of.
 
 The rows say what StableHLO's specification says and nothing about reductions; tests compare each with the reference
-interpreter. There are four classes:
+interpreter. There are five classes:
 
 * *elementwise*: the element of the result is a function of the elements of the operands in the same place;
 * *selection*: it is one element of one operand; which one does not depend on the values of the moved operands;
 * *fold*: it is a reduction of some elements of the operands; which ones does not depend on their values;
-* *sum of terms*: it is a sum, in the result's type, of terms made of one element of each operand.
+* *sum of terms*: it is a sum, in the result's type, of terms made of one element of each operand;
+* *substitution*: it is what the elements solved before leave of the right-hand side, over the diagonal.
 
-For a selection, fold or sum it is enough to look at one or two elements (the lemmas in ``lemmas.py``).
+For a selection, fold, sum or substitution it is enough to look at one or two elements (the lemmas in ``lemmas.py``).
 """
 
 from __future__ import annotations
 
+import functools
+import itertools
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
@@ -36,7 +39,7 @@ class OpMeaning:
 
     Attributes:
       op: its name.
-      kind: ``elementwise``, ``selection``, ``fold``, ``sum of terms`` or ``inverse of a sum``.
+      kind: ``elementwise``, ``selection``, ``fold``, ``sum of terms`` or ``substitution``.
       typings: the element types it may have, given how many operands there are; None for a selector's type.
       elements: what an element of the result may be; each is a case of its own.
       selectors: operands that only say which elements are taken.
@@ -140,14 +143,20 @@ def _one_of(selectors: tuple[int, ...], data: tuple[int, ...] = ()) -> Callable[
     return elements
 
 
-def _fold(data: tuple[int, ...]) -> Callable[..., list[Value]]:
-    """A reduction of two elements of the first operand and one of each other; more follow by the exchange lemma."""
+def fold(*most: tuple[int, tuple[str, ...], int]) -> Callable[..., list[Value]]:
+    """Reductions of elements of the operands: each way to take two of an operand, one, or as few as the op may take.
+
+    More of an operand follow by the exchange lemma; fewer do not, so what holds for two is asked of one and of none.
+
+    Args:
+      most: for each operand that is reduced its number, the places of two elements, and how many are taken at least.
+    """
+    ways = [way for way in itertools.product(*(range(least, len(places) + 1) for _, places, least in most)) if any(way)]
+
     def elements(math: Arithmetic, typing: Typing, get: Get, reduction: str) -> list[Value]:
-        first, *others = data
-        value = math.reduce(reduction, typing.result, get(first, "j"), get(first, "k"))
-        for i in others:
-            value = math.reduce(reduction, typing.result, value, get(i, "j"))
-        return [value]
+        taken = [[get(i, place) for (i, places, _), count in zip(most, way, strict=True) for place in places[:count]]
+                 for way in ways]
+        return [functools.reduce(functools.partial(math.reduce, reduction, typing.result), values) for values in taken]
     return elements
 
 
@@ -171,10 +180,18 @@ def _fourier_terms(math: Arithmetic, typing: Typing, get: Get, reduction: str) -
 
 
 def _solved_terms(math: Arithmetic, typing: Typing, get: Get, reduction: str) -> list[Value]:
-    """The equation the result solves: the sum of matrix times unknown; the unknown is linear where the equation is."""
-    def term(place: str) -> Value:
-        return math.multiply(typing.result, get(0, place), get(1, place))
-    return [math.add(typing.result, term("j"), term("k"))]
+    """Substitution: what the solved rows leave of the right-hand side, over the diagonal, which may be taken as ones.
+
+    ``j`` is a row that is solved first, ``k`` one that reads its result; more rows follow by the exchange lemma.
+    """
+    element, (matrix, right) = typing.result, (0, 1)
+    first = get(right, "j")
+
+    def solved(divided: bool) -> Value:
+        known = math.divide(element, first, get(matrix, "j")) if divided else first
+        left = math.subtract(element, get(right, "k"), math.multiply(element, get(matrix, "kj"), known))
+        return math.divide(element, left, get(matrix, "k")) if divided else left
+    return [solved(True), solved(False)]
 
 
 def _clamped(math: Arithmetic, typing: Typing, low: Value, value: Value, high: Value) -> Value:
@@ -205,13 +222,13 @@ def _rows() -> Iterator[OpMeaning]:
     for name, data, selectors in (("dynamic_slice", (0,), (1,)), ("dynamic_update_slice", (0, 1), (2,)),
                                   ("gather", (0,), (1,)), ("select", (1, 2), (0,))):
         yield OpMeaning(name, "selection", _selected(data, selectors), _one_of(selectors, data), selectors)
-    for name in ("reduce", "reduce_window"):
-        yield OpMeaning(name, "fold", _alike(), _fold((0, 1)))
-    yield OpMeaning("scatter", "fold", _selected((0, 2), (1,)), _fold((0, 2)), (1,))
+    for name in ("reduce", "reduce_window"):  # the initial value stands in any number of places, in each padded one
+        yield OpMeaning(name, "fold", _alike(), fold((0, ("j", "k"), 0), (1, ("j", "j"), 1)))
+    yield OpMeaning("scatter", "fold", _selected((0, 2), (1,)), fold((0, ("j",), 1), (2, ("j", "k"), 0)), (1,))
     for name in ("dot_general", "convolution"):
         yield OpMeaning(name, "sum of terms", _products, _product_terms)
     yield OpMeaning("fft", "sum of terms", _fourier, _fourier_terms)
-    yield OpMeaning("triangular_solve", "inverse of a sum", _alike(lambda e: e in (*FLOATS, *COMPLEX)), _solved_terms)
+    yield OpMeaning("triangular_solve", "substitution", _alike(lambda e: e in (*FLOATS, *COMPLEX)), _solved_terms)
 
 
 _TABLE = {f"stablehlo.{row.op}": row for row in _rows()}

@@ -86,4 +86,6 @@ def converted(x: Array, dtype: np.dtype) -> Array:
             x = x.real
         if float_format(x.dtype) is not None and x.dtype.kind not in "fc":
             x = x.astype(np.float32)  # a type of ml_dtypes
+        if "int4" in x.dtype.name:  # which converts to types of numpy only
+            x = x.astype(np.int8)
         return x.astype(dtype)

@@ -153,7 +153,7 @@ def _selected(read: list[Known]) -> tuple[np.ndarray, np.ndarray]:
     """Where the predicate differs, the other operand may be the exact one."""
     predicate, yes, no = read
     error = np.where(predicate.value, yes.error, no.error)
-    other = np.abs(yes.value - no.value) + 3 * np.maximum(yes.error, no.error)
+    other = _apart(yes, no) + 3 * np.maximum(yes.error, no.error)
     same = np.broadcast_to(predicate.error == 0, error.shape)
     return np.where(same, error, other), np.where(predicate.value, yes.probe, no.probe)
 
@@ -162,8 +162,13 @@ def _compared(read: list[Known], result: np.ndarray) -> tuple[np.ndarray, np.nda
     """A truth value differs where its operands are nearer to each other than their errors."""
     left, right = read
     reach = 2 * (left.error + right.error)  # of a replayed value, the exact and the computed one on both sides
-    certain = (reach == 0) | (np.abs(left.value - right.value) > reach)
+    certain = (reach == 0) | (_apart(left, right) > reach)
     return np.where(certain, 0.0, np.inf), result
+
+
+def _apart(a: Known, b: Known) -> np.ndarray:
+    """The distance of elements; truth values are 0 and 1, and unsigned integers do not wrap around."""
+    return np.abs(np.subtract(*(each.value if each.form else each.value.astype(np.float64) for each in (a, b))))
 
 
 def _reason(step: TapeStep, read: list[Known], result: np.ndarray) -> str:

@@ -8,6 +8,8 @@ from functools import cache
 import ml_dtypes
 import numpy as np
 
+_WIDE = 2.0**64
+
 
 @dataclass(frozen=True)
 class FloatFormat:
@@ -42,6 +44,16 @@ class FloatFormat:
         """
         product = count * self.unit
         return product / (1 - product) if product < 1 else float("inf")
+
+
+def is_narrow(form: FloatFormat) -> bool:
+    """Whether the values of a training step come near the ends of a format: of float16 and of 8 bits or fewer.
+
+    Example:
+      >>> [is_narrow(float_format(np.dtype(name))) for name in ("float16", "float32")]
+      [True, False]
+    """
+    return form.largest < _WIDE
 
 
 @cache

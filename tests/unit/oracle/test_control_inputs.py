@@ -39,11 +39,36 @@ func.func @main(%n: tensor<i32>, %x: tensor<64xi32>) -> tensor<64xi32> {
 }"""
 
 
-@pytest.mark.parametrize("text", [LOOP, CASE, SLICE])
-def test_what_decides_is_small_and_the_rest_wraps(text: str) -> None:
-    """A trip count, a branch and an index are found; other integers come from the whole range of their type."""
+CALLED = SLICE.replace("@main", "private @rows") + """
+func.func @main(%n: tensor<i32>, %x: tensor<64xi32>) -> tensor<64xi32> {
+  %y = func.call @rows(%n, %x) : (tensor<i32>, tensor<64xi32>) -> tensor<64xi32>
+  return %y : tensor<64xi32>
+}"""
+DECIDES = CASE.replace("@main", "private @branch") + CALLED.split("}")[-2].replace("@rows", "@branch") + "}"
+
+
+@pytest.mark.parametrize("text", [SLICE, CALLED])
+def test_indices_are_drawn_on_both_sides_of_what_they_index(text: str) -> None:
+    """So that clamping is executed; functions that are called are followed."""
     program = prepare(parse(text))
-    assert program.control_inputs() == {0}
+    assert (program.control_inputs().deciding, program.control_inputs().indexing) == (frozenset(), {0})
+    drawn = [int(random_inputs(program, seed)[0][0]) for seed in range(40)]
+    assert min(drawn) < 0 and 10 < max(drawn) < 24 and sum(0 <= n < 4 for n in drawn) >= 15
+
+
+def test_unsigned_indices_are_not_negative() -> None:
+    program = prepare(parse(SLICE.replace("%n: tensor<i32>", "%n: tensor<ui8>").replace(
+        "tensor<64xi32>, tensor<i32>)", "tensor<64xi32>, tensor<ui8>)").replace(
+        "tensor<4xi32>, tensor<i32>)", "tensor<4xi32>, tensor<ui8>)")))
+    drawn = [int(random_inputs(program, seed)[0][0]) for seed in range(40)]
+    assert min(drawn) >= 0 and 10 < max(drawn) < 24
+
+
+@pytest.mark.parametrize("text", [LOOP, CASE, DECIDES])
+def test_what_decides_is_small_and_the_rest_wraps(text: str) -> None:
+    """A trip count and a branch are found; other integers come from the whole range of their type."""
+    program = prepare(parse(text))
+    assert program.control_inputs().deciding == {0}
     drawn = [random_inputs(program, seed)[0] for seed in range(8)]
     assert all(0 <= int(n) < 4 for n, _ in drawn)
     assert max(int(np.abs(x.astype(np.int64)).max()) for _, x in drawn) > 2**30
@@ -54,7 +79,7 @@ def test_what_reaches_a_decision_through_a_loop_counts() -> None:
     text = LOOP.replace("%i, %m :", "%i, %k :").replace(
         "    %p = ", "    %k = stablehlo.slice %v [0:1] : (tensor<64xi32>) -> tensor<1xi32>\n"
         "    %q = stablehlo.reshape %k : (tensor<1xi32>) -> tensor<i32>\n    %p = ").replace("%i, %k :", "%i, %q :")
-    assert prepare(parse(text)).control_inputs() == {1}
+    assert prepare(parse(text)).control_inputs().deciding == {1}
 
 
 @pytest.mark.parametrize("kind", ["i4", "ui8", "i16", "ui32", "i64"])
