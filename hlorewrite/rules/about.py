@@ -50,7 +50,8 @@ class Subjects:
     def of(self, op: ir.Operation) -> Subject:
         """What a remark about an op is about."""
         lines = self.view.source_lines(op)
-        return Subject(lines.own if lines.own != UNKNOWN else self.view.place(op), lines.framework, op.name, self._parameter(op), _type(op))
+        place = lines.own if lines.own != UNKNOWN else self.view.place(op)
+        return Subject(place, lines.framework, op.name, self._parameter(op), _type(op))
 
     def accumulator(self, value: ir.Value) -> str:
         """The path of the argument of the step that a value is, where it is never read but to update it.

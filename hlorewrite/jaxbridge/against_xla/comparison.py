@@ -150,7 +150,15 @@ class XlaComparison:
                   *([_seconds(side.step_s), _seconds(side.exposed_s)] if steps else []),
                   *([f"{side.seconds:.2f} s"] if times else [])] for name, side in sides]
         left = [f"not compared: {each}" for each in self.best.left_out] if self.best else []
-        return [*table(rows, "<>>>>>>"), *left]
+        large = [line for name, side in sides if (line := self._does_not_fit(name, side))]
+        return [*table(rows, "<>>>>>>"), *left, *large]
+
+    def _does_not_fit(self, name: str, side: Measured) -> str:
+        """That one side takes more memory than a device has; empty where it does not, or XLA:CPU made it."""
+        if side.memory <= side.capacity or not side.capacity or self.devices.endswith("CPU"):
+            return ""
+        of_side, of_device = told_apart(side.memory, side.capacity, format_bytes, 1)
+        return f"{name} does not fit: {of_side} of arguments, results and temporaries, where a device has {of_device}"
 
 
 def _seconds(seconds: float | None) -> str:
@@ -247,8 +255,9 @@ def too_much_memory(alone: Measured, ours: Measured, limits: KeepLimits = KeepLi
 
 def longer_step(alone: Measured, ours: Measured, limits: KeepLimits) -> bool:
     """Whether predicted steps are compared, both are known, and the rewritten one is longer by more than noise."""
-    known = alone.step_s is not None and ours.step_s is not None
-    return limits.step and known and ours.step_s > alone.step_s * (1 + NOISE)
+    if not limits.step or alone.step_s is None or ours.step_s is None:
+        return False
+    return ours.step_s > alone.step_s * (1 + NOISE)
 
 
 def _gain(alone: Measured, ours: Measured) -> str:

@@ -39,6 +39,7 @@ class Measured:
       exposed_at: the same by line of the program.
       untimed: why there is no predicted time; empty where there is one, or none was wanted.
       memory: bytes of arguments, results and temporaries.
+      capacity: bytes that one device of the topology has; 0 where it is not known.
     """
 
     calls: int
@@ -53,6 +54,7 @@ class Measured:
     exposed_at: Mapping[str, float] = field(default_factory=dict)
     untimed: str = ""
     memory: int = 0
+    capacity: int = 0
 
     def as_json(self) -> dict[str, object]:
         """The figures."""
@@ -74,6 +76,7 @@ def timed(made: Measured, cluster: str) -> Measured:
     if not cluster:
         return replace(made, untimed="the topology of the devices is not known")
     try:
+        made = replace(made, capacity=int(topology(cluster).memory_bytes))
         step = simulate(made.hlo, topology(cluster))
     except HlorewriteError as error:
         return replace(made, untimed=error.what)

@@ -147,10 +147,11 @@ def test_what_is_said():
 @pytest.mark.parametrize("size", [1, 1000, 1400 * MIB, 19 << 30, 3 << 40])
 def test_no_reason_is_two_equal_numbers(share: float, size: int):
     """The three reasons of numbers, from the smallest difference on."""
-    alone = Measured(8, size, size, size, 1.0, "", step_s=size * 1e-6)
+    step_s = size * 1e-6
+    alone = Measured(8, size, size, size, 1.0, "", step_s=step_s)
     more, limits = int(size * share) + 1, KeepLimits(1.0, 0, step=True)
     for made in (replace(alone, calls=1, bytes=more, wire=more), replace(alone, calls=1, bytes=2 * size, wire=more),
-                 replace(alone, calls=1, temp=more), replace(alone, calls=1, step_s=alone.step_s * share)):
+                 replace(alone, calls=1, temp=more), replace(alone, calls=1, step_s=step_s * share)):
         against = compared(alone, made, "8 x GPU", limits=limits).against
         numbers = re.findall(r"[\d.]+ (?:[KMGT]iB|B|m?s|us)", against)
         assert len(numbers) == 2 and numbers[0] != numbers[1], against
@@ -160,3 +161,13 @@ def test_no_reason_is_two_equal_numbers(share: float, size: int):
 def test_a_step_that_is_longer_by_noise_is_no_longer_step(longer: float):
     alone = replace(ALONE, step_s=0.24)
     assert compared(alone, replace(ours(calls=1), step_s=0.24 * longer), "8 x GPU", limits=EXACT).kept
+
+
+@pytest.mark.parametrize(("memory", "devices", "said"), [
+    (167 << 30, "8 x NVIDIA H200", "rewritten does not fit: 167.0 GiB of arguments, results and temporaries, where a "
+     "device has 140.4 GiB"), (100 << 30, "8 x NVIDIA H200", ""), (167 << 30, "8 x CPU", "")])
+def test_a_step_that_does_not_fit_the_device_is_said_to(memory: int, devices: str, said: str):
+    step = "HloModule m, is_scheduled=true\nENTRY %main (p: f32[8]) -> f32[8] {\n  ROOT %p = f32[8]{0} parameter(0)\n}"
+    alone, made = (timed(replace(ALONE, hlo=step, memory=each), "h200:1x8") for each in (90 << 30, memory))
+    lines = compared(alone, made, devices).lines()
+    assert [line for line in lines if "fit" in line] == ([said] if said else [])

@@ -80,7 +80,7 @@ def without_locations(text: str) -> str:
     from hlorewrite.ir.context import new_context
 
     with new_context():
-        printed = ir.Module.parse(text).operation.get_asm(enable_debug_info=True)
+        printed = str(ir.Module.parse(text).operation.get_asm(enable_debug_info=True))
     return re.sub(r"loc\(#?\w+\)|loc\(\"[^()]*\)", "loc(unknown)", re.sub(r"(?m)^#loc.*$", "", printed))
 
 
