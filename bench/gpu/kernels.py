@@ -32,7 +32,7 @@ Shape = jax.ShapeDtypeStruct
 
 
 @dataclass(frozen=True)
-class Measured:
+class MeasuredKernel:
     """One program.
 
     Attributes:
@@ -158,7 +158,7 @@ def main() -> int:
     launched = _seconds(*_compiled(lambda a: a + 1, (_f32(8),), ())) * 1e6
     print(f"{kind}, jax {jax.__version__}; a call that computes nothing: {launched:.1f} us")
     print(f"{'program':<36}{'measured us':>12}{'simulated us':>14}{'simulated / measured':>22}")
-    rows: list[Measured] = []
+    rows: list[MeasuredKernel] = []
     for name, program in PROGRAMS.items():
         if args.only not in name:
             continue
@@ -175,14 +175,14 @@ def main() -> int:
     return 0
 
 
-def _measured(name: str, program: tuple[Any, ...], topology_name: str, launched: float) -> Measured:
+def _measured(name: str, program: tuple[Any, ...], topology_name: str, launched: float) -> MeasuredKernel:
     from hlorewrite.cost import topology
     from hlorewrite.timeline import simulate
 
     step, arguments, donated = _compiled(*program)
     seconds = _seconds(step, arguments, donated)
     simulated = simulate(step.as_text(), topology(topology_name))
-    return Measured(name, seconds * 1e6, launched, simulated.compute_s * 1e6, simulated.complete)
+    return MeasuredKernel(name, seconds * 1e6, launched, simulated.compute_s * 1e6, simulated.complete)
 
 
 def _compiled(function: Callable[..., Any], shapes: tuple[Any, ...], donated: tuple[int, ...]) -> tuple[Any, Any, Any]:
