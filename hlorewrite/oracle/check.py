@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from hlorewrite.ir.module import Module
 from hlorewrite.mpmd.program import is_program
@@ -11,6 +12,7 @@ from hlorewrite.oracle.errors import CannotExecute
 from hlorewrite.oracle.inputs import run_on_random_inputs
 from hlorewrite.oracle.pipelined import sequential
 from hlorewrite.oracle.program import LockstepProgram, entries, prepare
+from hlorewrite.oracle.range_check import range_faults
 from hlorewrite.oracle.rounding.bounds import bounds_or_reason
 
 
@@ -61,7 +63,10 @@ def _check_function(before: Module, after: Module, name: str, seed: int, toleran
         raise CannotExecute(f"in @{name} some devices of a group reach a collective that others skip",
                             location=before.name, hint="the module hangs on these inputs; try another --seed")
     rounding = bounds_or_reason(original, rewritten, inputs) if tolerance is None else None
-    return compare(expected, rewritten.run(inputs), name, tolerance, rounding)
+    found = compare(expected, rewritten.run(inputs), name, tolerance, rounding)
+    if not found.equal:
+        return found
+    return replace(found, problems=tuple(range_faults(original, rewritten, name, seed)))
 
 
 def _face(program: LockstepProgram) -> tuple[object, ...]:

@@ -20,10 +20,12 @@ class ControlArguments:
     Everything that data flow reaches backwards counts, so each may name too many, and never too few.
 
     Attributes:
+      looping: from which a trip count may be computed.
       deciding: from which a trip count or a branch may be computed.
       indexing: from which an index may be computed.
     """
 
+    looping: frozenset[int]
     deciding: frozenset[int]
     indexing: frozenset[int]
 
@@ -36,17 +38,20 @@ def control_arguments(function: ir.Operation) -> ControlArguments:
     """
     functions = _functions(function)
     feeds: dict[ir.Value, list[ir.Value]] = {}
+    looping: list[ir.Value] = []
     deciding: list[ir.Value] = []
     indexing: list[ir.Value] = []
     for each in functions.values() or [function]:
         for op in nested_ops(each):
-            deciding += _decisions(op, functions)
+            looping += _trips(op, functions)
+            deciding += list(op.operands)[_DECIDING.get(op.name, slice(0, 0))]
             indexing += _indices(op)
             for value, sources in _flows(op, functions):
                 feeds.setdefault(value, []).extend(sources)
     arguments = list(function.regions[0].blocks[0].arguments)
     return ControlArguments(*(frozenset(position for position, argument in enumerate(arguments) if argument in reached)
-                              for reached in (_reached(deciding, feeds), _reached(indexing, feeds))))
+                              for reached in (_reached(values, feeds)
+                                              for values in (looping, looping + deciding, indexing))))
 
 
 def _functions(function: ir.Operation) -> dict[str, ir.Operation]:
@@ -67,13 +72,13 @@ def _reached(pending: list[ir.Value], feeds: Mapping[ir.Value, list[ir.Value]]) 
     return seen
 
 
-def _decisions(op: ir.Operation, functions: Mapping[str, ir.Operation]) -> list[ir.Value]:
-    """Values by which an op decides what is executed; all that a function takes that is not known."""
+def _trips(op: ir.Operation, functions: Mapping[str, ir.Operation]) -> list[ir.Value]:
+    """Values by which an op decides how often something is executed; all that a function takes that is not known."""
     if op.name == "stablehlo.while":
         return list(_last(op.regions[0]).operands)
     if op.name == "func.call" and _called(op) not in functions:
         return list(op.operands)
-    return list(op.operands)[_DECIDING.get(op.name, slice(0, 0))]
+    return []
 
 
 def _indices(op: ir.Operation) -> list[ir.Value]:

@@ -17,7 +17,6 @@ _INDICES = (-3, 24)
 
 Role = Literal["", "deciding", "indexing"]
 """What an integer is for: nothing in particular, a trip count or branch, or an index."""
-Drawn = Callable[[ir.Type, np.random.Generator, Role], Array]
 
 
 def random_array(type_: ir.Type, generator: np.random.Generator, role: Role = "") -> Array:
@@ -61,8 +60,17 @@ def range_of(element: ir.IntegerType) -> tuple[int, int]:
     return -(2**(element.width - 1)), 2**(element.width - 1) - 1
 
 
-def random_inputs(program: LockstepProgram, seed: int, *, equal_scalars: bool = False,
-                  drawn: Drawn = random_array) -> list[list[Array]]:
+def roles(program: LockstepProgram) -> Callable[[int, int], Role]:
+    """What the inputs of a program are for, by process and position."""
+    count, control = len(program.input_types), program.control_inputs()
+
+    def role(process: int, position: int) -> Role:
+        at = process * count + position
+        return "deciding" if at in control.deciding else "indexing" if at in control.indexing else ""
+    return role
+
+
+def random_inputs(program: LockstepProgram, seed: int, *, equal_scalars: bool = False) -> list[list[Array]]:
     """Inputs of a program, different for each process.
 
     Args:
@@ -70,16 +78,12 @@ def random_inputs(program: LockstepProgram, seed: int, *, equal_scalars: bool = 
       seed: the seed.
       equal_scalars: give scalars of integer and truth type the same value in each process, so that trip counts and
         predicates agree.
-      drawn: makes one of them.
 
     Returns:
       For each process, its inputs.
     """
-    count, control = len(program.input_types), program.control_inputs()
-
-    def role(at: int) -> Role:
-        return "deciding" if at in control.deciding else "indexing" if at in control.indexing else ""
-    rows = [[drawn(kind, np.random.default_rng([seed, process, position]), role(process * count + position))
+    role = roles(program)
+    rows = [[random_array(kind, np.random.default_rng([seed, process, position]), role(process, position))
              for position, kind in enumerate(program.input_types)] for process in range(program.processes)]
     if equal_scalars:
         for row in rows[1:]:

@@ -27,7 +27,7 @@ from hlorewrite.oracle.program import LockstepProgram
 from hlorewrite.oracle.rounding.arithmetic import INTERPRETER, RoundingArithmetic
 from hlorewrite.oracle.rounding.propagate import MOVED, ErrorAnalysis
 from hlorewrite.oracle.rounding.replay import replay
-from hlorewrite.oracle.rounding.tape import NoBound, Tape
+from hlorewrite.oracle.rounding.tape import NoBound, Tape, TapeLimits
 from hlorewrite.oracle.rounding.units import float_format
 
 _SLACK = 1 + 2.0**-20
@@ -93,9 +93,15 @@ def bounds_or_reason(before: LockstepProgram, after: LockstepProgram, inputs: Se
 
 
 @dataclass(frozen=True)
-class _Replayed:
+class Replayed:
+    """A run in numpy: the tape, and the slots of the outputs of one process after the other."""
+
     tape: Tape
     outputs: list[int]
+
+    def values(self) -> list[np.ndarray]:
+        """What the outputs are."""
+        return [self.tape.cells[slot].value for slot in self.outputs]
 
 
 def bounds(before: LockstepProgram, after: LockstepProgram, inputs: Sequence[Sequence[np.ndarray]],
@@ -127,21 +133,30 @@ def bounds(before: LockstepProgram, after: LockstepProgram, inputs: Sequence[Seq
       >>> f"{bound.largest / 2.0**-24:.2f} unit roundoffs"
       '5.00 unit roundoffs'
     """
-    flat = [np.asarray(array) for row in inputs for array in row]
     try:
-        runs = [_replayed(program, flat, arithmetic.repeats) for program in (before, after)]
+        runs = [replayed(program, inputs, in_order=arithmetic.repeats) for program in (before, after)]
     except CannotExecute as error:
         raise NoBound(f"an op cannot be replayed: {error.what}", location=error.location) from None
-    found = _from_cut(runs, arithmetic) if arithmetic.repeats else None
-    made = found or _combined(runs, [ErrorAnalysis(run.tape, np.zeros(0, np.uint64), arithmetic) for run in runs],
-                              arithmetic)
-    count = len(before.output_types)
+    made, count = bounds_of_runs(runs, arithmetic), len(before.output_types)
     return tuple(tuple(made[process * count:(process + 1) * count]) for process in range(before.processes))
 
 
-def _replayed(program: LockstepProgram, inputs: Sequence[np.ndarray], in_order: bool) -> _Replayed:
-    tape, returned = replay(program.lowered, inputs, _outputs(program), in_order=in_order)
-    return _Replayed(tape, returned)
+def bounds_of_runs(runs: Sequence[Replayed], arithmetic: RoundingArithmetic) -> list[OutputBound]:
+    """The same of two runs on equal inputs, for the outputs of one process after the other.
+
+    Raises:
+      NoBound: a loop or branch depends on rounding.
+    """
+    found = _from_cut(runs, arithmetic) if arithmetic.repeats else None
+    return found or _combined(runs, [ErrorAnalysis(run.tape, np.zeros(0, np.uint64), arithmetic) for run in runs],
+                              arithmetic)
+
+
+def replayed(program: LockstepProgram, inputs: Sequence[Sequence[np.ndarray]], *, in_order: bool = True,
+             limits: TapeLimits = TapeLimits()) -> Replayed:
+    """A program's run on inputs of each process, as `replay` makes it."""
+    flat = [np.asarray(array) for row in inputs for array in row]
+    return Replayed(*replay(program.lowered, flat, _outputs(program), in_order=in_order, limits=limits))
 
 
 def _outputs(program: LockstepProgram) -> list[ir.Value]:
@@ -158,7 +173,7 @@ def _outputs(program: LockstepProgram) -> list[ir.Value]:
     return values
 
 
-def _from_cut(runs: list[_Replayed], arithmetic: RoundingArithmetic) -> list[OutputBound] | None:
+def _from_cut(runs: Sequence[Replayed], arithmetic: RoundingArithmetic) -> list[OutputBound] | None:
     """Bounds from what both programs share; None where they are not one function of it."""
     prints = [np.unique(np.concatenate([cells.prints.reshape(-1) for cells in run.tape.cells])) for run in runs]
     analyses = [ErrorAnalysis(run.tape, other, arithmetic)
@@ -176,7 +191,7 @@ def _from_cut(runs: list[_Replayed], arithmetic: RoundingArithmetic) -> list[Out
     return made
 
 
-def _combined(runs: list[_Replayed], analyses: list[ErrorAnalysis], arithmetic: RoundingArithmetic
+def _combined(runs: Sequence[Replayed], analyses: list[ErrorAnalysis], arithmetic: RoundingArithmetic
               ) -> list[OutputBound]:
     made = []
     for slots in zip(*(run.outputs for run in runs), strict=True):

@@ -17,7 +17,7 @@ from hlorewrite.oracle.rounding.elementwise import COMMUTES, COMPARISONS, ELEMEN
 from hlorewrite.oracle.rounding.regions import region_texts
 from hlorewrite.oracle.rounding.scatters import scattering_of
 from hlorewrite.oracle.rounding.sums import ProductForm, ReductionForm, product_of, reduction_of
-from hlorewrite.oracle.rounding.tape import Cells, NoBound, Tape
+from hlorewrite.oracle.rounding.tape import Cells, NoBound, Tape, TapeLimits
 from hlorewrite.oracle.rounding.units import carry
 from hlorewrite.oracle.rounding.windows import convolution_of, window_sums_of
 
@@ -27,8 +27,8 @@ Environment = dict[ir.Value, int]
 Form = TypeVar("Form")
 
 
-def replay(lowered: ir.Module, inputs: Sequence[np.ndarray], outputs: Sequence[ir.Value], *, in_order: bool = True
-           ) -> tuple[Tape, list[int]]:
+def replay(lowered: ir.Module, inputs: Sequence[np.ndarray], outputs: Sequence[ir.Value], *, in_order: bool = True,
+           limits: TapeLimits = TapeLimits()) -> tuple[Tape, list[int]]:
     """Runs ``main`` of a module of runnable ops.
 
     Args:
@@ -37,6 +37,7 @@ def replay(lowered: ir.Module, inputs: Sequence[np.ndarray], outputs: Sequence[i
       outputs: values of the block of ``main``.
       in_order: add the terms of matrix products as the interpreter does, for fingerprints that say what is equal bit
         for bit; otherwise there are none, and ops that only the interpreter computes are refused.
+      limits: how much fits on the tape.
 
     Returns:
       The tape, and the slots of the outputs.
@@ -45,7 +46,7 @@ def replay(lowered: ir.Module, inputs: Sequence[np.ndarray], outputs: Sequence[i
       NoBound: the tape is full, or an op cannot be replayed.
     """
     functions = {symbol_name(op.operation): op.operation for op in lowered.body.operations}
-    made = Replay(functions, in_order)
+    made = Replay(functions, in_order, limits)
     with lowered.context, ir.Location.unknown():
         block = functions["main"].regions[0].blocks[0]
         environment = {argument: made.leaf(array, position)
@@ -60,12 +61,13 @@ class Replay:
     Args:
       functions: the functions of the module, by name.
       in_order: as `replay` takes it.
+      limits: the same.
     """
 
-    def __init__(self, functions: dict[str, ir.Operation], in_order: bool) -> None:
+    def __init__(self, functions: dict[str, ir.Operation], in_order: bool, limits: TapeLimits) -> None:
         self.functions = functions
         self.in_order = in_order
-        self.tape = Tape()
+        self.tape = Tape(limits=limits)
         self._seeds: dict[int, np.uint64] = {}
         self._places: dict[int, str] = {}
         self._maps: dict[int, np.ndarray] = {}

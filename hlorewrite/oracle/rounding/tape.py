@@ -19,6 +19,15 @@ MOST_STEPS = 200_000
 """Ops on a tape; numpy takes about 0.1 ms for each."""
 
 
+@dataclass(frozen=True)
+class TapeLimits:
+    """How much fits on a tape: elements, multiplications of matrix products, ops."""
+
+    elements: int = MOST_ELEMENTS
+    products: int = MOST_PRODUCTS
+    steps: int = MOST_STEPS
+
+
 class NoBound(HlorewriteError):
     """A running error analysis cannot be made; the sentence says why."""
 
@@ -68,6 +77,7 @@ class Tape:
 
     cells: list[Cells] = field(default_factory=list)
     steps: list[TapeStep] = field(default_factory=list)
+    limits: TapeLimits = TapeLimits()
     elements: int = 0
     products: int = 0
 
@@ -78,8 +88,8 @@ class Tape:
           NoBound: the tape holds too many elements.
         """
         self.elements += cells.value.size
-        if self.elements > MOST_ELEMENTS:
-            raise NoBound(f"the program computes more than {MOST_ELEMENTS} elements")
+        if self.elements > self.limits.elements:
+            raise NoBound(f"the program computes more than {self.limits.elements} elements")
         self.cells.append(cells)
         return len(self.cells) - 1
 
@@ -90,8 +100,8 @@ class Tape:
           NoBound: there are too many.
         """
         self.products += count
-        if self.products > MOST_PRODUCTS:
-            raise NoBound(f"the program's matrix products take more than {MOST_PRODUCTS} multiplications")
+        if self.products > self.limits.products:
+            raise NoBound(f"the program's matrix products take more than {self.limits.products} multiplications")
 
     def record(self, kind: str, operands: Sequence[int], made: Sequence[tuple[np.ndarray, np.ndarray]],
                location: str, detail: Any = None, picked: int = 0) -> tuple[int, ...]:
@@ -100,8 +110,8 @@ class Tape:
         Raises:
           NoBound: the tape is full.
         """
-        if len(self.steps) >= MOST_STEPS:
-            raise NoBound(f"the program executes more than {MOST_STEPS} ops")
+        if len(self.steps) >= self.limits.steps:
+            raise NoBound(f"the program executes more than {self.limits.steps} ops")
         read = [self.cells[slot] for slot in operands]
         constant = all(cells.constant for cells in read)
         exact = all(cells.exact for cells in read)

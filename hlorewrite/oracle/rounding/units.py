@@ -9,6 +9,9 @@ import ml_dtypes
 import numpy as np
 
 
+_WIDE = 2.0**64
+
+
 @dataclass(frozen=True)
 class FloatFormat:
     """What rounding to a floating-point type costs.
@@ -42,6 +45,16 @@ class FloatFormat:
         """
         product = count * self.unit
         return product / (1 - product) if product < 1 else float("inf")
+
+
+def is_narrow(form: FloatFormat) -> bool:
+    """Whether the values of a training step come near the ends of a format: of float16 and of 8 bits or fewer.
+
+    Example:
+      >>> [is_narrow(float_format(np.dtype(name))) for name in ("float16", "float32")]
+      [True, False]
+    """
+    return form.largest < _WIDE
 
 
 @cache

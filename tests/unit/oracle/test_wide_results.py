@@ -91,4 +91,4 @@ def test_a_sum_of_eight_bits_does_not_wrap_around_in_thirty_two() -> None:
         "%r =", f"%n = {CONVOLUTION} : {types.format('i8')} %r ="))
     inputs = [np.full((1, 2, 1), 100, np.int8), np.full((2, 1, 1), 4, np.int8)]
     assert prepare(right).run([inputs]).outputs[0][0].item() == 800
-    assert check(right, right).equal and not check(right, wraps).equal
+    assert check(right, right).equal and not all(check(right, wraps, seed=seed).equal for seed in range(3))
