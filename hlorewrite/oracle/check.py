@@ -8,17 +8,20 @@ from dataclasses import replace
 from hlorewrite.ir.module import Module
 from hlorewrite.mpmd.program import is_program
 from hlorewrite.oracle.compare import Comparison, compare
+from hlorewrite.oracle.entries import EntryPair, entry_pairs
 from hlorewrite.oracle.errors import CannotExecute
 from hlorewrite.oracle.inputs import run_on_random_inputs
 from hlorewrite.oracle.pipelined import sequential
-from hlorewrite.oracle.program import LockstepProgram, entries, prepare
+from hlorewrite.oracle.program import LockstepProgram, prepare
 from hlorewrite.oracle.range_check import range_faults
 from hlorewrite.oracle.rounding.bounds import bounds_or_reason
 
 
 def check(before: Module, after: Module, *, seed: int = 0, tolerance: float | None = None,
           functions: Sequence[str] | None = None) -> Comparison:
-    """Executes every entry function of two modules, or programs of several meshes, on the same inputs.
+    """Executes ``main`` of two modules and every other public function that differs, or programs of several meshes.
+
+    Inputs are standard normal numbers, and extreme ones (`range_check.py`), equal for both.
 
     Args:
       before: the original.
@@ -26,10 +29,11 @@ def check(before: Module, after: Module, *, seed: int = 0, tolerance: float | No
       seed: the seed of the inputs.
       tolerance: relative tolerance of floating-point outputs; by default what rounding explains is compared
         (`rounding.bounds`), and what the type allows where there is no bound.
-      functions: which functions; by default ``main``, or all public ones.
+      functions: which functions, by label (`entries.py`); by default ``main``, or all public ones where there is none,
+        and every other public one that differs.
 
     Returns:
-      A row for each output.
+      A row for each output. A note names each function that differs, is not usual to execute, and cannot be.
 
     Raises:
       CannotExecute: something cannot be run; the sentence says what.
@@ -44,18 +48,33 @@ def check(before: Module, after: Module, *, seed: int = 0, tolerance: float | No
       (True, False)
     """
     before, after = (sequential(each) if is_program(each) else each for each in (before, after))
-    names = list(functions) if functions is not None else entries(before)
-    if not names:
+    pairs = entry_pairs(before, after)
+    if not pairs:
         raise CannotExecute("the module holds no public function with a body", location=before.name,
                             hint="give it a main function")
-    reports = [_check_function(before, after, name, seed, tolerance) for name in names]
-    return Comparison(tuple(row for report in reports for row in report.rows),
-                      tuple(problem for report in reports for problem in report.problems))
+    asked = [pair for pair in pairs if (pair.usual or pair.changed if functions is None else pair.label in functions)]
+    return _joined([_check_or_note(pair, seed, tolerance) for pair in asked])
 
 
-def _check_function(before: Module, after: Module, name: str, seed: int, tolerance: float | None) -> Comparison:
-    original = prepare(before, name)
-    rewritten = prepare(after, name, like=original)
+def _joined(reports: Sequence[Comparison]) -> Comparison:
+    return Comparison(*(tuple(each for report in reports for each in getattr(report, part))
+                        for part in ("rows", "problems", "notes")))
+
+
+def _check_or_note(pair: EntryPair, seed: int, tolerance: float | None) -> Comparison:
+    """The comparison of one function; of a further one that cannot be executed a note that says so."""
+    try:
+        return _check_function(pair, seed, tolerance)
+    except CannotExecute as error:
+        if pair.usual:
+            raise
+        return Comparison((), notes=(f"@{pair.label} differs and was not executed: {error.what}",))
+
+
+def _check_function(pair: EntryPair, seed: int, tolerance: float | None) -> Comparison:
+    before, after, name = pair.before, pair.after, pair.label
+    original = prepare(before, pair.name)
+    rewritten = prepare(after, pair.name, like=original)
     if _face(original) != _face(rewritten):
         return Comparison((), (f"@{name} is called differently after the passes",))
     inputs, expected = run_on_random_inputs(original, seed)

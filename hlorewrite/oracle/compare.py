@@ -61,10 +61,12 @@ class Comparison:
     Attributes:
       rows: one for each output.
       problems: sentences about what is wrong beyond values (devices that would wait for ever).
+      notes: sentences about what was not executed.
     """
 
     rows: tuple[OutputComparison, ...]
     problems: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
 
     @property
     def equal(self) -> bool:
@@ -72,25 +74,26 @@ class Comparison:
         return not self.problems and all(row.equal for row in self.rows)
 
     def table(self) -> str:
-        """One line for each output."""
+        """One line for each output, and what was not executed."""
         from hlorewrite.util.tables import numbers_right, table
         rows = [["output", "shape", "type", "max abs error", "max rel error", "allowed", ""]]
         rows += [[r.output, "x".join(map(str, r.shape)) or "scalar", r.dtype, f"{r.absolute:.3g}", f"{r.relative:.3g}",
                   r.allowed, "equal" if r.equal else "DIFFERS"] for r in self.rows]
         lines = [*table(rows, numbers_right(rows)), *bound_lines([(r.output, r.difference, r.bound, r.reason)
-                                                                  for r in self.rows])]
+                                                                  for r in self.rows]), *self.notes]
         return "".join(f"{line}\n" for line in lines)
 
     def to_json(self) -> str:
         """The same as one JSON object; ``from_json`` reads it back."""
-        return json.dumps({"rows": [asdict(row) for row in self.rows], "problems": list(self.problems)})
+        return json.dumps({"rows": [asdict(row) for row in self.rows], "problems": list(self.problems),
+                           "notes": list(self.notes)})
 
     @staticmethod
     def from_json(text: str) -> Comparison:
         """The inverse of ``to_json``."""
         data = json.loads(text)
         return Comparison(tuple(OutputComparison(**{**row, "shape": tuple(row["shape"])}) for row in data["rows"]),
-                          tuple(data["problems"]))
+                          tuple(data["problems"]), tuple(data["notes"]))
 
     def raise_if_different(self, location: str) -> None:
         """Raises what differs, if anything does.

@@ -108,7 +108,7 @@ class LockstepProgram:
 def entries(module: Module) -> list[str]:
     """The functions of a module that can be executed: ``main``, or every public function with a body."""
     names = [ir.StringAttr(op.operation.attributes["sym_name"]).value for op in module.mlir.body.operations
-             if op.operation.name == "func.func" and _public(op.operation) and len(op.operation.regions[0].blocks)]
+             if op.operation.name == "func.func" and is_public(op.operation) and len(op.operation.regions[0].blocks)]
     return ["main"] if "main" in names else names
 
 
@@ -277,6 +277,7 @@ def element_count(program: LockstepProgram) -> int:
     return sum(math.prod(ir.RankedTensorType(kind).shape) for kind in program.input_types)
 
 
-def _public(function: ir.Operation) -> bool:
+def is_public(function: ir.Operation) -> bool:
+    """Whether a function is called from outside."""
     name = "sym_visibility"
     return name not in function.attributes or ir.StringAttr(function.attributes[name]).value == "public"

@@ -7,6 +7,7 @@ import json
 import subprocess
 import sys
 import tempfile
+from collections.abc import Sequence
 from pathlib import Path
 
 from hlorewrite.ir.context import new_context
@@ -20,7 +21,8 @@ from hlorewrite.util.parent import end_with_parent
 TIME_LIMIT_SECONDS = 600
 
 
-def check_in_subprocess(before: Module, after: Module, *, seed: int = 0, tolerance: float | None = None) -> Comparison:
+def check_in_subprocess(before: Module, after: Module, *, seed: int = 0, tolerance: float | None = None,
+                        functions: Sequence[str] | None = None) -> Comparison:
     """The same as ``check`` in a process of its own: if the interpreter ends the process, ours goes on.
 
     Raises:
@@ -31,7 +33,8 @@ def check_in_subprocess(before: Module, after: Module, *, seed: int = 0, toleran
             out = io.BytesIO()
             module.operation.write_bytecode(file=out)
             (Path(folder) / name).write_bytes(out.getvalue())
-        request = {"folder": folder, "seed": seed, "tolerance": tolerance, "name": before.name}
+        request = {"folder": folder, "seed": seed, "tolerance": tolerance, "name": before.name,
+                   "functions": functions}
         try:
             done = subprocess.run([sys.executable, "-m", __name__], input=json.dumps(request),
                                   capture_output=True, text=True, timeout=TIME_LIMIT_SECONDS, check=False)
@@ -55,7 +58,8 @@ def main() -> int:
     before, after = (parse((Path(request["folder"]) / name).read_bytes(), name=request["name"], context=context)
                      for name in ("before", "after"))
     try:
-        print(check(before, after, seed=request["seed"], tolerance=request["tolerance"]).to_json())
+        print(check(before, after, seed=request["seed"], tolerance=request["tolerance"],
+                    functions=request["functions"]).to_json())
     except CannotExecute as error:
         print(json.dumps({"refusal": error.what, "location": error.location, "hint": error.hint}))
     return 0

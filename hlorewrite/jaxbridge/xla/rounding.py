@@ -12,12 +12,17 @@ from hlorewrite.ir.module import Module
 from hlorewrite.ir.view import View, nested_ops, symbol_name
 from hlorewrite.jaxbridge.xla.spmd_module import for_spmd, main_function
 from hlorewrite.oracle.errors import CannotExecute
+from hlorewrite.oracle.extremes import exponents_of
 from hlorewrite.oracle.interpreter import dtype_of
-from hlorewrite.oracle.program import LockstepProgram, prepare
+from hlorewrite.oracle.program import LockstepProgram, element_count, prepare
+from hlorewrite.oracle.range_check import range_faults
 from hlorewrite.oracle.rounding.arithmetic import COMPILED, TENSOR_CORES
 from hlorewrite.oracle.rounding.bounds import RoundingBounds, bounds_or_reason
 from hlorewrite.oracle.rounding.static.computed_types import computed_tolerances
 from hlorewrite.oracle.rounding.tape import MOST_ELEMENTS, MOST_STEPS
+
+_MOST_FOR_RANGES = 1 << 14
+"""Elements of all inputs: the interpreter takes seconds for more."""
 
 
 def rounding_between(before: Module, after: Module, arguments: Sequence[np.ndarray], *, gpu: bool = False
@@ -39,6 +44,28 @@ def rounding_between(before: Module, after: Module, arguments: Sequence[np.ndarr
     """
     found = _bounds(before, after, arguments, gpu)
     return replace(found, tolerances=computed_tolerances(before, symbol_name(main_function(before))))
+
+
+def range_problems(before: Module, after: Module, seed: int) -> tuple[str, ...]:
+    """Results that leave the range of a narrow floating-point type, or lose their digits, in the rewritten module only.
+
+    The reference interpreter executes both on extreme inputs (`oracle.range_check`): XLA on CPUs adds float16 up in
+    float32. Modules that compute with wide types only, and large ones, are not executed.
+
+    Args:
+      before: the original; a per-device module must have been put over all devices.
+      after: the rewritten module.
+      seed: of the inputs.
+    """
+    name = symbol_name(main_function(before))
+    try:
+        original = prepare(before, name)
+        size = exponents_of(original)
+        if size is None or not size.narrow or element_count(original) * original.processes > _MOST_FOR_RANGES:
+            return ()
+        return tuple(range_faults(original, prepare(after, name, like=original), name, seed))
+    except CannotExecute:
+        return ()
 
 
 def _bounds(before: Module, after: Module, arguments: Sequence[np.ndarray], gpu: bool) -> RoundingBounds:

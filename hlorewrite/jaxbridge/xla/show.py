@@ -64,7 +64,7 @@ def verification_text(made: Verification) -> str:
                if not wrong else f"{wrong} of {count} outputs differ")
     near = bound_lines([(o.value.name, None if o.bound is None else o.abs_error, o.bound, o.reason)
                         for o in made.outputs])
-    return "\n".join([*table(rows, "<<>>>"), *near, "", verdict]) + "\n"
+    return "\n".join([*table(rows, "<<>>>"), *near, "", verdict, *made.problems]) + "\n"
 
 
 def execution_rows(made: Execution) -> list[dict[str, object]]:

@@ -17,7 +17,7 @@ from hlorewrite.jaxbridge.xla.execute import (
     run_module,
     signature,
 )
-from hlorewrite.jaxbridge.xla.rounding import rounding_between
+from hlorewrite.jaxbridge.xla.rounding import range_problems, rounding_between
 from hlorewrite.jaxbridge.xla.target import Target
 from hlorewrite.oracle.rounding.bounds import RoundingBounds
 from hlorewrite.util.tolerances import relative_tolerance
@@ -55,17 +55,18 @@ class OutputDifference:
 
 @dataclass(frozen=True)
 class Verification:
-    """The outputs compared, and both executions."""
+    """The outputs compared, both executions, and sentences about what is wrong on extreme inputs."""
 
     outputs: tuple[OutputDifference, ...]
     before: Execution
     after: Execution
     positive_inputs: bool
+    problems: tuple[str, ...] = ()
 
     @property
     def equal(self) -> bool:
-        """Whether every output is equal within its tolerance."""
-        return all(output.equal for output in self.outputs)
+        """Whether every output is equal within its tolerance, and stays in range where the original does."""
+        return not self.problems and all(output.equal for output in self.outputs)
 
 
 def require_same_signature(before: Module, after: Module) -> None:
@@ -114,7 +115,8 @@ def verify(before: Module, after: Module, target: Target, *, seed: int = 0, tole
     rounding = None if tolerance is not None else rounding_between(first, second, values, gpu=target.platform == "gpu")
     compared = tuple(compare_output(value, a, b, tolerance, rounding=rounding, position=position)
                      for position, (value, a, b) in enumerate(zip(old.outputs, old.shards, new.shards, strict=True)))
-    return Verification(compared, old, new, use_positive)
+    problems = range_problems(first, second, seed) if all(output.equal for output in compared) else ()
+    return Verification(compared, old, new, use_positive, problems)
 
 
 def _all_finite(made: Execution) -> bool:
