@@ -68,6 +68,11 @@ def how_known(item: ast.Rule | ast.Linear) -> str:
     return known.sentence
 
 
+def is_proved(item: ast.Rule | ast.Linear) -> bool:
+    """Whether a kept verdict says that a rule or fact is proved."""
+    return how_known(item).startswith("proved")
+
+
 @cache
 def known_proofs() -> dict[str, KnownProof]:
     """The kept verdicts, by rule and fact."""

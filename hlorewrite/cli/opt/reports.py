@@ -7,6 +7,7 @@ import re
 import sys
 from typing import TYPE_CHECKING
 
+from hlorewrite.cli.opt.unproved import UnprovedRules
 from hlorewrite.errors import HlorewriteError, UsageError, did_you_mean
 from hlorewrite.ir.module import Module
 from hlorewrite.passmanager.base import Pass, PassContext
@@ -52,6 +53,7 @@ class Reports:
         kinds, self.remarks_as_json = parse_kinds(args.remarks or "text")
         self.remarks = RemarkSink(kinds) if args.remarks else None
         self.statistics = StatisticsSink() if args.stats else None
+        self.unproved = UnprovedRules()
         self.trace: TraceWriter | None = None
         self.counters: dict[tuple[str, str], int] = {}
         self.name = "<stdin>" if args.file == "-" else args.file
@@ -62,7 +64,7 @@ class Reports:
     @property
     def listeners(self) -> list[Listener]:
         """Listeners for remarks, rewrites and statistics."""
-        sinks: list[Listener | None] = [self.remarks, self.statistics, self.trace]
+        sinks: list[Listener | None] = [self.remarks, self.statistics, self.trace, self.unproved]
         return [sink for sink in sinks if sink is not None]
 
     @property
@@ -119,6 +121,7 @@ class Reports:
         """Prints the reports to stderr."""
         from hlorewrite.passmanager import stats
         out = sys.stderr
+        out.writelines(f"{sentence}\n" for sentence in self.unproved.sentences())
         if self.remarks and remarks:
             out.write(self.remarks.json_lines() if self.remarks_as_json else self.remarks.text())
         if self.statistics:

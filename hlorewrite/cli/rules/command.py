@@ -125,14 +125,35 @@ def _check(args: argparse.Namespace) -> int:
         tree = parse(source.text, source.name)
         raise_first(check(tree, natives_of(tree, source)), source.text, source.name)
         name = source.name.removeprefix("patterns/") if source.shipped else source.name
-        results = [] if args.static else _executed(name, args.programs, args.natives)
+        results = [] if args.static else _decided(
+            source, name, _executed(name, args.programs, args.natives))
         rules, facts = (sum(isinstance(item, kind) for item in expanded(tree).items) for kind in (ast.Rule, ast.Linear))
         rows.append({"file": source.name, "rules": rules, "facts": facts, "results": results})
     if args.json:
         print(json.dumps(rows, indent=2))
     else:
         _print_checks(rows)
-    return ValuesDiffer.exit_code if any(result["wrong"] for row in rows for result in row["results"]) else 0
+    results = [result for row in rows for result in row["results"]]
+    if any(result["wrong"] for result in results):
+        return ValuesDiffer.exit_code
+    return int(any(result["undecided"] for result in results))
+
+
+def _decided(source: RuleSource, name: str, results: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Results with why a rule or fact that was executed on no program is not proved either; empty for the others."""
+    from hlorewrite.prove.prove import prove_file
+    from hlorewrite.rules.library import checked
+    from hlorewrite.rules.proofs import is_proved
+    from hlorewrite.rules.syntax import ast
+    items = {item.name: item for item in checked(source)[0].items if isinstance(item, ast.Rule | ast.Linear)}
+    made = []
+    for result in results:
+        undecided = ""
+        if not result["executed"] and not result["wrong"] and not is_proved(items[result["rule"]]):
+            [verdict] = prove_file(name, [result["rule"]])
+            undecided = "" if verdict.sound else verdict.sentence
+        made.append({**result, "undecided": undecided})
+    return made
 
 
 def _executed(name: str, programs: int, natives: list[str]) -> list[dict[str, Any]]:
@@ -148,6 +169,8 @@ def _print_checks(rows: list[dict[str, Any]]) -> None:
         print(f"{row['file']}: {row['rules']} rules, {row['facts']} linearity facts: names, kinds and arity are sound")
         for result in row["results"]:
             print(f"  {result['rule']}: {_verdict(result)}")
+            if result["undecided"]:
+                print(f"    neither executed nor proved: {result['undecided']}")
             for sentence in result["wrong"]:
                 print(f"    wrong: {sentence}")
             for condition in result["conditions"]:
@@ -158,7 +181,7 @@ def _print_checks(rows: list[dict[str, Any]]) -> None:
 def _verdict(result: dict[str, Any]) -> str:
     if result["not_generated"]:
         return f"not executed: {result['not_generated']}"
-    values = "wrong values" if result["wrong"] else "equal values"
+    values = "wrong values" if result["wrong"] else "equal values" if result["executed"] else "none was executed"
     needed = sum(condition["noticed"] for condition in result["conditions"])
     count = len(result["conditions"])
     return (f"applies to {result['rewritten']} of {result['programs']} programs, {values}"

@@ -50,6 +50,7 @@ class RuleResult:
       wrong: sentences about those that became wrong.
       not_generated: why no programs can be made; empty otherwise.
       conditions: what each condition is good for.
+      executed: on how many programs both sides were executed.
     """
 
     rule: str
@@ -59,6 +60,7 @@ class RuleResult:
     wrong: tuple[str, ...]
     not_generated: str
     conditions: tuple[ConditionResult, ...]
+    executed: int = 0
 
     @property
     def untested(self) -> tuple[ConditionResult, ...]:
@@ -83,21 +85,22 @@ def check_rule(rule: CompiledRule, natives: Mapping[str, NativeFunction], *, pro
         pool = [m for m in (instance(rule.rule, seed) for seed in range(programs)) if m is not None]
     except NotGenerated as reason:
         return RuleResult(rule.name, rule.location, 0, 0, (), str(reason), ())
-    rewritten, wrong = 0, []
+    rewritten, ran, wrong = 0, 0, []
     texts: list[str] = []
     for before in pool:
         after = before.clone()
         fired, problem = _outcome(rule, before, after, run=rewritten < executed)
+        ran += fired and rewritten < executed and problem is not None
         rewritten += fired
         texts.append(after.text())
         if problem:
             wrong.append(f"{before.name}: {problem}")
     conditions = tuple(_without(rule, natives, block, position, pool, texts) for block, position in _conditions(rule))
-    return RuleResult(rule.name, rule.location, len(pool), rewritten, tuple(wrong), "", conditions)
+    return RuleResult(rule.name, rule.location, len(pool), rewritten, tuple(wrong), "", conditions, ran)
 
 
-def _outcome(rule: CompiledRule, before: Module, after: Module, *, run: bool) -> tuple[bool, str]:
-    """Whether a rule fires on a program, and what is wrong with what it makes of it."""
+def _outcome(rule: CompiledRule, before: Module, after: Module, *, run: bool) -> tuple[bool, str | None]:
+    """Whether a rule fires on a program, and what is wrong with what it makes of it; None where it cannot be run."""
     try:
         if apply_rules([rule], View(after)) == 0:
             return False, ""
@@ -111,7 +114,7 @@ def _outcome(rule: CompiledRule, before: Module, after: Module, *, run: bool) ->
     try:
         report = check(before, after)
     except CannotExecute:
-        return True, ""
+        return True, None
     return True, "" if report.equal else "the values differ"
 
 

@@ -67,7 +67,7 @@ def results_in_subprocess(file: str, programs: int, tell: Callable[[int, int, st
             item = every[len(rows)]
             rows.append({"rule": item.name, "location": item.location, "programs": 0, "rewritten": 0, "wrong": [],
                          "not_generated": f"the interpreter ended its process (status {process.returncode})",
-                         "conditions": []})
+                         "conditions": [], "executed": 0})
     return rows
 
 
