@@ -15,11 +15,16 @@ from hlorewrite.ir.module import Module
 from hlorewrite.passmanager.base import Pass
 from hlorewrite.passmanager.signature import signature_of
 from hlorewrite.passmanager.spec import format_pipeline
+from hlorewrite.planlock.code import library_digest, users_code
 from hlorewrite.planlock.locations import short_places
 from hlorewrite.version import VERSION
 
 _FILES = ("dump", "path", "dir", "file", "cache")
 """Parts of the names of XLA flags that say where files are."""
+LIBRARY = "library"
+"""This library, by content: a version stays the same between two edits."""
+CODE = "code"
+"""The user's passes and natives, by content."""
 PLACED_BY = "placed by"
 """The passes asked for that place arguments and results otherwise than the original does."""
 
@@ -40,7 +45,7 @@ def made_for(module: Module, passes: Sequence[Pass], topology: str, **options: o
              *(getattr(step, "topology", "") for step in passes), topology]
     contents = sorted({found for file in files if (found := _content(file))})
     placed = ", ".join(str(step) for step in passes if step.changes_shardings)
-    given = {"hlorewrite": VERSION, "jaxlib": jaxlib_version.__version__, "module": module.digest(),
+    given = {"hlorewrite": VERSION, LIBRARY: library_digest(), CODE: users_code(passes), "jaxlib": jaxlib_version.__version__, "module": module.digest(),
              "passes": pipeline_text(passes), "topology": os.path.basename(topology), "files": ", ".join(contents),
              PLACED_BY: placed,
              **{name: str(value) for name, value in options.items() if value is not None and value is not False}}

@@ -8,19 +8,20 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import cache
 
 from hlorewrite.errors import HlorewriteError, PlanMismatch
+from hlorewrite.hlo.published_flags import FLAG_SETS
 from hlorewrite.ir.load import parse
 from hlorewrite.ir.module import Format, Module
 from hlorewrite.ir.save import emit
 from hlorewrite.planlock.document import PlanDocument
-from hlorewrite.planlock.made_for import names_files
+from hlorewrite.planlock.made_for import CODE
 
 CHOSEN_BY = "hlorewrite tune"
 OPTIONS = "compiler_options"
-_PREFIX = "xla_gpu_"
 _OF_EXPORTS = "jax.uses_shape_polymorphism"
-_WITH_PASSES = ("passes", "files")
+_WITH_PASSES = ("passes", "files", CODE)
 
 CompilerOptions = Mapping[str, str | bool | int]
 
@@ -51,15 +52,29 @@ def options_of(document: PlanDocument, name: str) -> dict[str, str | bool | int]
       name: its file.
 
     Raises:
-      PlanMismatch: it holds options that are none of XLA's for GPUs, or that name files.
+      PlanMismatch: it holds an option, or a value of one, that ``hlorewrite tune`` does not try.
     """
     given = document.decision.get(OPTIONS, {})
     if not isinstance(given, Mapping):
         raise PlanMismatch("is not a complete plan", location=name)
     for key, value in given.items():
-        if not (isinstance(value, str | bool | int) and str(key).startswith(_PREFIX) and not names_files(str(key))):
+        if not (isinstance(value, str | bool | int) and _shown(value) in _tried().get(str(key), ())):
             raise PlanMismatch(f'holds "{key}", which a plan may not set', location=name)
     return dict(given)
+
+
+@cache
+def _tried() -> dict[str, frozenset[str]]:
+    """The options that ``hlorewrite tune`` tries, each with the texts of its values."""
+    found: dict[str, frozenset[str]] = {}
+    for each in FLAG_SETS:
+        for name, value in each.flags.items():
+            found[name] = found.get(name, frozenset()) | {_shown(value)}
+    return found
+
+
+def _shown(value: object) -> str:
+    return str(value).lower()
 
 
 def options_text(options: Mapping[str, object]) -> str:
@@ -69,7 +84,7 @@ def options_text(options: Mapping[str, object]) -> str:
       >>> options_text({"xla_gpu_b": True, "xla_gpu_a": "true"})
       'xla_gpu_a=true,xla_gpu_b=true'
     """
-    return ",".join(f"{name}={str(options[name]).lower()}" for name in sorted(options))
+    return ",".join(f"{name}={_shown(options[name])}" for name in sorted(options))
 
 
 def portable_digest(module: Module) -> str:

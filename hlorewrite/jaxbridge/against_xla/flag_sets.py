@@ -1,4 +1,4 @@
-"""Sets of XLA flags that are published as fast, and XLA at its best over them."""
+"""The published sets of XLA flags that a step is compiled with, and XLA at its best over them."""
 
 from __future__ import annotations
 
@@ -6,43 +6,10 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from hlorewrite.errors import InputError, UsageError
+from hlorewrite.hlo.published_flags import FLAG_SETS
 from hlorewrite.hlo.users_flags import users_flags
-from hlorewrite.ir.collectives import ALL_GATHER, ALL_REDUCE, REDUCE_SCATTER
 from hlorewrite.jaxbridge.against_xla.measured import Flags, Measured
 from hlorewrite.tune.choice import Flag, NamedFlags
-
-_JAX = "https://docs.jax.dev/en/latest/gpu_performance_tips.html"
-_TOOLBOX = "https://github.com/NVIDIA/JAX-Toolbox/blob/main/rosetta/docs/GPU_performance.md"
-_HIDING: Flags = {"xla_gpu_enable_latency_hiding_scheduler": True}
-_PIPELINED: Flags = {**_HIDING, "xla_gpu_enable_pipelined_all_gather": True,
-                     "xla_gpu_enable_pipelined_reduce_scatter": True, "xla_gpu_enable_pipelined_all_reduce": True}
-_COMBINED = {f"xla_gpu_{row.kind.replace('-', '_')}_combine_threshold_bytes": 8 << 30
-             for row in (ALL_REDUCE, ALL_GATHER, REDUCE_SCATTER)}
-
-
-@dataclass(frozen=True)
-class FlagSet:
-    """XLA flags that are published for training on GPUs.
-
-    Attributes:
-      name: short, for tables.
-      source: where it stands.
-      flags: without dashes.
-    """
-
-    name: str
-    source: str
-    flags: Flags
-
-
-FLAG_SETS = (
-    FlagSet("latency hiding", _JAX, _HIDING),
-    FlagSet("pipelined", _TOOLBOX, _PIPELINED),
-    FlagSet("pipelined, combined", _TOOLBOX, {**_PIPELINED, **_COMBINED}),
-    FlagSet("pipelined, double-buffered", _TOOLBOX, {**_PIPELINED, "xla_gpu_enable_while_loop_double_buffering": True}),
-)
-"""The sets that are tried. Releases of XLA differ in the ones they switch on by default."""
-
 
 def sets_beside(given: Mapping[str, object] | None = None) -> list[NamedFlags]:
     """The published sets without flags that the user sets; a set of which nothing is left, or nothing new, is left out.

@@ -17,8 +17,9 @@ from tuned_steps import TARGET, arguments, exported, gpu_mesh, step_on
 import hlorewrite
 from hlorewrite.cli.main import guarded
 from hlorewrite.errors import PlanMismatch
+from hlorewrite.hlo.published_flags import FLAG_SETS, FlagSet
 from hlorewrite.ir.load import parse
-from hlorewrite.jaxbridge.against_xla.flag_sets import FLAG_SETS, FlagSet, sets_beside
+from hlorewrite.jaxbridge.against_xla.flag_sets import sets_beside
 from hlorewrite.jaxbridge.against_xla.tuned import TuneMeasurer
 from hlorewrite.jaxbridge.decorator.notices import HlorewriteWarning
 from hlorewrite.jaxbridge.decorator.rewrite import clone_of
