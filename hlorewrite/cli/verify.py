@@ -70,7 +70,8 @@ def run(args: argparse.Namespace) -> int:
         from hlorewrite.jaxbridge.xla.show import verification_text
         print(verification_text(made), end="")
         if others:
-            print("\nother public functions that differ, executed by the reference interpreter:\n" + _shown(others), end="")
+            print("\nother public functions that differ, executed by the reference interpreter:\n" + _shown(others),
+                  end="")
     return 0 if equal else 3
 
 

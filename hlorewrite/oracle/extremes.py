@@ -74,8 +74,8 @@ def extreme_inputs(program: LockstepProgram, seed: int, kind: Kind, share: float
     Args:
       program: the program.
       seed: the seed.
-      kind: ``large`` ones have one sign; ``cancelling`` ones are nearly the same but for signs, which add up to zero
-        over every axis and every group of devices of a power of two; ``tiny`` ones are equal.
+      kind: ``large`` ones have one sign; ``cancelling`` ones differ in their signs, and add up to about zero over
+        every axis and every group of devices of a power of two; ``tiny`` ones are equal.
       share: which part of the exponents is used.
       size: the exponents; None for integers only.
 
@@ -83,18 +83,18 @@ def extreme_inputs(program: LockstepProgram, seed: int, kind: Kind, share: float
       For each process, its inputs; scalar integers are the same on all.
     """
     role = roles(program)
-    return [[_array(type_, np.random.default_rng([seed, position]), role(process, position), _Place(process, position),
-                    kind, share, size) for position, type_ in enumerate(program.input_types)]
-            for process in range(program.processes)]
+    return [[_array(type_, np.random.default_rng([seed, position]), role(process, position),
+                    _InputPlace(process, position), kind, share, size)
+             for position, type_ in enumerate(program.input_types)] for process in range(program.processes)]
 
 
 @dataclass(frozen=True)
-class _Place:
+class _InputPlace:
     process: int
     position: int
 
 
-def _array(type_: ir.Type, generator: np.random.Generator, role: Role, place: _Place, kind: Kind, share: float,
+def _array(type_: ir.Type, generator: np.random.Generator, role: Role, place: _InputPlace, kind: Kind, share: float,
            size: Exponents | None) -> Array:
     dtype, shape = dtype_of(type_), tuple(ir.RankedTensorType(type_).shape)
     form = float_format(dtype)
@@ -114,7 +114,7 @@ def _array(type_: ir.Type, generator: np.random.Generator, role: Role, place: _P
     return np.asarray(made + 0.5j * made if dtype.kind == "c" else made).astype(dtype)
 
 
-def _signs(shape: tuple[int, ...], place: _Place) -> Array:
+def _signs(shape: tuple[int, ...], place: _InputPlace) -> Array:
     """Signs by the parity of bits (Thue and Morse): equally many of both in each block of a power of two."""
     total = np.full(shape, place.process.bit_count() + place.position)
     for axis, length in enumerate(shape):
@@ -132,8 +132,8 @@ def _integers(type_: ir.Type, generator: np.random.Generator, role: Role, share:
         return random_array(type_, generator, role or "deciding")
     low, high = range_of(element)
     near = np.asarray(generator.integers(0, min(_NEAR, 2**element.width), shape)).astype(object)
-    return np.where(generator.integers(0, 2, shape) != turned, high - near, low + near).astype(np.int64 if low else np.uint64
-                                                                                          ).astype(dtype)
+    wide = np.where(generator.integers(0, 2, shape) != turned, high - near, low + near)
+    return wide.astype(np.int64 if low else np.uint64).astype(dtype)
 
 
 def _dtypes(program: LockstepProgram) -> set[np.dtype]:

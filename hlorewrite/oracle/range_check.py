@@ -24,7 +24,7 @@ from hlorewrite.oracle.rounding.tape import NoBound
 from hlorewrite.oracle.rounding.units import float_format
 
 _LOST = 0.25
-"""How far results for tiny inputs may be off, relative to each, before they are looked at."""
+"""How far results for tiny inputs may be off, relative to each, before they are compared with a bound."""
 
 
 def range_faults(before: LockstepProgram, after: LockstepProgram, name: str, seed: int) -> list[str]:
@@ -67,9 +67,9 @@ def _loops_by_floats(program: LockstepProgram) -> bool:
 
 def _compared(before: LockstepProgram, after: LockstepProgram, kind: Kind, inputs: Sequence[Sequence[Array]]
               ) -> list[tuple[int, str, str]] | None:
-    """(number of an output, its element in the original, in the rewritten program); None where these inputs say nothing.
+    """(number of an output, its element in the original, in the rewritten program).
 
-    Inputs say nothing where the original leaves the range of its types.
+    None where the inputs say nothing: the original leaves the range of its types.
     """
     expected = before.run(inputs)
     flat = [array for row in expected.outputs for array in row]
@@ -94,7 +94,7 @@ def _compared(before: LockstepProgram, after: LockstepProgram, kind: Kind, input
 
 
 def _suspects(expected: Array, actual: Array, kind: Kind) -> Array:
-    """Elements to look at: cheap to find, and rounding alone makes few of them."""
+    """Elements that may be wrong: cheap to find, and rounding alone makes few of them."""
     if float_format(expected.dtype) is None:
         return np.flatnonzero(expected != actual)
     if kind != "tiny":

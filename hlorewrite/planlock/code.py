@@ -1,7 +1,7 @@
 """The code that a plan was made by, by content: this library, and the passes and natives of the user.
 
-A version does not change with each edit, and the name of a file says nothing of what is in it. Where any of this code is
-another one, the passes may make another module, so the plan does not fit.
+A version does not change with each edit, and the name of a file says nothing of what is in it. Where any of this code
+is another one, the passes may make another module, so the plan does not fit.
 """
 
 from __future__ import annotations
@@ -79,7 +79,7 @@ def users_code(passes: Sequence[Pass]) -> str:
 
 
 def _natives(passes: Sequence[Pass]) -> list[Callable[..., object]]:
-    """The functions that the rule files of passes declare, but for shipped files."""
+    """The functions that the rule files of passes declare, except for shipped files."""
     names: set[str] = set()
     for file in (file for step in passes for file in getattr(step, "files", ())):
         try:

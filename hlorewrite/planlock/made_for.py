@@ -45,7 +45,8 @@ def made_for(module: Module, passes: Sequence[Pass], topology: str, **options: o
              *(getattr(step, "topology", "") for step in passes), topology]
     contents = sorted({found for file in files if (found := _content(file))})
     placed = ", ".join(str(step) for step in passes if step.changes_shardings)
-    given = {"hlorewrite": VERSION, LIBRARY: library_digest(), CODE: users_code(passes), "jaxlib": jaxlib_version.__version__, "module": module.digest(),
+    given = {"hlorewrite": VERSION, LIBRARY: library_digest(), CODE: users_code(passes),
+             "jaxlib": jaxlib_version.__version__, "module": module.digest(),
              "passes": pipeline_text(passes), "topology": os.path.basename(topology), "files": ", ".join(contents),
              PLACED_BY: placed,
              **{name: str(value) for name, value in options.items() if value is not None and value is not False}}

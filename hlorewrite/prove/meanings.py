@@ -146,7 +146,7 @@ def _one_of(selectors: tuple[int, ...], data: tuple[int, ...] = ()) -> Callable[
 def fold(*most: tuple[int, tuple[str, ...], int]) -> Callable[..., list[Value]]:
     """Reductions of elements of the operands: each way to take two of an operand, one, or as few as the op may take.
 
-    More of an operand follow by the exchange lemma, fewer do not: what holds for two elements is asked of one and of none.
+    More of an operand follow by the exchange lemma; fewer do not, so what holds for two is asked of one and of none.
 
     Args:
       most: for each operand that is reduced its number, the places of two elements, and how many are taken at least.

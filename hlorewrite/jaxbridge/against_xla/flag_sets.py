@@ -11,6 +11,7 @@ from hlorewrite.hlo.users_flags import users_flags
 from hlorewrite.jaxbridge.against_xla.measured import Flags, Measured
 from hlorewrite.tune.choice import Flag, NamedFlags
 
+
 def sets_beside(given: Mapping[str, object] | None = None) -> list[NamedFlags]:
     """The published sets without flags that the user sets; a set of which nothing is left, or nothing new, is left out.
 

@@ -43,7 +43,7 @@ def _move_windows(op: ir.Operation) -> None:
 
 @dataclass(frozen=True)
 class _Indices:
-    """Writes ops on indices in front of a scatter; components of an index are along ``axis``, or there is one."""
+    """Writes ops on indices before a scatter; components of an index are along ``axis``, or there is one."""
 
     point: ir.InsertionPoint
     axis: int
@@ -82,7 +82,7 @@ class _Indices:
         array = np.broadcast_to(np.array(numbers, np.int64).reshape(along), shape)
         kind = ir.RankedTensorType.get(shape, ir.IntegerType.get_signless(64))
         return ir.Operation.create("stablehlo.constant", [kind], ip=self.point, attributes={
-            "value": ir.DenseElementsAttr.get(np.ascontiguousarray(array), type=kind)}).results[0]
+            "value": ir.DenseElementsAttr.get(np.ascontiguousarray(array).data, type=kind)}).results[0]
 
     def _op(self, name: str, shape: list[int], element: str, operands: list[ir.Value], **attributes: Any) -> ir.Value:
         kind = ir.RankedTensorType.get(shape, ir.Type.parse(element))

@@ -27,7 +27,7 @@ from hlorewrite.oracle.program import LockstepProgram
 from hlorewrite.oracle.rounding.arithmetic import INTERPRETER, RoundingArithmetic
 from hlorewrite.oracle.rounding.propagate import MOVED, ErrorAnalysis
 from hlorewrite.oracle.rounding.replay import replay
-from hlorewrite.oracle.rounding.tape import NoBound, Tape, TapeLimits
+from hlorewrite.oracle.rounding.tape import USUAL_LIMITS, NoBound, Tape, TapeLimits
 from hlorewrite.oracle.rounding.units import float_format
 
 _SLACK = 1 + 2.0**-20
@@ -153,7 +153,7 @@ def bounds_of_runs(runs: Sequence[Replayed], arithmetic: RoundingArithmetic) -> 
 
 
 def replayed(program: LockstepProgram, inputs: Sequence[Sequence[np.ndarray]], *, in_order: bool = True,
-             limits: TapeLimits = TapeLimits()) -> Replayed:
+             limits: TapeLimits = USUAL_LIMITS) -> Replayed:
     """A program's run on inputs of each process, as `replay` makes it."""
     flat = [np.asarray(array) for row in inputs for array in row]
     return Replayed(*replay(program.lowered, flat, _outputs(program), in_order=in_order, limits=limits))

@@ -1,7 +1,7 @@
 """Whether a run stays in the range of its types: no op makes an infinity or not-a-number, or loses digits to underflow.
 
-Of float16 and narrower formats the whole range counts, subnormal numbers too where an op is exact there: sums always are
-(Hauser 1996). Of wider formats only numbers away from both ends count, so that sums in another order stay in range.
+Of float16 and narrower formats the whole range counts, subnormal numbers too where an op is exact there: sums always
+are (Hauser 1996). Of wider formats only numbers away from both ends count, so that sums in another order stay in range.
 """
 
 from __future__ import annotations
@@ -14,8 +14,8 @@ from hlorewrite.oracle.rounding.units import FloatFormat, carry, float_format, i
 _EDGE = 2.0**20
 """How far numbers of wide formats stay away from the ends."""
 _MOVES = frozenset({"move", "bits", "decision"})
-_EXACT = frozenset({"add", "subtract", "negate", "abs", "maximum", "minimum", "clamp", "select", "sign", "floor", "ceil",
-                    "round_nearest_even", "round_nearest_afz", "real", "imag", "complex", "remainder"})
+_EXACT = frozenset({"add", "subtract", "negate", "abs", "maximum", "minimum", "clamp", "select", "sign", "floor",
+                    "ceil", "round_nearest_even", "round_nearest_afz", "real", "imag", "complex", "remainder"})
 """Ops whose results below the normal range are exact."""
 _SUMS = frozenset({"add", "maximum", "minimum", "and", "or"})
 _NEVER_ZERO = frozenset({"multiply", "divide", "exponential", "logistic", "power", "convert", "sqrt", "rsqrt", "cbrt",
@@ -81,7 +81,7 @@ def _keeps_digits(step: TapeStep, read: list[np.ndarray], made: np.ndarray, form
 
 
 def _some(step: TapeStep, read: list[np.ndarray], shape: tuple[int, ...]) -> np.ndarray:
-    """Where the operands are no reason for a zero: finite, and none of the factors is zero."""
+    """Where the operands do not explain a zero: they are finite, and none of the factors is zero."""
     factors = read if step.kind == "multiply" else read[:1]
     found = np.ones(shape, bool)
     for each in read:
@@ -109,7 +109,7 @@ def _least(x: np.ndarray) -> float:
 def _parts(x: np.ndarray) -> np.ndarray:
     """Elements with their real and imaginary parts along a last axis."""
     if x.dtype.kind == "c":
-        return np.stack([x.real, x.imag], axis=-1)
+        return np.stack([np.real(x), np.imag(x)], axis=-1)
     return np.asarray(x)[..., None] if x.dtype.kind == "f" else carry(x)[..., None]
 
 

@@ -17,7 +17,7 @@ from hlorewrite.oracle.rounding.elementwise import COMMUTES, COMPARISONS, ELEMEN
 from hlorewrite.oracle.rounding.regions import region_texts
 from hlorewrite.oracle.rounding.scatters import scattering_of
 from hlorewrite.oracle.rounding.sums import ProductForm, ReductionForm, product_of, reduction_of
-from hlorewrite.oracle.rounding.tape import Cells, NoBound, Tape, TapeLimits
+from hlorewrite.oracle.rounding.tape import USUAL_LIMITS, Cells, NoBound, Tape, TapeLimits
 from hlorewrite.oracle.rounding.units import carry
 from hlorewrite.oracle.rounding.windows import convolution_of, window_sums_of
 
@@ -28,7 +28,7 @@ Form = TypeVar("Form")
 
 
 def replay(lowered: ir.Module, inputs: Sequence[np.ndarray], outputs: Sequence[ir.Value], *, in_order: bool = True,
-           limits: TapeLimits = TapeLimits()) -> tuple[Tape, list[int]]:
+           limits: TapeLimits = USUAL_LIMITS) -> tuple[Tape, list[int]]:
     """Runs ``main`` of a module of runnable ops.
 
     Args:

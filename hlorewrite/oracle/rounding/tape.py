@@ -28,6 +28,9 @@ class TapeLimits:
     steps: int = MOST_STEPS
 
 
+USUAL_LIMITS = TapeLimits()
+
+
 class NoBound(HlorewriteError):
     """A running error analysis cannot be made; the sentence says why."""
 
@@ -77,7 +80,7 @@ class Tape:
 
     cells: list[Cells] = field(default_factory=list)
     steps: list[TapeStep] = field(default_factory=list)
-    limits: TapeLimits = TapeLimits()
+    limits: TapeLimits = USUAL_LIMITS
     elements: int = 0
     products: int = 0
 

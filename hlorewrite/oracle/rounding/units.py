@@ -8,7 +8,6 @@ from functools import cache
 import ml_dtypes
 import numpy as np
 
-
 _WIDE = 2.0**64
 
 

@@ -87,7 +87,7 @@ def test_a_sum_of_eight_bits_does_not_wrap_around_in_thirty_two() -> None:
             "return %r : tensor<1x1x1xi32> }}")
     types = "(tensor<1x2x1xi8>, tensor<2x1x1xi8>) -> tensor<1x1x1x{}>"
     right = parse(text.format(made=f"{CONVOLUTION} : {types.format('i32')}"))
-    wraps = parse(text.format(made=f"stablehlo.convert %n : (tensor<1x1x1xi8>) -> tensor<1x1x1xi32>").replace(
+    wraps = parse(text.format(made="stablehlo.convert %n : (tensor<1x1x1xi8>) -> tensor<1x1x1xi32>").replace(
         "%r =", f"%n = {CONVOLUTION} : {types.format('i8')} %r ="))
     inputs = [np.full((1, 2, 1), 100, np.int8), np.full((2, 1, 1), 4, np.int8)]
     assert prepare(right).run([inputs]).outputs[0][0].item() == 800

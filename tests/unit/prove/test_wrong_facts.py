@@ -1,4 +1,4 @@
-"""Each op with each of its operands deferred: what is proved is what holds, operand by operand and reduction by reduction."""
+"""Each op with each of its operands deferred, for each reduction: what is proved is what holds."""
 
 from __future__ import annotations
 

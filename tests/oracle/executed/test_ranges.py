@@ -57,7 +57,7 @@ def test_sums_that_cancel_between_devices(kind: str) -> None:
     assert check(before, before).equal
     found = check(before, after)
     assert "on cancelling inputs, for which the original stays in the range of its types" in found.problems[0]
-    with pytest.raises(ValuesDiffer, match="becomes (nan|inf|-inf) instead of"):
+    with pytest.raises(ValuesDiffer, match=r"becomes (nan|inf|-inf) instead of"):
         found.raise_if_different("a.mlir")
 
 
@@ -128,7 +128,8 @@ def test_what_the_original_loses_itself_is_not_held_against_the_rewritten_module
     assert check(parse(plain), parse(doubled)).equal
     scaled = text.format("%c = stablehlo.constant dense<4096.0> : tensor<4xf16> "
                          "%e = stablehlo.constant dense<2.44140625e-4> : tensor<4xf16> "
-                         "%u = stablehlo.multiply %y, %c : tensor<4xf16> %v = stablehlo.multiply %u, %e : tensor<4xf16> "
+                         "%u = stablehlo.multiply %y, %c : tensor<4xf16> "
+                         "%v = stablehlo.multiply %u, %e : tensor<4xf16> "
                          "%r = stablehlo.add %v, %v : tensor<4xf16>", t=t)
     assert not check(parse(plain), parse(scaled)).equal
 
