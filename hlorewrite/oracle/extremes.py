@@ -131,9 +131,10 @@ def _integers(type_: ir.Type, generator: np.random.Generator, role: Role, share:
     if role == "deciding" or share < 1 or element.width == 1:
         return random_array(type_, generator, role or "deciding")
     low, high = range_of(element)
+    low = low or 1  # the interpreter ends its process where integers are divided by zero
     near = np.asarray(generator.integers(0, min(_NEAR, 2**element.width), shape)).astype(object)
     wide = np.where(generator.integers(0, 2, shape) != turned, high - near, low + near)
-    return wide.astype(np.int64 if low else np.uint64).astype(dtype)
+    return wide.astype(np.int64 if low < 0 else np.uint64).astype(dtype)
 
 
 def _dtypes(program: LockstepProgram) -> set[np.dtype]:

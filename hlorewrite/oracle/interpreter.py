@@ -93,7 +93,9 @@ def from_attributes(values: Sequence[ir.Attribute], type_: ir.Type) -> np.ndarra
     tensor, dtype = ir.RankedTensorType(type_), dtype_of(type_)
     arrays = [np.array(value).reshape(tuple(tensor.shape)) for value in values]
     if len(arrays) == 2:  # real and imaginary part
-        return (arrays[0] + 1j * arrays[1]).astype(dtype)
+        made = np.empty(arrays[0].shape, dtype)
+        made.real, made.imag = arrays  # 1j times an infinity is not a number
+        return made
     if str(tensor.element_type) in _CARRIERS:
         return arrays[0].view(dtype)
     return arrays[0].astype(dtype)

@@ -139,7 +139,7 @@ linear bad { match { root %r = stablehlo.divide(%k, %x); } in %x; kinds sum;
   types any; floats exact; legal { uniform(%k); } }
 linear good { match { root %r = stablehlo.negate(%x); } in %x; kinds sum; types any; floats exact; }
 """)
-    assert main(["rules", "check", str(path)]) in (0, 3)
+    assert main(["rules", "check", str(path)]) == 1  # nor is it proved
     out = capsys.readouterr().out
     assert "bad: not executed: the interpreter ended its process" in out
     assert "good: applies to 3 of 3 programs, equal values" in out

@@ -92,3 +92,10 @@ def test_a_sum_of_eight_bits_does_not_wrap_around_in_thirty_two() -> None:
     inputs = [np.full((1, 2, 1), 100, np.int8), np.full((2, 1, 1), 4, np.int8)]
     assert prepare(right).run([inputs]).outputs[0][0].item() == 800
     assert check(right, right).equal and not all(check(right, wraps, seed=seed).equal for seed in range(3))
+
+
+def test_infinite_parts_of_complex_results_leave_the_other_part_alone() -> None:
+    text = ("func.func @main(%a: tensor<2xf32>, %b: tensor<2xf32>) -> tensor<2xcomplex<f32>> { "
+            "%r = stablehlo.complex %a, %b : tensor<2xcomplex<f32>> return %r : tensor<2xcomplex<f32>> }")
+    made = run(text, np.array([1, 2], np.float32), np.array([np.inf, 3], np.float32))
+    assert made.real.tolist() == [1, 2] and made.imag.tolist() == [np.inf, 3]
