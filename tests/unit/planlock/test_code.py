@@ -61,13 +61,10 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     """On the path of imports; what is imported from it is forgotten again."""
     monkeypatch.syspath_prepend(str(tmp_path))
     monkeypatch.chdir(tmp_path)
-    before, natives = set(sys.modules), dict(NATIVES.functions)
     yield tmp_path
-    for name in set(sys.modules) - before:
-        if name.startswith(("plan_code", "natives of")):
-            del sys.modules[name]
-    NATIVES.functions.clear()
-    NATIVES.functions.update(natives)
+    for name in [name for name in sys.modules if name.startswith("plan_code")]:
+        del sys.modules[name]
+    NATIVES.functions.pop("may_swap", None)
 
 
 # ---- this library
