@@ -1,3 +1,3 @@
 """The version of hlorewrite."""
 
-VERSION = "0.1.1"
+VERSION = "0.1.2"

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 
+from hlorewrite.cli.main import main
 from hlorewrite.errors import ValuesDiffer
 from hlorewrite.ir.load import parse
 from hlorewrite.ir.module import Module
@@ -179,3 +182,13 @@ def test_inputs_are_finite_and_their_sums_too(kind: str) -> None:
                 assert (numbers > 0).all()
                 if which == "cancelling":  # in any order
                     assert np.isfinite(np.asarray(numbers[:4].sum(axis=0)).astype(inputs[0][0].real.dtype)).all()
+
+
+def test_verify_says_it_too(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """XLA on CPUs adds float16 up in float32, so the interpreter is asked."""
+    for name, deferred in (("before", False), ("after", True)):
+        (tmp_path / f"{name}.mlir").write_text(accumulated("f16", deferred).text())
+    before, after = str(tmp_path / "before.mlir"), str(tmp_path / "after.mlir")
+    assert main(["verify", before, after]) == 3
+    assert "on cancelling inputs, for which the original stays in the range of its types" in capsys.readouterr().out
+    assert main(["verify", before, before]) == 0
