@@ -22,6 +22,7 @@ from hlorewrite.spmd.constants import splat_number
 from hlorewrite.spmd.groups import Groups, groups_of
 from hlorewrite.spmd.loops import Loop, counter_step, trip_count
 from hlorewrite.spmd.reducers import reduction_kind
+from hlorewrite.spmd.types import element_count
 from hlorewrite.spmd.varying_ops import DEVICE_IDS
 
 _WHILE, _CALL, _BARRIER, _MANUAL = ("stablehlo.while", "func.call", "stablehlo.optimization_barrier",
@@ -64,8 +65,8 @@ class Dependence:
         """
         if self._live is None:
             self._live = self._needed()
-        if not any(result in self._live for result in op.results):
-            return False
+        if not any(result in self._live and element_count(result.type) for result in op.results):
+            return False  # XLA drops collectives of no elements too
         key = op_key(loop.op)
         if key not in self._changing:
             self._changing[key] = self._changing_slots(loop)
@@ -75,9 +76,19 @@ class Dependence:
 
     def opaque(self, root: ir.Value) -> bool:
         """Whether a value depends on an argument of the program or on what a loop changes: it is not a constant."""
-        for value in _operands_first(root, self._below, self._opaque):
-            self._opaque[value] = self._is_opaque(value)
+        if root not in self._opaque:
+            values = list(_operands_first(root, self._below, self._opaque))
+            self._opaque.update(dict.fromkeys(values, False))
+            grown = True
+            # Ends: each round but the last finds an opaque value; what loops carry takes a second one.
+            while grown:
+                found = [value for value in values if not self._opaque[value] and self._found_opaque(value)]
+                grown = bool(found)
         return self._opaque[root]
+
+    def _found_opaque(self, value: ir.Value) -> bool:
+        self._opaque[value] = self._is_opaque(value)
+        return self._opaque[value]
 
     def _below(self, value: ir.Value) -> Sequence[ir.Value]:
         op = defining_op(value)

@@ -76,6 +76,29 @@ def test_a_collective_that_nothing_reads_proves_nothing() -> None:
     assert proven(two, "%l#2") == 1
 
 
+@pytest.mark.parametrize(("body", "following"), [
+    (f"%g = AR(%s) : {V}\n%new = stablehlo.add %g, %acc : {V}", "%new"),
+    (f"%g = AR(%r) : {V}\n%h = AR(%g) : {V}\n%new = stablehlo.add %h, %acc : {V}", "%new"),
+    (f"%z = stablehlo.multiply %acc, %zero : {V}\n%g = AR(%z) : {V}\n%new = stablehlo.add %g, %acc : {V}", "%new"),
+    (f"%z = stablehlo.subtract %acc, %acc : {V}\n%g = AR(%z) : {V}\n%new = stablehlo.add %g, %acc : {V}", "%new"),
+    (f"%g = AR(%acc) : {V}\n%z = stablehlo.multiply %g, %zero : {V}\n%new = stablehlo.add %z, %acc : {V}", "%new"),
+    (f"%b = stablehlo.optimization_barrier %acc : {V}\n%g = AR(%b) : {V}", "%b"),
+])
+def test_a_collective_that_a_compiler_may_move_or_drop_proves_nothing(body: str, following: str) -> None:
+    assert proven(loop("l", "%me", {"acc": "%s"}, body, following)) == 0
+
+
+@pytest.mark.parametrize("operand", [
+    "%turn = stablehlo.convert %i_l : (tensor<i32>) -> tensor<f32>\n"
+    f"%turns = stablehlo.broadcast_in_dim %turn, dims = [] : (tensor<f32>) -> {V}\n"
+    f"%x = stablehlo.multiply %s, %turns : {V}",
+    f"%x = stablehlo.negate %acc : {V}", f"%x = stablehlo.tanh %acc : {V}",
+    f"%x = stablehlo.select %go, %acc, %s : tensor<i1>, {V}"])
+def test_a_collective_of_what_changes_proves_equal_trips(operand: str) -> None:
+    body = f"{operand}\n%g = AR(%x) : {V}\n%new = stablehlo.add %acc, %g : {V}"
+    assert proven(loop("l", "%me", {"acc": "%s"}, body, "%new")) == 1
+
+
 def test_a_loop_that_is_entered_again_is_not_proven() -> None:
     inner = loop("k", "%me", {"acc": "%outer"}, ADD, "%new")
     assert proven(loop("l", 5, {"outer": "%s"}, inner, "%k#1")) == 0
