@@ -90,6 +90,7 @@ def sleeps_on_lock(thread: int | None) -> bool:
       thread: of this process.
 
     Example:
+      >>> import threading
       >>> sleeps_on_lock(threading.get_native_id())  # it runs
       False
     """

@@ -34,7 +34,7 @@ LISTS_OF_ROWS = {
     "hlorewrite/audit/findings.py": "what each finding is about: sums leave loops, gathers are hoisted",
     "hlorewrite/audit/profile/kernels.py": "the names of NCCL's kernels, one for each kind or for several",
     "hlorewrite/audit/resharding.py": "what XLA's partitioner writes to reshard",
-    "hlorewrite/jaxbridge/against_xla/flag_sets.py": "the kinds that XLA has a flag of a threshold for",
+    "hlorewrite/hlo/published_flags.py": "the kinds that XLA has a flag of a threshold for",
     "hlorewrite/cost/collectives/calibrate.py": "the binaries of nccl-tests, one for each timed kind",
     "hlorewrite/cost/collectives/models.py": "kinds whose ramp was measured in both directions: a fact of the model",
     "hlorewrite/cost/traffic.py": "what sequence parallelism runs in place of an all-reduce",

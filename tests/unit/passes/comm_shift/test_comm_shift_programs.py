@@ -307,7 +307,7 @@ def test_without_the_sharding_of_what_arrives_values_would_differ(monkeypatch: p
     known = uniform.Uniformity._plain_sources
 
     def careless(self: uniform.Uniformity, op, value):
-        return [] if op.name == "stablehlo.custom_call" and uniform._is_received(op) else known(self, op, value)
+        return [] if op.name == "stablehlo.custom_call" and uniform.is_received(op) else known(self, op, value)
 
     monkeypatch.setattr(uniform.Uniformity, "_plain_sources", careless)
     shifted = shift(reduced_behind(cut_factor()), equal=False)
