@@ -88,7 +88,7 @@ class AuditFinding:
 class PlacedCollective:
     """A collective of the schedule: its instruction, where that stands, and what it costs.
 
-    ``sends`` is the collective itself, which may stand in what the instruction calls; None where the instruction also
+    ``sends`` is the collective itself, possibly inside what the instruction calls; None where the instruction also
     computes something else, or runs several collectives.
     """
 

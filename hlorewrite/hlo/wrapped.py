@@ -1,8 +1,8 @@
-"""Collectives that stand in what an instruction calls: asynchronous computations, fusions, calls, one in another.
+"""Collectives inside called computations: asynchronous ones, fusions and calls, nested to any depth.
 
 XLA wraps a collective that has no ``-start`` of its own, or several that run as one, in an asynchronous computation
 (``async-start ... calls=``). Newer versions also make a kernel of an all-reduce: an ``async-start`` that calls a fusion
-that holds the ``all-reduce``. Kind, payload and groups then stand in an instruction one or more calls below.
+that holds the ``all-reduce``. Kind, payload and groups then belong to an instruction one or more calls below.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _CALLS = ("calls", "to_apply")
 
 @dataclass(frozen=True, slots=True)
 class PlacedInstruction:
-    """A collective: the instruction that says what is sent, what it stands in, and its kind."""
+    """A collective: the instruction that says what is sent, the computation around it, and its kind."""
 
     computation: Computation
     instruction: HloInstruction
@@ -65,7 +65,7 @@ class WrappedCollectives:
     def inside(self, instruction: HloInstruction) -> tuple[PlacedInstruction, ...]:
         """The collectives below an instruction that is none itself, in program order, as often as it runs them.
 
-        Those in loops and branches are left out: how often these run, only a program of their own says.
+        Those in loops and branches are left out: the simulated program has them, with how often they run.
         """
         if not runs_called(instruction):
             return ()

@@ -184,7 +184,7 @@ class View:
 
     def place(self, op: ir.Operation) -> str:
         """Where a message points that is about an op: its source line, or that of the nearest op along operands and
-        readers; where none around has one, the function it stands in, ``@main``."""
+        readers; where none around has one, the function around it, ``@main``."""
         near = self.whereabouts(op).rpartition(" ")[2]
         if near:
             return near

@@ -1,6 +1,6 @@
 """When a process is aborted because process 0 is gone: one last line that says so.
 
-The client of ``jax.distributed`` aborts its process (SIGABRT, from a thread of its own) as soon as the connection to
+The client of ``jax.distributed`` aborts its process (SIGABRT, from one of its threads) as soon as the connection to
 the coordination service breaks, that is, when process 0 dies. A signal handler could not say why: one that runs Python
 waits for the interpreter's lock, which the aborting thread may hold. So a small process, this file run as a program,
 outlives the other: it reads from a pipe, and when the pipe ends it looks whether process 0 still answers. SIGABRT is
