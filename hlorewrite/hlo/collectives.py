@@ -153,7 +153,7 @@ class ComputationRun:
 
 
 def executed_collectives(module: HloText) -> list[tuple[ComputationRun, HloInstruction, str]]:
-    """Every collective that is reached from the entry, with the execution of what it stands in, and its kind.
+    """Every collective that is reached from the entry, with the run of the computation around it, and its kind.
 
     Raises:
       InputError: a computation calls itself.
@@ -172,8 +172,8 @@ def _executions(module: HloText) -> list[ComputationRun]:
         if name == module.entry:
             before = [ComputationRun(computation, 1, 0, True, False), *before]
         run = ComputationRun(computation, sum(each.trips for each in before), max(each.depth for each in before),
-                        all(each.known for each in before), any(each.in_branch for each in before),
-                        all(each.in_condition for each in before))
+                             all(each.known for each in before), any(each.in_branch for each in before),
+                             all(each.in_condition for each in before))
         executions.append(run)
         for call in called:
             runs[call.callee].append(_executed(call, run))

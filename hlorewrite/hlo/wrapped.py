@@ -1,6 +1,6 @@
 """Collectives inside called computations: asynchronous ones, fusions and calls, nested to any depth.
 
-XLA wraps a collective that has no ``-start`` of its own, or several that run as one, in an asynchronous computation
+XLA wraps a collective for which it has no ``-start`` opcode, or several that run as one, in an asynchronous computation
 (``async-start ... calls=``). Newer versions also make a kernel of an all-reduce: an ``async-start`` that calls a fusion
 that holds the ``all-reduce``. Kind, payload and groups then belong to an instruction one or more calls below.
 """

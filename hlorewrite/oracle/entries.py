@@ -21,7 +21,7 @@ class EntryPair:
     Attributes:
       label: how messages name it, without the first ``@``: ``step``, or ``inner::@step`` in a nested module.
       name: its name in its module.
-      before: the original module that holds it; of a nested one a module of its own.
+      before: the original module that holds it; a nested module is extracted.
       after: the rewritten one.
       usual: whether it is executed even if it is as before.
     """
@@ -62,7 +62,7 @@ def _public_functions(module: Module) -> list[str]:
 
 
 def _nested(module: Module) -> Iterator[tuple[str, Module]]:
-    """Modules inside a module, each as one of its own: by name, or by number where it has none."""
+    """Modules inside a module, each extracted: by name, or by number where it has none."""
     inside = [op.operation for op in module.mlir.body.operations if op.operation.name == _NESTED]
     for position, op in enumerate(inside):
         made = ir.Module.create(op.location)

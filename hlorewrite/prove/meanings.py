@@ -222,7 +222,7 @@ def _rows() -> Iterator[OpMeaning]:
     for name, data, selectors in (("dynamic_slice", (0,), (1,)), ("dynamic_update_slice", (0, 1), (2,)),
                                   ("gather", (0,), (1,)), ("select", (1, 2), (0,))):
         yield OpMeaning(name, "selection", _selected(data, selectors), _one_of(selectors, data), selectors)
-    for name in ("reduce", "reduce_window"):  # the initial value stands in any number of places, in each padded one
+    for name in ("reduce", "reduce_window"):  # the initial value is read once for each padded place
         yield OpMeaning(name, "fold", _alike(), fold((0, ("j", "k"), 0), (1, ("j", "j"), 1)))
     yield OpMeaning("scatter", "fold", _selected((0, 2), (1,)), fold((0, ("j",), 1), (2, ("j", "k"), 0)), (1,))
     for name in ("dot_general", "convolution"):

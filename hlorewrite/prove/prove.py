@@ -14,6 +14,7 @@ from hlorewrite.prove.solver import INSTALL, NoSolver, decide, solver
 from hlorewrite.prove.verdict import ASSUMED, PROVED, UNKNOWN, Verdict
 from hlorewrite.rules.compile.native_functions import bind
 from hlorewrite.rules.library import checked, read_source
+from hlorewrite.rules.proofs import is_proved
 from hlorewrite.rules.syntax import ast
 
 NO_SOLVER = f"no solver is installed ({INSTALL})"
@@ -49,6 +50,20 @@ def prove_file(name: str, only: Sequence[str] = (), tell: Callable[[str], None] 
         else:
             verdicts.append(prove_rule(item, relations, meanings, location))
     return verdicts
+
+
+def why_unproved(name: str, rule: str) -> str:
+    """Why a rule or fact of a file is not proved; empty for one that is, by a kept proof or now.
+
+    Args:
+      name: the file: a path, or the name of a shipped one.
+      rule: the name of the rule or fact.
+    """
+    items = {item.name: item for item in provable(checked(read_source(name))[0], [rule])}
+    if is_proved(items[rule]):
+        return ""
+    [verdict] = prove_file(name, [rule])
+    return "" if verdict.sound else verdict.sentence
 
 
 def provable(tree: ast.File, only: Sequence[str] = ()) -> list[Provable]:

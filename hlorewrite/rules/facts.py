@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from hlorewrite.ir.binding import ir
 from hlorewrite.rules.answers import No
 from hlorewrite.rules.apply.matcher import search
+from hlorewrite.rules.checks.declared import REGROUPING
 from hlorewrite.rules.compile.checks import CompiledCheck, ExpressionCompiler
 from hlorewrite.rules.compile.environment import Environment, Slots
 from hlorewrite.rules.compile.match import MatchCompiler, MatchStep
@@ -61,7 +62,7 @@ class CompiledFact:
     @property
     def regroups(self) -> bool:
         """Whether it changes what floats are rounded to, other than by a wider type."""
-        return self.fact.floats is not None and not {"reassociates", "rescales"}.isdisjoint(self.fact.floats.names)
+        return self.fact.floats is not None and not REGROUPING.isdisjoint(self.fact.floats.names)
 
     def linear_operands(self, op: ir.Operation, position: int, context: FactContext) -> frozenset[int] | No | None:
         """The operands an op is jointly linear in, one of them the asked one.

@@ -116,7 +116,7 @@ class Dependence:
     def _given(self, argument: ir.BlockArgument, parent: ir.Operation) -> list[ir.Value]:
         """What the argument of a function or manual region may be; empty where it comes from outside the module."""
         if parent.name == "func.func" and is_private(parent):
-            return [call.operands[argument.arg_number] for call in self.view.calls_of(parent)]
+            return [call.operands[argument.arg_number] for call in self.view.calls_of(parent, in_order=False)]
         return [parent.operands[argument.arg_number]] if parent.name == _MANUAL else []
 
     def _is_opaque(self, value: ir.Value) -> bool:

@@ -36,24 +36,21 @@ class LoopWitnesses:
 
     Args:
       view: the module.
+
+    Attributes:
+      loops: by the keys of their ops, loops with the collectives that nothing but the loop decides about.
     """
 
     def __init__(self, view: View) -> None:
         self.view = view
+        self.loops: dict[int, tuple[Loop, list[ir.Operation]]] = {}
         self._dependence = Dependence(view)
         self._lines: Counter[str] | None = None
         self._found: dict[int, list[ir.Operation]] = {}
-        self.loops: list[tuple[Loop, list[ir.Operation]]] = []
-        """Loops, and the collectives that nothing but the loop decides about."""
-        by_key: dict[int, list[ir.Operation]] = {}
         for op in view.ops(*WITH_REPLICA_GROUPS):
             around = self._loop_around(op)
-            if around is None:
-                continue
-            if op_key(around) not in by_key:
-                self.loops.append((Loop(around), by_key.setdefault(op_key(around), [])))
-            by_key[op_key(around)].append(op)
-        self._by_key = by_key
+            if around is not None:
+                self.loops.setdefault(op_key(around), (Loop(around), []))[1].append(op)
 
     def of(self, loop: Loop) -> list[ir.Operation]:
         """The collectives that prove equal trips of the members of their groups; none where the loop may run again.
@@ -63,7 +60,8 @@ class LoopWitnesses:
         """
         key = op_key(loop.op)
         if key not in self._found:
-            self._found[key] = [op for op in self._by_key.get(key, ()) if self._dependence.survives(op, loop)] if (
+            candidates = self.loops[key][1] if key in self.loops else []
+            self._found[key] = [op for op in candidates if self._dependence.survives(op, loop)] if (
                 entered_once(loop.op, self.view) and not self._has_copy(loop.op)) else []
         return self._found[key]
 
@@ -73,7 +71,7 @@ class LoopWitnesses:
         return self._lines[self.view.source(op)] > 1
 
     def _loop_around(self, op: ir.Operation) -> ir.Operation | None:
-        """The loop that a collective belongs to: around it, or around the only call of the function it stands in."""
+        """The loop that a collective belongs to: around it, or around the only call of its function."""
         seen: set[int] = set()
         # Ends: each round comes to a call not seen before.
         while op.parent is not None and op_key(op) not in seen:
@@ -81,7 +79,9 @@ class LoopWitnesses:
             parent = op.parent.operation
             if parent.name == "stablehlo.while":
                 return parent
-            calls = self.view.calls_of(parent) if parent.name == "func.func" and is_private(parent) else []
+            if parent.name != "func.func" or not is_private(parent):
+                return None
+            calls = self.view.calls_of(parent, in_order=False)
             if len(calls) != 1:
                 return None
             op = calls[0]
@@ -101,7 +101,7 @@ def equal_trip_predicates(view: View, rows: Rows, modes: Iterable[str]) -> set[i
     """
     witnesses = LoopWitnesses(view)
     proven: set[ir.Value] = set()
-    for loop, collectives in witnesses.loops:
+    for loop, collectives in witnesses.loops.values():
         if trip_count(loop.op) is not None:
             continue  # nothing has to be proven
         joined = {op_key(op): g.rows for op in collectives

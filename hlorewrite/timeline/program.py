@@ -60,7 +60,7 @@ class StreamTransfer:
       payload_bytes: of one execution on one device.
       groups: device numbers of each group, or pairs.
       seconds: one execution.
-      sends: the instruction that says what is sent, and the computation it stands in: the collective itself, or one in
+      sends: the instruction that says what is sent, and the computation around it: the collective itself, or one in
         what the instruction calls.
     """
 

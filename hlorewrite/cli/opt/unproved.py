@@ -30,17 +30,13 @@ class UnprovedRules:
 
     def sentences(self) -> list[str]:
         """One for each rule that was applied and is not proved; shipped ones are, or say so in their documents."""
+        if not self.applied:
+            return []
+        from hlorewrite.prove.prove import why_unproved
         found = []
         for (location, rule), file in ((key, key[0].rpartition(":")[0]) for key in self.applied):
-            verdict = _verdict(file, rule) if os.path.isfile(file) else ""
-            if verdict:
-                found.append(f"{location}: warning: rule {rule} was applied and is not proved ({verdict}); "
+            why = why_unproved(file, rule) if os.path.isfile(file) else ""
+            if why:
+                found.append(f"{location}: warning: rule {rule} was applied and is not proved ({why}); "
                              "add --check=interp to compare the values")
         return found
-
-
-def _verdict(file: str, rule: str) -> str:
-    """Why a rule is not proved; empty for one that is."""
-    from hlorewrite.prove.prove import prove_file
-    [verdict] = prove_file(file, [rule])
-    return "" if verdict.sound else verdict.sentence

@@ -125,8 +125,7 @@ def _check(args: argparse.Namespace) -> int:
         tree = parse(source.text, source.name)
         raise_first(check(tree, natives_of(tree, source)), source.text, source.name)
         name = source.name.removeprefix("patterns/") if source.shipped else source.name
-        results = [] if args.static else _decided(
-            source, name, _executed(name, args.programs, args.natives))
+        results = [] if args.static else _decided(name, _executed(name, args.programs, args.natives))
         rules, facts = (sum(isinstance(item, kind) for item in expanded(tree).items) for kind in (ast.Rule, ast.Linear))
         rows.append({"file": source.name, "rules": rules, "facts": facts, "results": results})
     if args.json:
@@ -139,21 +138,11 @@ def _check(args: argparse.Namespace) -> int:
     return int(any(result["undecided"] for result in results))
 
 
-def _decided(source: RuleSource, name: str, results: list[dict[str, Any]]) -> list[dict[str, Any]]:
+def _decided(name: str, results: list[dict[str, Any]]) -> list[dict[str, Any]]:
     """Results with why a rule or fact that was executed on no program is not proved either; empty for the others."""
-    from hlorewrite.prove.prove import prove_file
-    from hlorewrite.rules.library import checked
-    from hlorewrite.rules.proofs import is_proved
-    from hlorewrite.rules.syntax import ast
-    items = {item.name: item for item in checked(source)[0].items if isinstance(item, ast.Rule | ast.Linear)}
-    made = []
-    for result in results:
-        undecided = ""
-        if not result["executed"] and not result["wrong"] and not is_proved(items[result["rule"]]):
-            [verdict] = prove_file(name, [result["rule"]])
-            undecided = "" if verdict.sound else verdict.sentence
-        made.append({**result, "undecided": undecided})
-    return made
+    from hlorewrite.prove.prove import why_unproved
+    return [{**result, "undecided": "" if result["executed"] or result["wrong"] else why_unproved(name, result["rule"])}
+            for result in results]
 
 
 def _executed(name: str, programs: int, natives: list[str]) -> list[dict[str, Any]]:

@@ -60,7 +60,7 @@ class PhaseClock:
     """Looks at the main thread, and says for how long it has been doing the same kind of thing.
 
     Attributes:
-      blocked: for how long it may have been waiting in C++, where its stack shows code of its own.
+      blocked: for how long it may have been waiting in C++, where its stack shows the user's code only.
     """
 
     def __init__(self) -> None:
@@ -106,8 +106,7 @@ def phase_of(frame: FrameType | None) -> tuple[str, str]:
 
 
 def _waits_in_call(frame: FrameType) -> bool:
-    """Whether a frame calls compiled code, or waits for an array that its source names: C++ leaves no frame of its own.
-    """
+    """Whether a frame calls compiled code, or waits for an array that its source names; C++ adds no frame."""
     return (private.is_jitted(called_object(frame)) or called_method(frame) in private.WAITING_FUNCTIONS
             or any(map(private.is_outstanding, arguments(frame))))
 

@@ -17,6 +17,8 @@ FLOAT_CLASSES = ("exact", "reassociates", "rescales", "widens")
 another order. ``rescales``: numbers are rounded before they are added instead of after, or the other way round.
 ``widens``: a sum is taken in a type that holds more.
 """
+REGROUPING = frozenset({"reassociates", "rescales"})
+"""The classes in which a number may overflow or underflow in a type of a narrow range, where it did not."""
 
 
 def check_declared(item: ast.Rule | ast.Linear, natives: Mapping[str, ast.Native]) -> list[Problem]:

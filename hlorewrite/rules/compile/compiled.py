@@ -9,6 +9,7 @@ from typing import Any, Literal
 from hlorewrite.ir.binding import ir
 from hlorewrite.ir.view import defining_op
 from hlorewrite.rules.answers import No
+from hlorewrite.rules.checks.declared import REGROUPING
 from hlorewrite.rules.compile.checks import CompiledCheck, ExpressionCompiler
 from hlorewrite.rules.compile.environment import CONTEXT, Environment, Slots
 from hlorewrite.rules.compile.match import MatchCompiler, MatchStep
@@ -133,7 +134,7 @@ def compile_rule(rule: ast.Rule, natives: Mapping[str, NativeFunction], file: st
 def _float_check(floats: ast.Floats, root: int) -> CompiledCheck:
     """Whether the user allows what a rule does to floating-point numbers; integers are exact in every class."""
     names = ", ".join(floats.names)
-    regroups = not {"reassociates", "rescales"}.isdisjoint(floats.names)
+    regroups = not REGROUPING.isdisjoint(floats.names)
 
     def allowed(env: Environment) -> bool | No:
         op = env[root]

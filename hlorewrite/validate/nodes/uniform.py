@@ -5,7 +5,7 @@ Streams of loops that are still being read are assumed to be the same; the loop 
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 
 import numpy as np
 
@@ -59,42 +59,38 @@ class SameOnMembers:
           members: the groups.
           following: what open streams go on with.
         """
-        seen, stack = {root}, [root]
-        # Ends: a node is added once.
-        while stack:
-            node = stack.pop()
-            label, args = self.graph.labels[node], self.graph.args[node]
-            if label[0] == "table" and self._sources(node, members) is None:
-                return True
-            if label[0] == "source" and self._sources(node, members) is None:
-                if args and not self._reads_input(args[0]):
-                    return True
-                continue
-            if label[0] in ("reduced", "all_gather") and self._sources(node, members) == ():
-                continue
-            fresh = [each for each in (*args, *self._next(node, following)) if each not in seen]
-            seen.update(fresh)
-            stack += fresh
-        return False
+        def is_end(node: int) -> bool:
+            sort = self.graph.labels[node][0]
+            return sort == "source" or (sort in ("reduced", "all_gather") and self._sources(node, members) == ())
 
-    def _next(self, node: int, open_streams: Mapping[int, int]) -> tuple[int, ...]:
-        following = open_streams.get(node, self.graph.yields.get(node))
-        return () if following is None else (following,)
+        for node in self._reached(root, following, is_end):
+            sort, args = self.graph.labels[node][0], self.graph.args[node]
+            if sort not in ("table", "source") or self._sources(node, members) is not None:
+                continue
+            if sort == "table" or (args and not self._reads_input(args[0])):
+                return True
+        return False
 
     def _reads_input(self, root: int) -> bool:
         """Whether a value is computed from an argument of the program, or is one number throughout."""
-        if self.graph.labels[root][0] == "splat":
-            return True
+        return self.graph.labels[root][0] == "splat" or any(
+            self.graph.labels[node][0] in ("source", "opaque", "effect", "world")
+            for node in self._reached(root, {}, lambda node: False))
+
+    def _reached(self, root: int, open_streams: Mapping[int, int], is_end: Callable[[int], bool]) -> Iterator[int]:
+        """The nodes that a node is computed from, itself among them, as far as those where the walk ends."""
         seen, stack = {root}, [root]
         # Ends: a node is added once.
         while stack:
             node = stack.pop()
-            if self.graph.labels[node][0] in ("source", "opaque", "effect", "world"):
-                return True
-            fresh = [each for each in (*self.graph.args[node], *self._next(node, {})) if each not in seen]
+            yield node
+            if is_end(node):
+                continue
+            following = open_streams.get(node, self.graph.yields.get(node))
+            fresh = [each for each in (*self.graph.args[node], *(() if following is None else (following,)))
+                     if each not in seen]
             seen.update(fresh)
             stack += fresh
-        return False
 
     def forget(self) -> None:
         """An assumption was wrong: what followed from it has to be asked again."""

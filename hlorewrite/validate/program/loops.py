@@ -180,9 +180,10 @@ def _run(state: ProgramState, op: ir.Operation, values: Sequence[SymbolicValue],
     state.control.pop()
     yielded = [_yielded(state, shape, slot, value, end, entered[slot])
                for slot, (value, end) in enumerate(zip(results, terminator(body).operands, strict=True))]
-    following = {node: yielded[slot][key] for (slot, key), node in streams.items()
-                 if slot != _EFFECTS and key in yielded[slot]}
-    _grant(state, op, predicate, state.executions[mark:], following)
+    if state.original and not state.control and state.depth <= 1 and trip_count(op) is None:
+        following = {node: yielded[slot][key] for (slot, key), node in streams.items()
+                     if slot != _EFFECTS and key in yielded[slot]}
+        _grant(state, Loop(op), predicate, state.executions[mark:], following)
     return LoopPass(entered, yielded, results, streams, predicate, whole, (effects, state.effects))
 
 
@@ -248,17 +249,15 @@ def _yielded(state: ProgramState, shape: LoopShape, slot: int, value: SymbolicVa
     return {LOCAL: value} if kind is None else dict(parts_of(state.graph, value, kind))
 
 
-def _grant(state: ProgramState, op: ir.Operation, predicate: int, executed: Sequence[CollectiveRun],
+def _grant(state: ProgramState, loop: Loop, predicate: int, executed: Sequence[CollectiveRun],
            following: Mapping[int, int]) -> None:
     """Members of a group that meet in each iteration of a loop that is entered once leave it together.
 
     StableHLO: every process of a group has to execute a collective. So the loop of the original, which is taken to end,
-    runs equally often on all of them, when a collective stands in it without condition and no compiler takes it out of
-    the loop. A loop whose condition is computed from device ids says itself that it does not.
+    runs equally often on all of them, when it executes a collective without condition that no compiler takes out of the
+    loop. A loop whose condition is computed from device ids says itself that it does not.
     """
-    if not state.original or state.control or state.depth > 1:
-        return
-    witnesses = {op_key(each) for each in state.witnesses().of(Loop(op))}
+    witnesses = {op_key(each) for each in state.witnesses().of(loop)}
     met = [e.members for e in executed if e.members is not None and op_key(e.op) in witnesses]
     granted = [members for members in dict.fromkeys(met)
                if not state.same.known_to_differ(predicate, members, following)]

@@ -49,7 +49,7 @@ def test_random_ranges(block: int) -> None:
 
 
 def test_the_inputs_show_what_the_condition_is_for() -> None:
-    """Moved on request, some sums overflow and others vanish."""
+    """With narrow-range, some sums overflow and others vanish."""
     faults = [fault for seed in range(60) if (fault := left_range(random_ranges(random.Random(seed)),
                                                                     "comm-shift{narrow-range=true}")[1])]
     assert any("vanished" in fault for fault in faults) and any("became" in fault for fault in faults)
