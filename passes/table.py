@@ -20,13 +20,10 @@ PASSES = {
     "peel-last-micro-batch": "hlorewrite.passes.peel_last_micro_batch.peel_last_micro_batch:PeelLastMicroBatch",
     "permutes-to-broadcast": "hlorewrite.passes.permutes_to_broadcast:PermutesToBroadcast",
     "reduce-scatter-creation": "hlorewrite.passes.reduce_scatter_creation:ReduceScatterCreation",
-    "reshard-to-broadcast": "hlorewrite.passes.reshard_to_broadcast:ReshardToBroadcast",
     "rotate-collectives": "hlorewrite.passes.rotate_collectives.rotate_collectives:RotateCollectives",
     "rules": "hlorewrite.passes.apply_rules:ApplyRules",
     "sequence-parallel": "hlorewrite.passes.sequence_parallel.sequence_parallel:SequenceParallel",
-    "share-fragments": "hlorewrite.passes.share_fragments:ShareFragments",
     "shard-update": "hlorewrite.passes.shard_update:ShardUpdate",
     "sink-reductions": "hlorewrite.passes.sink_reductions.sink_reductions:SinkReductions",
-    "split-stages": "hlorewrite.passes.split_stages:SplitStages",
 }
 """Name to ``module:class``; nothing is imported before a pass is asked for."""

@@ -6,7 +6,7 @@ layers, their folders and what they hold, as ARCHITECTURE.md shows them.
 * Imports run downwards: a layer imports itself and those below it. Imports inside functions and under
   ``TYPE_CHECKING`` count.
 * No circle between files. Importing a file also imports the packages it is in, unless the importer is in them too.
-* ``jax`` is imported in ``jaxbridge`` only.
+* ``jax`` is imported in the layers of ``JAX`` only.
 * No import is written as a string. A table that looks modules up by name is listed in ``REGISTRIES``; the names in it
   are checked for direction like imports. ``importlib.import_module`` is called in ``LOOKUPS`` only.
 * No two classes have one name, private ones and those of ``SCRIPTS`` included, and no folder holds more than
@@ -25,19 +25,28 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 PACKAGE = "hlorewrite"
-LAYERS = ("cli", "viewer", "jaxbridge", "prove", "validate", "oracle", "tune", "passes", "patterns", "planlock",
-          "passmanager", "rules", "plan", "audit", "timeline", "cost", "mpmd", "hlo", "spmd", "ir", "util", "errors",
-          "version")
-"""Highest first; ``hlorewrite/__init__.py`` stands above all."""
+_PIPELINES = ("door", "cli", "decorator", "runtime", "layout_search", "adapter", "passes", "simulate", "actions",
+              "reshard", "schedules", "mpmd")
+LAYERS = (*(f"pipelines.{room}" for room in _PIPELINES), "cli", "viewer", "jaxbridge", "prove", "validate", "oracle",
+          "tune", "passes", "patterns", "planlock", "passmanager", "rules", "audit", "timeline", "cost", "hlo", "spmd",
+          "ir", "util", "errors", "version")
+"""Highest first; ``hlorewrite/__init__.py`` stands above all. The rooms of ``pipelines`` stand above the core, which
+runs without them."""
+JAX = ("jaxbridge", "pipelines.decorator", "pipelines.runtime")
+"""Layers that may import jax."""
 REGISTRIES = {
     "cli/subcommands.py": "a subcommand's module is imported when it is asked for",
+    "__init__.py": "what users import is imported when it is first used",
+    "pipelines/door.py": "passes, subcommands and names of programs of several meshes, imported when asked for",
     "passes/table.py": "a pass is imported when it is asked for",
     "jaxbridge/passes.py": "the same for passes that need jax",
     "patterns/table.py": "natives are imported when one is asked for",
 }
 LOOKUPS = {
     "cli/subcommands.py": "its table",
+    "__init__.py": "its table",
     "passmanager/registry.py": "the registered tables",
+    "passmanager/programs.py": "the registered reader of programs of several meshes",
     "rules/register.py": "the registered table, and the modules a user names with --natives",
     "rules/dialects.py": "the op classes of a dialect, from jaxlib",
     "jaxbridge/xla/private.py": "the CUDA plug-in of jax",
@@ -78,10 +87,21 @@ class SourceFile:
     tree: ast.Module
     imports: list[ImportedModule] = field(default_factory=list)
 
-    @property
-    def layer(self) -> str:
-        """Its layer; empty for files of the package itself."""
-        return self.path.split("/")[0].removesuffix(".py") if self.path not in ("__init__.py", "__main__.py") else ""
+    def layer(self, layers: Sequence[str]) -> str:
+        """Its layer; empty for files of the package itself, and its folder where that is in no layer."""
+        return layer_of(self.name, layers) if self.path not in ("__init__.py", "__main__.py") else ""
+
+
+def layer_of(module: str, layers: Sequence[str]) -> str:
+    """The layer of a dotted name: the longest that it begins with, else the name of its folder.
+
+    Example:
+      >>> layer_of("hlorewrite.pipelines.mpmd.types", ("pipelines.mpmd", "ir"))
+      'pipelines.mpmd'
+    """
+    parts = module.split(".")[1:]
+    found = (".".join(parts[:end]) for end in range(len(parts), 0, -1))
+    return next((name for name in found if name in layers), parts[0] if parts else "")
 
 
 def read_package(folder: Path) -> dict[str, SourceFile]:
@@ -168,21 +188,24 @@ def _named(source: SourceFile, sources: Mapping[str, SourceFile]) -> Iterator[tu
 
 
 def _directions(source: SourceFile, layers: tuple[str, ...]) -> Iterator[str]:
-    if source.layer and source.layer not in layers:
-        yield f"{source.path}: {source.layer} is in no layer; add it to LAYERS"
+    layer = source.layer(layers)
+    if layer and layer not in layers:
+        if source.path.endswith("__init__.py") and any(name.startswith(f"{layer}.") for name in layers):
+            return  # the folder of several layers
+        yield f"{source.path}: {layer} is in no layer; add it to LAYERS"
         return
-    allowed = set(layers[layers.index(source.layer):]) if source.layer else set(layers)
+    allowed = set(layers[layers.index(layer):]) if layer else set(layers)
     reported = set()
     for each in source.imports:
-        target = each.module.split(".")[1]
+        target = layer_of(each.module, layers)
         if target in layers and target not in allowed and (each.line, target) not in reported:
             reported.add((each.line, target))
-            yield f"{source.path}:{each.line}: {source.layer} imports {target}, which is above it"
+            yield f"{source.path}:{each.line}: {layer} imports {target}, which is above it"
     for line, module, _ in _statements(source):
-        if module.split(".")[0] == "jax" and source.layer != "jaxbridge":
-            yield f"{source.path}:{line}: {source.layer or PACKAGE} imports jax; only jaxbridge may"
-        if source.layer and module == source.name.split(".")[0] and not _names_a_layer(source, line, layers):
-            yield f"{source.path}:{line}: {source.layer} imports the package itself, which is above it"
+        if module.split(".")[0] == "jax" and layer not in JAX:
+            yield f"{source.path}:{line}: {layer or PACKAGE} imports jax; only {', '.join(JAX)} may"
+        if layer and module == source.name.split(".")[0] and not _names_a_layer(source, line, layers):
+            yield f"{source.path}:{line}: {layer} imports the package itself, which is above it"
 
 
 def _names_a_layer(source: SourceFile, line: int, layers: tuple[str, ...]) -> bool:
@@ -266,7 +289,13 @@ def diagram(folder: Path, layers: tuple[str, ...] = LAYERS) -> str:
     sources = read_package(folder)
     rows = []
     for layer in layers:
-        name = f"{folder.name}.{layer}"
+        name, outer = f"{folder.name}.{layer}", layer.rpartition(".")[0]
+        if outer:
+            if f"{outer}/" not in (row[0] for row in rows):
+                rows.append((f"{outer}/", _first_line(sources[f"{folder.name}.{outer}"])))
+            shown = layer.rpartition(".")[2] + ("/" if sources[name].path.endswith("__init__.py") else ".py")
+            rows.append((f"  {shown}", _first_line(sources[name])))
+            continue
         inner = [each.name.removeprefix(f"{name}.") for each in sources.values()
                  if each.path.endswith("__init__.py") and each.path.startswith(f"{layer}/") and each.name != name]
         rows.append((f"{layer}/" if (folder / layer).is_dir() else f"{layer}.py", _first_line(sources[name])))

@@ -65,9 +65,9 @@ def measure(path: str, schedule: str | None, steps: int) -> dict[str, Any]:
     from idle_driver import idle_driver
 
     from hlorewrite.ir.load import load
-    from hlorewrite.jaxbridge.runtime.driver import PipelineDriver
     from hlorewrite.jaxbridge.xla.execute import Value, random_arguments
-    from hlorewrite.mpmd.program import FragmentCall
+    from hlorewrite.pipelines.mpmd.program import FragmentCall
+    from hlorewrite.pipelines.runtime.driver import PipelineDriver
 
     driver = PipelineDriver(load(path), schedule=schedule, donate=False)
     kinds = [driver.program.types[value] for value in driver.program.arguments]

@@ -27,11 +27,11 @@ import jax
 from pipeline_compile import ROWS, SEQ, init, step
 
 import hlorewrite
-from hlorewrite.mpmd.program import FragmentCall, read_program
-from hlorewrite.mpmd.types import device_bytes
-from hlorewrite.passes.share_fragments import ShareFragments, choose, share_fragments
 from hlorewrite.passmanager.base import PassContext
 from hlorewrite.passmanager.manager import run_passes
+from hlorewrite.pipelines.mpmd.program import FragmentCall, read_program
+from hlorewrite.pipelines.mpmd.types import device_bytes
+from hlorewrite.pipelines.passes.share_fragments import ShareFragments, choose, share_fragments
 
 VALUES = {"least": (4, 8, 16, 32, 64, 128), "extra": (0.0, 0.05, 0.1, 0.2, 0.5, 10.0),
           "growth": (0.0, 0.1, 0.2, 0.4, 0.8, 10.0)}
@@ -63,7 +63,7 @@ def measured(lowered: Any, values: dict[str, float], known: dict[str, int]) -> d
         run_passes(module, [ShareFragments(least=int(values["least"]))], PassContext())
     program, text = read_program(module), module.text()
     if text not in known:
-        from hlorewrite.jaxbridge.runtime.driver import PipelineDriver
+        from hlorewrite.pipelines.runtime.driver import PipelineDriver
         known[text] = fusions(PipelineDriver(module, lowered.settings.meshes.by_name()))
     calls = [each for each in program.body if isinstance(each, FragmentCall)]
     between, every = (sum(device_bytes(kind, each.meshes[kind.mesh]) for kind in each.types)

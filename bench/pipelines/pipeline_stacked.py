@@ -27,7 +27,7 @@ import pipeline_gpt as gpt  # pyright: ignore[reportMissingImports]
 from jax import lax
 
 import hlorewrite
-from hlorewrite.mpmd.program import Transfer
+from hlorewrite.pipelines.mpmd.program import Transfer
 
 
 def stacked_loss(begins: tuple[int, ...], params: dict, tokens: jax.Array, cfg: gpt.PipelinedGptConfig) -> jax.Array:

@@ -66,8 +66,8 @@ def measure(args: argparse.Namespace, meshes: list) -> dict:
     import pipeline_gpt as gpt
     from jax.sharding import PartitionSpec as P
 
-    from hlorewrite.jaxbridge.pipelined.api import pipeline
-    from hlorewrite.jaxbridge.runtime.timeline import measured_times
+    from hlorewrite.pipelines.decorator.api import pipeline
+    from hlorewrite.pipelines.runtime.timeline import measured_times
 
     cfg = config(args)
     tokens = np.random.default_rng(0).integers(0, cfg.vocab, (cfg.micro_batches, cfg.batch, cfg.seq + 1), np.int32)
@@ -109,10 +109,10 @@ def simulated(lowered, schedule: str, times: dict, args: argparse.Namespace) -> 
     How much of a fragment's time its collectives take follows from the rate, where replicas stand apart.
     """
     from hlorewrite.cost import topology
-    from hlorewrite.mpmd.program import Transfer
-    from hlorewrite.plan.schedules import make_schedule
-    from hlorewrite.plan.simulate.fragment_times import fragment_times
-    from hlorewrite.plan.simulate.program import FragmentTime, ProgramCost, simulate_program
+    from hlorewrite.pipelines.mpmd.program import Transfer
+    from hlorewrite.pipelines.schedules import make_schedule
+    from hlorewrite.pipelines.simulate.fragment_times import fragment_times
+    from hlorewrite.pipelines.simulate.program import FragmentTime, ProgramCost, simulate_program
 
     program = lowered.data()
     positions = [position for position, step in enumerate(program.steps) if isinstance(step, Transfer)]

@@ -34,8 +34,8 @@ from comm_shift_pipelines import (
     samples,
 )
 
-from hlorewrite.plan.schedules import one_f_one_b
-from hlorewrite.plan.simulate import simulate
+from hlorewrite.pipelines.schedules import one_f_one_b
+from hlorewrite.pipelines.simulate import simulate
 from hlorewrite.util.progress import progress
 
 

@@ -31,8 +31,8 @@ from comm_shift_models import ROWS, ModelRow
 
 from hlorewrite.cost import collective_model, topology
 from hlorewrite.cost.compute import compute_constants
-from hlorewrite.plan.schedules import one_f_one_b
-from hlorewrite.plan.simulate import Description, PipelineCost, describe, simulate
+from hlorewrite.pipelines.schedules import one_f_one_b
+from hlorewrite.pipelines.simulate import Description, PipelineCost, describe, simulate
 
 SWEPT_MICROBATCHES = (4, 8, 16, 32)
 SWEPT_SCALES = (0.5, 1.0, 2.0, 4.0)

@@ -25,8 +25,8 @@ from typing import Any
 
 from hlorewrite.cost import collective_model, model, topology
 from hlorewrite.cost.compute import compute_constants
-from hlorewrite.plan.schedules import make_schedule
-from hlorewrite.plan.simulate import Description, describe, simulate
+from hlorewrite.pipelines.schedules import make_schedule
+from hlorewrite.pipelines.simulate import Description, describe, simulate
 from hlorewrite.util.progress import mapped
 
 STEPS = (("send/recv", "send-recv", False, "1f1b"), ("all-gather", "all-gather", False, "1f1b"),

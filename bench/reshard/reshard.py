@@ -27,7 +27,7 @@ from emulated_cluster import EmulatedCluster, bytes_per_s, missing, topology_fil
 from reshard_cases import N_TO_M, ONE_TO_M, ReshardCase
 
 from hlorewrite.cost.cluster.topology_file import topology
-from hlorewrite.plan.reshard import (
+from hlorewrite.pipelines.reshard import (
     ReshardPlan,
     hosts_of_meshes,
     network_of,

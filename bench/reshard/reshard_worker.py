@@ -12,8 +12,8 @@ import jax
 import numpy as np
 from jax.sharding import Mesh, NamedSharding, PartitionSpec
 
-from hlorewrite.jaxbridge.runtime.reshard import resharder
 from hlorewrite.jaxbridge.xla.private import distributed_client
+from hlorewrite.pipelines.runtime.reshard import resharder
 
 
 def _sharding(devices: list[Any], mesh: list[int], spec: str) -> NamedSharding:

@@ -65,11 +65,11 @@ def read_sweep(file: str, args: argparse.Namespace):
     import sys
     from dataclasses import replace
 
-    from hlorewrite.cli.pipeline.input import read
     from hlorewrite.cost.collectives.calibrate import parse_nccl_tests
     from hlorewrite.errors import UsageError
+    from hlorewrite.util.read import read_text
 
-    text = sys.stdin.read() if file == "-" else read(file, "replace")
+    text = sys.stdin.read() if file == "-" else read_text(file, "replace")
     sweep = parse_nccl_tests(text, file, args.kind)
     if args.ranks is not None and not 1 <= args.ranks <= MOST_RANKS:
         raise UsageError(f"--ranks is {args.ranks}", hint=f"ranks are from 1 to {MOST_RANKS}")

@@ -85,8 +85,8 @@ def rounding_between(before: _Input, after: _Input) -> SummationOrders:
     """In what order two files add."""
     from hlorewrite.cost.report.hlo import looks_like_hlo
     from hlorewrite.ir.load import parse
-    from hlorewrite.mpmd.program import is_program
     from hlorewrite.oracle.rounding.static.orders import SummationOrders, summation_orders
+    from hlorewrite.passmanager.programs import is_program
 
     if looks_like_hlo(before.data) or looks_like_hlo(after.data):
         return SummationOrders(0, reason="optimised HLO does not say in which order it adds")
@@ -132,13 +132,12 @@ def read_collectives(data: bytes, name: str) -> tuple[str, int, list[Executed], 
 
     if looks_like_hlo(data):
         return "hlo", *collectives_of_hlo(data.decode(errors="replace"))
-    from hlorewrite.cost.report.mpmd import collectives_of_program
     from hlorewrite.cost.report.stablehlo import collectives_of
     from hlorewrite.ir.load import parse
-    from hlorewrite.mpmd.program import is_program
+    from hlorewrite.passmanager.programs import is_program, program_adapter
     module = parse(data, name=name)
     if is_program(module):
-        return "mpmd", *collectives_of_program(module)
+        return "mpmd", *program_adapter(module).collectives_of_program(module)
     return "stablehlo", *collectives_of(module)
 
 

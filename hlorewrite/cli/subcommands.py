@@ -11,6 +11,8 @@ import importlib
 import importlib.util
 from typing import Protocol, cast
 
+from hlorewrite.util.registered import SUBCOMMANDS as REGISTERED
+
 SUBCOMMANDS = {
     "opt": "hlorewrite.cli.opt.command",
     "compile": "hlorewrite.cli.compile",
@@ -21,8 +23,6 @@ SUBCOMMANDS = {
     "timeline": "hlorewrite.cli.step.timeline",
     "audit": "hlorewrite.cli.step.audit",
     "tune": "hlorewrite.cli.step.tune",
-    "reshard": "hlorewrite.cli.reshard",
-    "pipeline": "hlorewrite.cli.pipeline.command",
     "estimate": "hlorewrite.cli.estimate",
     "collective": "hlorewrite.cli.collective",
     "calibrate": "hlorewrite.cli.calibrate",
@@ -49,9 +49,13 @@ class Subcommand(Protocol):
 
 def available() -> list[str]:
     """The subcommands this installation holds, in the order help shows them."""
-    return [name for name, module in SUBCOMMANDS.items() if importlib.util.find_spec(module) is not None]
+    return [name for name, module in _all().items() if importlib.util.find_spec(module) is not None]
 
 
 def subcommand(name: str) -> Subcommand:
     """The module of a subcommand."""
-    return cast(Subcommand, importlib.import_module(SUBCOMMANDS[name]))
+    return cast(Subcommand, importlib.import_module(_all()[name]))
+
+
+def _all() -> dict[str, str]:
+    return {**SUBCOMMANDS, **REGISTERED}

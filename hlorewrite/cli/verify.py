@@ -43,7 +43,7 @@ def run(args: argparse.Namespace) -> int:
     from hlorewrite.ir.load import load
     from hlorewrite.jaxbridge.xla.execute import run_target
     from hlorewrite.jaxbridge.xla.verify import require_same_signature, verify
-    from hlorewrite.mpmd.program import is_program
+    from hlorewrite.passmanager.programs import is_program
 
     before, after = load(args.before), load(args.after)
     if is_program(before) and is_program(after):

@@ -1,1 +1,1 @@
-"""The bridge to JAX: the decorators, compiling, running. Only this package imports jax."""
+"""The bridge to JAX: the decorators, compiling, running. Programs of one mesh import jax here only."""

@@ -6,15 +6,14 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from hlorewrite.ir.module import Module
-from hlorewrite.mpmd.program import is_program
 from hlorewrite.oracle.compare import Comparison, compare
 from hlorewrite.oracle.entries import EntryPair, entry_pairs
 from hlorewrite.oracle.errors import CannotExecute
 from hlorewrite.oracle.inputs import run_on_random_inputs
-from hlorewrite.oracle.pipelined import sequential
 from hlorewrite.oracle.program import LockstepProgram, prepare
 from hlorewrite.oracle.range_check import range_faults
 from hlorewrite.oracle.rounding.bounds import bounds_or_reason
+from hlorewrite.passmanager.programs import is_program, program_adapter
 
 
 def check(before: Module, after: Module, *, seed: int = 0, tolerance: float | None = None,
@@ -47,7 +46,7 @@ def check(before: Module, after: Module, *, seed: int = 0, tolerance: float | No
       >>> check(a, a).equal, check(a, b).equal
       (True, False)
     """
-    before, after = (sequential(each) if is_program(each) else each for each in (before, after))
+    before, after = (program_adapter(each).sequential(each) if is_program(each) else each for each in (before, after))
     pairs = entry_pairs(before, after)
     if not pairs:
         raise CannotExecute("the module holds no public function with a body", location=before.name,

@@ -10,9 +10,9 @@ from typing import Protocol
 
 from hlorewrite.errors import TRACEBACK_VARIABLE, HlorewriteError, PassFailed
 from hlorewrite.ir.module import Module
-from hlorewrite.mpmd.program import is_program
 from hlorewrite.passmanager.base import Pass, PassContext
 from hlorewrite.passmanager.place import place_of
+from hlorewrite.passmanager.programs import is_program, program_adapter
 from hlorewrite.passmanager.signature import PLACEMENT, Signature, changes, signature_of
 
 
@@ -91,8 +91,7 @@ def _run_one(pass_: Pass, module: Module, ctx: PassContext) -> bool:
     ctx.pass_name = pass_.name if pass_.name != "mlir" else str(pass_)
     try:
         if pass_.by_mesh and is_program(module):
-            from hlorewrite.passmanager.on_programs import run_by_mesh
-            return run_by_mesh(pass_, module, ctx)
+            return program_adapter(module).run_by_mesh(pass_, module, ctx)
         return pass_.run(module, ctx)
     except HlorewriteError:
         raise

@@ -17,7 +17,7 @@ from hlorewrite.errors import UsageError, did_you_mean
 from hlorewrite.passmanager.base import Pass
 from hlorewrite.passmanager.mlir_table import MLIR_PASSES
 from hlorewrite.passmanager.options import parse_options
-from hlorewrite.passmanager.registered import REGISTERED
+from hlorewrite.util.registered import PASSES
 
 ENTRY_POINT_GROUP = "hlorewrite.passes"
 
@@ -39,7 +39,7 @@ class PassInfo:
 
 def built_in_passes() -> dict[str, str]:
     """Name to ``module:class`` of the shipped passes this installation holds."""
-    return {name: target for name, target in REGISTERED.items() if _is_installed(target)}
+    return {name: target for name, target in PASSES.items() if _is_installed(target)}
 
 
 def _is_installed(target: str) -> bool:
@@ -62,7 +62,7 @@ def find_pass(name: str) -> type[Pass]:
       >>> find_pass("inline").__name__
       'Inline'
     """
-    target = REGISTERED.get(name)
+    target = PASSES.get(name)
     if target is not None and _is_installed(target):
         module, _, cls = target.partition(":")
         return getattr(importlib.import_module(module), cls)
@@ -112,7 +112,7 @@ def plugin_passes() -> dict[str, tuple[type[Pass], str]]:
     passes: dict[str, tuple[type[Pass], str]] = {}
     for point in sorted(entry_points(group=ENTRY_POINT_GROUP), key=lambda p: (p.name, p.value)):
         origin = point.dist.name if point.dist else point.value
-        taken = ("a built-in pass" if point.name in REGISTERED else "a pass of MLIR" if point.name in MLIR_PASSES
+        taken = ("a built-in pass" if point.name in PASSES else "a pass of MLIR" if point.name in MLIR_PASSES
                  else f"package {passes[point.name][1]}" if point.name in passes else "")
         if taken:
             raise UsageError(f'package {origin} offers a pass "{point.name}", a name {taken} already has',

@@ -45,3 +45,20 @@ def read_regular(path: str | Path, most_bytes: int = MOST_TEXT_BYTES, *, what: s
     if len(content) > most_bytes:
         raise InputError(f"is larger than {most_bytes >> 20} MiB", location=str(path), hint=f"name a {what}")
     return content
+
+
+def read_text(path: str, errors: str = "strict") -> str:
+    """The text of a regular file of up to ``MOST_TRACE_BYTES``, its lines ended by ``\\n``.
+
+    Args:
+      path: the file.
+      errors: what to do with bytes that are not UTF-8, as ``bytes.decode`` takes it.
+
+    Raises:
+      InputError: it cannot be read, or is not text.
+    """
+    try:
+        return read_regular(path, MOST_TRACE_BYTES).decode("utf-8", errors).replace("\r\n", "\n")
+    except (OSError, ValueError) as error:
+        why = error.strerror if isinstance(error, OSError) else "it is not UTF-8 text"
+        raise InputError(f"cannot read: {why}", location=path, hint="check the path") from None

@@ -13,7 +13,7 @@ from hlorewrite.rules.remark_help import CONDITION, PAGE, SECTIONS, help_of
 
 ROOT = Path(__file__).resolve().parents[2]
 FILES = sorted([*ROOT.glob("passes/**/*.py"), *ROOT.glob("hlorewrite/jaxbridge/xla/*.py"),
-                ROOT / "hlorewrite/passmanager/on_programs.py", ROOT / "hlorewrite/rules/apply/driver.py"])
+                ROOT / "hlorewrite/pipelines/adapter/by_mesh.py", ROOT / "hlorewrite/rules/apply/driver.py"])
 POSITIONS = {"tell": (1, 3), "Remark": (0, 2), "_wait": (0, 1), "_note": (0, 3)}
 """Function that emits a remark -> positions of the kind and of the sentence among its arguments."""
 

@@ -9,7 +9,7 @@ import numpy as np
 import pipeline_gpt
 import pytest
 
-from hlorewrite.mpmd.program import Transfer
+from hlorewrite.pipelines.mpmd.program import Transfer
 
 
 @pytest.mark.parametrize("schedule, options", [("eager-1f1b", {}), ("1f1b", {"shared": "every-micro-batch"})])

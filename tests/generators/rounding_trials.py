@@ -15,13 +15,13 @@ from generators.random_programs import random_program
 from hlorewrite.errors import HlorewriteError
 from hlorewrite.ir.load import parse
 from hlorewrite.ir.module import Module
-from hlorewrite.mpmd.program import is_program
 from hlorewrite.oracle.errors import CannotExecute
 from hlorewrite.oracle.inputs import run_on_random_inputs
-from hlorewrite.oracle.pipelined import sequential
 from hlorewrite.oracle.program import Array, LockstepProgram, Outcome, entries, prepare
 from hlorewrite.oracle.rounding.bounds import RoundingBounds, bounds_or_reason
 from hlorewrite.oracle.rounding.nearest import apart_by, at_largest
+from hlorewrite.passmanager.programs import is_program
+from hlorewrite.pipelines.adapter.sequential import sequential
 
 InputsMaker = Callable[[LockstepProgram, int], tuple[list[list[Array]], Outcome]]
 """Makes the inputs of a program from a seed, and runs it on them."""

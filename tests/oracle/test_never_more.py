@@ -21,10 +21,10 @@ from hlorewrite.errors import HlorewriteError
 from hlorewrite.ir.load import parse
 from hlorewrite.ir.module import Module
 from hlorewrite.ir.view import View
-from hlorewrite.mpmd.program import is_program
 from hlorewrite.oracle.check import check
 from hlorewrite.passmanager.base import Pass, PassContext
 from hlorewrite.passmanager.manager import run_passes
+from hlorewrite.passmanager.programs import is_program
 from hlorewrite.passmanager.spec import parse_pipeline
 from hlorewrite.passmanager.split import split_text
 

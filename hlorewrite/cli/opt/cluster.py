@@ -7,10 +7,10 @@ from collections.abc import Sequence
 
 from hlorewrite.errors import InputError
 from hlorewrite.ir.module import Module
-from hlorewrite.mpmd.program import is_program
 from hlorewrite.passmanager.base import Pass, PassContext
 from hlorewrite.passmanager.dumps import names_of
 from hlorewrite.passmanager.named import PIPELINES
+from hlorewrite.passmanager.programs import is_program
 from hlorewrite.passmanager.spec import parse_pipeline
 
 EXPOSE = "expose-collectives"

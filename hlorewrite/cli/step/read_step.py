@@ -125,7 +125,7 @@ def _compiled(args: argparse.Namespace, data: bytes, name: str) -> StepInput:
     from hlorewrite.cli.compile import parse_flags
     from hlorewrite.errors import InputError
     from hlorewrite.ir.load import parse
-    from hlorewrite.mpmd.program import is_program
+    from hlorewrite.passmanager.programs import is_program
     from hlorewrite.timeline.source_trips import line_trips
     from hlorewrite.util.progress import progress
 

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 from hlorewrite.errors import InputError, PassFailed
 from hlorewrite.ir.module import Module
-from hlorewrite.mpmd.program import is_program
 from hlorewrite.passmanager.base import Pass, PassContext
+from hlorewrite.passmanager.programs import is_program, program_adapter
 from hlorewrite.rules.events import Remark
 
 if TYPE_CHECKING:
@@ -63,10 +63,9 @@ class ExposeCollectives(Pass):
             ctx.remark(Remark("blocked", self.name, f"the fragment stays as it is: {why}", where, "func.func"))
 
         try:
-            from hlorewrite.jaxbridge.xla.partition_program import expose_program
+            count = program_adapter(module).expose_program(module, refused)
         except ImportError as error:
             raise _needs_jax(error) from None
-        count = expose_program(module, refused)
         if not count:
             ctx.remark(Remark("missed", self.name, "no fragment is auto-sharded here: each runs on one device, or is a "
                                                    "manual computation already", module.name))

@@ -6,7 +6,6 @@ from collections import Counter
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from hlorewrite.cost.report.mpmd import pieces_of_program
 from hlorewrite.cost.report.report import CommunicationReport, Executed, build_report
 from hlorewrite.cost.report.stablehlo import counted_collectives
 from hlorewrite.errors import HlorewriteError
@@ -16,7 +15,7 @@ from hlorewrite.ir.edit import Editor
 from hlorewrite.ir.inline import inline_calls
 from hlorewrite.ir.module import Module
 from hlorewrite.ir.view import View, ancestors
-from hlorewrite.mpmd.program import is_program
+from hlorewrite.passmanager.programs import is_program, program_adapter
 from hlorewrite.rules.snippets import snippet
 from hlorewrite.spmd.argument_paths import ArgumentPaths
 from hlorewrite.spmd.groups import device_count
@@ -121,7 +120,7 @@ def snapshot(module: Module, spec: str = "") -> Snapshot:
 
 def _of_program(module: Module, spec: str) -> Snapshot:
     """Of a program of several meshes; each fragment counts as a loop of its own."""
-    devices, pieces, remarks = pieces_of_program(module)
+    devices, pieces, remarks = program_adapter(module).pieces_of_program(module)
     nests: dict[tuple[str, int], int] = {}
     places = tuple(nests.setdefault((piece.fragment, piece.times), len(nests)) if piece.fragment else -1
                    for piece in pieces)

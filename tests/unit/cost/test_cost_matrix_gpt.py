@@ -20,13 +20,13 @@ from jax.sharding import PartitionSpec as P
 
 from hlorewrite.cost import Options, Parallelism, model
 from hlorewrite.cost.report.hlo import collectives_of_hlo
-from hlorewrite.cost.report.mpmd import collectives_of_program
 from hlorewrite.cost.report.report import build_report
 from hlorewrite.cost.traffic import CollectiveTraffic, add_traffic, iteration_transfers, traffic_matrix
 from hlorewrite.ir.edit import Editor
 from hlorewrite.ir.inline import inline_calls
 from hlorewrite.ir.load import parse
 from hlorewrite.ir.view import View
+from hlorewrite.pipelines.adapter.collectives import collectives_of_program
 from hlorewrite.spmd.dense_groups import list_groups
 
 PP, TP, DP, M = 4, 2, 4, 2

@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from hlorewrite.cost.report.mpmd import collectives_of_program
 from hlorewrite.cost.report.report import build_report
 from hlorewrite.errors import InputError
 from hlorewrite.ir.load import parse
+from hlorewrite.pipelines.adapter.collectives import collectives_of_program
 
 MESH = '<["x"=2, "y"=2]>'
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from hlorewrite.cost.report.mpmd import collectives_of_program
 from hlorewrite.ir.load import load
 from hlorewrite.passes.comm_shift import CommShift
 from hlorewrite.passmanager.base import PassContext
 from hlorewrite.passmanager.manager import run_passes
+from hlorewrite.pipelines.adapter.collectives import collectives_of_program
 
 GOLDEN = Path(__file__).parents[2] / "lit" / "passes" / "comm-shift" / "programs"
 TWO = Path(__file__).parents[2] / "programs" / "two_stages.mlir"

@@ -12,8 +12,8 @@ from jax.sharding import PartitionSpec as P
 from pipeline_steps import batch, mlp_loss, train_step, weights
 
 import hlorewrite
-from hlorewrite.jaxbridge.pipelined import lowered as pipelined_lowered
 from hlorewrite.passmanager.base import PassContext
+from hlorewrite.pipelines.decorator import lowered as pipelined_lowered
 
 ASSUMED = "on h100:1x8 (assumed, no cluster is named)"
 

@@ -11,10 +11,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hlorewrite.errors import UsageError
-from hlorewrite.passmanager import registered, registry
+from hlorewrite.passmanager import registry
 from hlorewrite.passmanager.base import Pass
 from hlorewrite.passmanager.options import Size, options_of, parse_options
 from hlorewrite.passmanager.spec import format_pipeline, parse_pipeline
+from hlorewrite.util import registered
 
 
 class Colour(enum.Enum):
@@ -51,7 +52,7 @@ class Everything(Pass):
 @pytest.fixture(autouse=True)
 def everything(monkeypatch: pytest.MonkeyPatch) -> None:
     """Makes the pass known."""
-    monkeypatch.setitem(registered.REGISTERED, "everything", f"{__name__}:Everything")
+    monkeypatch.setitem(registered.PASSES, "everything", f"{__name__}:Everything")
     monkeypatch.setattr(registry, "find_pass", lambda name: Everything if name == "everything" else _find(name))
 
 

@@ -11,14 +11,14 @@ import pytest
 from write_once_store import WriteOnceStore
 
 from hlorewrite.errors import HlorewriteError, PassFailed, PlanError
-from hlorewrite.jaxbridge.processes import solver
 from hlorewrite.jaxbridge.processes.agreement import Agreement, Patience, Undecided
 from hlorewrite.jaxbridge.processes.decision import Decision
 from hlorewrite.jaxbridge.processes.heartbeat import Heartbeat
 from hlorewrite.jaxbridge.processes.phase import COMPILING, Phase
 from hlorewrite.jaxbridge.processes.together import decided
 from hlorewrite.jaxbridge.processes.watch import Watch
-from hlorewrite.plan.reshard.exact import EFFORT_OF_A_RUN
+from hlorewrite.pipelines.reshard.exact import EFFORT_OF_A_RUN
+from hlorewrite.pipelines.runtime import solver
 
 SAME = Decision("a" * 64, "b" * 64, "pipeline comm\npartitioner cpu\nmemory unlimited", "hlorewrite 1, jaxlib 0.10.2")
 QUICK = Patience(present=3.0, absent=1.0, rewriting=1.0)

@@ -14,8 +14,8 @@ from jax._src.interpreters import pxla
 from jax.sharding import Mesh, NamedSharding, PartitionSpec
 from jaxlib import _jax, xla_client
 
-from hlorewrite.jaxbridge.runtime.compile_once import ExecutableStore, shared_executables
 from hlorewrite.jaxbridge.xla import private
+from hlorewrite.pipelines.runtime.compile_once import ExecutableStore, shared_executables
 
 
 @pytest.mark.parametrize(("owner", "name"), [

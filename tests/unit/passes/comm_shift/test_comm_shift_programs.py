@@ -11,15 +11,15 @@ from program_texts import ProgramText, T
 from hlorewrite.ir.load import load, parse
 from hlorewrite.ir.module import Module
 from hlorewrite.ir.view import View, nested_ops
-from hlorewrite.mpmd.mesh_view_types import Differences
-from hlorewrite.mpmd.program import FragmentCall, Program, read_program
-from hlorewrite.mpmd.program_edit import rewrite_by_mesh
 from hlorewrite.oracle.check import check
 from hlorewrite.passes.comm_shift import CommShift
 from hlorewrite.passmanager.base import Pass, PassContext
 from hlorewrite.passmanager.manager import run_passes
 from hlorewrite.passmanager.options import Size
 from hlorewrite.passmanager.spec import parse_pipeline
+from hlorewrite.pipelines.mpmd.mesh_view_types import Differences
+from hlorewrite.pipelines.mpmd.program import FragmentCall, Program, read_program
+from hlorewrite.pipelines.mpmd.program_edit import rewrite_by_mesh
 from hlorewrite.rules.events import Recorder
 from hlorewrite.spmd import uniform
 

@@ -1,0 +1,1 @@
+"""Programs of several meshes: pipelines of stages, their schedules, transfers, simulation and execution."""

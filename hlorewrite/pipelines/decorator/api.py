@@ -1,0 +1,249 @@
+"""``hlorewrite.pipeline``: a train step with stage marks, run over several meshes."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Sequence
+from typing import Any, NoReturn
+
+import jax
+import numpy as np
+
+from hlorewrite.errors import UsageError
+from hlorewrite.jaxbridge.processes.fetch import fetch_value
+from hlorewrite.jaxbridge.processes.notes import one_line
+from hlorewrite.jaxbridge.processes.watch import TIMEOUT_S
+from hlorewrite.jaxbridge.xla import private
+from hlorewrite.passmanager.base import Pass
+from hlorewrite.pipelines.decorator.global_state import to_global
+from hlorewrite.pipelines.decorator.lowered import PipelineCompiled, PipelineLowered, lower_step
+from hlorewrite.pipelines.decorator.specs import MeshLike, PipelineSettings, checked_stages, stage_meshes
+from hlorewrite.pipelines.decorator.stage_array import StageArray
+from hlorewrite.pipelines.runtime.group import begin
+from hlorewrite.pipelines.runtime.solver import solver_effort
+from hlorewrite.pipelines.schedules import Schedule
+
+DEFAULT_PASSES = "expose-collectives,comm-shift"
+
+
+class PipelinedFunction:
+    """A train step that runs as a program of several meshes.
+
+    Its first call with new shapes traces, splits, rewrites and compiles; arguments that lie elsewhere are put on the
+    mesh of their stage, results stay there, so the next call moves nothing but the batch.
+
+    Args:
+      function: the user's step.
+      settings: meshes, schedule, passes.
+      jit_options: ``donate_argnums``, ``static_argnums`` and other options of ``jax.jit``.
+    """
+
+    __name__: str
+
+    def __init__(self, function: Callable[..., Any], settings: PipelineSettings, jit_options: dict[str, Any]) -> None:
+        self._function, self._settings, self._options = function, settings, jit_options
+        self._known: dict[Any, PipelineCompiled] = {}
+        self.__name__ = "function"
+        functools.update_wrapper(self, function)
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        """Runs the step; returns as soon as everything is passed to the devices."""
+        key = self._key(args, kwargs)
+        compiled = self._known.get(key)
+        if compiled is None:
+            compiled = self._known[key] = self._compiled(args, kwargs)
+        return compiled(*args, **kwargs)
+
+    def _compiled(self, args: tuple, kwargs: dict[str, Any]) -> PipelineCompiled:
+        """Splits, rewrites and compiles together with the other processes; when one fails, all stop."""
+        agreement = begin(self._settings.meshes.processes(), self._settings.timeout_s)
+        try:
+            return self._lower(args, kwargs, solver_effort(agreement)).compile(agreement)
+        except BaseException as error:
+            if agreement is not None:
+                agreement.refuse(one_line(error))
+            raise
+
+    def __repr__(self) -> str:
+        return f"<hlorewrite.pipeline({self._settings.meshes.text}) of {self.__name__}>"
+
+    def lower(self, *args: Any, **kwargs: Any) -> PipelineLowered:
+        """Traces, splits and rewrites for given arguments, arrays or ``jax.ShapeDtypeStruct``; compiles nothing."""
+        return self._lower(args, kwargs)
+
+    def _lower(self, args: tuple, kwargs: dict[str, Any], effort: float | None = None) -> PipelineLowered:
+        if private.being_traced((args, kwargs)):
+            self._refuse_traced()
+        return lower_step(self._function, self._settings, self._options, args, kwargs, effort)
+
+    def _refuse_traced(self) -> NoReturn:
+        raise UsageError(f"{self.__name__} is pipelined and cannot run inside jax.jit or another transformation",
+                         hint="call it as it is: it is compiled, one program for each mesh")
+
+    @property
+    def original(self) -> Callable[..., Any]:
+        """The user's own function, which runs unsplit."""
+        return self._function
+
+    def fetch(self, tree: Any, to: int | None = None) -> Any:
+        """The values of a step's results on the host, of every process or of one; all processes call it.
+
+        Args:
+          tree: results of a step: a pytree of arrays, of which this process may have a part or nothing.
+          to: the process that gets the values; None for all.
+
+        Returns:
+          The same pytree of NumPy arrays; None in place of each array on processes that do not get it.
+
+        Raises:
+          UsageError: no step has run on several processes, or ``to`` is none of them.
+          PlanError: a process does not send its part in time.
+        """
+        watches = [compiled.driver.watch for compiled in self._known.values()]
+        if not watches and jax.process_count() > 1:
+            raise UsageError(f"{self.__name__} has not run: there is nothing to fetch", hint="run a step first")
+        watch = watches[-1] if watches else None
+        leaves, structure = jax.tree.flatten(tree)
+
+        def fetched(name: str, leaf: Any) -> np.ndarray | None:
+            if isinstance(leaf, StageArray):
+                parts = [fetched(f"{name}[{place}]", part) for place, part in enumerate(leaf.parts)]
+                here = [part for part in parts if part is not None]
+                return np.concatenate(here) if here else None
+            return fetch_value(name, leaf, watch, self._settings.timeout_s, to) if isinstance(leaf, jax.Array) \
+                else np.asarray(leaf)
+
+        return jax.tree.unflatten(structure, [fetched(f"value {number}", leaf) for number, leaf in enumerate(leaves)])
+
+    def to_global(self, tree: Any) -> Any:
+        """A state as arrays of which every process has a part, which checkpoints (orbax) save and restore.
+
+        The step takes such arrays as arguments: what was restored is brought to its stages. All processes call it.
+
+        Args:
+          tree: a pytree of results of a step, or of host values, the same on every process: then it shows orbax what
+            to restore.
+
+        Returns:
+          The same pytree; arrays that every process has a part of, such as stacked layers, are not copied.
+
+        Raises:
+          PlanError: a process does not come in time.
+        """
+        return jax.tree.map(lambda leaf: to_global(leaf, self._settings.meshes.all_devices(),
+                                                   self._settings.timeout_s), tree)
+
+    def clear_cache(self) -> None:
+        """Forgets everything compiled for this step."""
+        self._known.clear()
+
+    def _key(self, args: tuple, kwargs: dict[str, Any]) -> Any:
+        static = _positions(self._options.get("static_argnums"), len(args))
+        names = _names(self._options.get("static_argnames"))
+        dynamic = [arg for position, arg in enumerate(args) if position not in static]
+        named = {name: value for name, value in kwargs.items() if name not in names}
+        leaves, tree = jax.tree.flatten((dynamic, named))
+        if any(map(private.is_tracer, leaves)):
+            self._refuse_traced()
+        kinds = tuple(map(_kind, leaves))
+        fixed = tuple(args[position] for position in sorted(static))
+        return tree, kinds, fixed, tuple(sorted((name, kwargs[name]) for name in names if name in kwargs))
+
+
+def _kind(leaf: Any) -> Any:
+    type_ = leaf if isinstance(leaf, jax.Array | jax.ShapeDtypeStruct | StageArray) else jax.typeof(leaf)
+    return type_.shape, type_.dtype, getattr(type_, "weak_type", False)
+
+
+def _positions(given: int | Sequence[int] | None, count: int) -> frozenset[int]:
+    numbers = () if given is None else (given,) if isinstance(given, int) else tuple(given)
+    return frozenset(number % count for number in numbers if -count <= number < count)
+
+
+def _names(given: str | Sequence[str] | None) -> tuple[str, ...]:
+    return () if given is None else (given,) if isinstance(given, str) else tuple(given)
+
+
+def pipeline(fun: Callable[..., Any] | None = None, /, *, meshes: Sequence[MeshLike],
+             schedule: str | Schedule = "1f1b", microbatches: int | None = None,
+             passes: str | Pass | Sequence[str | Pass] | None = None, axes: Sequence[str] | None = None,
+             in_specs: Any = None, out_specs: Any = None, shared: str = "once", topology: str = "",
+             timeout_s: float = TIMEOUT_S, stages: str | Sequence[int] = "marked",
+             share_fragments: bool | None = None, **jit_options: Any) -> Any:
+    """Runs a train step with stage marks over several meshes.
+
+    The step is an ordinary function: one loop over micro-batches (``lax.scan``, ``lax.fori_loop``, or
+    ``hlorewrite.mean_over_microbatches``) in which ``hlorewrite.stage`` marks where stages begin, and an update after
+    it. Without this decorator it runs unsplit, and computes the same::
+
+        @hlorewrite.pipeline(meshes=[(2, 1)] * 4, schedule="1f1b", donate_argnums=0)
+        def step(state, batch):
+            loss, grads = hlorewrite.mean_over_microbatches(
+                lambda rows: jax.value_and_grad(loss_fn)(state.params, rows), batch, 8)
+            return state.apply(grads), loss
+
+    Args:
+      fun: the step; without it, a decorator is returned.
+      meshes: one for each stage, or fewer where the schedule puts several stages on a mesh: ``jax.sharding.Mesh``
+        objects with the same axes, or shapes, which take devices from ``jax.devices()`` in order.
+      schedule: a schedule or the name of one.
+      microbatches: m, to be checked against the step's loop.
+      passes: what runs on the program; by default ``expose-collectives,comm-shift``.
+      axes: names of the axes where ``meshes`` are shapes; ``("data", "tensor")`` by default.
+      in_specs: a prefix pytree of ``jax.sharding.PartitionSpec`` for the positional arguments; by default all are
+        replicated on their mesh, except for the rows of the last one, the batch, which are cut over the first axis.
+      out_specs: the same for results; by default a result lies as the donated argument whose place it can take.
+      shared: ``once`` adds what several stages contribute to one sum (tied embeddings) after the loop,
+        ``every-micro-batch`` in it.
+      topology: the cluster's servers, for plans of transfers; guessed from the devices by default. ``stages`` are
+        chosen for it too, for h200 by default.
+      timeout_s: how long another process may be missing, silent, or keep this one waiting, seconds.
+      stages: ``marked`` at the step's marks; ``auto`` where the cost model says, for a step without marks: one for
+        each mesh, two where the schedule puts several on a mesh; or the cuts that ``auto`` chose, as its remarks say.
+      share_fragments: whether a fragment that contains another one runs it as a fragment of its own, which is compiled
+        once (the pass ``share-fragments``): a shorter first call, more dispatches in each step. None: on CPU only.
+      **jit_options: ``donate_argnums``, ``static_argnums`` and other options of ``jax.jit``.
+
+    Returns:
+      A function with ``lower``, or a decorator.
+
+    Raises:
+      UsageError: meshes, axes, schedule or passes are not what they have to be.
+
+    Example:
+      >>> import jax.numpy as jnp
+      >>> import hlorewrite
+      >>> def loss(params, x):
+      ...     h = hlorewrite.stage(jnp.tanh(x @ params[0]), 1)
+      ...     return jnp.mean((h @ params[1]) ** 2)
+      >>> def step(params, x):
+      ...     value, grads = hlorewrite.mean_over_microbatches(
+      ...         lambda rows: jax.value_and_grad(loss)(params, rows), x, 2)
+      ...     return jax.tree.map(lambda p, g: p - 0.1 * g, params, grads), value
+      >>> pipelined = pipeline(step, meshes=[(1,), (1,)])
+      >>> weights = [jnp.ones((4, 4)), jnp.ones((4, 2))]
+      >>> lowered = pipelined.lower(weights, jnp.ones((8, 4)))
+      >>> [call.callee for call in lowered.data().body if hasattr(call, "callee")]
+      ['forward_0', 'forward_1', 'backward_1', 'backward_0']
+    """
+    from hlorewrite.jaxbridge.decorator.rewrite import as_passes
+
+    _check_schedule(schedule)
+    settings = PipelineSettings(stage_meshes(meshes, axes), schedule, microbatches,
+                                as_passes(DEFAULT_PASSES if passes is None else passes), in_specs, out_specs, shared,
+                                topology, timeout_s, checked_stages(stages), share_fragments)
+    for name in ("in_shardings", "out_shardings"):
+        if name in jit_options:
+            raise UsageError(f"{name} name devices, and a pipeline has several meshes",
+                             hint=f"give {name.replace('shardings', 'specs')} with PartitionSpecs")
+    if fun is None:
+        return lambda inner: PipelinedFunction(inner, settings, jit_options)
+    return PipelinedFunction(fun, settings, jit_options)
+
+
+def _check_schedule(schedule: str | Schedule) -> None:
+    from hlorewrite.errors import did_you_mean
+    from hlorewrite.pipelines.schedules import SCHEDULES
+
+    if isinstance(schedule, str) and schedule not in SCHEDULES:
+        raise UsageError(f'no schedule is called "{schedule}"', hint=did_you_mean(schedule, SCHEDULES))

@@ -1,0 +1,195 @@
+"""Writes one fragment of a mesh's view as a function."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from hlorewrite.ir.binding import ir, op_key
+from hlorewrite.ir.channels import channel_number, renumbered
+from hlorewrite.ir.collectives import CHANNEL, COLLECTIVES
+from hlorewrite.ir.edit import remap
+from hlorewrite.ir.view import defining_op, nested_ops
+from hlorewrite.pipelines.mpmd.mesh_view import COPY, MeshView
+from hlorewrite.pipelines.mpmd.mesh_view_homes import Homes, ViewFragment, is_repeatable
+from hlorewrite.pipelines.mpmd.types import MeshTensor
+
+
+@dataclass(frozen=True)
+class Interface:
+    """What a fragment takes and gives.
+
+    Attributes:
+      inputs: values it reads.
+      outputs: values it makes that others read.
+    """
+
+    inputs: tuple[ir.Value, ...]
+    outputs: tuple[ir.Value, ...]
+
+
+def read_outside(fragment: ViewFragment, homes: Homes) -> list[ir.Value]:
+    """Values a fragment reads that it does not make, in the order it reads them first."""
+    own = {result for op in _ops(fragment) for inner in nested_ops(op) for result in inner.results}
+    own |= {argument for op in _ops(fragment) for inner in nested_ops(op) for region in inner.regions
+            for block in region.blocks for argument in block.arguments}
+    captures: dict[ir.Value, None] = {}
+    for op in _ops(fragment):
+        for inner in nested_ops(op):
+            for value in inner.operands:
+                if value not in own and not (is_repeatable(value) and homes.of_value(value) is not fragment):
+                    captures[value] = None
+    return list(captures)
+
+
+def _ops(fragment: ViewFragment) -> list[ir.Operation]:
+    return [*fragment.ops, *([fragment.barrier] if fragment.barrier is not None else [])]
+
+
+class FragmentEmitter:
+    """Writes fragments of one view into a module.
+
+    Args:
+      view: the view.
+      homes: its fragments.
+      target: the block new functions are put into.
+    """
+
+    def __init__(self, view: MeshView, homes: Homes, target: ir.Block) -> None:
+        self.view = view
+        self.homes = homes
+        self.target = target
+        self.axes = ", ".join(f'"{name}"={size}' for name, size in view.local.axes)
+        listed = list(view.local.device_ids)
+        self.ids = "" if listed == list(range(len(listed))) else f", device_ids={listed}"
+
+    def emit(self, name: str, fragment: ViewFragment, interface: Interface, inputs: Sequence[MeshTensor],
+             outputs: Sequence[MeshTensor], location: ir.Location) -> ir.Operation:
+        """Writes a fragment.
+
+        Args:
+          name: of the function.
+          fragment: what to write.
+          interface: what it reads and gives.
+          inputs: types of what it reads.
+          outputs: types of what it gives.
+          location: the function's.
+
+        Returns:
+          The function.
+        """
+        kinds = [[ir.Type.parse(each.tensor) for each in side] for side in (inputs, outputs)]
+        attributes = {
+            "sym_name": ir.StringAttr.get(name), "sym_visibility": ir.StringAttr.get("private"),
+            "function_type": ir.TypeAttr.get(ir.FunctionType.get(*kinds)),
+            "mesh_shape": ir.Attribute.parse(f"#sdy.mesh<[{self.axes}]{self.ids}>")}
+        for key, side in (("arg_attrs", inputs), ("res_attrs", outputs)):
+            rows = [ir.DictAttr.get({"sdy.sharding": ir.Attribute.parse(f"#sdy.sharding{each.sharding}")})
+                    for each in side]
+            if rows:
+                attributes[key] = ir.ArrayAttr.get(rows)
+        with location:
+            function = ir.Operation.create("func.func", regions=1, attributes=attributes,
+                                           ip=ir.InsertionPoint(self.target))
+            block = function.regions[0].blocks.append(*kinds[0])
+            if self.view.local.size == 1:
+                returned = self._write(block, list(block.arguments), fragment, interface)
+            else:
+                returned = self._write_manual(block, fragment, interface, inputs, outputs, kinds[1])
+            ir.Operation.create("func.return", operands=returned, ip=ir.InsertionPoint(block))
+        _renumber_channels(function)
+        return function
+
+    def _write_manual(self, outer: ir.Block, fragment: ViewFragment, interface: Interface, inputs: Sequence[MeshTensor],
+                      outputs: Sequence[MeshTensor], results: list[ir.Type]) -> list[ir.Value]:
+        listed = ["#sdy.sharding_per_value<[" + ", ".join(each.sharding for each in side) + "]>"
+                  for side in (inputs, outputs)]
+        names = ", ".join(f'"{name}"' for name, _ in self.view.local.axes)
+        manual = ir.Operation.create(
+            "sdy.manual_computation", results=results, operands=list(outer.arguments), regions=1,
+            attributes={"in_shardings": ir.Attribute.parse(listed[0]), "out_shardings": ir.Attribute.parse(listed[1]),
+                        "manual_axes": ir.Attribute.parse(f"#sdy<manual_axes{{{names}}}>")},
+            ip=ir.InsertionPoint(outer))
+        tiles = [_tile(value.type, len(kind.spec)) for value, kind in zip(interface.inputs, inputs, strict=True)]
+        block = manual.regions[0].blocks.append(*tiles)
+        given = [_reshaped(argument, value.type, block)
+                 for argument, value in zip(block.arguments, interface.inputs, strict=True)]
+        returned = self._write(block, given, fragment, interface)
+        ends = [_reshaped(value, _tile(value.type, len(kind.spec)), block)
+                for value, kind in zip(returned, outputs, strict=True)]
+        ir.Operation.create("sdy.return", operands=ends, ip=ir.InsertionPoint(block))
+        return list(manual.results)
+
+    def _write(self, block: ir.Block, given: list[ir.Value], fragment: ViewFragment,
+               interface: Interface) -> list[ir.Value]:
+        """Copies the ops of a fragment; returns its outputs."""
+        mapping: dict[ir.Value, ir.Value] = dict(zip(interface.inputs, given, strict=True))
+        barrier = fragment.barrier
+        for op in _ops(fragment):
+            if barrier is not None and op == barrier:
+                continue
+            for inner in nested_ops(op):
+                for value in inner.operands:
+                    self._provide(value, mapping, block, fragment, barrier)
+            if COPY in op.attributes:
+                mapping[op.results[0]] = mapping[op.operands[0]]
+                continue
+            copy = op.clone(ir.InsertionPoint(block)).operation
+            remap(copy, mapping)
+            mapping.update(zip(op.results, copy.results, strict=True))
+        for value in interface.outputs:
+            self._provide(value, mapping, block, fragment, barrier)
+        return [mapping[value] for value in interface.outputs]
+
+    def _provide(self, value: ir.Value, mapping: dict[ir.Value, ir.Value], block: ir.Block, fragment: ViewFragment,
+                 barrier: ir.Operation | None) -> None:
+        """Makes sure that a value is mapped: through the barrier, or by repeating a constant."""
+        if value in mapping:
+            return
+        op = defining_op(value)
+        if op is None:
+            return  # an argument of a region that is copied as a whole
+        if barrier is not None and op == barrier:
+            source = barrier.operands[ir.OpResult(value).result_number]
+            self._provide(source, mapping, block, fragment, None)
+            mapping[value] = mapping[source]
+        elif is_repeatable(value) and not self._is_nested(op):
+            for operand in op.operands:
+                self._provide(operand, mapping, block, fragment, barrier)
+            copy = op.clone(ir.InsertionPoint(block)).operation
+            remap(copy, mapping)
+            mapping[value] = copy.results[0]
+
+    def _is_nested(self, op: ir.Operation) -> bool:
+        """Whether an op stands inside the region of another op of a fragment, and is copied with it."""
+        parent = op.parent
+        assert parent is not None
+        loop = self.homes.loop
+        return parent.operation.name != "sdy.manual_computation" and not (
+            loop is not None and op_key(parent.operation) == op_key(loop))
+
+
+def _tile(type_: ir.Type, rank: int) -> ir.Type:
+    """A device's tile: with one dimension of size 1 in front where the type outside has one more."""
+    tensor = ir.RankedTensorType(type_)
+    shape = list(tensor.shape)
+    return tensor if len(shape) == rank else ir.RankedTensorType.get([1, *shape], tensor.element_type)
+
+
+def _reshaped(value: ir.Value, type_: ir.Type, block: ir.Block) -> ir.Value:
+    if value.type == type_:
+        return value
+    return ir.Operation.create("stablehlo.reshape", results=[type_], operands=[value],
+                               ip=ir.InsertionPoint(block)).results[0]
+
+
+def _renumber_channels(function: ir.Operation) -> None:
+    """Gives each collective of a fragment a channel of its own: they may come from several fragments."""
+    number = 0
+    for op in nested_ops(function):
+        if op.name in COLLECTIVES and channel_number(op) > 0:
+            number += 1
+            op.attributes[CHANNEL] = renumbered(op, number)
+
+
+__all__ = ["FragmentEmitter", "Interface", "read_outside"]

@@ -1,0 +1,121 @@
+"""The types of values between fragments, after a pass has rewritten a mesh's view.
+
+A value may differ between devices now that was the same before: a sum that is still to be made. It gets one more
+dimension, before it, as long as the axes along which it differs and cut over them.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+
+from hlorewrite.ir.binding import ir
+from hlorewrite.ir.collectives import ALL_REDUCE
+from hlorewrite.ir.view import View, defining_op
+from hlorewrite.pipelines.mpmd.mesh_view import MeshView, local_shape
+from hlorewrite.pipelines.mpmd.types import MeshTensor
+from hlorewrite.spmd.groups import Groups
+from hlorewrite.spmd.uniform import Uniformity
+
+
+class Differences:
+    """Along which axes the devices of a mesh hold different values.
+
+    Args:
+      view: the view of the mesh; it must not be edited any more.
+    """
+
+    def __init__(self, view: MeshView) -> None:
+        self.mesh = view.local
+        self.view = View(view.module)
+        self._known: dict[tuple[tuple[int, ...], ...], Uniformity] = {}
+
+    def axes(self, value: ir.Value, base: MeshTensor) -> tuple[str, ...]:
+        """The axes a value differs along that a type does not cut it over.
+
+        Args:
+          value: a value of the view.
+          base: the type, whose tiles are of the value's shape.
+
+        Returns:
+          Axis names in the mesh's order; empty when the type holds the value as it is.
+        """
+        if self._same(value, self._rows_of_tiles(base)):
+            return ()
+        cut = {axis for axes in base.spec for axis in axes}
+        return tuple(name for name, size in self.mesh.axes
+                     if size > 1 and name not in cut and not self._same(value, self._rows_along(name)))
+
+    def _same(self, value: ir.Value, rows: tuple[tuple[int, ...], ...]) -> bool:
+        if all(len(row) == 1 for row in rows):
+            return True
+        if rows not in self._known:
+            self._known[rows] = Uniformity(self.view, Groups(rows, "flattened_ids"))
+        return self._known[rows].varying(value) is None
+
+    def _rows_along(self, axis: str) -> tuple[tuple[int, ...], ...]:
+        return tuple(sorted(tuple(sorted(group)) for group in self.mesh.groups_along([axis])))
+
+    def _rows_of_tiles(self, base: MeshTensor) -> tuple[tuple[int, ...], ...]:
+        """Devices that hold the same tile."""
+        places: dict[tuple[int, ...], list[int]] = {}
+        parts = [axis for axes in base.spec for axis in axes]
+        sizes = dict(self.mesh.axes)
+        along = self.mesh.coordinates([axis.partition(":")[0] for axis in parts])
+        for device in sorted(self.mesh.device_ids):
+            place = tuple(_part(at, axis, sizes) for at, axis in zip(along[device], parts, strict=True))
+            places.setdefault(place, []).append(device)
+        return tuple(sorted(tuple(row) for row in places.values()))
+
+
+def _part(at: int, axis: str, sizes: dict[str, int]) -> int:
+    """The place along a part of an axis, written ``name:(before)size``."""
+    name, _, part = axis.partition(":")
+    if not part:
+        return at
+    before, size = (int(each) for each in part.removeprefix("(").split(")"))
+    return at // (sizes[name] // (before * size)) % size
+
+
+def with_leading(base: MeshTensor, axes: tuple[str, ...], sizes: dict[str, int]) -> MeshTensor:
+    """A type with one more dimension before it, cut over some axes.
+
+    Example:
+      >>> with_leading(MeshTensor("m0", "tensor<8xf32>", (8,), "f32", 32, ((),)), ("data",), {"data": 4}).text
+      '!mpmd.mesh_tensor<"m0", tensor<4x8xf32>, sharding=<@m0, [{"data"}, {}]>>'
+    """
+    if not axes:
+        return base
+    count = math.prod(sizes[axis] for axis in axes)
+    shape = (count, *base.shape)
+    return replace(base, shape=shape, tensor=tensor_text(shape, base.element), bytes=base.bytes * count,
+                   spec=(axes, *base.spec))
+
+
+def tensor_text(shape: tuple[int, ...], element: str) -> str:
+    """A tensor type as MLIR writes it."""
+    return "tensor<" + "".join(f"{size}x" for size in shape) + f"{element}>"
+
+
+def whole_tiles(value: ir.Value, mesh: str, element_bytes: int) -> MeshTensor:
+    """The type of a value of which nothing else is known: every device holds all of it."""
+    type_ = ir.RankedTensorType(value.type)
+    shape = tuple(type_.shape)
+    return MeshTensor(mesh, str(type_), shape, str(type_.element_type), math.prod(shape) * element_bytes,
+                      ((),) * len(shape))
+
+
+def nearest_base(value: ir.Value, known: dict[ir.Value, MeshTensor], view: MeshView) -> MeshTensor | None:
+    """The type of the nearest value it is computed from that has the same tiles; any such type serves."""
+    pending, seen = [value], {value}
+    for current in pending[:64]:
+        if current in known and local_shape(known[current], view.local) == tuple(
+                ir.RankedTensorType(value.type).shape):
+            return known[current]
+        op = defining_op(current)
+        if (op is not None and not len(op.regions)) or (op is not None and op.name == ALL_REDUCE.op):
+            for operand in op.operands:
+                if operand.type == value.type and operand not in seen:
+                    seen.add(operand)
+                    pending.append(operand)
+    return None

@@ -1,0 +1,1 @@
+"""Passes that make programs of several meshes, or rewrite them."""

@@ -1,0 +1,151 @@
+"""The hand-written forms of a multicast in SPMD modules, each weighed for a target before it is rewritten."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from hlorewrite.cost.collective_times import CollectiveTimes
+from hlorewrite.ir.binding import ir
+from hlorewrite.ir.collectives import ALL_GATHER, COLLECTIVE_PERMUTE
+from hlorewrite.ir.view import View
+from hlorewrite.passes.common.pass_remarks import tell
+from hlorewrite.passes.common.shard_index import partition_groups
+from hlorewrite.passes.gather_to_broadcast import GatherToBroadcast
+from hlorewrite.passes.legalize_for_cpu import LegalizeForCpu
+from hlorewrite.passes.masked_sum_to_broadcast import MaskedSumToBroadcast
+from hlorewrite.passes.permutes_to_broadcast import Permute, PermutesToBroadcast
+from hlorewrite.passmanager.base import PassContext
+from hlorewrite.pipelines.passes.reshard_to_broadcast.layer_emit import emit_layer
+from hlorewrite.pipelines.passes.reshard_to_broadcast.layers import LayerRead, Stack, reads_at_run_time, stack_of
+from hlorewrite.pipelines.passes.reshard_to_broadcast.times import SWITCH_SECONDS, BroadcastTimes, Target
+from hlorewrite.spmd.executions import executed_times
+from hlorewrite.spmd.flow.paths import worse_path
+from hlorewrite.spmd.groups import device_count
+from hlorewrite.spmd.types import tensor_bytes
+
+REWRITE = "reshard-to-broadcast"
+
+
+@dataclass(frozen=True)
+class _ForTarget:
+    """What each form is weighed by.
+
+    Attributes:
+      topology: the cluster.
+      target: the platform.
+      legalizer: how broadcasts are said on ``cpu``.
+    """
+
+    topology: str = ""
+    target: Target = "gpu"
+    legalizer: LegalizeForCpu = field(default_factory=LegalizeForCpu)
+
+
+@dataclass(frozen=True)
+class Gathers(_ForTarget, GatherToBroadcast):
+    """Gathers of which each device reads one shard, and stacks read one layer at a time."""
+
+    def _one(self, op: ir.Operation, view: View, ctx: PassContext) -> bool:
+        if not reads_at_run_time(op):
+            return super()._one(op, view, ctx)
+        stack = stack_of(op, view)
+        if isinstance(stack, str):
+            tell(ctx, "blocked", REWRITE, f"the gather stays: {stack}", view, op)
+            return False
+        times = CollectiveTimes(self.topology or ctx.topology, sum(map(len, stack.groups.rows)))
+        weigh = BroadcastTimes(times, self.target, self.legalizer)
+        chosen = [(read, *_cheapest(weigh, stack, read)) for read in stack.reads]
+        after = sum(seconds * executed_times(read.op)[0] for read, _, seconds in chosen)
+        before = executed_times(op)[0] * times.seconds(ALL_GATHER.kind, tensor_bytes(op.results[0].type),
+                                                       stack.groups.rows)
+        if after >= before and not ctx.ignore_cost:
+            tell(ctx, "unprofitable", REWRITE, f"the gather stays: sending single layers takes {after * 1e6:.0f} us, "
+                 f"gathering all {stack.layers} takes {before * 1e6:.0f} us on {times.cluster}", view, op)
+            return False
+        worse = worse_path([(op.block, -tensor_bytes(op.results[0].type)),
+                            *((read.op.block, _layer_bytes(stack)) for read in stack.reads)])
+        if worse is not None and not ctx.ignore_cost:
+            tell(ctx, "unprofitable", REWRITE, "the gather stays: single layers would send more on "
+                 f"{worse.words(view)}", view, op)
+            return False
+        forms = ", ".join(sorted({form for _, form, _ in chosen}))
+        tell(ctx, "applied", REWRITE, f"one layer of {stack.layers} is sent where it is read: {forms}", view, op)
+        editor = ctx.editor(view.module, REWRITE)
+        for read, form, _ in chosen:
+            emit_layer(editor, stack, read, form)
+        editor.erase(op)
+        ctx.count("stacks read layer by layer")
+        return True
+
+
+def _layer_bytes(stack: Stack) -> int:
+    return tensor_bytes(stack.op.operands[0].type) // stack.held
+
+
+def _cheapest(weigh: BroadcastTimes, stack: Stack, read: LayerRead) -> tuple[str, float]:
+    """How one layer is sent, and the seconds of one sending."""
+    payload = _layer_bytes(stack)
+    rows = stack.groups.rows
+    if read.layer is not None:
+        return "broadcast", weigh.broadcast(payload, rows)
+    forms = {"masked-sum": weigh.masked_sum(payload, rows)}
+    if read.everywhere:  # groups in different branches would run different collectives
+        forms["switch"] = weigh.broadcast(payload, rows) + SWITCH_SECONDS[weigh.target]
+    return min(forms.items(), key=lambda item: item[1])
+
+
+@dataclass(frozen=True)
+class MaskedSums(_ForTarget, MaskedSumToBroadcast):
+    """Masked sums, except those that would become masked sums again, or slower chains, on ``cpu``."""
+
+    def _one(self, op: ir.Operation, view: View, ctx: PassContext) -> bool:
+        groups = partition_groups(op, view)
+        if self.target == "cpu" and not ctx.ignore_cost and not isinstance(groups, str):
+            times = CollectiveTimes(self.topology or ctx.topology, sum(map(len, groups.rows)))
+            weigh, payload = BroadcastTimes(times, self.target, self.legalizer), tensor_bytes(op.operands[0].type)
+            if weigh.broadcast(payload, groups.rows) >= weigh.masked_sum(payload, groups.rows):
+                tell(ctx, "missed", self.name, "the reduction stays: no chain of permutes is faster on "
+                     f"{times.cluster}", view, op)
+                return False
+        return super()._one(op, view, ctx)
+
+
+@dataclass(frozen=True)
+class Permutes(_ForTarget, PermutesToBroadcast):
+    """Permutes of one value to several devices, where one broadcast is faster."""
+
+    def _one(self, permutes: Sequence[Permute], view: View, ctx: PassContext) -> bool:
+        fans, first = _fans(permutes), permutes[0][0]
+        count = device_count(view) or 1 + max(max(row) for row in fans)
+        if any(len(row) > 2 for row in fans) and not ctx.ignore_cost:
+            times = CollectiveTimes(self.topology or ctx.topology, count)
+            payload = tensor_bytes(first.operands[0].type)
+            before = sum(times.seconds(COLLECTIVE_PERMUTE.kind, payload, pairs) for _, pairs in permutes)
+            after = BroadcastTimes(times, self.target, self.legalizer).broadcast(payload, _padded(fans, count))
+            if after >= before:
+                tell(ctx, "unprofitable", self.name, f"the {len(permutes)} permutes stay: they take "
+                     f"{before * 1e6:.0f} us, one broadcast {after * 1e6:.0f} us on {times.cluster}", view, first)
+                return False
+        return super()._one(permutes, view, ctx)
+
+
+def _fans(permutes: Sequence[Permute]) -> list[tuple[int, ...]]:
+    """Each device that sends, before those it sends to."""
+    targets: dict[int, dict[int, None]] = {}
+    for _, pairs in permutes:
+        for source, target in pairs:
+            targets.setdefault(source, {})[target] = None
+    return [(source, *(t for t in receivers if t != source)) for source, receivers in targets.items()]
+
+
+def _padded(fans: Sequence[tuple[int, ...]], count: int) -> list[tuple[int, ...]]:
+    """The fans with the devices that take no part spread over them, as the broadcast's groups will have them."""
+    spare = sorted(set(range(count)) - {device for row in fans for device in row})
+    each = max(count // len(fans), max(map(len, fans)))
+    rows = []
+    for row in fans:
+        missing = each - len(row)
+        rows.append((*row, *spare[:missing]))
+        spare = spare[missing:]
+    return rows

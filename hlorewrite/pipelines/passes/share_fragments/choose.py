@@ -1,0 +1,189 @@
+"""Chooses the fragments that are divided, and what they are divided around."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+from dataclasses import dataclass, field
+
+from hlorewrite.pipelines.mpmd.program import FragmentCall, Program
+from hlorewrite.pipelines.mpmd.types import device_bytes
+from hlorewrite.pipelines.passes.share_fragments.fragment_graph import (
+    CrossingValue,
+    FragmentGraph,
+    prefix_of,
+    whole_value,
+)
+from hlorewrite.pipelines.passes.share_fragments.inside import Occurrence, common_prefix, common_work, occurrence_in
+from hlorewrite.pipelines.passes.share_fragments.pieces import CannotDivide, FragmentPiece, divide
+
+CALLS = 3
+"""Fragments of one task of one stage, in all."""
+EXTRA = 0.1
+"""What may lie in buffers between pieces of a fragment, as a share of the bytes that it takes and gives."""
+GROWTH = 0.4
+"""Calls that may be added to a micro-batch, as a share of those it makes."""
+
+
+@dataclass(frozen=True)
+class ShareDivision:
+    """How a fragment is divided.
+
+    Attributes:
+      host: the fragment.
+      part: what it contains.
+      found: where.
+      pieces: what becomes of it.
+    """
+
+    host: FragmentGraph
+    part: FragmentGraph
+    found: Occurrence
+    pieces: tuple[FragmentPiece, ...]
+
+
+@dataclass
+class DivisionChooser:
+    """Chooses divisions of a program's fragments.
+
+    Args:
+      program: the program.
+      least: how many ops that compute something a shared fragment has, for each call that is added.
+      limit: how many calls a micro-batch may make at most.
+      chosen: the divisions, by the identity of the fragment's call.
+      refused: why fragments stay whole, by the identity of the call.
+    """
+
+    program: Program
+    least: int
+    limit: int
+    chosen: dict[int, ShareDivision] = field(default_factory=dict)
+    refused: dict[int, tuple[FragmentCall, str]] = field(default_factory=dict)
+
+    def choose(self, graphs: list[FragmentGraph]) -> None:
+        """Divides fragments around whole ones that they hold; where there are none, two around what both hold.
+
+        Args:
+          graphs: the fragments, one for each call.
+        """
+        classes: dict[Hashable, list[FragmentGraph]] = {}
+        for graph in graphs:
+            if not graph.has_effects:
+                classes.setdefault(graph.key, []).append(graph)
+        kinds = sorted(classes.values(), key=lambda each: (-each[0].work, -len(each[0].ops)))
+        touched: set[int] = set()
+        for position, hosts in enumerate(kinds):
+            for place, parts in enumerate(kinds[position + 1:], position + 1):
+                found = occurrence_in(parts[0], hosts[0]) if self._pays(parts[0], len(hosts)) else None
+                if found is not None and self._add(hosts, parts[0], found):
+                    touched |= {position, place}
+                    break
+        self._around_common_parts([each for position, each in enumerate(kinds) if position not in touched])
+
+    def _around_common_parts(self, kinds: list[list[FragmentGraph]]) -> None:
+        """Divides two kinds of fragments around what both hold; the others stay for the next round."""
+        for position, hosts in enumerate(kinds):
+            for parts in (each for place, each in enumerate(kinds) if place != position):
+                count = len(hosts) + len(parts)
+                if common_work(parts[0], hosts[0]) < self.least * count:
+                    continue
+                common, values = prefix_of(parts[0], common_prefix(parts[0], hosts[0]))
+                found = occurrence_in(common, hosts[0]) if self._pays(common, count) else None
+                own = Occurrence(tuple(parts[0].maker[values[op.results[0]]] for op in common.ops), values)
+                before = dict(self.chosen)
+                if found is not None and self._add(hosts, common, found):
+                    if self._add(parts, common, own):
+                        return
+                    self.chosen = before
+
+    def _pays(self, part: FragmentGraph, calls: int) -> bool:
+        """Whether a fragment is large enough for the calls that sharing it adds."""
+        return part.work >= self.least * calls
+
+    def _add(self, hosts: list[FragmentGraph], part: FragmentGraph, found: Occurrence) -> bool:
+        """Adds the divisions of equal fragments, where they are legal and cheap; returns whether they are."""
+        try:
+            pieces = divide(hosts[0], part, found)
+            _check_crossing(ShareDivision(hosts[0], part, found, pieces))
+            self._check_calls(hosts, pieces)
+            self._check_carried(hosts, pieces)
+        except CannotDivide as why:
+            for host in hosts:
+                self.refused[id(host.call)] = host.call, f"it holds what @{part.call.callee} does, but {why.what}"
+            return False
+        self.chosen.update((id(host.call), ShareDivision(host, part, found, pieces)) for host in hosts)
+        return True
+
+    def _check_calls(self, hosts: list[FragmentGraph], pieces: tuple[FragmentPiece, ...]) -> None:
+        """Whether the calls that are added are few.
+
+        Raises:
+          CannotDivide: they are not.
+        """
+        added = {id(each.host.call): len(each.pieces) - 1 for each in self.chosen.values()}
+        added |= {id(host.call): len(pieces) - 1 for host in hosts}
+        if len(self.program.body) + sum(added.get(id(step), 0) for step in self.program.body) > self.limit:
+            raise CannotDivide(f"a micro-batch would make more than {self.limit} calls")
+        tasks = {(host.call.task, host.call.stage) for host in hosts}
+        for task in tasks:
+            mine = [step for step in self.program.steps
+                    if isinstance(step, FragmentCall) and (step.task, step.stage) == task]
+            if sum(1 + added.get(id(step), 0) for step in mine) > CALLS:
+                raise CannotDivide(f"its task would be more than {CALLS} fragments")
+
+    def _check_carried(self, hosts: list[FragmentGraph], pieces: tuple[FragmentPiece, ...]) -> None:
+        """Whether one piece alone reads each value that micro-batches carry, and makes it for the next one: else a
+        schedule could not take them in another order.
+
+        Raises:
+          CannotDivide: one does not.
+        """
+        following = {carry.inside: carry.next for carry in self.program.carries}
+        for host in hosts:
+            made = dict(zip(host.call.results, host.returned, strict=True))
+            for place, number in enumerate(host.call.operands):
+                readers = [piece for piece in pieces if place in piece.reads]
+                value = made.get(following.get(number, -1))
+                if number in following and (len(readers) != 1 or (
+                        value is not None and value not in readers[0].gives)):
+                    raise CannotDivide("a value that is carried to the next micro-batch would pass through both")
+
+
+def _check_crossing(division: ShareDivision) -> None:
+    """Whether values can lie between pieces as the contained fragment has them.
+
+    Raises:
+      CannotDivide: one lies otherwise in the fragment, or would be called equal on devices on which it may differ, or
+        the new buffers take too much.
+    """
+    host, values = division.host, crossing_values(division)
+    if division.part.mesh != host.mesh:
+        raise CannotDivide("the meshes differ")
+    theirs = {division.found.values[value]: each for value, each in division.part.crossing.items()}
+    own = {value: each.kind for value, each in host.crossing.items()}
+    if any(value in theirs and theirs[value].on_mesh(host.call.mesh).kind != kind for value, kind in own.items()):
+        raise CannotDivide("a value lies otherwise on the devices there")
+    between = [each.kind for value, each in values.items() if value not in own]
+    axes = {name for name, size in host.mesh.axes if size > 1}
+    if any(axes - {axis for cut in kind.spec for axis in cut} or kind.unreduced for kind in between):
+        raise CannotDivide("a value between them is not cut over all axes of the mesh, and may differ where it is not")
+    extra = sum(device_bytes(kind, host.mesh) for kind in between)
+    if extra > EXTRA * sum(device_bytes(kind, host.mesh) for kind in own.values()):
+        raise CannotDivide(f"what lies between them takes more than {EXTRA:.0%} of the bytes that it takes and gives")
+
+
+def crossing_values(division: ShareDivision) -> dict[int, CrossingValue]:
+    """How each value lies that a piece takes or gives.
+
+    Raises:
+      CannotDivide: the contained fragment does not say it.
+    """
+    host = division.host
+    values = host.crossing | {division.found.values[value]: each.on_mesh(host.call.mesh)
+                              for value, each in division.part.crossing.items()}
+    crossing = sorted({value for piece in division.pieces for value in (*piece.reads, *piece.gives)})
+    if host.mesh.size > 1 and any(value not in values for value in crossing):
+        raise CannotDivide("how a value between them lies on the devices is not known")
+    return {value: values[value] if value in values else whole_value(host, value) for value in crossing}
+
+
+__all__ = ["GROWTH", "DivisionChooser", "ShareDivision", "crossing_values"]

@@ -1,0 +1,160 @@
+"""Whether a fragment contains another one: the same ops, linked in the same way."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from hlorewrite.pipelines.passes.share_fragments.fragment_graph import FragmentGraph
+
+
+@dataclass(frozen=True)
+class Occurrence:
+    """A fragment inside another one.
+
+    Attributes:
+      ops: position of each of its ops among the other's.
+      values: the other's value for each of its values.
+    """
+
+    ops: tuple[int, ...]
+    values: tuple[int, ...]
+
+
+def occurrence_in(part: FragmentGraph, host: FragmentGraph) -> Occurrence | None:
+    """Finds a fragment in another one.
+
+    Ops are followed from results to operands, which leaves no choice except for the first op of each result: those are
+    tried in order, and what fits is kept. So an occurrence may be missed, and none is wrong.
+
+    Args:
+      part: the fragment to find.
+      host: where to find it.
+
+    Returns:
+      An occurrence in which different values are different values of the host; None where none is found.
+    """
+    if not part.signatures <= host.signatures:
+        return None
+    search = _OccurrenceSearch(part, host)
+    for value in sorted(dict.fromkeys(part.returned), key=lambda each: -part.depths[each]):
+        if value not in search.values and not search.place(value):
+            return None
+    if len(search.ops) < len(part.ops) or len(search.values) < len(part.values):
+        return None  # ops that no result needs, arguments that nothing reads
+    return Occurrence(tuple(search.ops[place] for place in range(len(part.ops))),
+                      tuple(search.values[value] for value in range(len(part.values))))
+
+
+def common_prefix(part: FragmentGraph, host: FragmentGraph) -> tuple[int, ...]:
+    """Ops of a fragment that another one holds too, with all they depend on.
+
+    Where a result is not found, what its op reads is looked for instead. After the first value only those are taken
+    that depend on something found before.
+
+    Args:
+      part: the fragment.
+      host: the other one.
+
+    Returns:
+      Positions of the ops, ascending; empty where nothing is found.
+    """
+    search, depths = _OccurrenceSearch(part, host), part.depths
+    todo = sorted(dict.fromkeys(part.returned), key=depths.__getitem__)
+    seen = set(todo)
+    # Ends: a value is added once.
+    while todo:
+        value = todo.pop()
+        if value in search.values or value not in part.maker or (search.ops and not search.touches(value)):
+            continue
+        if not search.place(value):
+            todo += [each for each in part.ops[part.maker[value]].reads if each not in seen]
+            seen.update(todo)
+            todo.sort(key=depths.__getitem__)
+    return tuple(sorted(search.ops))
+
+
+def common_work(part: FragmentGraph, host: FragmentGraph) -> int:
+    """How many ops that compute something two fragments can have in common at most."""
+    moves = {op.signature for op in part.ops if op.moves}
+    return sum(count for signature, count in (part.signatures & host.signatures).items() if signature not in moves)
+
+
+@dataclass
+class _OccurrenceSearch:
+    part: FragmentGraph
+    host: FragmentGraph
+    ops: dict[int, int] = field(default_factory=dict)
+    values: dict[int, int] = field(default_factory=dict)
+    taken_ops: set[int] = field(default_factory=set)
+    taken_values: set[int] = field(default_factory=set)
+
+    def place(self, value: int) -> bool:
+        """Finds a place for a value that is a result of an op, and for all it depends on."""
+        maker = self.part.maker.get(value)
+        if maker is None:
+            return False
+        which = self.part.ops[maker].results.index(value)
+        for candidate in self.host.by_signature.get(self.part.ops[maker].signature, ()):
+            if candidate not in self.taken_ops and self._fits(value, self.host.ops[candidate].results[which]):
+                return True
+        return False
+
+    def touches(self, value: int) -> bool:
+        """Whether a value depends on one that was found."""
+        todo, seen = [value], {value}
+        # Ends: a value is added once.
+        while todo:
+            each = todo.pop()
+            if each in self.values:
+                return True
+            maker = self.part.maker.get(each)
+            fresh = () if maker is None else set(self.part.ops[maker].reads) - seen
+            todo += fresh
+            seen.update(fresh)
+        return False
+
+    def _fits(self, value: int, there: int) -> bool:
+        """Links a value with one of the host, and all they depend on; nothing where that is not possible."""
+        linked: list[int] = []
+        placed: list[int] = []
+        todo = [(value, there)]
+        # Ends: only a round that links a value of the part adds pairs.
+        while todo:
+            mine, other = todo.pop()
+            if mine in self.values:
+                if self.values[mine] == other:
+                    continue
+                break
+            maker, its = self.part.maker.get(mine), self.host.maker.get(other)
+            if other in self.taken_values:
+                break
+            if maker is None:
+                self._link(mine, other, linked)  # of one type: signatures hold the types of operands
+                continue
+            if its is None or its in self.taken_ops or \
+                    self.part.ops[maker].signature != self.host.ops[its].signature:
+                break
+            self.ops[maker] = its
+            self.taken_ops.add(its)
+            placed.append(maker)
+            pairs = list(zip(self.part.ops[maker].results, self.host.ops[its].results, strict=True))
+            if (mine, other) not in pairs or any(each in self.taken_values for _, each in pairs):
+                break
+            for pair in pairs:
+                self._link(*pair, linked)
+            todo += zip(self.part.ops[maker].reads, self.host.ops[its].reads, strict=True)
+        else:
+            return True
+        for each in linked:
+            self.taken_values.discard(self.values.pop(each))
+        for each in placed:
+            self.taken_ops.discard(self.ops.pop(each))
+        return False
+
+    def _link(self, mine: int, other: int, linked: list[int]) -> None:
+        self.values[mine] = other
+        self.taken_values.add(other)
+        linked.append(mine)
+
+
+__all__ = ["Occurrence", "common_prefix", "common_work", "occurrence_in"]

@@ -1,0 +1,202 @@
+"""A step as a graph of nodes and numbered values, so that ``split-stages`` can place ops before it writes any."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+
+from hlorewrite.ir.binding import ir
+from hlorewrite.ir.view import nested_ops, terminator
+from hlorewrite.pipelines.mpmd.moves import MOVES
+from hlorewrite.spmd.types import element_count, tensor_bytes
+
+SMALL = 1024
+"""Integer tensors of at most this many elements, such as random keys, cost next to nothing to make again."""
+
+_NEVER_AGAIN = frozenset(f"stablehlo.{name}" for name in (
+    "custom_call", "dot_general", "convolution", "rng", "infeed", "outfeed", "send", "recv"))
+
+
+@dataclass(eq=False)
+class StepNode:
+    """An op, or something that becomes one.
+
+    Attributes:
+      op: the op to copy; for a node without a counterpart in the step, None.
+      operands: numbers of its operands, in order.
+      captured: numbers of the values its regions read from outside.
+      results: numbers of its results.
+      make: what to write when there is no op: ``zero``, ``add``.
+      place: the fragment or position that holds it; None while it floats.
+    """
+
+    op: ir.Operation | None
+    operands: tuple[int, ...]
+    captured: tuple[int, ...]
+    results: tuple[int, ...]
+    make: str = ""
+    place: int | None = None
+
+    @property
+    def reads(self) -> tuple[int, ...]:
+        """All values it depends on."""
+        return self.operands + self.captured
+
+    @property
+    def name(self) -> str:
+        """The name of its op."""
+        return self.op.name if self.op is not None else self.make
+
+
+@dataclass
+class Values:
+    """The values of a step by number.
+
+    Attributes:
+      types: the type of each.
+      specs: per dimension the mesh axes each is cut over; None where nothing is known.
+      locations: where each was made.
+      producer: the node that makes each; None for arguments and what a loop carries.
+    """
+
+    numbers: dict[ir.Value, int] = field(default_factory=dict)
+    types: list[ir.Type] = field(default_factory=list)
+    specs: list[tuple[tuple[str, ...], ...] | None] = field(default_factory=list)
+    locations: list[ir.Location] = field(default_factory=list)
+    producer: list[StepNode | None] = field(default_factory=list)
+    same: dict[int, int] = field(default_factory=dict)
+
+    def number(self, value: ir.Value) -> int:
+        """The number of a value of the step."""
+        if value not in self.numbers:
+            self.numbers[value] = self.new(value.type, value.location)
+        return self.find(self.numbers[value])
+
+    def new(self, type_: ir.Type, location: ir.Location, spec: tuple[tuple[str, ...], ...] | None = None) -> int:
+        """A further value."""
+        self.types.append(type_)
+        self.specs.append(spec)
+        self.locations.append(location)
+        self.producer.append(None)
+        return len(self.types) - 1
+
+    def find(self, number: int) -> int:
+        """The value a number stands for, after some were found to be the same."""
+        # Ends: values are joined at their ends (``unite``), so the chain has no circle.
+        while number in self.same:
+            number = self.same[number]
+        return number
+
+    def unite(self, number: int, with_: int) -> None:
+        """Says that a value is another one."""
+        target = self.find(with_)
+        if self.find(number) != target:
+            self.same[self.find(number)] = target
+
+    def nodes_of(self, ops: Iterable[ir.Operation]) -> list[StepNode]:
+        """Nodes of ops, in their order."""
+        nodes = []
+        for op in ops:
+            node = StepNode(op, tuple(map(self.number, op.operands)), tuple(map(self.number, captured(op))),
+                            tuple(map(self.number, op.results)))
+            for result in node.results:
+                self.producer[result] = node
+            nodes.append(node)
+        return nodes
+
+    def makers(self, node: StepNode) -> list[StepNode]:
+        """The nodes that make what a node reads."""
+        producers = (self.producer[self.find(each)] for each in node.reads)
+        return [made for made in producers if made is not None]
+
+    def make(self, what: str, operands: Sequence[int], type_: ir.Type, like: int) -> StepNode:
+        """A node without a counterpart in the step; its result lies as a value that exists."""
+        result = self.new(type_, self.locations[like], self.specs[like])
+        node = StepNode(None, tuple(operands), (), (result,), what)
+        self.producer[result] = node
+        return node
+
+    def elements(self, number: int) -> int:
+        """Elements of a value."""
+        return element_count(self.types[number]) or 0
+
+    def bytes(self, number: int) -> int:
+        """Bytes of a value."""
+        return tensor_bytes(self.types[number])
+
+    def is_cheap(self, node: StepNode) -> bool:
+        """Whether to make a node's results again where they are needed costs less than to keep or send them."""
+        if node.op is None:
+            return node.make == "zero"
+        if node.name in MOVES:
+            return True
+        if node.name in _NEVER_AGAIN:
+            return False
+        values = (*node.results, *node.reads) if len(node.op.regions) else node.results
+        return all(self.is_small(value) for value in values)
+
+    def is_small(self, number: int) -> bool:
+        """A single number, or a few integers."""
+        count = self.elements(number)
+        return count <= 1 or (count <= SMALL and
+                              isinstance(ir.RankedTensorType(self.types[number]).element_type, ir.IntegerType))
+
+
+def captured(op: ir.Operation) -> list[ir.Value]:
+    """The values from outside that the regions of an op read, each once, in order."""
+    if len(op.regions) == 0:
+        return []
+    inner = nested_ops(op)[1:]
+    own: set[ir.Value] = {value for each in inner for value in each.results}
+    for each in (op, *inner):
+        own.update(argument for region in each.regions for block in region.blocks for argument in block.arguments)
+    values: dict[ir.Value, None] = {}
+    for each in inner:
+        values.update((operand, None) for operand in each.operands if operand not in own)
+    return list(values)
+
+
+def ops_of(block: ir.Block) -> list[ir.Operation]:
+    """The ops of a block without its terminator."""
+    end = terminator(block)
+    return [each.operation for each in block.operations if each.operation != end]
+
+
+def closure(values: Values, wanted: Iterable[int], inside: Callable[[StepNode], bool]
+            ) -> tuple[list[StepNode], list[int]]:
+    """What has to be made for some values.
+
+    Args:
+      values: the values of the step.
+      wanted: numbers of the values.
+      inside: whether a node is to be made here; what other nodes make is read.
+
+    Returns:
+      (the nodes, each after those it reads; the numbers read from outside, each once, in order).
+    """
+    nodes: dict[int, StepNode] = {}
+    inputs: dict[int, None] = {}
+    stack: list[tuple[StepNode, bool]] = []
+
+    def push(number: int) -> None:
+        number = values.find(number)
+        node = values.producer[number]
+        if node is None or not inside(node):
+            inputs[number] = None
+        elif id(node) not in nodes:
+            stack.append((node, False))
+
+    for number in wanted:
+        push(number)
+        # Ends: a node reads only nodes before it, and is listed once.
+        while stack:
+            node, ready = stack.pop()
+            if id(node) in nodes:
+                continue
+            if ready:
+                nodes[id(node)] = node
+                continue
+            stack.append((node, True))
+            for each in reversed(node.reads):
+                push(each)
+    return list(nodes.values()), list(inputs)

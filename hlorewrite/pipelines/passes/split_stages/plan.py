@@ -1,0 +1,283 @@
+"""What a split step will consist of: fragments, what each reads and returns, and where arguments and results live."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+from hlorewrite.pipelines.passes.split_stages.graph import StepNode, Values, closure
+from hlorewrite.pipelines.passes.split_stages.meshes import ProgramMeshes
+from hlorewrite.pipelines.passes.split_stages.norms import regroup_sums
+from hlorewrite.pipelines.passes.split_stages.positions import Positions
+from hlorewrite.pipelines.passes.split_stages.stacks.row_ops import repeats_rows
+from hlorewrite.pipelines.passes.split_stages.step import Carried, TrainStep
+from hlorewrite.pipelines.passes.split_stages.update import Update, place_update
+
+_WORDS = {"F": "forward", "B": "backward", "I": "input_gradient", "W": "weight_gradient", "before": "before",
+          "update": "update"}
+
+
+@dataclass(eq=False)
+class PlannedFragment:
+    """A fragment to be written.
+
+    Attributes:
+      name: of its function.
+      task: what it is.
+      stage: whose it is.
+      mesh: number of the mesh it runs on.
+      nodes: what it computes for others.
+      members: all it computes, in order, with copies of what floats.
+      inputs: numbers of the values it reads.
+      outputs: numbers of the values it returns.
+    """
+
+    name: str
+    task: str
+    stage: int
+    mesh: int
+    nodes: list[StepNode]
+    members: list[StepNode] = field(default_factory=list)
+    inputs: list[int] = field(default_factory=list)
+    outputs: list[int] = field(default_factory=list)
+
+    def hand_on(self, number: int) -> None:
+        """Makes a value one of its outputs."""
+        if number not in self.outputs:
+            self.outputs.append(number)
+
+
+@dataclass
+class StagePlan:
+    """The whole program to be written.
+
+    Attributes:
+      step: the step.
+      topology: the meshes.
+      before: fragments before the loop, at most one a mesh.
+      body: fragments of one micro-batch.
+      after: fragments after the loop.
+      home: mesh of each argument.
+      carried: the mesh each carried value lives on.
+      results: the mesh each result of the program lies on.
+      mesh_of: the mesh that makes each value that some fragment makes.
+      outer: (value, mesh): what the micro-batch reads from outside the loop, and where.
+    """
+
+    step: TrainStep
+    topology: ProgramMeshes
+    before: list[PlannedFragment] = field(default_factory=list)
+    body: list[PlannedFragment] = field(default_factory=list)
+    after: list[PlannedFragment] = field(default_factory=list)
+    home: dict[int, int] = field(default_factory=dict)
+    carried: list[int] = field(default_factory=list)
+    results: list[int] = field(default_factory=list)
+    mesh_of: dict[int, int] = field(default_factory=dict)
+    outer: dict[tuple[int, int], None] = field(default_factory=dict)
+
+
+def make_plan(step: TrainStep, topology: ProgramMeshes, at: Positions) -> StagePlan:
+    """Plans a program.
+
+    Args:
+      step: the step, its body placed.
+      topology: the meshes.
+      at: the positions.
+
+    Returns:
+      The plan.
+    """
+    plan = StagePlan(step, topology)
+    drop_dead(step)
+    _plan_body(plan, at)
+    _plan_around(plan)
+    return plan
+
+
+def drop_dead(step: TrainStep) -> None:
+    """Takes out what neither results nor what the loop carries for them depend on."""
+    values = step.values
+    carried = {values.find(each.after): each for each in step.carried}
+    inside = {values.find(each.inside): each for each in step.carried}
+    live_nodes: set[int] = set()
+    live_carried: dict[int, Carried] = {}
+    pending = [values.find(each) for each in step.results]
+    seen = set(pending)
+    # Ends: a value is added once.
+    while pending:
+        number = pending.pop()
+        node = values.producer[number]
+        each = carried.get(number) or inside.get(number)
+        reads: Iterable[int] = ()
+        if node is not None:
+            live_nodes.add(id(node))
+            reads = node.reads
+        elif each is not None and id(each) not in live_carried:
+            live_carried[id(each)] = each
+            reads = (each.first, each.next)
+        for following in map(values.find, reads):
+            if following not in seen:
+                seen.add(following)
+                pending.append(following)
+    step.carried[:] = [each for each in step.carried if id(each) in live_carried]
+    for nodes in (step.before, step.body, step.after):
+        nodes[:] = [node for node in nodes if id(node) in live_nodes]
+
+
+def _plan_body(plan: StagePlan, at: Positions) -> None:
+    step, topology, values = plan.step, plan.topology, plan.step.values
+    by_place: dict[int, list[StepNode]] = {}
+    for node in step.body:
+        if node.place is not None:
+            by_place.setdefault(node.place, []).append(node)
+    last = at.stages - 1
+    body, free = set(map(id, step.body)), _constants(step)
+    ends: list[int] = []  # the position that forwards each carried value
+    for each in step.carried:
+        made = values.producer[values.find(each.next)]
+        place = made.place if made is not None and id(made) in body else None
+        ends.append(last if place is None else place)
+        by_place.setdefault(ends[-1], [])
+    fragments = {place: PlannedFragment(f"{_WORDS[at.task(place)]}_{at.stage(place)}", at.task(place), at.stage(place),
+                                        topology.mesh_of[at.stage(place)], by_place[place])
+                 for place in sorted(by_place)}
+    maker = {number: fragments[node.place] for node in step.body if node.place is not None for number in node.results}
+    plan.carried = [topology.mesh_of[at.stage(place)] for place in ends]
+    for place, fragment in fragments.items():
+        own = [values.find(each.next) for each, end in zip(step.carried, ends, strict=True) if end == place]
+        wanted = [number for node in fragment.nodes for number in node.results] + own
+        fragment.members, fragment.inputs = closure(
+            values, wanted, lambda node, place=place: (id(node) in body and node.place in (None, place))
+            or id(node) in free)
+        for number in own:
+            fragment.hand_on(number)
+    for fragment in fragments.values():
+        for number in fragment.inputs:
+            if number in maker:
+                maker[number].hand_on(number)
+    plan.body = list(fragments.values())
+    for number, fragment in maker.items():
+        plan.mesh_of[number] = fragment.mesh
+    inside = {values.find(each.inside) for each in step.carried} | {step.counter}
+    for fragment in plan.body:
+        for number in fragment.inputs:
+            if number not in maker and number not in inside:
+                plan.outer[number, fragment.mesh] = None
+
+
+def _constants(step: TrainStep) -> set[int]:
+    """Nodes before the loop that depend on constants alone, by identity.
+
+    Each fragment makes them again: then it is known how often its loops run, and nothing has to be kept.
+    """
+    values, found = step.values, set[int]()
+    for node in step.before:
+        table = node.op is None or (node.name == "stablehlo.constant" and not repeats_rows(node.op)
+                                    and not all(map(values.is_small, node.results)))
+        makers = [values.producer[values.find(each)] for each in node.reads]
+        if not table and values.is_cheap(node) and all(made is not None and id(made) in found for made in makers):
+            found.add(id(node))
+    return found
+
+
+def _plan_around(plan: StagePlan) -> None:
+    step, topology, values = plan.step, plan.topology, plan.step.values
+    wanted = list(plan.outer)
+    wanted += [(values.find(each.first), mesh) for each, mesh in zip(step.carried, plan.carried, strict=True)]
+    before = set(map(id, step.before))
+    needs: dict[int, dict[int, None]] = {}  # mesh -> values the fragment before the loop makes there
+    for number, mesh in wanted:
+        for argument in _arguments(values, number):
+            plan.home.setdefault(argument, mesh)
+    for number, mesh in wanted:
+        node = values.producer[number]
+        if node is not None and id(node) in before:
+            at = _taken_from(plan, node, mesh)
+            needs.setdefault(at, {})[number] = None
+            if at != mesh:
+                plan.mesh_of[number] = at
+    after = {values.find(each.after): mesh for each, mesh in zip(step.carried, plan.carried, strict=True)}
+    update = place_update(step, topology, after, plan.home)
+    if regroup_sums(step, update, after):
+        update = place_update(step, topology, after, plan.home)
+    _plan_update(plan, update, after, needs)
+    for mesh in sorted(needs):
+        fragment = PlannedFragment(f"before_{topology.first_stage(mesh)}", "before", topology.first_stage(mesh), mesh,
+                                   [])
+        fragment.members, fragment.inputs = closure(values, needs[mesh], lambda node: id(node) in before)
+        fragment.outputs = list(needs[mesh])
+        plan.before.append(fragment)
+    for fragment in (*plan.before, *plan.after):
+        for number in fragment.inputs:
+            if values.producer[number] is None and number not in after:
+                plan.home.setdefault(number, fragment.mesh)
+    for argument in step.arguments:
+        plan.home.setdefault(argument, 0)
+    plan.results = [_result_mesh(plan, update, after, values.find(each)) for each in step.results]
+
+
+def _taken_from(plan: StagePlan, node: StepNode, mesh: int) -> int:
+    """Where a value before the loop is made: a slice of an argument where that lies, so that only the slice is sent."""
+    values = plan.step.values
+    source = values.find(node.operands[0]) if node.name == "stablehlo.slice" else -1
+    if source not in plan.home or values.bytes(source) <= values.bytes(node.results[0]):
+        return mesh
+    return plan.home[source]
+
+
+def _arguments(values: Values, number: int) -> list[int]:
+    """The arguments a value before the loop depends on, the value itself if it is one."""
+    return closure(values, [number], lambda node: True)[1]
+
+
+def _plan_update(plan: StagePlan, update: Update, after: dict[int, int], needs: dict[int, dict[int, None]]) -> None:
+    """Fragments after the loop: one for each mesh and level, with copies of what floats."""
+    step, topology, values = plan.step, plan.topology, plan.step.values
+    before, behind, free = set(map(id, step.before)), set(map(id, step.after)), _constants(step)
+    extras: dict[tuple[int, int], list[int]] = {}
+    for number in map(values.find, step.results):
+        node = values.producer[number]
+        if node is not None and id(node) not in update.place:
+            extras.setdefault((0, update.float_mesh(number)), []).append(number)
+    keys = sorted({*update.place.values(), *extras})
+    levels: dict[int, int] = {}
+    maker: dict[int, PlannedFragment] = {}
+    for level, mesh in keys:
+        nodes = [node for node in step.after if update.place.get(id(node)) == (level, mesh)]
+        stage, count = topology.first_stage(mesh), levels.get(mesh, 0)
+        levels[mesh] = count + 1
+        fragment = PlannedFragment(f"update_{stage}" + (f"_{count}" if count else ""), "update", stage, mesh, nodes)
+        own = needs.get(mesh, {})
+
+        def inside(node: StepNode, key: tuple[int, int] = (level, mesh), own: dict[int, None] = own) -> bool:
+            if id(node) in behind:
+                return update.place.get(id(node), key) == key
+            if id(node) in free:
+                return True
+            if id(node) not in before or any(number in own for number in node.results):
+                return False
+            return values.is_cheap(node)
+
+        wanted = [number for node in nodes for number in node.results] + extras.get((level, mesh), [])
+        fragment.members, fragment.inputs = closure(values, wanted, inside)
+        for number in extras.get((level, mesh), []):
+            fragment.hand_on(number)
+            maker[number] = fragment
+        for number in fragment.inputs:
+            node = values.producer[number]
+            if node is not None and id(node) in before:
+                needs.setdefault(mesh, {})[number] = None
+        maker.update((number, fragment) for node in nodes for number in node.results)
+        plan.after.append(fragment)
+    for number in (*(number for fragment in plan.after for number in fragment.inputs),
+                   *map(values.find, step.results)):
+        if number in maker:
+            maker[number].hand_on(number)
+    plan.mesh_of.update((number, fragment.mesh) for number, fragment in maker.items())
+    plan.mesh_of.update(after)
+
+
+def _result_mesh(plan: StagePlan, update: Update, after: dict[int, int], number: int) -> int:
+    if number in plan.mesh_of:
+        return plan.mesh_of[number]
+    return plan.home[number] if number in plan.home else after.get(number, 0)

@@ -1,0 +1,270 @@
+"""The pass ``split-stages``: from a train step with stage marks to a program of several meshes."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import ClassVar, Literal
+
+from hlorewrite.errors import InputError, UsageError, did_you_mean
+from hlorewrite.ir.binding import passmanager
+from hlorewrite.ir.edit import Editor
+from hlorewrite.ir.inline import inline_calls
+from hlorewrite.ir.module import Module
+from hlorewrite.ir.view import View
+from hlorewrite.passmanager.base import Pass, PassContext
+from hlorewrite.passmanager.programs import is_program
+from hlorewrite.pipelines.passes.split_stages.auto.choose import DEFAULT_TOPOLOGY, StageSearch, choose_stages, mark_cuts
+from hlorewrite.pipelines.passes.split_stages.emit import write_program
+from hlorewrite.pipelines.passes.split_stages.graph import StepNode
+from hlorewrite.pipelines.passes.split_stages.meshes import (
+    ProgramMeshes,
+    check_argument,
+    make_topology,
+    parse_shapes,
+    stages_of,
+)
+from hlorewrite.pipelines.passes.split_stages.plan import StagePlan, make_plan
+from hlorewrite.pipelines.passes.split_stages.positions import (
+    Positions,
+    check_places,
+    place_body,
+    sink_forwards,
+    split_backwards,
+)
+from hlorewrite.pipelines.passes.split_stages.received import received_in_vain
+from hlorewrite.pipelines.passes.split_stages.remat import keep_what_was_sent
+from hlorewrite.pipelines.passes.split_stages.shardings import read_shardings
+from hlorewrite.pipelines.passes.split_stages.skipped_sums import write_skips_as_sums
+from hlorewrite.pipelines.passes.split_stages.stacks.cut_layers import cut_layer_loops
+from hlorewrite.pipelines.passes.split_stages.stacks.cut_stacks import cut_stacks
+from hlorewrite.pipelines.passes.split_stages.step import (
+    TrainStep,
+    cut_along_the_loop,
+    mark_of,
+    marks_to_barriers,
+    read_step,
+    refuse_effects,
+)
+from hlorewrite.pipelines.passes.split_stages.sums import align_carried, check_order, find_sums, separate_sums
+from hlorewrite.pipelines.schedules import SCHEDULES
+from hlorewrite.rules.events import Remark
+from hlorewrite.spmd.dense_groups import list_groups
+from hlorewrite.util.sizes import format_bytes
+
+CUSTOM = "custom"
+
+
+@dataclass(frozen=True)
+class SplitStages(Pass):
+    """Splits a train step at its stage marks into a program of fragments on several meshes.
+
+    The step is an ordinary one: a loop over micro-batches that holds ``hlorewrite.stage`` marks, and an update after
+    it.
+
+    Attributes:
+      meshes: shape of each mesh, such as "(8x1),(4x2)", sizes in the order of the step's mesh axes.
+      schedule: the schedule the program is made for; it decides which mesh runs which stage, and whether backwards are
+        split into two halves. "custom" for one of your own: then give mesh-of.
+      microbatches: how many micro-batches the loop has to run; 0 for as many as it does.
+      mesh_of: the mesh of each stage, for placements no schedule has.
+      split_backward: whether backwards come in two halves, where the schedule does not say.
+      shared: what becomes of a sum to which several stages add: "once" keeps one for each stage and adds them up after
+        the loop, "every-micro-batch" adds where the step does.
+      stages: "marked" at the step's marks; "auto" where the cost model says, for a step without marks.
+      cuts: stages of a step without marks: after how many ops of the forward each but the first begins, such as
+        "auto" chose, as its remark says.
+      topology: the cluster that "auto" cuts for.
+    """
+
+    name: ClassVar[str] = "split-stages"
+    changes_signature: ClassVar[bool] = True
+    meshes: str
+    schedule: str = "1f1b"
+    microbatches: int = 0
+    mesh_of: tuple[int, ...] = ()
+    split_backward: bool | None = None
+    shared: Literal["once", "every-micro-batch"] = "once"
+    stages: Literal["marked", "auto"] = "marked"
+    cuts: tuple[int, ...] = ()
+    topology: str = ""
+
+    def run(self, module: Module, ctx: PassContext) -> bool:
+        """Replaces the module by the program."""
+        self._check(module)
+        if self.stages == "auto" and not self.cuts:
+            return self.with_cuts(module, ctx).run(module, ctx)
+        copy = module.clone()
+        list_groups(Editor(View(copy)))  # the program does not hold the step's mesh
+        step = self._read(copy, ctx)
+        marks = {index: step.view.source(node.op) for node in reversed(step.body) if node.op is not None
+                 for index, backward in [mark_of(node.op) or (0, True)] if not backward}
+        topology = make_topology(step.view, self.meshes, self.schedule, self.mesh_of, step.stages, step.iterations,
+                                 marks[step.stages - 1])
+        step = self._by_part(step, ctx)
+        _refuse_manual(step, topology)
+        if self.split_backward is not None:
+            topology = replace(topology, split_backward=self.split_backward)
+        read_shardings(step, cut=any(size > 1 for shape in topology.shapes for size in shape))
+        at = Positions(step.stages, topology.split_backward)
+        self._place(step, topology, at, ctx)
+        plan = make_plan(step, topology, at)
+        _check_stages(plan, marks)
+        _check_arguments(plan)
+        module.mlir = write_program(plan, "" if self.schedule == CUSTOM else self.schedule)
+        ctx.forget_view()
+        self._tell(plan, ctx)
+        return True
+
+    def _check(self, module: Module) -> None:
+        """Refuses options that say nothing, and modules that are split already."""
+        if self.schedule not in (*SCHEDULES, CUSTOM):
+            raise UsageError(f'no schedule is called "{self.schedule}"',
+                             hint=did_you_mean(self.schedule, (*SCHEDULES, CUSTOM)))
+        if self.schedule == CUSTOM and not self.mesh_of:
+            raise UsageError("a custom schedule does not say which mesh runs which stage", hint="give mesh-of=0,1,...")
+        if is_program(module):
+            raise InputError("the module is a program of several meshes already", location=module.name,
+                             hint="leave split-stages out")
+
+    def with_cuts(self, module: Module, ctx: PassContext) -> SplitStages:
+        """This pass with the cuts that the cost model chooses.
+
+        Args:
+          module: a step without marks; it is not changed.
+          ctx: where remarks go that say what is cut where.
+
+        Returns:
+          The pass.
+
+        Raises:
+          HlorewriteError: the step cannot be cut.
+        """
+        stages = len(self.mesh_of) or stages_of(self.schedule, len(parse_shapes(self.meshes)))
+        wanted = StageSearch(self.meshes, self.schedule, self.mesh_of, stages, self.microbatches,
+                             self.topology or ctx.topology)
+        base = _without_calls(module.clone())
+
+        def split(cuts: tuple[int, ...]) -> Module:
+            made = module.clone()
+            replace(self, cuts=cuts).run(made, PassContext())
+            return made
+
+        chosen = choose_stages(base, wanted, split)
+        assumed = "" if wanted.topology else f"; chosen for {DEFAULT_TOPOLOGY} (assumed, no cluster is named)"
+        for stage, (cut, source, sent) in enumerate(chosen.boundaries, start=1):
+            ctx.remark(Remark("applied", self.name, f"stage {stage} begins after op {cut} of the forward, and "
+                              f"{format_bytes(sent, 1)} cross there each micro-batch and way{assumed}", source))
+        return replace(self, cuts=chosen.cuts)
+
+    def _place(self, step: TrainStep, topology: ProgramMeshes, at: Positions, ctx: PassContext) -> None:
+        """Gives every op of the micro-batch its place, and finds out what is carried."""
+        ctx.count("marks that would run again", keep_what_was_sent(step))
+        step.before += place_body(step, at)
+        _drop_marks(step)
+        sink_forwards(step, at)
+        find_sums(step)
+        if self.shared == "once":
+            ctx.count("sums of several stages separated", separate_sums(step, at))
+        if topology.split_backward:
+            split_backwards(step, at)
+        if self.schedule != CUSTOM and not self.mesh_of:
+            check_order(step, at, self.schedule, len(topology.shapes), lambda node: _source(step, node))
+        align_carried(step)
+        if self.cuts:
+            check_places(step)
+
+    def _read(self, module: Module, ctx: PassContext) -> TrainStep:
+        view = View(module)
+        main = view.functions.get("main")
+        if main is None:
+            raise InputError("the module has no main function", location=module.name, hint="lower a step with jax.jit")
+        ctx.forget_view()
+        inline_calls(ctx.editor(module))
+        ctx.count("loops over layers cut", cut_layer_loops(View(module)))
+        ctx.forget_view()
+        marks_to_barriers(ctx.view(module))
+        passmanager.PassManager.parse("builtin.module(cse)", module.context).run(module.operation)
+        ctx.forget_view()
+        if self.cuts:
+            mark_cuts(module, self.cuts, self.microbatches)
+        ctx.count("skipped micro-batches written as sums",
+                  write_skips_as_sums(ctx.view(module), ctx.editor(module)))
+        ctx.forget_view()
+        view = View(module)
+        refuse_effects(view)
+        step = read_step(view, view.functions["main"])
+        if self.microbatches and step.iterations != self.microbatches:
+            raise InputError(f"the loop runs {step.iterations} micro-batches, not {self.microbatches}",
+                             location=view.source(step.loop), hint="give both the same number")
+        return step
+
+    def _by_part(self, step: TrainStep, ctx: PassContext) -> TrainStep:
+        """The step with each stage's rows of what is stacked."""
+        module = step.view.module
+        ctx.count("stacks cut", cut_stacks(module))
+        view = View(module)
+        return read_step(view, view.functions["main"])
+
+    def _tell(self, plan: StagePlan, ctx: PassContext) -> None:
+        module = plan.step.view.module
+        for node, axes in cut_along_the_loop(plan.step):
+            said = f"the loop takes micro-batches from a dimension that is cut over {axes}; cut their rows instead"
+            ctx.remark(Remark("unprofitable", self.name, said, _source(plan.step, node)))
+        for said, node in received_in_vain(plan):
+            ctx.remark(Remark("unprofitable", self.name, said, _source(plan.step, node)))
+        ctx.count("fragments", len(plan.before) + len(plan.body) + len(plan.after))
+        ctx.remark(Remark("applied", self.name, f"split into {plan.step.stages} stages on "
+                                                f"{len(plan.topology.shapes)} meshes, {plan.step.iterations} "
+                                                "micro-batches", module.name))
+
+
+def _without_calls(module: Module) -> Module:
+    """A step as it is when its cuts are numbered."""
+    list_groups(Editor(View(module)))
+    inline_calls(Editor(View(module)))
+    cut_layer_loops(View(module))
+    marks_to_barriers(View(module))
+    passmanager.PassManager.parse("builtin.module(cse)", module.context).run(module.operation)
+    return module
+
+
+def _check_stages(plan: StagePlan, marks: dict[int, str]) -> None:
+    """A stage that computes nothing is a mistake in the marks."""
+    busy = {fragment.stage for fragment in plan.body}
+    for stage in range(plan.step.stages):
+        if stage not in busy:
+            raise InputError(f"stage {stage} computes nothing", location=marks[max(stage, 1)],
+                             hint="mark only where a stage begins that has work to do")
+
+
+def _check_arguments(plan: StagePlan) -> None:
+    """Every argument has to be cut evenly on each mesh that reads it."""
+    step, values = plan.step, plan.step.values
+    arguments = set(step.arguments)
+    for fragment in (*plan.before, *plan.body, *plan.after):
+        readers = {values.find(each): node for node in reversed(fragment.members) for each in node.reads}
+        for number in fragment.inputs:
+            if number in arguments and number in readers:
+                check_argument(plan.topology, values.types[number], values.specs[number], fragment.mesh,
+                               step.argument_name(number), _source(step, readers[number]))
+
+
+def _refuse_manual(step: TrainStep, topology: ProgramMeshes) -> None:
+    """What is written for the devices of one mesh cannot run on meshes of other sizes."""
+    manual = step.view.ops("sdy.manual_computation")
+    if manual and len(set(topology.shapes)) > 1:
+        raise InputError("a shard_map is for one size of mesh, and the meshes differ",
+                         location=step.view.source(manual[0]),
+                         hint="give equal meshes, or write this part without shard_map")
+
+
+def _drop_marks(step: TrainStep) -> None:
+    """Marks have done their work: their results are their operands."""
+    for node in step.body:
+        if mark_of(node.op) is not None:
+            step.values.unite(node.results[0], node.operands[0])
+    step.body[:] = [node for node in step.body if mark_of(node.op) is None]
+
+
+def _source(step: TrainStep, node: StepNode) -> str:
+    return step.view.source(node.op) if node.op is not None else step.view.module.name

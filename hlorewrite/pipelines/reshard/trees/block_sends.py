@@ -1,0 +1,137 @@
+"""Who sends which block to whom, round by round, so that every block takes a tree of its own.
+
+In a round a port sends at most one block and receives at most one. With one port a host the rounds are those of a
+circulant graph, as few as any plan of blocks needs. With several the sender lets a new block go from each of its
+ports; the newest block, which fewest have, goes first: each host that has it sends it by all its free ports, so that
+hosts that have it multiply until all do.
+"""
+
+from __future__ import annotations
+
+import functools
+from dataclasses import dataclass, field
+
+from hlorewrite.pipelines.reshard.trees.circulant import circulant_sends
+
+
+@dataclass(frozen=True)
+class BlockSend:
+    """One block on one link.
+
+    Attributes:
+      sender: the host it comes from, numbered from 1; 0 is the source.
+      out: the sending host's port, by number among those used; of the source the stream's.
+      receiver: the host it goes to.
+      into: the receiving host's port.
+      stream: the stream of the block.
+      block: its number in the stream.
+    """
+
+    sender: int
+    out: int
+    receiver: int
+    into: int
+    stream: int
+    block: int
+
+
+@dataclass
+class _Spread:
+    """A block on its way: who lacks it, and who can send it from when, by which port it came."""
+
+    stream: int
+    number: int
+    lacking: list[int]
+    holders: list[tuple[int, int, int]] = field(default_factory=list)
+
+
+@dataclass
+class _Ports:
+    """Ports that are free in a round, as bits by host."""
+
+    out: list[int]
+    into: list[int]
+
+    @staticmethod
+    def take(free: list[int], host: int, wanted: int) -> int:
+        """A free port of a host, the wanted one where it is free."""
+        port = wanted if free[host] >> wanted & 1 else (free[host] & -free[host]).bit_length() - 1
+        free[host] &= ~(1 << port)
+        return port
+
+
+@functools.lru_cache(maxsize=64)
+def block_sends(hosts: int, blocks: tuple[int, ...], relay: int = 0) -> tuple[tuple[BlockSend, ...], ...]:
+    """The rounds of a broadcast to some hosts.
+
+    Args:
+      hosts: receiving hosts; they are numbered from 1, and 0 is the source.
+      blocks: number of blocks of each stream; there are as many streams as a host has ports, each leaves the source
+        by a port of its own, and a host passes a block on by any of its ports.
+      relay: rounds that a block takes from the port it came by to the other ports of its host.
+
+    Returns:
+      The sends of each round.
+
+    Example:
+      >>> [[(send.sender, send.receiver, send.block) for send in each] for each in block_sends(3, (2,))]
+      [[(0, 2, 0)], [(0, 1, 1), (2, 3, 0)], [(3, 1, 0), (0, 2, 1), (1, 3, 1)]]
+    """
+    if len(blocks) == 1:
+        return tuple(tuple(BlockSend(sender, 0, receiver, 0, 0, block) for sender, receiver, block in each)
+                     for each in circulant_sends(hosts + 1, blocks[0]))
+    everything = (1 << len(blocks)) - 1
+    live: list[_Spread] = []
+    rounds: list[tuple[BlockSend, ...]] = []
+    # Ends: a round lets new blocks go or, when all are on their way, sends the first of them at least once more.
+    while live or len(rounds) < max(blocks):
+        number = len(rounds)
+        live += [_Spread(stream, number, list(range(1, hosts + 1))) for stream, count in enumerate(blocks)
+                 if number < count]
+        ports = _Ports([everything] * (hosts + 1), [everything] * (hosts + 1))
+        live.sort(key=lambda each: (-len(each.lacking), -each.number, each.stream))
+        sends = [send for each in live for send in _spread(each, number, ports, hosts, relay)]
+        sends += [send for each in live for send in _again(each, number, ports, relay)]
+        rounds.append(tuple(sends))
+        live = [each for each in live if each.lacking]
+    return tuple(rounds)
+
+
+def _spread(each: _Spread, number: int, ports: _Ports, hosts: int, relay: int) -> list[BlockSend]:
+    """What is sent of a block in a round by those who have it; by the source only if it is new."""
+    turn = each.number * 7 + each.stream
+    wanting = sorted((host for host in each.lacking if ports.into[host]),
+                     key=lambda host: (-ports.into[host].bit_count(), (host - turn) % (hosts + 1)))
+    senders = [(0, each.stream)] if not each.holders and ports.out[0] >> each.stream & 1 else []
+    # Ends: a pass without a free port of a host that has the block stops it.
+    while len(senders) < len(wanting):
+        more = [(host, came) for host, came, since in each.holders
+                if since <= number and ports.out[host].bit_count() > sum(h == host for h, _ in senders)]
+        if not more:
+            break
+        senders += more
+    sends = [_send(each, *sender, receiver, ports) for sender, receiver in zip(senders, wanting, strict=False)]
+    _given(each, sends, number, relay)
+    return sends
+
+
+def _again(each: _Spread, number: int, ports: _Ports, relay: int) -> list[BlockSend]:
+    """A block once more from the source, where its port has nothing new and a host that lacks it is free."""
+    wanting = next((host for host in each.lacking if ports.into[host]), None)
+    if wanting is None or not ports.out[0] >> each.stream & 1:
+        return []
+    sends = [_send(each, 0, each.stream, wanting, ports)]
+    _given(each, sends, number, relay)
+    return sends
+
+
+def _send(each: _Spread, sender: int, wanted: int, receiver: int, ports: _Ports) -> BlockSend:
+    return BlockSend(sender, ports.take(ports.out, sender, wanted), receiver,
+                     ports.take(ports.into, receiver, each.stream), each.stream, each.number)
+
+
+def _given(each: _Spread, sends: list[BlockSend], number: int, relay: int) -> None:
+    """Notes who has a block after a round."""
+    for send in sends:
+        each.lacking.remove(send.receiver)
+        each.holders.append((send.receiver, send.into, number + 1 + relay))

@@ -1,0 +1,168 @@
+"""Devices and shardings of a program's meshes."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from itertools import pairwise
+from typing import Any
+
+import jax
+import numpy as np
+from jax.sharding import NamedSharding, PartitionSpec
+
+from hlorewrite.errors import InputError, UsageError
+from hlorewrite.jaxbridge.xla.execute import Value
+from hlorewrite.pipelines.mpmd.program import Program
+from hlorewrite.pipelines.mpmd.types import MeshTensor
+from hlorewrite.spmd.mesh import Mesh
+
+_PART = re.compile(r"(?P<name>.+):\((?P<before>\d+)\)(?P<size>\d+)")
+
+
+@dataclass
+class PlacedMeshes:
+    """A program's meshes on real devices.
+
+    Args:
+      program: the program.
+      devices: JAX devices by the program's device number.
+    """
+
+    program: Program
+    devices: dict[int, Any]
+    _meshes: dict[str, tuple[jax.sharding.Mesh, dict[str, tuple[str, ...]]]] = field(default_factory=dict, repr=False)
+    _shardings: dict[tuple[str, Any], NamedSharding] = field(default_factory=dict, repr=False)
+
+    def of_mesh(self, name: str) -> tuple[Any, ...]:
+        """The devices of a mesh in row-major order."""
+        return tuple(self.devices[number] for number in self.program.meshes[name].device_ids)
+
+    def processes(self, name: str) -> tuple[int, ...]:
+        """The processes that have devices of a mesh, rising."""
+        return tuple(sorted({device.process_index for device in self.of_mesh(name)}))
+
+    def here(self, name: str) -> bool:
+        """Whether this process has devices of a mesh."""
+        return jax.process_index() in self.processes(name)
+
+    @property
+    def platform(self) -> str:
+        """``cpu``, ``gpu``, ..."""
+        return next(iter(self.devices.values())).platform
+
+    def sharding(self, type_: MeshTensor) -> NamedSharding:
+        """The sharding of a value; the same object for the same mesh and cut, so that comparing it costs nothing.
+
+        Raises:
+          InputError: the value lies on no mesh, holds parts of a sum, or is cut unevenly.
+        """
+        key = type_.mesh, type_.spec
+        if key not in self._shardings:
+            if type_.unreduced:
+                raise InputError("a value holds parts of a sum that only its type shows",
+                                 location=self.program.name, hint="write it with one more dimension in front")
+            mesh, parts = self._mesh(type_.mesh)
+            entries = [tuple(name for axis in axes for name in _names(axis, parts)) for axes in type_.spec]
+            self._shardings[key] = NamedSharding(mesh, PartitionSpec(*(
+                None if not names else names[0] if len(names) == 1 else names for names in entries)))
+        sharding = self._shardings[key]
+        try:
+            sharding.shard_shape(type_.shape)
+        except ValueError:
+            raise InputError(f"a value of type {type_.text} is cut unevenly, which JAX arrays cannot be",
+                             location=self.program.name, hint="choose sizes that the mesh's axes divide") from None
+        return sharding
+
+    def jax_mesh(self, name: str) -> jax.sharding.Mesh:
+        """A mesh of the program as a JAX object."""
+        return self._mesh(name)[0]
+
+    def _mesh(self, name: str) -> tuple[jax.sharding.Mesh, dict[str, tuple[str, ...]]]:
+        """A JAX mesh, axes split where a value is cut over a part of one; and the parts of each axis or part."""
+        if name not in self.program.meshes:
+            raise InputError("a value lies on no mesh of the program", location=self.program.name,
+                             hint="give it a mesh in its type")
+        if name not in self._meshes:
+            axes, parts = _split(self.program.meshes[name], {
+                axis for kind in self.program.types if kind.mesh == name for axes in kind.spec for axis in axes},
+                self.program.name)
+            grid = np.array(self.of_mesh(name)).reshape([size for _, size in axes])
+            kinds = (jax.sharding.AxisType.Auto,) * len(axes)
+            self._meshes[name] = jax.sharding.Mesh(grid, tuple(axis for axis, _ in axes), axis_types=kinds), parts
+        return self._meshes[name]
+
+
+def place_meshes(program: Program, devices: Sequence[Any] | dict[str, Sequence[Any]] | None) -> PlacedMeshes:
+    """Gives the meshes of a program their devices.
+
+    Args:
+      program: the program.
+      devices: all devices, of which number d of the program is the d-th; or the devices of each mesh by its name, in
+        row-major order; ``jax.devices()`` by default.
+
+    Returns:
+      The meshes on devices.
+
+    Raises:
+      UsageError: there are too few, one mesh has the wrong number, or they are of several platforms.
+    """
+    by_number: dict[int, Any] = {}
+    if isinstance(devices, dict):
+        if set(devices) != set(program.meshes):
+            raise UsageError(f"devices are given for meshes {', '.join(sorted(devices))}, the program has "
+                             f"{', '.join(sorted(program.meshes))}", hint="give the devices of each mesh")
+        for name, mesh in program.meshes.items():
+            mine = list(devices[name])
+            if len(mine) != mesh.size:
+                raise UsageError(f"mesh {name} has {mesh.size} devices and is given {len(mine)}",
+                                 hint="give one device for each place of the mesh")
+            for number, device in zip(mesh.device_ids, mine, strict=True):
+                if by_number.setdefault(number, device) != device:
+                    raise UsageError(f"device {number} of the program is given as two devices",
+                                     hint="meshes that share device numbers share devices")
+    else:
+        everything = list(jax.devices() if devices is None else devices)
+        numbers = sorted({number for mesh in program.meshes.values() for number in mesh.device_ids})
+        if numbers[-1] >= len(everything):
+            raise UsageError(f"the program needs {numbers[-1] + 1} devices and there are {len(everything)}",
+                             location=program.name, hint="give it as many devices; CPU ones with "
+                             f"XLA_FLAGS=--xla_force_host_platform_device_count={numbers[-1] + 1}")
+        by_number = {number: everything[number] for number in numbers}
+    platforms = sorted({device.platform for device in by_number.values()})
+    if len(platforms) > 1:
+        raise UsageError(f"the devices are of several platforms: {', '.join(platforms)}",
+                         hint="give devices of one kind")
+    if len(set(by_number.values())) < len(by_number):
+        raise UsageError("a device is given twice", hint="give each number of the program a device of its own")
+    return PlacedMeshes(program, by_number)
+
+
+def numpy_type(type_: MeshTensor) -> np.dtype:
+    """The NumPy type of a value's elements."""
+    return Value("", type_.shape, type_.element, "").dtype
+
+
+def _names(axis: str, parts: dict[str, tuple[str, ...]]) -> tuple[str, ...]:
+    return parts[axis]
+
+
+def _split(mesh: Mesh, used: set[str], where: str) -> tuple[list[tuple[str, int]], dict[str, tuple[str, ...]]]:
+    """Axes cut at every boundary that a part of one has, and what each axis or part consists of."""
+    axes: list[tuple[str, int]] = []
+    parts: dict[str, tuple[str, ...]] = {}
+    for name, size in mesh.axes:
+        mine = {text: (int(match["before"]), int(match["size"])) for text in used
+                if (match := _PART.fullmatch(text)) and match["name"] == name}
+        edges = sorted({1, size, *(edge for before, part in mine.values() for edge in (before, before * part))})
+        if any(high % low for low, high in pairwise(edges)):
+            raise InputError(f'the parts of axis "{name}" do not fit into each other', location=where,
+                             hint="cut the values over parts that divide each other")
+        pieces = [(f"{name}_{low}" if len(edges) > 2 else name, high // low, low)
+                  for low, high in pairwise(edges)] or [(name, 1, 1)]
+        axes += [(piece, count) for piece, count, _ in pieces]
+        parts[name] = tuple(piece for piece, _, _ in pieces)
+        for text, (before, part) in mine.items():
+            parts[text] = tuple(piece for piece, _, low in pieces if before <= low < before * part)
+    return axes, parts

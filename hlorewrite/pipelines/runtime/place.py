@@ -1,0 +1,79 @@
+"""Values onto the mesh they belong to, and a check that arguments lie there."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import jax
+import numpy as np
+from jax.sharding import NamedSharding
+
+from hlorewrite.errors import UsageError
+from hlorewrite.pipelines.mpmd.types import MeshTensor
+from hlorewrite.pipelines.runtime.meshes import numpy_type
+
+
+def place_value(position: int, value: Any, type_: MeshTensor, sharding: NamedSharding, here: bool) -> jax.Array | None:
+    """Puts one value onto its mesh.
+
+    Args:
+      position: of the argument, for errors.
+      value: an array of the whole value; on every process the same.
+      type_: the type it is to have.
+      sharding: its sharding.
+      here: whether this process has devices of the mesh.
+
+    Returns:
+      The array, with buffers of its own unless it lies there already; None when it lives elsewhere.
+
+    Raises:
+      UsageError: its shape or dtype differ, or it is spread over processes that do not hold all of it.
+    """
+    if not here:
+        return None
+    if isinstance(value, jax.Array):
+        _check_kind(position, value, type_)
+        if value.sharding.is_equivalent_to(sharding, value.ndim):
+            return value
+        if not value.is_fully_addressable and not value.is_fully_replicated:
+            raise UsageError(f"argument {position} is spread over other processes", hint="move it with "
+                             "hlorewrite.reshard, or give its host values on every process")
+        value = value.addressable_data(0) if not value.is_fully_addressable else value
+    host = np.array(value, copy=True)  # the devices may keep the buffer and write over it
+    _check_kind(position, host, type_)
+    return jax.make_array_from_callback(type_.shape, sharding, lambda index: host[index], dtype=numpy_type(type_))
+
+
+def check_arguments(arguments: Sequence[Any], kinds: Sequence[MeshTensor], shardings: Sequence[NamedSharding],
+                    here: Sequence[bool], name: str) -> None:
+    """Refuses arguments that do not lie where the program expects them.
+
+    Raises:
+      UsageError: their number, or one's shape, dtype or place, differs.
+    """
+    if len(arguments) != len(kinds):
+        raise UsageError(f"the program has {len(kinds)} arguments and is given {len(arguments)}", location=name,
+                         hint="give one array for each argument")
+    for position, (value, sharding) in enumerate(zip(arguments, shardings, strict=True)):
+        if not here[position]:
+            continue
+        if not isinstance(value, jax.Array):
+            raise UsageError(f"argument {position} is not an array on devices", location=name,
+                             hint="put host values onto their mesh with place(...)")
+        type_ = kinds[position]
+        if value.shape != type_.shape or value.sharding is not sharding:
+            _check_kind(position, value, type_)
+            if not value.sharding.is_equivalent_to(sharding, value.ndim):
+                where = f"mesh {type_.mesh} with sharding {type_.sharding}"
+                raise UsageError(f"argument {position} does not lie on {where}", location=name,
+                                 hint="put it there with place(...)")
+
+
+def _check_kind(position: int, value: Any, type_: MeshTensor) -> None:
+    if tuple(value.shape) != type_.shape:
+        raise UsageError(f"argument {position} has shape {list(value.shape)}, the program wants {list(type_.shape)}",
+                         hint="give it the program's shape")
+    if value.dtype != numpy_type(type_):
+        raise UsageError(f"argument {position} is {value.dtype}, the program wants {numpy_type(type_)}",
+                         hint="convert it first")

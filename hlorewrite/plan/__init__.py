@@ -1,1 +1,0 @@
-"""Plans: cross-mesh resharding, pipeline schedules and their simulator."""

@@ -1,5 +1,0 @@
-"""The pass ``reshard-to-broadcast``: plans of transfers, and multicasts written by hand."""
-
-from hlorewrite.passes.reshard_to_broadcast.reshard_to_broadcast import ReshardToBroadcast
-
-__all__ = ["ReshardToBroadcast"]

@@ -1,5 +1,0 @@
-"""The pass share-fragments: fragments that contain another one run it as a fragment of its own, compiled once."""
-
-from hlorewrite.passes.share_fragments.share_fragments import ShareFragments
-
-__all__ = ["ShareFragments"]

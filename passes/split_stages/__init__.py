@@ -1,5 +1,0 @@
-"""The pass ``split-stages``: from a step with stage marks to a program of several meshes."""
-
-from hlorewrite.passes.split_stages.split_stages import SplitStages
-
-__all__ = ["SplitStages"]
