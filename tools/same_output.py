@@ -47,8 +47,8 @@ MOST_LINES = 200
 """How many lines of one difference are printed."""
 _SEPARATOR = re.compile(r"^// -----.*$", re.MULTILINE)
 _RUN = re.compile(r"^\s*//\s*RUN:\s*(.*?)\s*(\\?)$", re.MULTILINE)
-_UNSAID = re.compile(r'("(?:hlorewrite|jaxlib|jax|code)": )"[^"]*"|v?\d+\.\d+\.\d+(?:\.dev\d+)?')
-"""Versions, which plans and reports name."""
+_UNSAID = re.compile(r'("(?:hlorewrite|jaxlib|jax|library|checksum)": )"[^"]*"|v?\d+\.\d+\.\d+(?:\.dev\d+)?')
+"""Versions, and what in a plan is a digest of this library or of the file itself."""
 
 
 @dataclass(frozen=True)
