@@ -127,3 +127,7 @@ def did_you_mean(name: str, known: Iterable[str], listed_by: str = "") -> str:
     nearest = difflib.get_close_matches(name, names, n=3, cutoff=0.0)
     more = f"and {len(names) - len(nearest)} more" + (f", see `{listed_by}`" if listed_by else "")
     return f"known: {', '.join(nearest)} {more}"
+
+
+class CannotExecute(HlorewriteError):
+    """The reference interpreter, or running devices in lockstep, does not cover something in the module."""

@@ -78,7 +78,7 @@ class LintInput:
 def _read(args: argparse.Namespace) -> LintInput:
     """The module of any known input."""
     from hlorewrite.audit.resharding import resharded_lines
-    from hlorewrite.cli.quiet import quiet_xla
+    from hlorewrite.cli.parser import quiet_xla
     from hlorewrite.cli.step.read_step import read_hlo
     from hlorewrite.ir.load import parse
 
@@ -97,7 +97,7 @@ def _read(args: argparse.Namespace) -> LintInput:
 
 def _constraints(module: Module) -> Sequence[ConstraintAdvice]:
     """What constraints of activations would save; none without jax."""
-    from hlorewrite.cli.quiet import quiet_xla
+    from hlorewrite.cli.parser import quiet_xla
     try:
         quiet_xla("cpu")
         from hlorewrite.jaxbridge.against_xla.constraint_advice import constraint_advice

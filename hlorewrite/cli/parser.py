@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import os
 from typing import Any, NoReturn
 
 from hlorewrite.errors import UsageError, did_you_mean
@@ -55,3 +56,18 @@ def add_plan_arguments(parser: argparse._ActionsContainer, metavar: str, purpose
     parser.add_argument("--on-mismatch", choices=("error", "original", "replan"), default="error",
                         help="where a plan does not fit: stop, take the original, or decide anew and write the plan "
                              "again; default %(default)s")
+
+
+# ---- commands that start jax
+
+
+def quiet_xla(platform: str = "") -> None:
+    """Asks XLA for errors only; must run before jaxlib is imported.
+
+    Args:
+      platform: ``cpu`` keeps JAX from touching the GPUs of this machine.
+    """
+    os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
+    os.environ.setdefault("GLOG_minloglevel", "3")
+    if platform == "cpu":
+        os.environ["JAX_PLATFORMS"] = "cpu"

@@ -12,7 +12,7 @@ from hlorewrite.ir import binding, export_file
 from hlorewrite.ir.binding import ir
 from hlorewrite.ir.context import Diagnostic, captured_diagnostics, first_error, new_context
 from hlorewrite.ir.module import Format, Module
-from hlorewrite.util.guard import READ_GUARD
+from hlorewrite.util.read import READ_GUARD
 
 _PRODUCER = re.compile(rb"ML\xefR[^\0]{1,5}?StableHLO_v([0-9]+(?:\.[0-9]+)*)\0", re.DOTALL)
 _OWN_LOCATIONS = re.compile(r"^(?!\s*//)(?:#loc|.*\bloc\()", re.MULTILINE)  # not those in comments

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
+from hlorewrite.errors import CannotExecute
 from hlorewrite.ir.module import Module
 from hlorewrite.oracle.compare import Comparison, compare, same_bits
 from hlorewrite.oracle.entries import EntryPair, entry_pairs
-from hlorewrite.oracle.errors import CannotExecute
 from hlorewrite.oracle.inputs import run_on_random_inputs
 from hlorewrite.oracle.program import LockstepProgram, prepare
 from hlorewrite.oracle.range_check import range_faults

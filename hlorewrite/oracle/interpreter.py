@@ -12,8 +12,8 @@ from typing import Any
 import ml_dtypes
 import numpy as np
 
+from hlorewrite.errors import CannotExecute
 from hlorewrite.ir.binding import ir, stablehlo
-from hlorewrite.oracle.errors import CannotExecute
 
 _RUNNABLE = """
 abs add after_all and atan2 bitcast_convert broadcast_in_dim case cbrt ceil clamp compare complex concatenate constant

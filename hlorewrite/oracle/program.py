@@ -9,19 +9,17 @@ from typing import Any, Literal
 
 import numpy as np
 
-from hlorewrite.errors import did_you_mean
+from hlorewrite.errors import CannotExecute, did_you_mean
 from hlorewrite.ir.binding import ir
 from hlorewrite.ir.module import Module
 from hlorewrite.ir.view import View, nested_ops
 from hlorewrite.oracle import interpreter
 from hlorewrite.oracle.control import ControlArguments, control_arguments
-from hlorewrite.oracle.errors import CannotExecute
 from hlorewrite.oracle.lockstep.collectives import HANDLERS
 from hlorewrite.oracle.lockstep.grid import Grid, highest_id
 from hlorewrite.oracle.lockstep.lockstep import Lockstep
 from hlorewrite.oracle.lockstep.manual import devices_of
 from hlorewrite.oracle.lockstep.partial_windows import leave_out_partial_windows
-from hlorewrite.oracle.lockstep.unsigned_indices import widen_unsigned_indices
 from hlorewrite.oracle.lockstep.widened import widen_operands
 from hlorewrite.oracle.lockstep.writer import Environment, World
 
@@ -281,3 +279,31 @@ def is_public(function: ir.Operation) -> bool:
     """Whether a function is called from outside."""
     name = "sym_visibility"
     return name not in function.attributes or ir.StringAttr(function.attributes[name]).value == "public"
+
+
+# ---- unsigned indices for the interpreter, which reads them as signed numbers: 200 of 8 bits as -56
+
+
+_FIRST_INDEX = {"stablehlo.dynamic_slice": 1, "stablehlo.dynamic_update_slice": 2, "stablehlo.gather": 1}
+
+
+def widen_unsigned_indices(module: ir.Operation) -> None:
+    """Converts unsigned indices of ops to signed ones of 64 bits, which hold all their numbers up to 2^63 - 1.
+
+    Args:
+      module: the module, which is changed.
+    """
+    for op in nested_ops(module):
+        first = _FIRST_INDEX.get(op.name)
+        if op.name == "stablehlo.scatter":
+            first = len(op.results)
+        if first is None:
+            continue
+        last = len(op.operands) if op.name.startswith("stablehlo.dynamic") else first + 1
+        for position in range(first, last):
+            index = op.operands[position]
+            tensor = ir.RankedTensorType(index.type)
+            if isinstance(tensor.element_type, ir.IntegerType) and tensor.element_type.is_unsigned:
+                wide = ir.RankedTensorType.get(tensor.shape, ir.IntegerType.get_signless(64))
+                op.operands[position] = ir.Operation.create(
+                    "stablehlo.convert", [wide], [index], ip=ir.InsertionPoint(op)).results[0]

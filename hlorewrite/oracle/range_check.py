@@ -12,7 +12,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from hlorewrite.oracle.errors import CannotExecute
+from hlorewrite.errors import CannotExecute
 from hlorewrite.oracle.extremes import KINDS, OF_INTEGERS, OF_WIDE, SHARES, Kind, exponents_of, extreme_inputs
 from hlorewrite.oracle.interpreter import dtype_of
 from hlorewrite.oracle.program import Array, LockstepProgram

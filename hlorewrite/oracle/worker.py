@@ -10,12 +10,12 @@ import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
+from hlorewrite.errors import CannotExecute
 from hlorewrite.ir.context import new_context
 from hlorewrite.ir.load import parse
 from hlorewrite.ir.module import Module
 from hlorewrite.oracle.check import check
 from hlorewrite.oracle.compare import Comparison
-from hlorewrite.oracle.errors import CannotExecute
 from hlorewrite.util.parent import end_with_parent
 
 TIME_LIMIT_SECONDS = 600

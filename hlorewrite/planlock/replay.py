@@ -10,7 +10,6 @@ from hlorewrite.ir.module import Module
 from hlorewrite.planlock.document import PlanDocument
 from hlorewrite.planlock.files import PlanFiles, PlanPlace, read_plan
 from hlorewrite.planlock.made_for import PLACED_BY, signature_digest
-from hlorewrite.planlock.mismatch import differences
 from hlorewrite.planlock.stored import restored
 from hlorewrite.planlock.tuned import LeftOpen, is_tuned, wanted_of_tuned
 
@@ -68,3 +67,50 @@ def fitting(document: PlanDocument, wanted: Mapping[str, str], original: Module,
     if changed:
         raise PlanMismatch(f"the plan of {document.step} does not fit: {', '.join(changed)}", location=name)
     return PlanReplay(document, restored(document, original, name, placed) if document.module else None)
+
+
+# ---- what changed between the run that made a plan and the one that would replay it, in one line
+
+
+_LONG = 60
+_MOST = 240
+_DIGEST = 64
+
+
+def differences(old: Mapping[str, str], new: Mapping[str, str]) -> list[str]:
+    """What differs, one entry each: name, what the plan was made for, and what this run has.
+
+    Args:
+      old: what the plan was made for.
+      new: the same of this run.
+
+    Example:
+      >>> differences({"jaxlib": "0.10.1", "keep": "better"}, {"jaxlib": "0.10.2", "keep": "better"})
+      ['jaxlib 0.10.1 -> 0.10.2']
+      >>> differences({}, {"keep": "better"})
+      ['keep (none) -> better']
+    """
+    names = sorted({*old, *new})
+    changed = [(name, old.get(name, ""), new.get(name, "")) for name in names if old.get(name, "") != new.get(name, "")]
+    return [f"{name} {before or '(none)'} -> {after or '(none)'}"
+            for name, before, after in ((name, *_shortened(a, b)) for name, a, b in changed)]
+
+
+def _shortened(old: str, new: str) -> tuple[str, str]:
+    """Digests by their first digits; of long lists what is between the parts both have in common."""
+    if len(old) == len(new) == _DIGEST:
+        return old[:12], new[:12]
+    if max(len(old), len(new)) <= _LONG:
+        return old, new
+    one, other = old.split(","), new.split(",")
+    start = _in_common(one, other)
+    end = _in_common(one[start:][::-1], other[start:][::-1])
+    shown = [",".join([*(["..."] if start else []), *parts[start:len(parts) - end], *(["..."] if end else [])])[:_MOST]
+             for parts in (one, other)]
+    return shown[0], shown[1]
+
+
+def _in_common(first: list[str], second: list[str]) -> int:
+    """How many parts two lists begin with in common."""
+    pairs = enumerate(zip(first, second, strict=False))
+    return next((at for at, (a, b) in pairs if a != b), min(len(first), len(second)))

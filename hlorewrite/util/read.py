@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import os
 import stat
+from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass
 from pathlib import Path
 
 from hlorewrite.errors import InputError
@@ -62,3 +65,21 @@ def read_text(path: str, errors: str = "strict") -> str:
     except (OSError, ValueError) as error:
         why = error.strerror if isinstance(error, OSError) else "it is not UTF-8 text"
         raise InputError(f"cannot read: {why}", location=path, hint="check the path") from None
+
+
+# ---- what stands around the reading of a binary module: the command line bounds its memory there, a library does not
+
+
+@dataclass
+class ReadGuard:
+    """Called with the name and the size of a binary file before it is read.
+
+    Attributes:
+      around: makes what stands around the reading; nothing by default.
+    """
+
+    around: Callable[[str, int], AbstractContextManager[None]] = lambda name, size: nullcontext()
+
+
+READ_GUARD = ReadGuard()
+"""One for the process: a damaged size in a file makes C++ code fill the memory of all of it."""

@@ -8,10 +8,9 @@ from dataclasses import dataclass
 import pytest
 from generators.code_mutation import replace_source
 
-from hlorewrite.errors import HlorewriteError
+from hlorewrite.errors import CannotExecute, HlorewriteError
 from hlorewrite.ir.load import parse
 from hlorewrite.oracle.compare import compare
-from hlorewrite.oracle.errors import CannotExecute
 from hlorewrite.oracle.inputs import random_inputs
 from hlorewrite.oracle.program import prepare
 from hlorewrite.passmanager.base import PassContext

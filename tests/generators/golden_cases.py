@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from hlorewrite.cli.opt import command as opt
+from hlorewrite.cli.opt.job import split_text
 from hlorewrite.cli.parser import Parser
 from hlorewrite.errors import HlorewriteError
 from hlorewrite.ir.load import parse
@@ -16,7 +17,6 @@ from hlorewrite.ir.module import Module
 from hlorewrite.passmanager.base import PassContext
 from hlorewrite.passmanager.manager import run_passes
 from hlorewrite.passmanager.spec import parse_pipeline
-from hlorewrite.passmanager.split import split_text
 
 LIT = Path(__file__).resolve().parent.parent / "lit"
 RUN = re.compile(r"//\s*RUN:\s*(?:not\s+)?%hlorewrite opt (.*)$", re.MULTILINE)

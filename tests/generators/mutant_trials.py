@@ -14,6 +14,7 @@ from generators.golden_cases import LIT, cases
 from generators.mutants import mutant
 from generators.random_programs import random_program
 
+from hlorewrite.cli.opt.job import split_text
 from hlorewrite.errors import HlorewriteError
 from hlorewrite.ir.context import new_context
 from hlorewrite.ir.load import parse
@@ -24,7 +25,6 @@ from hlorewrite.oracle.program import LockstepProgram, Outcome, prepare
 from hlorewrite.passmanager.base import PassContext
 from hlorewrite.passmanager.manager import run_passes
 from hlorewrite.passmanager.spec import parse_pipeline
-from hlorewrite.passmanager.split import split_text
 from hlorewrite.validate.validate import validate
 from hlorewrite.validate.verdict import Proved
 

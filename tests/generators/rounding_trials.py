@@ -12,10 +12,9 @@ from generators.golden_cases import cases, modules
 from generators.random_layers import random_layers
 from generators.random_programs import random_program
 
-from hlorewrite.errors import HlorewriteError
+from hlorewrite.errors import CannotExecute, HlorewriteError
 from hlorewrite.ir.load import parse
 from hlorewrite.ir.module import Module
-from hlorewrite.oracle.errors import CannotExecute
 from hlorewrite.oracle.inputs import run_on_random_inputs
 from hlorewrite.oracle.program import Array, LockstepProgram, Outcome, entries, prepare
 from hlorewrite.oracle.rounding.bounds import RoundingBounds, bounds_or_reason

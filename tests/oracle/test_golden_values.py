@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 from generators.golden_cases import GoldenCase, cases, modules
 
+from hlorewrite.errors import CannotExecute
 from hlorewrite.oracle.check import check
-from hlorewrite.oracle.errors import CannotExecute
 
 
 @pytest.mark.parametrize("case", cases(), ids=lambda case: case.file)

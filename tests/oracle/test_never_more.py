@@ -15,6 +15,7 @@ from generators.random_paths import random_paths
 from oracle.at_random.test_random_programs import NIGHTLY
 
 from hlorewrite.cli.opt import command as opt
+from hlorewrite.cli.opt.job import split_text
 from hlorewrite.cli.parser import Parser
 from hlorewrite.cost.report.growth import Growth, worst_growth
 from hlorewrite.errors import HlorewriteError
@@ -26,7 +27,6 @@ from hlorewrite.passmanager.base import Pass, PassContext
 from hlorewrite.passmanager.manager import run_passes
 from hlorewrite.passmanager.programs import is_program
 from hlorewrite.passmanager.spec import parse_pipeline
-from hlorewrite.passmanager.split import split_text
 
 PATHS = 3000 if NIGHTLY else 240
 SENDS_MORE = {

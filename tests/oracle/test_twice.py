@@ -10,6 +10,7 @@ import pytest
 from generators.golden_cases import LIT
 from generators.random_layers import random_layers
 
+from hlorewrite.cli.opt.job import split_text
 from hlorewrite.errors import HlorewriteError
 from hlorewrite.ir.collectives import COLLECTIVES
 from hlorewrite.ir.load import parse
@@ -20,7 +21,6 @@ from hlorewrite.passmanager.base import PassContext
 from hlorewrite.passmanager.manager import run_passes
 from hlorewrite.passmanager.named import named_pipeline
 from hlorewrite.passmanager.spec import parse_pipeline
-from hlorewrite.passmanager.split import split_text
 
 PIPELINES = {"peel": "peel-last-micro-batch", "peel for sinking": "peel-last-micro-batch{sunk=true}",
              "sink": "sink-reductions", "rotate": "rotate-collectives",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import os
+import re
 import sys
 import time
 from dataclasses import dataclass, field
@@ -23,7 +24,6 @@ from hlorewrite.passmanager.dumps import names_of
 from hlorewrite.passmanager.manager import Timings, run_passes
 from hlorewrite.passmanager.reproducer import check_paths
 from hlorewrite.passmanager.spec import format_pipeline, parse_pipeline
-from hlorewrite.passmanager.split import SEPARATOR, split_text
 from hlorewrite.util.progress import progress
 from hlorewrite.util.write import write_output
 from hlorewrite.validate.steps import PassStages
@@ -366,3 +366,32 @@ def reproduce_crash(words: list[str]) -> str:
         return ""
     passes = [step for text in args.passes for step in parse_pipeline(text)]
     return write_reproducer(args, raw.decode("utf-8", "replace"), format_pipeline(passes))
+
+
+# ---- ``--split-input-file``: several modules in one file, divided by ``// -----`` lines
+
+
+SEPARATOR = "// -----"
+_LINE = re.compile(r"^\s*// -----\s*$")
+
+
+def split_text(text: str) -> list[tuple[int, str]]:
+    """The parts of a file, each with the line it starts on.
+
+    Args:
+      text: the whole file.
+
+    Returns:
+      (first line, text) of each part; one part when there is no separator.
+
+    Example:
+      >>> split_text("a\\n// -----\\nb\\n")
+      [(1, 'a\\n'), (3, 'b\\n')]
+    """
+    parts: list[tuple[int, list[str]]] = [(1, [])]
+    for number, line in enumerate(text.splitlines(keepends=True), 1):
+        if _LINE.match(line):
+            parts.append((number + 1, []))
+        else:
+            parts[-1][1].append(line)
+    return [(first, "".join(lines)) for first, lines in parts]

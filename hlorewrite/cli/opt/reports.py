@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 import argparse
+import os
 import re
 import sys
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from hlorewrite.cli.opt.cluster import named_cluster
-from hlorewrite.cli.opt.unproved import UnprovedRules
 from hlorewrite.errors import HlorewriteError, UsageError, did_you_mean
 from hlorewrite.ir.module import Module
 from hlorewrite.passmanager.base import Pass, PassContext
 from hlorewrite.passmanager.dumps import IrPrinter
 from hlorewrite.passmanager.manager import Observer, Timings
-from hlorewrite.rules.events import Listener
+from hlorewrite.rules.events import Listener, Remark, RewriteRecord, RuleStatistics
 from hlorewrite.util.progress import Step, nothing
 
 if TYPE_CHECKING:
@@ -186,3 +187,40 @@ def explanation_text(explanation: object) -> str:
     if explanation.culprit:
         lines.append(f"  at fault: {explanation.culprit_location}: {explanation.culprit}")
     return "\n".join(lines)
+
+
+# ---- rules that were applied although nothing shows that they are right
+
+
+@dataclass
+class UnprovedRules:
+    """A listener that keeps which rules were applied, and says of those of the user's files what is known."""
+
+    wants_text: bool = False
+    wants_missed: bool = False
+    wants_mismatches: bool = False
+    applied: dict[tuple[str, str], None] = field(default_factory=dict)
+
+    def remark(self, remark: Remark) -> None:
+        """Notes the rule of a rewrite."""
+        if remark.kind == "applied" and remark.rule_location:
+            self.applied[remark.rule_location, remark.rule] = None
+
+    def rewrite(self, record: RewriteRecord) -> None:
+        """Remarks say it already."""
+
+    def statistics(self, rules: tuple[RuleStatistics, ...]) -> None:
+        """Remarks say it already."""
+
+    def sentences(self) -> list[str]:
+        """One for each rule that was applied and is not proved; shipped ones are, or say so in their documents."""
+        if not self.applied:
+            return []
+        from hlorewrite.prove.prove import why_unproved
+        found = []
+        for (location, rule), file in ((key, key[0].rpartition(":")[0]) for key in self.applied):
+            why = why_unproved(file, rule) if os.path.isfile(file) else ""
+            if why:
+                found.append(f"{location}: warning: rule {rule} was applied and is not proved ({why}); "
+                             "add --check=interp to compare the values")
+        return found

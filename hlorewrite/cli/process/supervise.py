@@ -24,8 +24,8 @@ from typing import NoReturn
 
 from hlorewrite.cli.process.limits import resident_bytes
 from hlorewrite.errors import HlorewriteError
-from hlorewrite.util.guard import READ_GUARD
 from hlorewrite.util.parent import end_with_parent
+from hlorewrite.util.read import READ_GUARD
 from hlorewrite.util.sizes import format_bytes, format_seconds
 
 GRACE_S = 5.0

@@ -59,7 +59,7 @@ def scheduled_step(args: argparse.Namespace,
       UsageError: the target has no cost model, or several modules are there to choose from.
       InputError: the input holds no schedule of XLA:GPU.
     """
-    from hlorewrite.cli.quiet import quiet_xla
+    from hlorewrite.cli.parser import quiet_xla
     from hlorewrite.cost import topology
 
     described_target(args.target)

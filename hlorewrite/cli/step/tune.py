@@ -64,7 +64,7 @@ def run(args: argparse.Namespace) -> int:
 
 def _tuned(args: argparse.Namespace) -> tuple[TunedStep, str]:
     """What was found, and the content of a plan file, empty where none is wanted or there is no result."""
-    from hlorewrite.cli.quiet import quiet_xla
+    from hlorewrite.cli.parser import quiet_xla
     from hlorewrite.cli.step.tune_run import TuneRun
     from hlorewrite.ir.load import parse, read_bytes
     from hlorewrite.jaxbridge.against_xla.flag_sets import sets_beside

@@ -6,8 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from hlorewrite.errors import InputError, UsageError
-from hlorewrite.hlo.published_flags import FLAG_SETS
-from hlorewrite.hlo.users_flags import users_flags
+from hlorewrite.hlo.published_flags import FLAG_SETS, users_flags
 from hlorewrite.jaxbridge.against_xla.measured import Flags, Measured
 from hlorewrite.tune.choice import Flag, NamedFlags
 

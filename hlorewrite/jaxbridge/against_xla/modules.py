@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 
-from hlorewrite.hlo.users_flags import users_flags
+from hlorewrite.hlo.published_flags import users_flags
 from hlorewrite.ir.module import Module
 from hlorewrite.jaxbridge.against_xla.comparison import EXACT, USUAL, KeepLimits, XlaComparison, compared
 from hlorewrite.jaxbridge.against_xla.flag_sets import best_of_xla

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 
 from hlorewrite.errors import OutputError, PlanMismatch
-from hlorewrite.hlo.users_flags import users_flags
+from hlorewrite.hlo.published_flags import users_flags
 from hlorewrite.ir.module import Format, Module
 from hlorewrite.ir.save import emit
 from hlorewrite.jaxbridge.decorator.candidates import devices_in_words

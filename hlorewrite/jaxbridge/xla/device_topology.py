@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from hlorewrite.cost import Topology, topology
-from hlorewrite.cost.cluster.device_kinds import topology_of_kind
+from hlorewrite.cost.cluster.capacity import topology_of_kind
 
 
 def device_topology(devices: Sequence[Any]) -> Topology | None:

@@ -8,7 +8,7 @@ over micro-batches (openxla/xla#49143, fixed by openxla/xla#49182); the others a
 
 from __future__ import annotations
 
-from hlorewrite.hlo.users_flags import users_flags
+from hlorewrite.hlo.published_flags import users_flags
 from hlorewrite.hlo.xla_versions import CODE_MOTION as PASS
 from hlorewrite.hlo.xla_versions import GPU_PLATFORMS, MISCOMPILATIONS
 

@@ -8,10 +8,10 @@ from dataclasses import replace
 
 import numpy as np
 
+from hlorewrite.errors import CannotExecute
 from hlorewrite.ir.module import Module
 from hlorewrite.ir.view import View, nested_ops, symbol_name
 from hlorewrite.jaxbridge.xla.spmd_module import for_spmd, main_function
-from hlorewrite.oracle.errors import CannotExecute
 from hlorewrite.oracle.extremes import exponents_of
 from hlorewrite.oracle.interpreter import dtype_of
 from hlorewrite.oracle.program import LockstepProgram, element_count, prepare

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from hlorewrite.errors import CannotExecute
 from hlorewrite.ir.binding import ir
 from hlorewrite.ir.collectives import (
     ALL_GATHER,
@@ -15,7 +16,6 @@ from hlorewrite.ir.collectives import (
     REDUCE_SCATTER,
 )
 from hlorewrite.ir.view import terminator
-from hlorewrite.oracle.errors import CannotExecute
 from hlorewrite.oracle.lockstep.grid import Group, groups_of, pairs_of
 
 if TYPE_CHECKING:

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from hlorewrite.errors import CannotExecute
 from hlorewrite.ir.binding import ir
-from hlorewrite.oracle.errors import CannotExecute
 from hlorewrite.oracle.interpreter import to_attribute
 
 if TYPE_CHECKING:

@@ -9,10 +9,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from hlorewrite.errors import CannotExecute
 from hlorewrite.ir.binding import ir, stablehlo
 from hlorewrite.ir.collectives import ALL_GATHER, ALL_REDUCE, COLLECTIVE_PERMUTE, GROUP_ATTRIBUTES, REDUCE_SCATTER
 from hlorewrite.ir.view import View
-from hlorewrite.oracle.errors import CannotExecute
 
 Group = tuple[int, ...]
 

@@ -9,8 +9,8 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
+from hlorewrite.errors import CannotExecute
 from hlorewrite.ir.binding import ir, sdy
-from hlorewrite.oracle.errors import CannotExecute
 from hlorewrite.oracle.lockstep.collectives import concatenated, sliced
 from hlorewrite.oracle.lockstep.grid import Grid
 from hlorewrite.oracle.lockstep.writer import LockstepWriter, Values, World

@@ -20,8 +20,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from hlorewrite.errors import CannotExecute
 from hlorewrite.ir.binding import ir
-from hlorewrite.oracle.errors import CannotExecute
 from hlorewrite.oracle.interpreter import carrier_of
 from hlorewrite.oracle.program import LockstepProgram
 from hlorewrite.oracle.rounding.arithmetic import INTERPRETER, RoundingArithmetic

@@ -9,13 +9,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 
-from hlorewrite.errors import InputError
+from hlorewrite.errors import CannotExecute, InputError
 from hlorewrite.ir.collectives import ALL_REDUCE
 from hlorewrite.ir.load import parse
 from hlorewrite.ir.module import Module
 from hlorewrite.ir.view import View
 from hlorewrite.oracle.check import check
-from hlorewrite.oracle.errors import CannotExecute
 from hlorewrite.oracle.rule_checks.op_forms import REDUCERS, Form, constant, element_of, forms, identity
 from hlorewrite.oracle.rule_checks.rules import ConditionResult, RuleResult
 from hlorewrite.rules.compile.native_functions import NativeFunction

@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
-from hlorewrite.errors import HlorewriteError
+from hlorewrite.errors import CannotExecute, HlorewriteError
 from hlorewrite.ir.module import Module
 from hlorewrite.ir.view import View
 from hlorewrite.oracle.check import check
-from hlorewrite.oracle.errors import CannotExecute
 from hlorewrite.oracle.rule_checks.instances import NotGenerated, instance
 from hlorewrite.rules.apply.driver import apply_rules
 from hlorewrite.rules.compile.compiled import CompiledRule, compile_rule

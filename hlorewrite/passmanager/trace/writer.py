@@ -8,19 +8,23 @@ from __future__ import annotations
 
 import dataclasses
 import hashlib
+import inspect
 import json
 import os
+import re
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
-from hlorewrite.errors import InputError, OutputError
+from hlorewrite.errors import HlorewriteError, InputError, OutputError
 from hlorewrite.ir.module import Module
 from hlorewrite.passmanager.base import Pass
 from hlorewrite.passmanager.trace import format as form
 from hlorewrite.rules.events import Remark, RewriteRecord, RuleStatistics
+from hlorewrite.util.read import read_regular
 
 if TYPE_CHECKING:
     from hlorewrite.passmanager.manager import Timings
@@ -109,8 +113,6 @@ class TraceWriter:
 
     def end(self, timings: Timings, data: bytes = b"") -> None:
         """The passes are over; ``data`` is the file that is written."""
-        from hlorewrite.passmanager.trace.rules import rule_texts
-        from hlorewrite.passmanager.trace.source_text import source_texts
         if self._first is None or self._last is None:
             return
         self._write(form.AFTER, self._last.as_dict())
@@ -240,3 +242,111 @@ def side_of(folder: str, data: bytes, name: str) -> str:
             return side
     raise InputError("is neither the file that was traced nor what the run wrote", location=name,
                      hint=f"trace it with `hlorewrite opt {name} --trace={folder} -o ...`")
+
+
+# ---- the text of the rules and passes that rewrote something, for readers of a trace
+
+
+def rule_texts(seen: Iterable[tuple[str, str]]) -> list[dict[str, str]]:
+    """What each rule says.
+
+    Args:
+      seen: (rule, where it is written); a place that is empty means that a pass rewrote by itself.
+
+    Returns:
+      For each ``rule``, ``location``, ``equation`` (its first line of documentation), ``docs`` and ``text``; what
+      cannot be found any more is empty.
+    """
+    rows = []
+    for rule, location in dict.fromkeys(seen):
+        text = _written(rule, location) if location else _of_pass(rule)
+        rows.append({"rule": rule, "location": location, "equation": text[0], "docs": text[1], "text": text[2]})
+    return rows
+
+
+def _written(name: str, location: str) -> tuple[str, str, str]:
+    from hlorewrite.rules.library import checked, read_source
+    from hlorewrite.rules.syntax import ast
+    from hlorewrite.rules.syntax.printer import print_file
+    file = location.rpartition(":")[0]
+    try:
+        tree, _ = checked(read_source(file.removeprefix("patterns/") if file.startswith("patterns/") else file))
+    except HlorewriteError:  # the file was moved while the run went on; the rewrite itself is still worth showing
+        return "", "", ""
+    for item in tree.items:
+        if isinstance(item, ast.Rule) and item.name == name:
+            bare = replace(item, docs=(), comments=(), trailing="")
+            docs = [*item.docs, ""]
+            return docs[0], "\n".join(docs[1:]).strip(), print_file(ast.File((bare,))).strip()
+    return "", "", ""
+
+
+def _of_pass(name: str) -> tuple[str, str, str]:
+    from hlorewrite.passmanager.mlir_table import MLIR_PASSES
+    from hlorewrite.passmanager.registry import find_pass
+    if name in MLIR_PASSES:
+        return MLIR_PASSES[name].help, "", ""
+    try:
+        text = inspect.cleandoc(find_pass(name).__doc__ or "")
+    except HlorewriteError:
+        return "", "", ""
+    first, _, rest = text.partition("\n")
+    return first, re.split(r"^(?:Attributes|Example):$", rest, maxsplit=1, flags=re.MULTILINE)[0].strip(), ""
+
+
+# ---- the lines of the user's program around each place a trace names, so that the page can show them
+
+
+AROUND = 1
+"""Lines shown before and after the line that is named."""
+MOST_PLACES = 1000
+_MOST_LINE = 200
+
+
+def source_texts(places: Iterable[str], folder: Path) -> dict[str, list[tuple[int, str]]]:
+    """Three lines of Python for each place.
+
+    A module names any file it likes, so only Python files below the current folder are read.
+
+    Args:
+      places: ``file:line:col``; the first thousand that differ are taken.
+      folder: what names are relative to.
+
+    Returns:
+      ``file:line`` to its lines with their numbers; places whose file or line is not there are left out.
+
+    Example:
+      >>> import tempfile
+      >>> folder = Path(tempfile.mkdtemp())
+      >>> _ = (folder / "a.py").write_text("x = 1\\ny = 2\\n")
+      >>> source_texts(["a.py:2:1", "a.py:9:1", "../a.py:1:1", "a.txt:1:1"], folder)
+      {'a.py:2': [(1, 'x = 1'), (2, 'y = 2')]}
+    """
+    files: dict[str, list[str]] = {}
+    found: dict[str, list[tuple[int, str]]] = {}
+    for place in list(dict.fromkeys(places))[:MOST_PLACES]:
+        name, line = _parts(place)
+        if not name.endswith(".py") or line < 1:
+            continue
+        if name not in files:
+            files[name] = _lines(folder, name)
+        if line <= len(files[name]):
+            first = max(0, line - 1 - AROUND)
+            found[f"{name}:{line}"] = [(first + number + 1, text[:_MOST_LINE])
+                                       for number, text in enumerate(files[name][first:line + AROUND])]
+    return found
+
+
+def _parts(place: str) -> tuple[str, int]:
+    name, line = [*place.rsplit(":", 2), "", ""][:2]
+    return name, int(line) if line.isdecimal() else 0
+
+
+def _lines(folder: Path, name: str) -> list[str]:
+    path = os.path.realpath(folder / name)
+    if not path.startswith(os.path.realpath(folder) + os.sep):
+        return []
+    try:
+        return read_regular(path, what="Python file").decode("utf-8").splitlines()
+    except (InputError, OSError, ValueError):
+        return []

@@ -37,7 +37,7 @@ def run_program(args: argparse.Namespace) -> int:
       UsageError: no program is named, or ``--steps`` is below one.
       PlanError: the named schedule does not fit.
     """
-    from hlorewrite.cli.quiet import quiet_xla
+    from hlorewrite.cli.parser import quiet_xla
     from hlorewrite.errors import UsageError
 
     if not args.program:

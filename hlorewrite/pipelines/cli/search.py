@@ -54,7 +54,7 @@ def run_search(args: argparse.Namespace) -> int:
 
 
 def _searched(args: argparse.Namespace) -> list[PipelinePoint]:
-    from hlorewrite.cli.quiet import quiet_xla
+    from hlorewrite.cli.parser import quiet_xla
     from hlorewrite.cli.step.read_step import described_target
     from hlorewrite.errors import UsageError, did_you_mean
     from hlorewrite.ir.load import parse, read_bytes

@@ -10,6 +10,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from hlorewrite.errors import UsageError
+from hlorewrite.ir.load import parse
 from hlorewrite.ir.module import Module
 from hlorewrite.jaxbridge.decorator.report import RunRecorder
 from hlorewrite.jaxbridge.decorator.rewrite import clone_of
@@ -19,6 +21,7 @@ from hlorewrite.jaxbridge.xla import private
 from hlorewrite.jaxbridge.xla.device_topology import device_topology
 from hlorewrite.passmanager.base import PassContext
 from hlorewrite.passmanager.manager import run_passes
+from hlorewrite.pipelines.adapter.collectives import collectives_of_program
 from hlorewrite.pipelines.decorator.row_arrays import RowArrays, stage_array_results
 from hlorewrite.pipelines.decorator.specs import (
     PipelineSettings,
@@ -32,8 +35,11 @@ from hlorewrite.pipelines.runtime.driver import PipelineDriver
 from hlorewrite.pipelines.schedules import Schedule
 from hlorewrite.rules.events import Remark
 from hlorewrite.util.collector import collector_paused
+from hlorewrite.util.sizes import format_bytes
+from hlorewrite.util.tables import table
 
 if TYPE_CHECKING:
+    from hlorewrite.pipelines.schedules import Schedule
     from hlorewrite.pipelines.simulate import Simulation
 
 
@@ -73,7 +79,6 @@ class PipelineLowered:
 
     def report(self) -> str:
         """Collectives and transfers with executed bytes, after splitting and after the passes, and what passes said."""
-        from hlorewrite.pipelines.decorator.report import report_text
         return report_text(self.module, self.settings.meshes.text, self.remarks)
 
     def simulate(self, topology: str = "", *, overlap: bool = True, strategy: str = "auto") -> Simulation:
@@ -90,7 +95,6 @@ class PipelineLowered:
         Raises:
           UsageError: no topology is named.
         """
-        from hlorewrite.pipelines.decorator.report import simulated
         return simulated(self.module, self.settings.schedule, topology or self.settings.topology, overlap, strategy)
 
     def compile(self, agreement: Agreement | None = None) -> PipelineCompiled:
@@ -270,3 +274,43 @@ def _split(settings: PipelineSettings) -> Any:
         **({} if named or not isinstance(schedule, Schedule) else {
             "mesh-of": ",".join(map(str, schedule.mesh_of)),
             "split-backward": str(any(task.kind in "IW" for order in schedule.orders for task in order)).lower()})})
+
+
+# ---- what splitting and passes did to a pipelined step, and what it would take on a cluster
+
+
+def report_text(module: Module, meshes: str, remarks: Sequence[Remark]) -> str:
+    """A table of collectives and transfers in one step, and what the passes said.
+
+    Args:
+      module: the program, after the passes.
+      meshes: the shapes of its meshes.
+      remarks: what the passes said.
+
+    Returns:
+      Lines of text.
+    """
+    program = read_program(module)
+    head = (f"{program.stages} stages on {len(program.meshes)} meshes ({meshes}), "
+            f"{program.iterations} micro-batches, schedule {program.schedule or 'custom'}")
+    collectives = collectives_of_program(parse(module.text(), name=program.name))[1]
+    rows = [("in one step", "executed", "bytes")]
+    for kind in sorted({each.kind for each in collectives}):
+        own = [each for each in collectives if each.kind == kind]
+        size = sum(each.executed_bytes for each in own)
+        rows.append((kind, str(sum(each.trips for each in own)), format_bytes(size, 1)))
+    lines = [head, *(table(rows, "<>>") if len(rows) > 1 else ["no collective and no transfer"])]
+    return "\n".join([*lines, *map(str, remarks)])
+
+
+def simulated(module: Module, wanted: str | Schedule, topology: str, overlap: bool, strategy: str) -> Simulation:
+    """The step simulated on a cluster.
+
+    Raises:
+      UsageError: no cluster is named.
+    """
+    if not topology:
+        raise UsageError("without a topology it is not known how long the step takes",
+                         hint='name a cluster: simulate("h200")')
+    from hlorewrite.pipelines.simulate.modelled import simulate_module
+    return simulate_module(module, wanted, topology, overlap=overlap, strategy=strategy)

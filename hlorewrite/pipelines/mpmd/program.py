@@ -329,3 +329,15 @@ class _ProgramReader:
             raise InputError("the loop's body is not one call of a function of this module",
                              location=self.view.source(loop), hint="put the micro-batch into one function")
         return calls[0]
+
+
+# ---- ops that only move, choose or convert data: results that a fragment makes again rather than keeps or receives
+
+
+MOVES = frozenset(f"stablehlo.{name}" for name in (
+    "constant", "iota", "broadcast_in_dim", "reshape", "transpose", "convert", "slice", "dynamic_slice", "pad",
+    "concatenate", "reverse", "compare", "select", "and", "or", "not", "xor", "bitcast_convert")) | {
+        "sdy.sharding_constraint"}
+"""Names of the ops. Their operands are kept instead."""
+
+__all__ = ["MOVES"]

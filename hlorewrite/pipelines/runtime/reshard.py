@@ -14,7 +14,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax.sharding import NamedSharding, PartitionSpec, Sharding
 
-from hlorewrite.cost.cluster.device_kinds import topology_of_kind
+from hlorewrite.cost.cluster.capacity import topology_of_kind
 from hlorewrite.cost.cluster.topology_file import topology as topology_of
 from hlorewrite.errors import PlanError, UsageError
 from hlorewrite.ir.load import parse

@@ -8,7 +8,7 @@ again. The order is fixed by the module and the rules, so equal inputs give equa
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice
 
@@ -18,7 +18,6 @@ from hlorewrite.ir.edit import Editor
 from hlorewrite.ir.view import View
 from hlorewrite.rules.about import Subjects, remark_about
 from hlorewrite.rules.apply.matcher import find
-from hlorewrite.rules.apply.names import rule_names, surviving_names
 from hlorewrite.rules.apply.tracker import EditTracker, Link, OpNotes
 from hlorewrite.rules.compile.compiled import CompiledRule, Failure, PatternNode
 from hlorewrite.rules.compile.environment import Environment
@@ -345,3 +344,34 @@ def _count(link: Link, rule: str) -> int:
 def _first_line(error: BaseException) -> str:
     """The first line of a message that may have several."""
     return (str(error).strip().splitlines() or [""])[0]
+
+
+# ---- what a rule calls the values of a match, for texts of rewrites
+
+
+def rule_names(rule: CompiledRule, env: Environment) -> dict[ir.Value, str]:
+    """What a rule calls the values of a match."""
+    names: dict[ir.Value, str] = {}
+    for name, slot in rule.slots.ops.items():
+        if env[slot] is not None:
+            results = list(env[slot].results)
+            names.update({v: f"%{name}" if len(results) == 1 else f"%{name}#{i}" for i, v in enumerate(results)})
+    for name, (slot, number) in rule.slots.results.items():
+        names[env[slot].results[number]] = f"%{name}"
+    for name, slot in rule.slots.numbers.items():
+        if name.startswith("%") and isinstance(env[slot], ir.Value):
+            names.setdefault(env[slot], name)
+    return names
+
+
+def surviving_names(rule: CompiledRule, env: Environment,
+                    alive: Mapping[int, ir.Operation]) -> dict[ir.Value, str]:
+    """The same after a rewrite: names of ops that are still there, and of values that were only read."""
+    names: dict[ir.Value, str] = {}
+    for name, slot in rule.slots.ops.items():
+        if env[slot] is not None and op_key(env[slot]) in alive:
+            names.update(dict.fromkeys(env[slot].results, f"%{name}"))
+    for name, slot in rule.slots.numbers.items():
+        if name.startswith("%") and isinstance(env[slot], ir.Value):
+            names.setdefault(env[slot], name)
+    return names

@@ -8,11 +8,10 @@ from pathlib import Path
 import pytest
 
 from hlorewrite.cli.main import main
-from hlorewrite.errors import ValuesDiffer
+from hlorewrite.errors import CannotExecute, ValuesDiffer
 from hlorewrite.ir.load import parse
 from hlorewrite.oracle.check import check
 from hlorewrite.oracle.compare import Comparison
-from hlorewrite.oracle.errors import CannotExecute
 
 T = "tensor<4xf32>"
 MAIN = f"func.func @main(%x: {T}) -> {T} {{ return %x : {T} }}\n"

@@ -13,9 +13,9 @@ from dataclasses import dataclass
 import pytest
 from generators.code_mutation import replace_source
 
+from hlorewrite.errors import CannotExecute
 from hlorewrite.ir.load import parse
 from hlorewrite.oracle.check import check
-from hlorewrite.oracle.errors import CannotExecute
 from hlorewrite.validate.validate import validate
 from hlorewrite.validate.verdict import Proved, Unknown
 

@@ -133,7 +133,7 @@ def test_a_calibration_of_one_size(words: list[str], tmp_path: Path, monkeypatch
 def test_what_reading_damaged_binaries_takes_is_bounded(work: str) -> None:
     """A reader that takes far more than the file explains is stopped before it fills the machine's memory."""
     script = ("import sys, time\nfrom hlorewrite.cli.process import supervise\n"
-              "from hlorewrite.util.guard import READ_GUARD\n"
+              "from hlorewrite.util.read import READ_GUARD\n"
               "supervise._READ_BASE_BYTES, supervise._READ_S = 100 << 20, 1.0\n"
               f"def work():\n    with READ_GUARD.around('a.bc', 1000):\n        {work}\n"
               "    return 0\nsys.exit(supervise.supervised(work))")

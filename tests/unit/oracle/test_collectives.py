@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from hlorewrite.errors import CannotExecute
 from hlorewrite.ir.load import parse
 from hlorewrite.oracle import execute, prepare
-from hlorewrite.oracle.errors import CannotExecute
 
 ADD = """({
     ^bb0(%l: tensor<f32>, %r: tensor<f32>):

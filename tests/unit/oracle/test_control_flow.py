@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from hlorewrite.errors import CannotExecute
 from hlorewrite.ir.load import parse
 from hlorewrite.oracle import execute, prepare
-from hlorewrite.oracle.errors import CannotExecute
 
 ALL_REDUCE = """"stablehlo.all_reduce"(%v) <{channel_handle = #stablehlo.channel_handle<handle = 1, type = 1>,
     replica_groups = dense<GROUPS> : tensor<SHAPExi64>, use_global_device_ids}> ({

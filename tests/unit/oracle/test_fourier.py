@@ -7,10 +7,10 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
+from hlorewrite.errors import CannotExecute
 from hlorewrite.ir.load import parse
 from hlorewrite.oracle import execute
 from hlorewrite.oracle.check import check
-from hlorewrite.oracle.errors import CannotExecute
 
 C, F = "complex<f32>", "f32"
 

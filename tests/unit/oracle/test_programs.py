@@ -8,12 +8,11 @@ import ml_dtypes
 import numpy as np
 import pytest
 
-from hlorewrite.errors import ValuesDiffer
+from hlorewrite.errors import CannotExecute, ValuesDiffer
 from hlorewrite.ir.load import parse
 from hlorewrite.oracle import execute, prepare
 from hlorewrite.oracle.check import check
 from hlorewrite.oracle.compare import Comparison, compare, error_of
-from hlorewrite.oracle.errors import CannotExecute
 from hlorewrite.oracle.inputs import random_inputs
 from hlorewrite.oracle.program import Outcome, entries
 from hlorewrite.oracle.worker import check_in_subprocess

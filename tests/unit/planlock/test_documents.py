@@ -15,7 +15,7 @@ from hlorewrite.planlock import document as documents
 from hlorewrite.planlock.document import PlanDocument, read_document
 from hlorewrite.planlock.files import PlanFiles, checked_files, read_plan, write_plan
 from hlorewrite.planlock.locations import without_folders
-from hlorewrite.planlock.mismatch import differences
+from hlorewrite.planlock.replay import differences
 
 GOLDEN = '''{
   "checksum": "CHECKSUM",

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
+from hlorewrite.errors import CannotExecute
 from hlorewrite.ir.binding import ir, op_key
 from hlorewrite.ir.collectives import COLLECTIVES, REDUCING
 from hlorewrite.ir.module import Module
 from hlorewrite.ir.view import View, nested_ops
-from hlorewrite.oracle.errors import CannotExecute
 from hlorewrite.oracle.interpreter import dtype_of
 from hlorewrite.util.tolerances import relative_tolerance
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import ClassVar, Literal
 
 from hlorewrite.ir.binding import ir
@@ -12,11 +12,15 @@ from hlorewrite.ir.inline import inline_calls
 from hlorewrite.ir.module import Module
 from hlorewrite.ir.view import View, symbol_name, users
 from hlorewrite.passes.common.broadcasts.chain import require_chain_options
+from hlorewrite.passes.common.op_by_op import OpByOp
+from hlorewrite.passes.common.pass_remarks import tell
 from hlorewrite.passes.legalize_for_cpu import LegalizeForCpu
 from hlorewrite.passmanager.base import Pass, PassContext
 from hlorewrite.passmanager.options import Size
 from hlorewrite.pipelines.passes.reshard_to_broadcast.forms import Gathers, MaskedSums, Permutes
 from hlorewrite.pipelines.passes.reshard_to_broadcast.times import Target
+from hlorewrite.pipelines.passes.reshard_to_broadcast.transfer import PLAN, plan_attribute, plan_transfer
+from hlorewrite.pipelines.reshard import SolverBudget
 
 
 @dataclass(frozen=True)
@@ -83,7 +87,6 @@ class ReshardToBroadcast(Pass):
     def _plan_transfers(self, module: Module, ctx: PassContext) -> bool:
         if not ctx.view(module).ops("mpmd.transfer"):
             return False  # the planner, and numpy's and scipy's solvers with it, is loaded for programs that need it
-        from hlorewrite.pipelines.passes.reshard_to_broadcast.programs import ProgramTransferPlans
         from hlorewrite.pipelines.reshard import SolverBudget
         budget = SolverBudget() if ctx.solver_effort is None else SolverBudget(ctx.solver_effort)
         return ProgramTransferPlans(self.topology, self.strategy, self.order, budget).run(module, ctx)
@@ -94,3 +97,53 @@ def _called_with_gathers(view: View) -> set[str]:
     calls = [user for op in view.ops(ALL_GATHER.op) for result in op.results for user, _ in users(result)
              if user.name == "func.call"]
     return {ir.FlatSymbolRefAttr(call.attributes["callee"]).value for call in calls}
+
+
+# ---- the transfers of an ``mpmd`` program whose layouts differ get a plan
+
+
+_WORTH = 1 - 1e-3
+
+
+@dataclass(frozen=True)
+class ProgramTransferPlans(OpByOp):
+    """Gives transfers between layouts a plan that sends each slice once.
+
+    Attributes:
+      topology: the cluster.
+      strategy: as for ``plan_reshard``.
+      order: as for ``plan_reshard``.
+      budget: of the solver, for all transfers of the program.
+    """
+
+    name: ClassVar[str] = "reshard-to-broadcast"
+    op_name: ClassVar[str] = "mpmd.transfer"
+    topology: str = ""
+    strategy: str = "auto"
+    order: str = "optimal"
+    budget: SolverBudget = field(default_factory=SolverBudget)
+
+    def _one(self, op: ir.Operation, view: View, ctx: PassContext) -> bool:
+        planned = plan_transfer(op, view, self.topology or ctx.topology, self.strategy, self.order,
+                                self.budget)
+        if planned is None:
+            tell(ctx, "missed", self.name, "the transfer needs no plan: each device gets its tile from the one at its "
+                 "place", view, op)
+            return False
+        if isinstance(planned, str):
+            tell(ctx, "blocked", self.name, f"the transfer gets no plan: {planned}", view, op)
+            return False
+        plan = planned.plan
+        if plan.makespan_s >= planned.direct_s * _WORTH and not ctx.ignore_cost:
+            tell(ctx, "unprofitable", self.name, f"the transfer gets no plan: a copy to each receiver takes "
+                 f"{planned.direct_s * 1e6:.0f} us, the best plan {plan.makespan_s * 1e6:.0f} us on {planned.cluster}",
+                 view, op)
+            return False
+        attribute = plan_attribute(plan, view.module.context)
+        if PLAN in op.attributes and op.attributes[PLAN] == attribute:
+            return False
+        tell(ctx, "applied", self.name, f"the transfer is planned as {plan.strategy}: {plan.makespan_s * 1e6:.0f} us, "
+             f"{planned.direct_s * 1e6:.0f} us with a copy to each receiver, on {planned.cluster}", view, op, plan.note)
+        ctx.editor(view.module, self.name).set_attribute(op, PLAN, attribute)
+        ctx.count("transfers planned")
+        return True

@@ -13,8 +13,7 @@ from hlorewrite.ir.collectives import CHANNEL
 from hlorewrite.ir.effects import does_more_than_compute
 from hlorewrite.ir.view import nested_ops, readable, terminator
 from hlorewrite.pipelines.mpmd.mesh_view import body_of, manual_body
-from hlorewrite.pipelines.mpmd.moves import MOVES
-from hlorewrite.pipelines.mpmd.program import FragmentCall
+from hlorewrite.pipelines.mpmd.program import MOVES, FragmentCall
 from hlorewrite.pipelines.mpmd.types import MeshTensor, mesh_tensor
 from hlorewrite.spmd.mesh import Mesh
 

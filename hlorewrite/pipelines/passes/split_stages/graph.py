@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from hlorewrite.ir.binding import ir
 from hlorewrite.ir.view import nested_ops, terminator
-from hlorewrite.pipelines.mpmd.moves import MOVES
+from hlorewrite.pipelines.mpmd.program import MOVES
 from hlorewrite.spmd.types import element_count, tensor_bytes
 
 SMALL = 1024

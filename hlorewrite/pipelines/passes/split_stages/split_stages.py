@@ -34,7 +34,6 @@ from hlorewrite.pipelines.passes.split_stages.positions import (
 from hlorewrite.pipelines.passes.split_stages.received import received_in_vain
 from hlorewrite.pipelines.passes.split_stages.remat import keep_what_was_sent
 from hlorewrite.pipelines.passes.split_stages.shardings import read_shardings
-from hlorewrite.pipelines.passes.split_stages.skipped_sums import write_skips_as_sums
 from hlorewrite.pipelines.passes.split_stages.stacks.cut_layers import cut_layer_loops
 from hlorewrite.pipelines.passes.split_stages.stacks.cut_stacks import cut_stacks
 from hlorewrite.pipelines.passes.split_stages.step import (
@@ -45,7 +44,13 @@ from hlorewrite.pipelines.passes.split_stages.step import (
     read_step,
     refuse_effects,
 )
-from hlorewrite.pipelines.passes.split_stages.sums import align_carried, check_order, find_sums, separate_sums
+from hlorewrite.pipelines.passes.split_stages.sums import (
+    align_carried,
+    check_order,
+    find_sums,
+    separate_sums,
+    write_skips_as_sums,
+)
 from hlorewrite.pipelines.schedules import SCHEDULES
 from hlorewrite.rules.events import Remark
 from hlorewrite.spmd.dense_groups import list_groups
