@@ -5,13 +5,15 @@ from __future__ import annotations
 import importlib
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Protocol, cast
+from typing import TYPE_CHECKING, Protocol, cast
 
-from hlorewrite.cost.report.report import Executed
 from hlorewrite.errors import InputError
 from hlorewrite.ir.module import Module
 from hlorewrite.passmanager.base import Pass, PassContext
 from hlorewrite.util.registered import PROGRAMS
+
+if TYPE_CHECKING:
+    from hlorewrite.cost.report.report import Executed
 
 
 @dataclass(frozen=True)

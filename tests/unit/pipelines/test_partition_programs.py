@@ -12,7 +12,7 @@ import pytest
 from hlorewrite.ir.load import load, parse
 from hlorewrite.ir.module import Module
 from hlorewrite.ir.view import View, nested_ops
-from hlorewrite.jaxbridge.xla import partition_program
+from hlorewrite.jaxbridge.xla import partition
 from hlorewrite.jaxbridge.xla.expose_collectives import ExposeCollectives
 from hlorewrite.oracle.check import check
 from hlorewrite.passes.comm_shift import CommShift
@@ -72,8 +72,8 @@ def exposed_program(name: str) -> tuple[Module, int, int]:
     """A program after expose-collectives, once for all tests; fragments that changed, and calls of the partitioner."""
     module = load(str(PROGRAMS / name))
     recorder = Recorder(wants_missed=True)
-    real = partition_program.expose_collectives
-    with mock.patch.object(partition_program, "expose_collectives", wraps=real) as partitioner:
+    real = partition.expose_collectives
+    with mock.patch.object(partition, "expose_collectives", wraps=real) as partitioner:
         run_passes(module, [ExposeCollectives()], PassContext((recorder,)))
     assert not any("stays as it is" in remark.sentence for remark in recorder.remarks)
     functions, fragments = View(module).functions, {step.callee for step in read_program(module).steps
@@ -93,7 +93,7 @@ def test_what_the_partitioner_cannot_give_is_told_and_stays(monkeypatch: pytest.
     def refuses(alone):
         raise InputError("XLA's partitioner gives no program")
 
-    monkeypatch.setattr(partition_program, "expose_collectives", refuses)
+    monkeypatch.setattr(partition, "expose_collectives", refuses)
     module = load(str(PROGRAMS / "two_stages.mlir"))
     text = module.text()
     recorder = Recorder(wants_missed=True)
