@@ -22,7 +22,7 @@ from hlorewrite.pipelines.mpmd.mesh_view import manual_body
 from hlorewrite.pipelines.mpmd.program import FragmentCall, read_program
 from hlorewrite.rules.events import Recorder
 
-PROGRAMS = Path(__file__).parents[3] / "programs"
+PROGRAMS = Path(__file__).parents[2] / "programs"
 REAL = sorted(path.name for path in PROGRAMS.glob("gpt_*.mlir"))
 
 
