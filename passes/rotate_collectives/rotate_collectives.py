@@ -19,7 +19,7 @@ from hlorewrite.passes.common.overlap_model import CROWDED, OVERLAPPED, OverlapM
 from hlorewrite.passes.common.pass_remarks import tell
 from hlorewrite.passes.rotate_collectives.barriers import separate_barriers
 from hlorewrite.passes.rotate_collectives.emit import hoist_filling, rotate
-from hlorewrite.passes.rotate_collectives.late import late_gathers
+from hlorewrite.passes.rotate_collectives.gain import iteration_seconds, late_gathers
 from hlorewrite.passes.rotate_collectives.split import BodySplit, behind, in_front
 from hlorewrite.passmanager.base import Pass, PassContext
 from hlorewrite.spmd.loops import Loop, trip_count
@@ -52,11 +52,10 @@ class RotateCollectives(Pass):
 
     Legal when the trip count is a constant of two or more, the condition has no effects, and not both halves
     hold ops with effects. Copies get channel handles of their own. Executed bytes stay as they are. Values that ``U``
-    gives to ``V`` is carried, and one copy of each half stands outside the loop. Carried values are copied once, and
-    both are taken from the memory budget. Pays when at least ``min_gain`` of the
-    loop's time becomes hidden by the cost model, if what precedes a collective in its iteration hides nothing
-    of it. Gathers that compute of their own iteration hides stay there, unless the collectives fill most of an
-    iteration: such a loop is marked, and ``all-reduce-fusion{crowded=true}`` merges its calls.
+    gives to ``V`` are carried, and one copy of each half stands outside the loop. Carried values are copied once, and
+    both are taken from the memory budget. Pays when the loop takes at least ``min_gain`` less time, by a simulation of
+    an iteration before and after. Gathers that compute of their own iteration hides stay there, unless the collectives
+    fill most of an iteration: such a loop is marked, and ``all-reduce-fusion{crowded=true}`` merges its calls.
 
     Attributes:
       min_gain: the least share of the loop's time to be gained.
@@ -137,13 +136,12 @@ class RotateCollectives(Pass):
 
     def _pays(self, op: ir.Operation, split: BodySplit, collectives: Sequence[ir.Operation], model: OverlapModel,
               ctx: PassContext) -> bool:
-        trips, whole = trip_count(op) or 1, model.clock.seconds(op)
-        each = model.together(collectives)
-        hidden = (trips - 1) * min(each, max(model.compute(split.first), model.compute(split.second)))
-        what = (f"{len(collectives)} collective{'s' if len(collectives) > 1 else ''} of an iteration take "
-                f"{each * 1e6:.0f} us; {hidden * 1e6:.0f} us in {trips} iterations can overlap with another, by the "
-                f"model of {model.spec}")
-        if hidden <= self.min_gain * whole and not ctx.ignore_cost:
+        trips = trip_count(op) or 1
+        before, after = iteration_seconds(Loop(op), split, model)
+        some = f"{len(collectives)} collectives take" if len(collectives) > 1 else "a collective takes"
+        what = (f"an iteration, of which {some} {model.together(collectives) * 1e6:.0f} us, would take "
+                f"{after * 1e6:.0f} in place of {before * 1e6:.0f} us, by the model of {model.spec}")
+        if (trips - 1) * (before - after) <= self.min_gain * trips * before and not ctx.ignore_cost:
             tell(ctx, "unprofitable", self.name, f"it stays as it is: {what}", model.view, op)
             return False
         tell(ctx, "applied", self.name, f"rotated: {what}", model.view, op)
