@@ -1,14 +1,16 @@
 """What a block would take that XLA has not scheduled yet: its kernels and transfers by what they wait for.
 
 Passes ask this about a loop's body before and after a change. The order is one that XLA's latency-hiding scheduler can
-reach: one transfer is under way at a time, begun as soon as what it sends is there; kernels that a transfer waits for
-precede others, and a wait comes when nothing else is left to run. The engine of :mod:`hlorewrite.timeline.engine` then
-says how long it takes, as for a schedule of XLA.
+reach (openxla/xla, ``xla/service/latency_hiding_scheduler.cc``). It fills the schedule from the end: one transfer is
+under way at a time, its end as late as its readers allow, its start before enough kernels to hide it. The engine of
+:mod:`hlorewrite.timeline.engine` then says how long that takes, as for a schedule of XLA.
 """
 
 from __future__ import annotations
 
 import heapq
+import math
+from collections import deque
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -62,7 +64,7 @@ def block_time(tasks: Sequence[StreamTask], slowdown: float | None = None) -> Bl
     slowdown = float(timeline_constants()["overlap_slowdown"]) if slowdown is None else slowdown
     numbers = [number for number, task in enumerate(tasks) if task.transfer]
     places = {number: place for place, number in enumerate(numbers)}
-    ops = tuple(_TaskOrder(tasks, places).ops())
+    ops = _from_the_end(tasks, places)
     transfers = tuple(StreamTransfer(str(number), "", "", "", 0, (), tasks[number].seconds, ("", ""))
                       for number in numbers)
     program = StreamProgram("block", ops, (), "")
@@ -71,12 +73,41 @@ def block_time(tasks: Sequence[StreamTask], slowdown: float | None = None) -> Bl
                                     if waited > 0})
 
 
-class _TaskOrder:
-    """Puts tasks in order, as for the streams of one GPU.
+def _from_the_end(tasks: Sequence[StreamTask], places: dict[int, int]) -> tuple[Op, ...]:
+    """The ops of a block, put in order from the last one: the order of the mirrored tasks, mirrored again.
 
     Args:
       tasks: the tasks.
-      places: the number of each transfer's op.
+      places: the number of each transfer by that of its task.
+    """
+    last = len(tasks) - 1
+    readers: list[list[int]] = [[] for _ in tasks]
+    for number, task in enumerate(tasks):
+        for source in set(task.after):
+            readers[source].append(number)
+    mirrored = [StreamTask(task.seconds, tuple(last - reader for reader in readers[number]), task.transfer)
+                for number, task in reversed(list(enumerate(tasks)))]
+    ops: list[Op] = []
+    for op in reversed(_TaskOrder(mirrored, {last - number: place for number, place in places.items()}).ops()):
+        number = last - int(op[2] if op[0] == KERNEL else op[1])
+        if op[0] == KERNEL:
+            ops.append((KERNEL, op[1], str(number)))
+        elif op[0] == START:
+            ops.append((DONE, str(number)))
+        else:
+            ops.append((START, str(number), 0, tasks[number].seconds, places[number]))
+    return tuple(ops)
+
+
+class _TaskOrder:
+    """Puts tasks in order for a compute stream and one for transfers.
+
+    Of several kernels the one comes first after which a transfer can begin soonest, of several transfers the one for
+    which the longest chain of tasks waits; a wait comes when no kernel is left to run.
+
+    Args:
+      tasks: the tasks.
+      places: the number of each transfer by that of its task.
     """
 
     def __init__(self, tasks: Sequence[StreamTask], places: dict[int, int]) -> None:
@@ -86,45 +117,65 @@ class _TaskOrder:
         for number, task in enumerate(tasks):
             for source in set(task.after):
                 self.readers[source].append(number)
-        self.urgent = self._sent_on()
-        self.kernels: list[tuple[bool, int]] = []
-        self.transfers: list[int] = []
+        self.left, self.tail = self._to_next_transfer(), self._to_end()
+        self.kernels: list[tuple[float, float, int]] = []
+        self.transfers: list[tuple[float, int]] = []
         self.now = 0.0
-        self.flying: tuple[int, float] | None = None
+        self.flying: deque[tuple[int, float]] = deque()
         self.listed: list[Op] = []
 
     def ops(self) -> list[Op]:
         """The ops of the block's program."""
         self._arrive([number for number, missing in enumerate(self.missing) if not missing])
         while self.kernels or self.transfers or self.flying:  # Ends: each round begins or ends a task.
-            if self.flying is not None and (self.flying[1] <= self.now or not self.kernels):
-                self._end(*self.flying)
-            elif self.flying is None and self.transfers:
-                self._begin(heapq.heappop(self.transfers))
+            if self.flying and (self.flying[0][1] <= self.now or not self.kernels):
+                self._end(*self.flying.popleft())
+            elif self.kernels:
+                self._compute(heapq.heappop(self.kernels)[2])
             else:
-                number = heapq.heappop(self.kernels)[1]
-                self.listed.append((KERNEL, self.tasks[number].seconds, str(number)))
-                self.now += self.tasks[number].seconds
-                self._finish(number)
+                self._begin()
         return self.listed
 
-    def _sent_on(self) -> list[bool]:
-        """Whether a transfer waits for each task."""
-        sent = [task.transfer for task in self.tasks]
+    def _to_next_transfer(self) -> list[float]:
+        """Seconds of kernels after each task until some transfer can begin; infinite where none waits for it."""
+        left = [math.inf] * len(self.tasks)
         for number in range(len(self.tasks) - 1, -1, -1):
-            if sent[number]:
-                for source in self.tasks[number].after:
-                    sent[source] = True
-        return sent
+            task = self.tasks[number]
+            after = 0.0 if task.transfer else left[number] + task.seconds
+            for source in task.after:
+                left[source] = min(left[source], after)
+        return left
 
-    def _begin(self, number: int) -> None:
-        seconds, place = self.tasks[number].seconds, self.places[number]
-        self.listed.append((START, str(number), 0, seconds, place))
-        self.flying = number, self.now + seconds
+    def _to_end(self) -> list[float]:
+        """Seconds of the longest chain of tasks that wait for each task."""
+        tail = [0.0] * len(self.tasks)
+        for number in range(len(self.tasks) - 1, -1, -1):
+            for source in self.tasks[number].after:
+                tail[source] = max(tail[source], tail[number] + self.tasks[number].seconds)
+        return tail
+
+    def _compute(self, number: int) -> None:
+        """Runs a kernel, and before it starts the transfers that can begin before it is over."""
+        seconds = self.tasks[number].seconds
+        while self.transfers and self._free() < self.now + seconds:  # Ends: each round begins a transfer.
+            self._begin()
+        self.listed.append((KERNEL, seconds, str(number)))
+        self.now += seconds
+        self._finish(number)
+
+    def _free(self) -> float:
+        """When the transfers that have been started are over."""
+        return max(self.now, self.flying[-1][1] if self.flying else 0.0)
+
+    def _begin(self) -> None:
+        number = heapq.heappop(self.transfers)[1]
+        seconds = self.tasks[number].seconds
+        self.listed.append((START, str(number), 0, seconds, self.places[number]))
+        self.flying.append((number, self._free() + seconds))
 
     def _end(self, number: int, end: float) -> None:
         self.listed.append((DONE, str(number)))
-        self.now, self.flying = max(self.now, end), None
+        self.now = max(self.now, end)
         self._finish(number)
 
     def _finish(self, number: int) -> None:
@@ -140,9 +191,9 @@ class _TaskOrder:
         for number in numbers:  # Ends: a task is added once, when its last source is over.
             task = self.tasks[number]
             if task.transfer:
-                heapq.heappush(self.transfers, number)
+                heapq.heappush(self.transfers, (-self.tail[number], number))
             elif task.seconds:
-                heapq.heappush(self.kernels, (not self.urgent[number], number))
+                heapq.heappush(self.kernels, (self.left[number], -self.tail[number], number))
             else:
                 for reader in self.readers[number]:
                     self.missing[reader] -= 1

@@ -77,12 +77,14 @@ class OverlapModel:
         """Seconds of the kernels among some ops of one block, with all they hold."""
         return sum(self.clock.seconds(op) for op in ops)
 
-    def tasks(self, ops: Sequence[ir.Operation], copied: Sequence[ir.Value] = ()) -> list[StreamTask]:
+    def tasks(self, ops: Sequence[ir.Operation], copied: Sequence[ir.Value] = (),
+              ahead: Iterable[ir.Operation] = ()) -> list[StreamTask]:
         """Ops of one block as tasks, by the values between them.
 
         Args:
           ops: of the block, in some order. An op that reads a result of a later one reads that of another iteration.
           copied: such values that have to be copied before they are read, since the iteration makes them anew.
+          ahead: collectives that run for the next iteration.
 
         Returns:
           The copies, then a task for each op.
@@ -90,7 +92,9 @@ class OverlapModel:
         places = {op_key(op): len(copied) + place for place, op in enumerate(ops)}
         copies = {value: place for place, value in enumerate(copied)}
         moved = [StreamTask(self.clock.rates.seconds(2 * tensor_bytes(value.type), ())) for value in copied]
-        return [*moved, *(self._task(op, self._sources(op, places, copies)) for op in ops)]
+        given = {places[op_key(op)] for op in ahead}
+        return [*moved, *(self._task(op, [source for source in self._sources(op, places, copies)
+                                          if source not in given]) for op in ops)]
 
     def crowded(self, block: ir.Block) -> bool:
         """Whether the collectives of a loop's body, each in a call of its own, fill most of its compute."""

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
+from hlorewrite.cost.kernels.clock import KERNELS
 from hlorewrite.ir.binding import ir, op_key
-from hlorewrite.ir.collectives import REDUCING
+from hlorewrite.ir.collectives import COLLECTIVES, REDUCING
 from hlorewrite.ir.view import defining_op, users
 from hlorewrite.passes.common.overlap_model import OverlapModel
 from hlorewrite.passes.common.stacked_rows import row_stacks
@@ -172,12 +173,30 @@ class _LastIteration:
 
     def calls(self, reduction: ReductionBehind) -> list[StreamTask]:
         """A reduction as a transfer, or as one for each row where it goes into an inner loop."""
-        makers = [(op_key(op), ir.OpResult(value).result_number) for slot in reduction.slots
-                  if (op := defining_op(value := self.loop.yields[slot])) is not None and op_key(op) in self._last]
-        stacked = next((key for key, position in makers if position in self._stacks[key]), None)
+        makers = self._makers([self.loop.yields[slot] for slot in reduction.slots])
+        stacked = next((op_key(op) for op, position in makers if position in self._stacks[op_key(op)]), None)
         if stacked is None:
-            return [StreamTask(self.model.collective(reduction.op), tuple(self._last[key] for key, _ in makers), True)]
-        others = tuple(self._last[key] for key, _ in makers if key != stacked)
+            ends = (defining_op(self.loop.yields[slot]) for slot in reduction.slots)
+            after = {self._last[op_key(op)] for op in ends if op is not None and op_key(op) in self._last}
+            return [StreamTask(self.model.collective(reduction.op), tuple(sorted(after)), True)]
+        others = tuple(self._last[op_key(op)] for op, _ in makers if op_key(op) != stacked)
         rows = range(self._first[stacked], self._last[stacked] + 1)
         each = self.model.together([reduction.op], 1 / len(rows))
         return [StreamTask(each, (*others, row), True) for row in rows]
+
+    def _makers(self, values: list[ir.Value]) -> list[tuple[ir.Operation, int]]:
+        """The kernels that values are made from by way of fused ops, and which of their results."""
+        found: dict[tuple[int, int], tuple[ir.Operation, int]] = {}
+        seen, pending = set[int](), list(values)
+        while pending:  # Ends: the operands of an op are added once.
+            value = pending.pop()
+            op = defining_op(value)
+            if op is None or op_key(op) not in self._last:
+                continue
+            if op.name in KERNELS or op.name in COLLECTIVES:
+                position = ir.OpResult(value).result_number
+                found[op_key(op), position] = op, position
+            elif op_key(op) not in seen:
+                seen.add(op_key(op))
+                pending += op.operands
+        return list(found.values())

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from hlorewrite.ir.binding import ir, op_key
 from hlorewrite.passes.common.overlap_model import OverlapModel
@@ -42,20 +43,32 @@ def late_gathers(loop: Loop, gathers: Sequence[ir.Operation], model: OverlapMode
     return [op for op in gathers if places[op_key(op)] in late]
 
 
-def iteration_seconds(loop: Loop, split: BodySplit, model: OverlapModel) -> tuple[float, float]:
+def iteration_seconds(loop: Loop, split: BodySplit, model: OverlapModel, rotated: Sequence[ir.Operation],
+                      ahead: Sequence[ir.Operation] = ()) -> tuple[float, float]:
     """What an iteration of a loop takes as it is, and rotated.
 
     Args:
       loop: the loop.
       split: its halves.
       model: of the module.
+      rotated: the collectives that the loop is rotated around; where the collectives fill most of an iteration, they
+        share calls afterwards.
+      ahead: gathers that run for the next iteration in either case.
 
     Returns:
       Seconds. In the rotated one the second half is of the iteration before, and what one half gives to the other is
       copied, since both have it at the same time.
     """
-    return (block_time(model.tasks(_ops(loop))).seconds,
-            block_time(model.tasks([*split.second, *split.first], split.handed)).seconds)
+    before = model.tasks(_ops(loop), ahead=ahead)
+    ops = [*split.second, *split.first]
+    after = model.tasks(ops, split.handed, ahead)
+    if model.crowded(loop.body):
+        share = model.together(rotated) / (sum(model.collective(op) for op in rotated) or 1.0)
+        keys = set(map(op_key, rotated))
+        for place, op in enumerate(ops, start=len(split.handed)):
+            if op_key(op) in keys:
+                after[place] = replace(after[place], seconds=after[place].seconds * share)
+    return block_time(before).seconds, block_time(after).seconds
 
 
 def _ops(loop: Loop) -> list[ir.Operation]:

@@ -125,7 +125,8 @@ class RotateCollectives(Pass):
                                                      f"gathers, by the model of {model.spec}", model.view, op)
                 return None
             split = splitter(loop, fitting)
-        if not self._pays(op, split, fitting, model, ctx):
+        ahead = _moving_later(loop, model, effects) if splitter is behind and not ctx.ignore_cost else []
+        if not self._pays(CollectiveLoop(op, tuple(fitting)), split, ahead, model, ctx):
             return None
         size = _CARRIED_TWICE * sum(tensor_bytes(value.type) for value in split.handed)
         if not ctx.take_memory(size):
@@ -134,10 +135,11 @@ class RotateCollectives(Pass):
             return None
         return CollectiveLoop(op, tuple(fitting), not ctx.ignore_cost and model.crowded(loop.body))
 
-    def _pays(self, op: ir.Operation, split: BodySplit, collectives: Sequence[ir.Operation], model: OverlapModel,
+    def _pays(self, chosen: CollectiveLoop, split: BodySplit, ahead: Sequence[ir.Operation], model: OverlapModel,
               ctx: PassContext) -> bool:
+        op, collectives = chosen.op, chosen.collectives
         trips = trip_count(op) or 1
-        before, after = iteration_seconds(Loop(op), split, model)
+        before, after = iteration_seconds(Loop(op), split, model, collectives, ahead)
         some = f"{len(collectives)} collectives take" if len(collectives) > 1 else "a collective takes"
         what = (f"an iteration, of which {some} {model.together(collectives) * 1e6:.0f} us, would take "
                 f"{after * 1e6:.0f} in place of {before * 1e6:.0f} us, by the model of {model.spec}")
@@ -167,6 +169,14 @@ def _rotate(chosen: CollectiveLoop, splitter: Splitter, editor: Editor, channels
     with editor.context:
         for name in (OVERLAPPED, ROTATED, *([CROWDED] if chosen.crowded else [])):
             editor.set_attribute(made, name, ir.UnitAttr.get())
+
+
+def _moving_later(loop: Loop, model: OverlapModel, effects: Effects) -> list[ir.Operation]:
+    """The gathers of a loop that is rotated around its reductions first and around them then."""
+    gathers = [op for op in _ops_of(loop.body) if op.name == ALL_GATHER.op]
+    if not gathers or _refusal(loop.op, in_front(loop, gathers), model, effects):
+        return []
+    return late_gathers(loop, gathers, model)
 
 
 def _loops_of(view: View, kinds: Sequence[str]) -> list[CollectiveLoop]:
