@@ -108,6 +108,7 @@ HEAVY = (
         "test_one_that_takes_too_long_to_rewrite", "test_one_never_comes", "test_one_that_comes_late_is_waited_for",
         "test_one_that_comes_too_late_follows")),
     # whole steps, and what is compiled for described GPUs
+    HeavyTests("unit/cost/test_kernel_model.py", "unit/cost/test_kernel_clock.py"),
     HeavyTests("unit/jaxbridge/decorator/test_partial_state.py", OTHERS,
                "test_calls_agree_and_only_those_that_update_reduce", but=("a branch", "MultiSteps, adamw]")),
     HeavyTests("unit/jaxbridge/decorator/test_sharded_updates.py", OTHERS,

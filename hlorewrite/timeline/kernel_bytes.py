@@ -1,23 +1,19 @@
 """Bytes a kernel moves through memory: what of its operands its result needs, and what it writes.
 
 A fusion reads of a parameter only what its root needs: a slice of it, the rows a gather takes, nothing of a buffer it
-updates in place. From the root backwards, each op says how many elements of its operands the needed elements of its
-result come from (as ``GpuHloCostAnalysis`` in openxla/xla, xla/service/gpu/model/gpu_hlo_cost_analysis.cc). Bytes
-of several readers are added up, and never exceed the whole.
+updates in place. From the root backwards, :func:`hlorewrite.cost.kernels.work.needed_elements` says how many elements
+of its operands the needed elements of an op's result come from. Bytes of several readers are added up, and never exceed
+the whole.
 """
 
 from __future__ import annotations
 
+from hlorewrite.cost.kernels.work import IN_PLACE, SAME_BYTES, SCATTER, UPDATE, OpSizes, needed_elements
 from hlorewrite.hlo.parse import Computation, HloInstruction
 from hlorewrite.hlo.shapes import shape_bytes, shape_elements
 
-_SLICES = frozenset(("slice", "dynamic-slice", "gather"))
-_REDUCES = frozenset(("reduce", "reduce-window"))
-_WHOLE = frozenset(("dot", "convolution", "custom-call", "fusion", "sort", "call", "fft", "cholesky",
-                    "triangular-solve", "rng-bit-generator", "select-and-scatter"))
-_SAME_BYTES = frozenset(("bitcast", "reshape"))
-_IN_PLACE = {"dynamic-update-slice": 1, "scatter": 2}
-"""Ops that write into their first operand, and the operand that holds what they write."""
+_HOLDS_UPDATE = {UPDATE: 1, SCATTER: 2}
+"""The operand that holds what an op writes into its first one."""
 
 
 def fusion_bytes(fused: Computation) -> int:
@@ -90,7 +86,7 @@ def instruction_bytes(computation: Computation, instruction: HloInstruction) -> 
 def _written(computation: Computation, made: HloInstruction) -> int:
     """Bytes of a result; of one that is updated in place, the update's."""
     source = _source(computation, made)
-    if source is not None and source.opcode in _IN_PLACE:
+    if source is not None and source.opcode in IN_PLACE:
         return shape_bytes(_update(computation, source).shape)
     return shape_bytes(made.shape)
 
@@ -99,20 +95,20 @@ def _updated_in_place(fused: Computation, root: HloInstruction) -> set[str]:
     """The updates that a fusion's results are."""
     results = root.operands if root.opcode == "tuple" else (root.name,)
     made = [_source(fused, fused.instructions[name]) for name in results if name in fused.instructions]
-    return {each.name for each in made if each is not None and each.opcode in _IN_PLACE}
+    return {each.name for each in made if each is not None and each.opcode in IN_PLACE}
 
 
 def _source(computation: Computation, made: HloInstruction | None) -> HloInstruction | None:
     """What computes a value, without changes of its shape."""
     left = len(computation.instructions)
     # Ends: ``left`` falls; in a damaged text an instruction may read itself.
-    while made is not None and made.opcode in _SAME_BYTES and made.operands and left:
+    while made is not None and made.opcode in SAME_BYTES and made.operands and left:
         made, left = computation.instructions.get(made.operands[0]), left - 1
     return made
 
 
 def _update(computation: Computation, update: HloInstruction) -> HloInstruction:
-    place = _IN_PLACE[update.opcode]
+    place = _HOLDS_UPDATE[update.opcode]
     name = update.operands[place] if place < len(update.operands) else ""
     return computation.instructions.get(name, update)
 
@@ -120,19 +116,6 @@ def _update(computation: Computation, update: HloInstruction) -> HloInstruction:
 def _needs(computation: Computation, reader: HloInstruction, place: int, count: float, size: int,
            in_place: bool) -> float:
     """Elements of an operand that ``count`` elements of the reader's result come from."""
-    opcode = reader.opcode
-    if opcode in _SLICES and place == 0:
-        return count
-    if opcode in _IN_PLACE:
-        if place > 0:
-            return size
-        updated = shape_elements(_update(computation, reader).shape)
-        if opcode == "scatter":
-            return updated if in_place else count
-        return 0 if in_place else max(0.0, count - updated)
-    if opcode in _WHOLE or opcode in _SLICES:
-        return size
-    made = max(shape_elements(reader.shape), 1)
-    if opcode in _REDUCES or opcode == "concatenate":
-        return size * min(1.0, count / made)
-    return min(size, count)
+    update = shape_elements(_update(computation, reader).shape) if reader.opcode in IN_PLACE else 0
+    return needed_elements(OpSizes(reader.opcode, shape_elements(reader.shape), update), place, count, size,
+                           in_place=in_place)

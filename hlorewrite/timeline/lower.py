@@ -14,7 +14,7 @@ from hlorewrite.hlo.shapes import shape_bytes
 from hlorewrite.hlo.trips import TripCounts, stated_trip_count
 from hlorewrite.hlo.wrapped import FREE, FUSIONS, PlacedInstruction, WrappedCollectives
 from hlorewrite.ir.collectives import COLLECTIVE_PERMUTE, timed_kind
-from hlorewrite.timeline.kernel_flops import custom_call_target
+from hlorewrite.timeline.kernel_products import custom_call_target
 from hlorewrite.timeline.kernel_times import ASYNC_FUSION, KernelTimes
 from hlorewrite.timeline.program import (
     ALIAS,

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from typing import ClassVar, Literal, get_args
 
 from hlorewrite.cost.collective_times import CollectiveTimes
-from hlorewrite.cost.compute_clock import ComputeClock
+from hlorewrite.cost.kernels.clock import KernelClock
 from hlorewrite.errors import UsageError
 from hlorewrite.ir.binding import ir
 from hlorewrite.ir.collectives import ALL_GATHER
@@ -110,7 +110,7 @@ class AllReduceFusion(Pass):
         times = self._times(view, ctx)
         if not blocks or times is None:
             return False
-        clock = ComputeClock(view, times.topology)
+        clock = KernelClock(view, times.topology)
         work = _Work(self, view, ctx, times, clock)
         changed = False
         for block, members in blocks.items():
@@ -168,7 +168,7 @@ class _Work:
     view: View
     ctx: PassContext
     times: CollectiveTimes
-    clock: ComputeClock
+    clock: KernelClock
     next_key: int = -1
 
     def block(self, block: ir.Block, members: list[Member]) -> bool:

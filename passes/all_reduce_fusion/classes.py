@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from hlorewrite.cost.collective_times import CollectiveTimes
-from hlorewrite.cost.compute_clock import ComputeClock
+from hlorewrite.cost.kernels.clock import KernelClock
 from hlorewrite.ir.collectives import BY_KIND
 from hlorewrite.passes.all_reduce_fusion.copies import copied_in, copied_out
 from hlorewrite.passes.all_reduce_fusion.members import Member, carried_bytes, carrier_of
@@ -60,7 +60,7 @@ class Choice:
     costs: Costs
 
 
-def choose(bucket_class: BucketClass, times: CollectiveTimes, clock: ComputeClock, limits: Limits) -> Choice:
+def choose(bucket_class: BucketClass, times: CollectiveTimes, clock: KernelClock, limits: Limits) -> Choice:
     """The best buckets of a class; members of several element types travel together only where that is better.
 
     Args:
@@ -87,7 +87,7 @@ def choose(bucket_class: BucketClass, times: CollectiveTimes, clock: ComputeCloc
 
 
 def _planned(bucket_class: BucketClass, indices: tuple[int, ...], carrier: str, times: CollectiveTimes,
-             clock: ComputeClock, limits: Limits) -> Choice:
+             clock: KernelClock, limits: Limits) -> Choice:
     members, graph, timings = bucket_class.members, bucket_class.graph, bucket_class.timings
     order = sorted(indices, key=lambda i: (timings[i].ready, timings[i].needed, graph.places[i]))
     read = functools.reduce(union, (graph.before[index] for index in indices), NONE)
@@ -109,7 +109,7 @@ def _planned(bucket_class: BucketClass, indices: tuple[int, ...], carrier: str, 
     return Choice(indices, buckets, plan, alone, costs)
 
 
-def call_costs(members: Sequence[Member], times: CollectiveTimes, clock: ComputeClock) -> Costs:
+def call_costs(members: Sequence[Member], times: CollectiveTimes, clock: KernelClock) -> Costs:
     """What calls of a class cost; several members are copied in and out, each time read and written.
 
     Args:

@@ -8,7 +8,7 @@ with and without buckets where every member is a sum).
 
 from __future__ import annotations
 
-from hlorewrite.cost.compute_clock import KERNELS
+from hlorewrite.cost.kernels.clock import KERNELS
 from hlorewrite.ir.binding import ir
 from hlorewrite.ir.collectives import COLLECTIVES
 from hlorewrite.ir.view import defining_op, users

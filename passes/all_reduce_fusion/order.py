@@ -24,7 +24,7 @@ import itertools
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
-from hlorewrite.cost.compute_clock import KERNELS
+from hlorewrite.cost.kernels.clock import KERNELS
 from hlorewrite.ir.binding import ir, op_key
 from hlorewrite.ir.edit import Editor
 from hlorewrite.ir.effects import MAY_HAVE_EFFECTS

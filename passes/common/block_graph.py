@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
-from hlorewrite.cost.compute_clock import KERNELS, ComputeClock
+from hlorewrite.cost.kernels.clock import KERNELS, KernelClock
 from hlorewrite.ir.binding import ir, op_key
 from hlorewrite.ir.effects import MAY_HAVE_EFFECTS, has_side_effect
 from hlorewrite.ir.inline import contains_any
@@ -55,7 +55,7 @@ class BlockGraph:
       end: seconds at which the last kernel ends.
     """
 
-    def __init__(self, view: View, block: ir.Block, members: Sequence[ir.Operation], clock: ComputeClock) -> None:
+    def __init__(self, view: View, block: ir.Block, members: Sequence[ir.Operation], clock: KernelClock) -> None:
         self.view = view
         self.block = block
         self.members = list(members)
@@ -69,11 +69,11 @@ class BlockGraph:
         self._bytes_per_s = clock.memory_bytes_per_s
         self._ordered = self._effects()
         self._next: dict[int, tuple[int, ...]] = {}
-        self.starts, self.ends, self.end = self._times(clock)
         self.numbers = NumberRange(len(self.members))
         self.reached: dict[int, NumberSet] = {}
         self.before: list[NumberSet] = []
         self._reach()
+        self.starts, self.ends, self.end = self._times(clock)
 
     # ---- the graph
 
@@ -172,13 +172,20 @@ class BlockGraph:
 
     # ---- times
 
-    def _times(self, clock: ComputeClock) -> tuple[dict[int, float], dict[int, float], float]:
-        """Start and end of each kernel, by place, and the end of all."""
+    def _times(self, clock: KernelClock) -> tuple[dict[int, float], dict[int, float], float]:
+        """Start and end of each kernel of its own, by place, and the end of all.
+
+        Fused kernels take their time too, except for those that read a member's result: they count with the member.
+        """
         starts: dict[int, float] = {}
         ends: dict[int, float] = {}
         now = 0.0
-        kernels = sorted((self.position[op_key(op)], op) for op in _unique(clock.kernels(self.block)))
-        for place, op in kernels:
+        behind = set(self.cone)
+        for op in clock.kernels(self.block):
+            place = self.position[op_key(op)]
+            if op.name not in KERNELS:
+                now += 0.0 if place in behind else clock.seconds(op)
+                continue
             starts[place] = now
             now += clock.seconds(op)
             ends[place] = now
@@ -264,7 +271,3 @@ class BlockGraph:
     def _place_of_value(self, value: ir.Value) -> int | None:
         op = defining_op(value)
         return None if op is None else self.position.get(op_key(op))
-
-
-def _unique(ops: Sequence[ir.Operation]) -> list[ir.Operation]:
-    return list({op_key(op): op for op in ops}.values())

@@ -1,5 +1,5 @@
-"""What communication costs concurrently with compute, by the cost model: the passes that change what runs concurrently
-with what ask this."""
+"""What a block takes with its collectives next to compute: the passes that change what runs concurrently with what ask
+this before and after."""
 
 from __future__ import annotations
 
@@ -7,14 +7,15 @@ from collections import defaultdict
 from collections.abc import Iterable, Sequence
 
 from hlorewrite.cost.collective_times import CollectiveTimes
-from hlorewrite.cost.compute_clock import KERNELS, ComputeClock
+from hlorewrite.cost.kernels.clock import KernelClock
 from hlorewrite.errors import UsageError
-from hlorewrite.ir.binding import ir
-from hlorewrite.ir.collectives import ALL_GATHER, REDUCING, TABLE
-from hlorewrite.ir.view import View
+from hlorewrite.ir.binding import ir, op_key
+from hlorewrite.ir.collectives import ALL_GATHER, COLLECTIVES, REDUCING, kind_of, timed_kind
+from hlorewrite.ir.view import View, defining_op, nested_ops
 from hlorewrite.passmanager.base import PassContext
 from hlorewrite.spmd.groups import device_count, groups_of
 from hlorewrite.spmd.types import tensor_bytes
+from hlorewrite.timeline.stream_tasks import StreamTask
 
 OVERLAPPED = "hlorewrite.overlapped"
 """A unit attribute of loops whose collectives stand where compute hides them: comm-shift leaves those in place."""
@@ -45,7 +46,7 @@ class OverlapModel:
                              hint='add --topology=h200:1x8, or topology="h200:1x8" in Python')
         self.view = view
         self.times = CollectiveTimes(spec, device_count(view) or 1)
-        self.clock = ComputeClock(view, self.times.topology)
+        self.clock = KernelClock(view, self.times.topology)
 
     @property
     def spec(self) -> str:
@@ -67,17 +68,55 @@ class OverlapModel:
         for op in ops:
             groups = groups_of(op, self.view)
             if not isinstance(groups, str):
-                kind = next(row.kind for row in TABLE if row.op == op.name)
-                calls[kind, tuple(map(tuple, groups.rows))] += max(
+                calls[kind_of(op.name), tuple(map(tuple, groups.rows))] += max(
                     sum(tensor_bytes(value.type) for value in side) for side in (op.operands, op.results))
-        return sum(self.times.seconds(kind, int(bytes_ * share), rows) for (kind, rows), bytes_ in calls.items())
+        return sum(self.times.seconds(timed_kind(kind), int(bytes_ * share), rows)
+                   for (kind, rows), bytes_ in calls.items())
 
     def compute(self, ops: Sequence[ir.Operation]) -> float:
         """Seconds of the kernels among some ops of one block, with all they hold."""
-        return sum(self.clock.seconds(op) for op in ops if op.name in KERNELS)
+        return sum(self.clock.seconds(op) for op in ops)
+
+    def tasks(self, ops: Sequence[ir.Operation], copied: Sequence[ir.Value] = (),
+              ahead: Iterable[ir.Operation] = ()) -> list[StreamTask]:
+        """Ops of one block as tasks, by the values between them.
+
+        Args:
+          ops: of the block, in some order. An op that reads a result of a later one reads that of another iteration.
+          copied: such values that have to be copied before they are read, since the iteration makes them anew.
+          ahead: collectives that run for the next iteration.
+
+        Returns:
+          The copies, then a task for each op.
+        """
+        places = {op_key(op): len(copied) + place for place, op in enumerate(ops)}
+        copies = {value: place for place, value in enumerate(copied)}
+        moved = [StreamTask(self.clock.rates.seconds(2 * tensor_bytes(value.type), ())) for value in copied]
+        given = {places[op_key(op)] for op in ahead}
+        return [*moved, *(self._task(op, [source for source in self._sources(op, places, copies)
+                                          if source not in given]) for op in ops)]
 
     def crowded(self, block: ir.Block) -> bool:
         """Whether the collectives of a loop's body, each in a call of its own, fill most of its compute."""
         ops = [each.operation for each in block.operations]
         calls = sum(self.collective(op) for op in ops if op.name in (*REDUCING, ALL_GATHER.op))
         return calls > _CROWDED_SHARE * self.compute(ops)
+
+    def _task(self, op: ir.Operation, sources: Sequence[int]) -> StreamTask:
+        transfer = op.name in COLLECTIVES
+        return StreamTask(self.collective(op) if transfer else self.clock.seconds(op), tuple(sources), transfer)
+
+    def _sources(self, op: ir.Operation, places: dict[int, int], copies: dict[ir.Value, int]) -> list[int]:
+        """Places of what an op reads, also inside its regions: of the ops before it that make it, or of a copy."""
+        inner = nested_ops(op) if len(op.regions) and op.name not in COLLECTIVES else (op,)
+        read = {value for each in inner for value in each.operands}
+        makers = (defining_op(value) for value in read)
+        made = {places.get(op_key(maker), -1) for maker in makers if maker is not None}
+        own = places[op_key(op)]
+        return sorted({place for place in made if 0 <= place < own} | {
+            copies[value] for value in read if value in copies and self._is_later(value, places, own)})
+
+    def _is_later(self, value: ir.Value, places: dict[int, int], own: int) -> bool:
+        """Whether a value is an argument, or made after the op that reads it."""
+        maker = defining_op(value)
+        return maker is None or places.get(op_key(maker), own) >= own

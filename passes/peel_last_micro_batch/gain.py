@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
+from hlorewrite.cost.kernels.clock import KERNELS
 from hlorewrite.ir.binding import ir, op_key
-from hlorewrite.ir.collectives import REDUCING
+from hlorewrite.ir.collectives import COLLECTIVES, REDUCING
 from hlorewrite.ir.view import defining_op, users
 from hlorewrite.passes.common.overlap_model import OverlapModel
 from hlorewrite.passes.common.stacked_rows import row_stacks
 from hlorewrite.spmd.executions import ASSUMED_TRIPS
 from hlorewrite.spmd.loops import Loop, trip_count
 from hlorewrite.spmd.types import tensor_bytes
+from hlorewrite.timeline.stream_tasks import StreamTask, block_time
+
+_MOST_ROWS = 1024
+"""Parts in which a loop of more iterations is simulated."""
 
 
 @dataclass(frozen=True)
@@ -125,117 +130,73 @@ def gain(loop: ir.Operation, reductions: Iterable[ReductionBehind], model: Overl
       sunk: whether reductions of what an inner loop stacks go into that loop, as ``sink-reductions`` does.
     """
     behind = list(reductions)
-    whole = model.clock.seconds(loop)
-    times = _IterationTimes(Loop(loop), model, sunk=sunk)
-    calls = [call for each in behind for call in times.calls(each)]
+    copy = _LastIteration(Loop(loop), model, sunk=sunk)
+    alone = block_time(copy.tasks).seconds
+    calls = [call for each in behind for call in copy.calls(each)]
+    took = sum(call.seconds for call in calls)
+    exposed = block_time([*copy.tasks, *calls]).seconds - alone
     shared = model.together(each.op for each in behind)
-    iteration = whole / (trip_count(loop) or ASSUMED_TRIPS)
-    return PeelingGain(whole, shared, shared * _hidden_share(calls, iteration))
+    share = 1 - max(0.0, exposed) / took if took else 0.0
+    return PeelingGain(alone * (trip_count(loop) or ASSUMED_TRIPS), shared, shared * max(0.0, share))
 
 
-def _hidden_share(calls: Sequence[tuple[float, float]], iteration: float) -> float:
-    """The share of calls that runs concurrently with an iteration: one by one, each when what it reads is final.
-
-    Args:
-      calls: when each may start, from the start of the iteration, and how long it takes, seconds.
-      iteration: seconds of the iteration.
-    """
-    free = 0.0
-    for final, took in sorted(calls):
-        free = max(free, final) + took
-    whole = sum(took for _, took in calls)
-    return 1 - max(0.0, free - iteration) / whole if whole else 0.0
-
-
-@dataclass(frozen=True)
-class _Final:
-    """When a value of an iteration is final.
-
-    Attributes:
-      seconds: from the start of the iteration until the last kernel that makes some of it is done, except
-        for loops that stack it.
-      stacked: the loop that stacks it and the number of its rows; None where none does.
-    """
-
-    seconds: float = 0.0
-    stacked: tuple[ir.Operation, int] | None = None
-
-    def with_other(self, other: _Final) -> _Final:
-        """When both are final."""
-        return _Final(max(self.seconds, other.seconds), self.stacked or other.stacked)
-
-
-class _IterationTimes:
-    """When the values of an iteration are final, its kernels running in the order of the program.
+class _LastIteration:
+    """The copy of the last iteration as tasks.
 
     Args:
       loop: the loop.
       model: of the module.
       sunk: whether rows that an inner loop stacks are final one by one.
+
+    Attributes:
+      tasks: of the body. A loop that stacks rows is one task for each row.
     """
 
     def __init__(self, loop: Loop, model: OverlapModel, *, sunk: bool) -> None:
-        self.loop = loop
-        self.model = model
-        self.sunk = sunk
-        self._ends = self._prefix_sums()
-        self._finals: dict[ir.Value, _Final] = {}
+        self.loop, self.model = loop, model
+        self.tasks: list[StreamTask] = []
         self._stacks: dict[int, frozenset[int]] = {}
+        self._first: dict[int, int] = {}
+        ops = [each.operation for each in loop.body.operations]
+        last: list[int] = []
+        for op, task in zip(ops, model.tasks(ops), strict=True):
+            self._first[op_key(op)] = len(self.tasks)
+            stacks = row_stacks(Loop(op)) if sunk and op.name == "stablehlo.while" else ()
+            self._stacks[op_key(op)] = frozenset(stacks)
+            rows = min(trip_count(op) or 1, _MOST_ROWS) if stacks else 1
+            after = tuple(last[source] for source in task.after)
+            for _ in range(rows):
+                self.tasks.append(StreamTask(task.seconds / rows, after, task.transfer))
+                after = (len(self.tasks) - 1,)
+            last.append(len(self.tasks) - 1)
+        self._last = {op_key(op): place for op, place in zip(ops, last, strict=True)}
 
-    def calls(self, reduction: ReductionBehind) -> list[tuple[float, float]]:
-        """(earliest start, seconds) of a reduction, or of its parts where it goes into an inner loop."""
-        final = _Final()
-        for slot in reduction.slots:
-            final = final.with_other(self._final(self.loop.yields[slot]))
-        if final.stacked is None:
-            return [(final.seconds, self.model.collective(reduction.op))]
-        op, rows = final.stacked
-        end, row = self._ends[op_key(op)], self.model.clock.seconds(op) / rows
-        each = self.model.together([reduction.op], 1 / rows)
-        return [(max(final.seconds, end - row * (rows - 1 - number)), each) for number in range(rows)]
+    def calls(self, reduction: ReductionBehind) -> list[StreamTask]:
+        """A reduction as a transfer, or as one for each row where it goes into an inner loop."""
+        makers = self._makers([self.loop.yields[slot] for slot in reduction.slots])
+        stacked = next((op_key(op) for op, position in makers if position in self._stacks[op_key(op)]), None)
+        if stacked is None:
+            ends = (defining_op(self.loop.yields[slot]) for slot in reduction.slots)
+            after = {self._last[op_key(op)] for op in ends if op is not None and op_key(op) in self._last}
+            return [StreamTask(self.model.collective(reduction.op), tuple(sorted(after)), True)]
+        others = tuple(self._last[op_key(op)] for op, _ in makers if op_key(op) != stacked)
+        rows = range(self._first[stacked], self._last[stacked] + 1)
+        each = self.model.together([reduction.op], 1 / len(rows))
+        return [StreamTask(each, (*others, row), True) for row in rows]
 
-    def _prefix_sums(self) -> Mapping[int, float]:
-        kernels = {op_key(kernel) for kernel in self.model.clock.kernels(self.loop.body)}
-        done, ends = 0.0, dict[int, float]()
-        for inner in (each.operation for each in self.loop.body.operations):
-            if op_key(inner) in kernels:
-                done += self.model.clock.seconds(inner)
-                ends[op_key(inner)] = done
-        return ends
-
-    def _final(self, value: ir.Value) -> _Final:
-        """When a value is final; what is found for one is kept."""
-        stack = [value]
-        # Ends: a value follows only from values before it, and becomes known once.
-        while stack:
-            current = stack[-1]
-            waiting = [operand for operand in self._made_from(current) if operand not in self._finals]
-            if waiting:
-                stack += waiting
+    def _makers(self, values: list[ir.Value]) -> list[tuple[ir.Operation, int]]:
+        """The kernels that values are made from by way of fused ops, and which of their results."""
+        found: dict[tuple[int, int], tuple[ir.Operation, int]] = {}
+        seen, pending = set[int](), list(values)
+        while pending:  # Ends: the operands of an op are added once.
+            value = pending.pop()
+            op = defining_op(value)
+            if op is None or op_key(op) not in self._last:
                 continue
-            stack.pop()
-            self._finals.setdefault(current, self._by_itself(current))
-        return self._finals[value]
-
-    def _made_from(self, value: ir.Value) -> list[ir.Value]:
-        """What a value is computed from, at once, when its operands are there."""
-        op = defining_op(value)
-        return [] if op is None or op.block != self.loop.body or op_key(op) in self._ends else list(op.operands)
-
-    def _by_itself(self, value: ir.Value) -> _Final:
-        op = defining_op(value)
-        if op is not None and op_key(op) in self._ends:
-            rows = self._rows(op, ir.OpResult(value).result_number)
-            return _Final(0.0, (op, rows)) if rows else _Final(self._ends[op_key(op)])
-        final = _Final()
-        for operand in self._made_from(value):
-            final = final.with_other(self._finals[operand])
-        return final
-
-    def _rows(self, op: ir.Operation, position: int) -> int:
-        """How many rows an inner loop stacks at a position; 0 where it does not, or where that does not count."""
-        if not self.sunk or op.name != "stablehlo.while":
-            return 0
-        if op_key(op) not in self._stacks:
-            self._stacks[op_key(op)] = frozenset(row_stacks(Loop(op)))
-        return (trip_count(op) or 0) if position in self._stacks[op_key(op)] else 0
+            if op.name in KERNELS or op.name in COLLECTIVES:
+                position = ir.OpResult(value).result_number
+                found[op_key(op), position] = op, position
+            elif op_key(op) not in seen:
+                seen.add(op_key(op))
+                pending += op.operands
+        return list(found.values())

@@ -19,7 +19,7 @@ from hlorewrite.passes.common.overlap_model import CROWDED, OVERLAPPED, OverlapM
 from hlorewrite.passes.common.pass_remarks import tell
 from hlorewrite.passes.rotate_collectives.barriers import separate_barriers
 from hlorewrite.passes.rotate_collectives.emit import hoist_filling, rotate
-from hlorewrite.passes.rotate_collectives.late import late_gathers
+from hlorewrite.passes.rotate_collectives.gain import iteration_seconds, late_gathers
 from hlorewrite.passes.rotate_collectives.split import BodySplit, behind, in_front
 from hlorewrite.passmanager.base import Pass, PassContext
 from hlorewrite.spmd.loops import Loop, trip_count
@@ -52,11 +52,10 @@ class RotateCollectives(Pass):
 
     Legal when the trip count is a constant of two or more, the condition has no effects, and not both halves
     hold ops with effects. Copies get channel handles of their own. Executed bytes stay as they are. Values that ``U``
-    gives to ``V`` is carried, and one copy of each half stands outside the loop. Carried values are copied once, and
-    both are taken from the memory budget. Pays when at least ``min_gain`` of the
-    loop's time becomes hidden by the cost model, if what precedes a collective in its iteration hides nothing
-    of it. Gathers that compute of their own iteration hides stay there, unless the collectives fill most of an
-    iteration: such a loop is marked, and ``all-reduce-fusion{crowded=true}`` merges its calls.
+    gives to ``V`` are carried, and one copy of each half stands outside the loop. Carried values are copied once, and
+    both are taken from the memory budget. Pays when the loop takes at least ``min_gain`` less time, by a simulation of
+    an iteration before and after. Gathers that compute of their own iteration hides stay there, unless the collectives
+    fill most of an iteration: such a loop is marked, and ``all-reduce-fusion{crowded=true}`` merges its calls.
 
     Attributes:
       min_gain: the least share of the loop's time to be gained.
@@ -126,7 +125,8 @@ class RotateCollectives(Pass):
                                                      f"gathers, by the model of {model.spec}", model.view, op)
                 return None
             split = splitter(loop, fitting)
-        if not self._pays(op, split, fitting, model, ctx):
+        ahead = _moving_later(loop, model, effects) if splitter is behind and not ctx.ignore_cost else []
+        if not self._pays(CollectiveLoop(op, tuple(fitting)), split, ahead, model, ctx):
             return None
         size = _CARRIED_TWICE * sum(tensor_bytes(value.type) for value in split.handed)
         if not ctx.take_memory(size):
@@ -135,15 +135,15 @@ class RotateCollectives(Pass):
             return None
         return CollectiveLoop(op, tuple(fitting), not ctx.ignore_cost and model.crowded(loop.body))
 
-    def _pays(self, op: ir.Operation, split: BodySplit, collectives: Sequence[ir.Operation], model: OverlapModel,
+    def _pays(self, chosen: CollectiveLoop, split: BodySplit, ahead: Sequence[ir.Operation], model: OverlapModel,
               ctx: PassContext) -> bool:
-        trips, whole = trip_count(op) or 1, model.clock.seconds(op)
-        each = model.together(collectives)
-        hidden = (trips - 1) * min(each, max(model.compute(split.first), model.compute(split.second)))
-        what = (f"{len(collectives)} collective{'s' if len(collectives) > 1 else ''} of an iteration take "
-                f"{each * 1e6:.0f} us; {hidden * 1e6:.0f} us in {trips} iterations can overlap with another, by the "
-                f"model of {model.spec}")
-        if hidden <= self.min_gain * whole and not ctx.ignore_cost:
+        op, collectives = chosen.op, chosen.collectives
+        trips = trip_count(op) or 1
+        before, after = iteration_seconds(Loop(op), split, model, collectives, ahead)
+        some = f"{len(collectives)} collectives take" if len(collectives) > 1 else "a collective takes"
+        what = (f"an iteration, of which {some} {model.together(collectives) * 1e6:.0f} us, would take "
+                f"{after * 1e6:.0f} in place of {before * 1e6:.0f} us, by the model of {model.spec}")
+        if (trips - 1) * (before - after) <= self.min_gain * trips * before and not ctx.ignore_cost:
             tell(ctx, "unprofitable", self.name, f"it stays as it is: {what}", model.view, op)
             return False
         tell(ctx, "applied", self.name, f"rotated: {what}", model.view, op)
@@ -169,6 +169,14 @@ def _rotate(chosen: CollectiveLoop, splitter: Splitter, editor: Editor, channels
     with editor.context:
         for name in (OVERLAPPED, ROTATED, *([CROWDED] if chosen.crowded else [])):
             editor.set_attribute(made, name, ir.UnitAttr.get())
+
+
+def _moving_later(loop: Loop, model: OverlapModel, effects: Effects) -> list[ir.Operation]:
+    """The gathers of a loop that is rotated around its reductions first and around them then."""
+    gathers = [op for op in _ops_of(loop.body) if op.name == ALL_GATHER.op]
+    if not gathers or _refusal(loop.op, in_front(loop, gathers), model, effects):
+        return []
+    return late_gathers(loop, gathers, model)
 
 
 def _loops_of(view: View, kinds: Sequence[str]) -> list[CollectiveLoop]:

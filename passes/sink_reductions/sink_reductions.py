@@ -18,8 +18,9 @@ from hlorewrite.passes.sink_reductions.emit import sink
 from hlorewrite.passes.sink_reductions.find import Sinking, SinkingFinder
 from hlorewrite.passes.sink_reductions.why_not import why_not_sunk
 from hlorewrite.passmanager.base import Pass, PassContext
-from hlorewrite.spmd.loops import trip_count
+from hlorewrite.spmd.loops import Loop, trip_count
 from hlorewrite.spmd.types import tensor_bytes
+from hlorewrite.timeline.stream_tasks import StreamTask, block_time
 
 
 @dataclass(frozen=True)
@@ -89,13 +90,14 @@ class SinkReductions(Pass):
     def _pays(self, sinkings: Sequence[Sinking], model: OverlapModel, ctx: PassContext) -> bool:
         """Whether enough of the reductions of one loop would run concurrently with its iterations."""
         loop, reductions = sinkings[0].loop, [sinking.reduction for sinking in sinkings]
-        trips, whole = trip_count(loop) or 1, model.clock.seconds(loop)
+        trips, body = trip_count(loop) or 1, model.tasks([each.operation for each in Loop(loop).body.operations])
         before, each = model.together(reductions), model.together(reductions, 1 / trips)
-        after = trips * each - (trips - 1) * min(each, whole / trips)
+        alone, beside = block_time(body).seconds, block_time([*body, StreamTask(each, transfer=True)]).seconds
+        after = (trips - 1) * (beside - alone) + each  # those of an iteration run concurrently with the next one
         bytes_ = sum(tensor_bytes(reduction.operands[0].type) for reduction in reductions)
         what = (f"reducing {bytes_} bytes in {trips} parts leaves {after * 1e6:.0f} of {before * 1e6:.0f} us exposed, "
                 f"by the model of {model.spec}")
-        if before - after <= self.min_gain * whole and not ctx.ignore_cost:
+        if before - after <= self.min_gain * trips * alone and not ctx.ignore_cost:
             tell(ctx, "unprofitable", self.name, f"its reductions stay after it: {what}", model.view, loop)
             return False
         tell(ctx, "applied", self.name, f"{len(reductions)} reductions of what it stacks go into it: {what}",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from hlorewrite.cost import CollectiveModel, Topology, collective_model
-from hlorewrite.cost.compute_clock import ComputeClock
+from hlorewrite.cost.kernels.clock import KernelClock
 from hlorewrite.cost.report.stablehlo import executed_of
 from hlorewrite.ir.binding import ir
 from hlorewrite.ir.collectives import COLLECTIVES, REDUCING
@@ -39,7 +39,7 @@ def fragment_times(module: Module, program: Program, topology: Topology,
     copy = module.clone()
     view = View(copy)
     inline_calls(Editor(view))
-    clock = ComputeClock(view, topology)
+    clock = KernelClock(view, topology)
     model = times or collective_model(topology)
     meshes = {step.callee: step.mesh for step in program.steps if isinstance(step, FragmentCall)}
     by_callee = {}

@@ -6,10 +6,11 @@ import pytest
 
 from hlorewrite.cost import topology
 from hlorewrite.cost.compute import compute_constants, timeline_constants
+from hlorewrite.cost.kernels.work import Product
 from hlorewrite.errors import InputError
 from hlorewrite.hlo.parse import parse_hlo
 from hlorewrite.timeline.kernel_bytes import fusion_bytes, instruction_bytes
-from hlorewrite.timeline.kernel_flops import fusion_flops, instruction_flops
+from hlorewrite.timeline.kernel_products import fusion_products, instruction_products
 from hlorewrite.timeline.kernel_times import KernelTimes
 from hlorewrite.timeline.measured import read_kernel_times
 
@@ -55,7 +56,8 @@ def entry(*lines: str):
 
 
 GEMM = '''backend_config={"gemm_backend_config":{"dot_dimension_numbers":{"lhs_contracting_dimensions":["2"],\
-"rhs_contracting_dimensions":["1"],"lhs_batch_dimensions":["0"],"rhs_batch_dimensions":["0"]}}}'''
+"rhs_contracting_dimensions":["1"],"lhs_batch_dimensions":["0"],"rhs_batch_dimensions":["0"]}%s}}'''
+PRECISE = ',"precision_config":{"operand_precision":["HIGHEST","HIGHEST"],"algorithm":"ALG_UNSET"}'
 
 
 @pytest.mark.parametrize(("lines", "work"), [
@@ -69,8 +71,12 @@ GEMM = '''backend_config={"gemm_backend_config":{"dot_dimension_numbers":{"lhs_c
       "%r = f32[8,32]{1,0} dot(%a, %b), lhs_contracting_dims={1}, rhs_contracting_dims={0}, "
       "algorithm=dot_bf16_bf16_f32_x3"], {"bf16": 3 * 2.0 * 8 * 16 * 32}),
     (["%a = bf16[4,8,16]{2,1,0} parameter(0)", "%b = bf16[4,16,32]{2,1,0} parameter(1)",
-      '%r = (bf16[4,8,32]{2,1,0}, s8[64]{0}) custom-call(%a, %b), custom_call_target="__cublas$gemm", ' + GEMM],
+      '%r = (bf16[4,8,32]{2,1,0}, s8[64]{0}) custom-call(%a, %b), custom_call_target="__cublas$gemm", ' + GEMM % ""],
      {"bf16": 2.0 * 4 * 8 * 16 * 32}),
+    (["%a = f32[4,8,16]{2,1,0} parameter(0)", "%b = f32[4,16,32]{2,1,0} parameter(1)",
+      '%r = (f32[4,8,32]{2,1,0}, s8[64]{0}) custom-call(%a, %b), custom_call_target="__cublas$gemm", '
+      + GEMM % PRECISE],
+     {"f32": 2.0 * 4 * 8 * 16 * 32}),
     (["%a = bf16[2,9,9,3]{3,2,1,0} parameter(0)", "%b = bf16[3,3,3,5]{3,2,1,0} parameter(1)",
       "%r = bf16[2,7,7,5]{3,2,1,0} convolution(%a, %b), window={size=3x3}, dim_labels=b01f_01io->b01f"],
      {"bf16": 2.0 * 2 * 7 * 7 * 5 * 27}),
@@ -81,10 +87,10 @@ GEMM = '''backend_config={"gemm_backend_config":{"dot_dimension_numbers":{"lhs_c
       "%r = (bf16[2,9,9,3]{3,2,1,0}, u8[0]{0}) custom-call(%g, %b), window={size=3x3}, dim_labels=b01f_01io->b01f, "
       'custom_call_target="__cudnn$convBackwardInput"'], {"bf16": 2.0 * 2 * 7 * 7 * 5 * 27}),
     (["%a = f32[8]{0} parameter(0)", "%r = f32[8]{0} negate(%a)"], {}),
-], ids=["batched dot", "precise dot", "three products for one", "cuBLAS", "convolution", "filter gradient",
-        "input gradient", "none"])
+], ids=["batched dot", "precise dot", "three products for one", "cuBLAS", "precise cuBLAS", "convolution",
+        "filter gradient", "input gradient", "none"])
 def test_flops(lines: list[str], work: dict[str, float]) -> None:
-    assert instruction_flops(*entry(*lines)) == work
+    assert {each.dtype: each.flops for each in instruction_products(*entry(*lines))} == work
 
 
 def test_products_in_nested_fusions_count() -> None:
@@ -100,7 +106,7 @@ ENTRY %outer (c: bf16[8,16], e: bf16[16,32]) -> bf16[8,32] {
   ROOT %f = bf16[8,32]{1,0} fusion(%c, %e), kind=kCustom, calls=%inner
 }
 """)
-    assert fusion_flops(module, module.computations["outer"]) == {"bf16": 2.0 * 8 * 16 * 32}
+    assert fusion_products(module, module.computations["outer"]) == [Product("bf16", 2.0 * 8 * 16 * 32)]
     assert fusion_bytes(module.computations["outer"]) == 2 * (8 * 16 + 16 * 32 + 8 * 32)
 
 

@@ -22,7 +22,7 @@ module attributes {mhlo.num_partitions = 4 : i32, mhlo.num_replicas = 1 : i32} {
     %first = stablehlo.constant dense<0> : tensor<i32>
     %one = stablehlo.constant dense<1> : tensor<i32>
     %layers = stablehlo.constant dense<3> : tensor<i32>
-    // expected-remark@+1 {{rotated: 1 collective of an iteration take}}
+    // expected-remark@+1 {{rotated: an iteration, of which a collective takes}}
     %loop:3 = stablehlo.while(%i = %first, %h = %x, %total = %zero) : tensor<i32>, tensor<8xf32>, tensor<8xf32>
     cond {
       %more = stablehlo.compare LT, %i, %layers : (tensor<i32>, tensor<i32>) -> tensor<i1>

@@ -6,7 +6,7 @@ import fusion_modules as m
 import pytest
 
 from hlorewrite.cost import topology
-from hlorewrite.cost.compute_clock import ComputeClock
+from hlorewrite.cost.kernels.clock import KernelClock
 from hlorewrite.ir.module import Module
 from hlorewrite.ir.view import View
 from hlorewrite.passes.all_reduce_fusion.copies import copied_in, copied_out
@@ -64,7 +64,7 @@ def test_copies_out(after: tuple[str, ...], result: str, copied: bool) -> None:
 def readings(module: Module) -> list[float]:
     """Bytes that each member's own readers read and write."""
     view = View(module)
-    clock = ComputeClock(view, topology("h200:1x4"))
+    clock = KernelClock(view, topology("h200:1x4"))
     members = view.ops("stablehlo.all_reduce")
     graph = BlockGraph(view, members[0].block, members, clock)
     return [round(reading * clock.memory_bytes_per_s) for reading in graph.readings]

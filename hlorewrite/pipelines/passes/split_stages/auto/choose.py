@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from hlorewrite.cost import Topology
 from hlorewrite.cost import topology as find_topology
-from hlorewrite.cost.compute_clock import KERNELS, ComputeClock
+from hlorewrite.cost.kernels.clock import KernelClock
 from hlorewrite.errors import HlorewriteError, InputError, PlanError
 from hlorewrite.ir.binding import op_key
 from hlorewrite.ir.edit import Editor
@@ -117,7 +117,7 @@ def choose_stages(module: Module, wanted: StageSearch, split: Callable[[tuple[in
     cluster = find_topology(wanted.topology or DEFAULT_TOPOLOGY)
     numbered = _layers_apart(module.clone(), wanted, cluster)
     graph = numbered.graph
-    clock = ComputeClock(graph.step.view, cluster)
+    clock = KernelClock(graph.step.view, cluster)
     costs = cut_costs(graph, clock)
     numbers = [numbered.number(cut) for cut in costs.cuts]
     first = _promising(graph, costs, clock, wanted, cluster)
@@ -141,7 +141,7 @@ def choose_stages(module: Module, wanted: StageSearch, split: Callable[[tuple[in
     return ChosenStages(tuple(cut for cut, _, _ in boundaries), boundaries, seconds.cache_info().currsize)
 
 
-def _promising(graph: CutGraph, costs: CutCosts, clock: ComputeClock, wanted: StageSearch,
+def _promising(graph: CutGraph, costs: CutCosts, clock: KernelClock, wanted: StageSearch,
                cluster: Topology) -> list[tuple[int, ...]]:
     """The cuts of the dynamic programming; refuses a step without."""
     if len(costs.cuts) < wanted.stages - 1:
@@ -160,18 +160,18 @@ def _promising(graph: CutGraph, costs: CutCosts, clock: ComputeClock, wanted: St
 def _layers_apart(module: Module, wanted: StageSearch, cluster: Topology) -> NumberedGraph:
     """The step with a loop for each iteration of loops that take a good part of a stage, to compare cuts in them."""
     graph = _cut_graph(module, wanted.microbatches)
-    clock = ComputeClock(graph.step.view, cluster)
-    whole = sum(clock.seconds(node.op) for node in graph.forward if node.op is not None and node.name in KERNELS)
+    clock = KernelClock(graph.step.view, cluster)
+    whole = sum(clock.seconds(node.op) for node in graph.forward if node.op is not None)
     apart = {op_key(node.op): range(1, iterations_of(node.op)) for node in graph.forward if node.op is not None
              and iterations_of(node.op) > 1 and clock.seconds(node.op) * wanted.stages > _LOOP_TO_CUT * whole}
     return cut_inside(module, graph, apart, wanted.microbatches)
 
 
-def _refuse_one_loop(graph: CutGraph, clock: ComputeClock, stages: int) -> None:
+def _refuse_one_loop(graph: CutGraph, clock: KernelClock, stages: int) -> None:
     """What a loop runs at once is one op here: it cannot be more than one stage."""
     loops = [(clock.seconds(node.op), node.op) for node in graph.forward if node.op is not None
              and node.name == "stablehlo.while"]
-    whole = sum(clock.seconds(node.op) for node in graph.forward if node.op is not None and node.name in KERNELS)
+    whole = sum(clock.seconds(node.op) for node in graph.forward if node.op is not None)
     for seconds, op in loops:
         if seconds * stages > _LARGEST_LOOP * whole:
             raise InputError(f"one loop takes {seconds / whole:.0%} of the forward, and it cannot be cut between its "

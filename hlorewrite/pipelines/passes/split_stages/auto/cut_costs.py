@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from hlorewrite.cost.compute_clock import KERNELS, ComputeClock
+from hlorewrite.cost.kernels.clock import KernelClock
 from hlorewrite.pipelines.passes.split_stages.auto.cut_graph import CutGraph
 from hlorewrite.pipelines.passes.split_stages.graph import StepNode
 
@@ -56,7 +56,7 @@ class _Readings:
     last_back: int
 
 
-def cut_costs(graph: CutGraph, clock: ComputeClock) -> CutCosts:
+def cut_costs(graph: CutGraph, clock: KernelClock) -> CutCosts:
     """The possible cuts, at places of the forward where the fewest bytes are alive.
 
     Args:
@@ -92,8 +92,8 @@ def backward_halves(graph: CutGraph, cuts: Sequence[int]) -> list[int]:
     return [half for half, _ in _halves(graph, cuts, _values(graph))]
 
 
-def _seconds(node: StepNode, clock: ComputeClock) -> float:
-    return clock.seconds(node.op) if node.op is not None and node.op.name in KERNELS else 0.0
+def _seconds(node: StepNode, clock: KernelClock) -> float:
+    return clock.seconds(node.op) if node.op is not None else 0.0
 
 
 def _values(graph: CutGraph) -> dict[str, list[_Readings]]:

@@ -1,4 +1,4 @@
-"""Floating-point operations of the matrix products and convolutions in a kernel, by their shapes."""
+"""The matrix products and convolutions in a kernel, by their shapes."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import json
 import re
 from math import prod
 
+from hlorewrite.cost.kernels.work import Product, convolution_of, product_of
 from hlorewrite.hlo.parse import Computation, HloInstruction, HloText
 from hlorewrite.hlo.shapes import arrays
 
@@ -13,49 +14,44 @@ _CONTRACTING = re.compile(r"\blhs_contracting_dims=\{([\d,]*)\}")
 _LABELS = re.compile(r"\bdim_labels=[\w?]+_([\w?]+)->")
 _TARGET = re.compile(r'\bcustom_call_target="([^"]*)"')
 _GEMM_CONTRACTING = re.compile(r'"lhs_contracting_dimensions":(\[[^\]]*\])')
-_PRECISION = re.compile(r"\boperand_precision=\{([\w,]*)\}")
+_PRECISION = re.compile(r'\boperand_precision(?:=\{|":\[)([\w,"]*)[]}]')
 _ALGORITHM = re.compile(r"\balgorithm=dot_(\w+?)(?:_x(\d))?\b")
 _GEMMS = ("__cublas$gemm", "__cublas$lt$matmul", "__triton_gemm")
 _CONVOLUTION = "__cudnn$conv"
 
-Work = dict[str, float]
-"""FLOP by the type whose peak they run at."""
-
-
-def fusion_flops(module: HloText, fused: Computation) -> Work:
-    """FLOP of a fusion, nested ones included.
+def fusion_products(module: HloText, fused: Computation) -> list[Product]:
+    """What a fusion multiplies, nested ones included.
 
     Args:
       module: the module.
       fused: the computation the fusion calls.
 
     Returns:
-      FLOP by type; empty when it multiplies no matrices.
+      Its products; none when it multiplies no matrices.
     """
-    total: Work = {}
+    found: list[Product] = []
     stack, seen = [fused], {fused.name}
     while stack:  # Ends: each computation is taken once.
         computation = stack.pop()
         for instruction in computation.instructions.values():
-            for dtype, flops in instruction_flops(computation, instruction).items():
-                total[dtype] = total.get(dtype, 0.0) + flops
+            found += instruction_products(computation, instruction)
             if instruction.opcode in ("fusion", "call"):
                 for name in instruction.called("calls", "to_apply"):
                     if name in module.computations and name not in seen:
                         seen.add(name)
                         stack.append(module.computations[name])
-    return total
+    return found
 
 
-def instruction_flops(computation: Computation, instruction: HloInstruction) -> Work:
-    """FLOP of one product or convolution.
+def instruction_products(computation: Computation, instruction: HloInstruction) -> list[Product]:
+    """What one instruction multiplies.
 
     Args:
       computation: what it stands in.
       instruction: ``dot``, ``convolution``, a custom call of cuBLAS or cuDNN, or anything else.
 
     Returns:
-      FLOP by type; empty for anything else.
+      The product; none for anything else.
 
     Example:
       >>> from hlorewrite.hlo.parse import parse_hlo
@@ -65,8 +61,8 @@ def instruction_flops(computation: Computation, instruction: HloInstruction) -> 
       ...   %b = bf16[32,16]{1,0} parameter(1)
       ...   ROOT %c = bf16[64,16]{1,0} dot(%a, %b), lhs_contracting_dims={1}, rhs_contracting_dims={0}
       ... }''').computations["main"]
-      >>> instruction_flops(entry, entry.instructions["c"])
-      {'bf16': 65536.0}
+      >>> instruction_products(entry, entry.instructions["c"])
+      [Product(dtype='bf16', flops=65536.0)]
     """
     if instruction.opcode == "dot":
         dims = _CONTRACTING.search(instruction.attributes)
@@ -75,12 +71,12 @@ def instruction_flops(computation: Computation, instruction: HloInstruction) -> 
     if instruction.opcode == "convolution":
         return _convolution(computation, instruction, "Forward")
     if instruction.opcode != "custom-call":
-        return {}
+        return []
     target = custom_call_target(instruction)
     if target.startswith(_CONVOLUTION):
         return _convolution(computation, instruction, target.removeprefix(_CONVOLUTION))
     dims = _GEMM_CONTRACTING.search(instruction.attributes) if target.startswith(_GEMMS) else None
-    return _product(computation, instruction, [int(d) for d in json.loads(dims.group(1))]) if dims else {}
+    return _product(computation, instruction, [int(d) for d in json.loads(dims.group(1))]) if dims else []
 
 
 def is_known_custom_call(instruction: HloInstruction) -> bool:
@@ -105,17 +101,18 @@ def _shape(computation: Computation, instruction: HloInstruction, place: int) ->
     return next(iter(arrays(text)), ("", ()))
 
 
-def _product(computation: Computation, instruction: HloInstruction, contracted: list[int]) -> Work:
-    """2 times the result's elements times the contracted size."""
+def _product(computation: Computation, instruction: HloInstruction, contracted: list[int]) -> list[Product]:
     dtype, left = _shape(computation, instruction, 0)
     if not left or any(d >= len(left) for d in contracted):
-        return {}
-    flops = 2.0 * prod(_shape(computation, instruction, -1)[1]) * prod(left[d] for d in contracted)
-    return {_runs_as(dtype, instruction.attributes): flops * _passes(instruction.attributes)}
+        return []
+    named = _ALGORITHM.search(instruction.attributes)
+    algorithm = (named.group(1).split("_")[0], int(named.group(2) or 1)) if named else None
+    return [product_of(dtype, prod(_shape(computation, instruction, -1)[1]), prod(left[d] for d in contracted),
+                       precise=_precise(instruction), algorithm=algorithm)]
 
 
-def _convolution(computation: Computation, instruction: HloInstruction, direction: str) -> Work:
-    """2 times the elements of the forward result times the filter's elements for each output feature.
+def _convolution(computation: Computation, instruction: HloInstruction, direction: str) -> list[Product]:
+    """The product of a convolution.
 
     The backward convolutions of cuDNN keep the labels of the forward one: its result is their first operand (input
     gradient) or second operand (filter gradient).
@@ -126,26 +123,11 @@ def _convolution(computation: Computation, instruction: HloInstruction, directio
     labels = _LABELS.search(instruction.attributes)
     features = filter_sizes[labels.group(1).index("o")] if labels and len(labels.group(1)) == len(filter_sizes) \
         and "o" in labels.group(1) else 1
-    flops = 2.0 * prod(_shape(computation, instruction, output)[1]) * prod(filter_sizes) / max(features, 1)
-    return {_runs_as(dtype, instruction.attributes): flops}
+    return [convolution_of(dtype, prod(_shape(computation, instruction, output)[1]), prod(filter_sizes), features,
+                           precise=_precise(instruction))]
 
 
-def _passes(attributes: str) -> int:
-    """Products of the narrow type that make one of the wide type: 3 for ``dot_bf16_bf16_f32_x3``."""
-    algorithm = _ALGORITHM.search(attributes)
-    return int(algorithm.group(2) or 1) if algorithm else 1
-
-
-def _runs_as(dtype: str, attributes: str) -> str:
-    """The type whose peak a product runs at.
-
-    XLA:GPU multiplies f32 in TF32 unless the precision is high or highest, or an algorithm is named
-    (openxla/xla, docs of ``PrecisionConfig``; JAX, ``jax.default_matmul_precision``).
-    """
-    algorithm = _ALGORITHM.search(attributes)
-    if algorithm:
-        return algorithm.group(1).split("_")[0]
-    if dtype != "f32":
-        return dtype
-    precision = _PRECISION.search(attributes)
-    return "f32" if precision and "high" in precision.group(1) else "tf32"
+def _precise(instruction: HloInstruction) -> bool:
+    """Whether the precision of an operand is high or highest, in an attribute or in the settings of a custom call."""
+    precision = _PRECISION.search(instruction.attributes)
+    return precision is not None and "high" in precision.group(1).lower()

@@ -1,0 +1,279 @@
+"""The kernels that XLA:GPU makes of the ops of a block, and their seconds: a model of its fusion.
+
+A kernel ends
+
+* at a matrix product, convolution, sort, scatter and so on, which is a kernel of its own;
+* at a reduction, in whose kernel its operand is computed;
+* at any other op whose result has to be in memory: a kernel of its own, a collective, a loop or the end of the block
+  reads it. Other kernels that read it compute it again.
+
+A kernel reads what the ops in it need: of a gather the rows, of a slice the slice, nothing of a buffer that is updated
+in place. Three fusions of XLA save more than that:
+
+* Normalisations (openxla/xla, ``softmax_rewriter_triton``): an op that reads rows, and a reduction of the same rows
+  that is broadcast to them again, are one kernel.
+* Multi-output fusion: kernels that read the same, and of which none waits for the other, read it once.
+* Products compute transposes, broadcasts and conversions of their operands themselves.
+"""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+from hlorewrite.cost.kernels.rates import KernelRates
+from hlorewrite.cost.kernels.work import (
+    IN_PLACE,
+    PRODUCTS,
+    REDUCES,
+    SCATTER,
+    UPDATE,
+    WHOLE,
+    OpSizes,
+    Product,
+    needed_elements,
+)
+
+FREE = frozenset(("reshape", "bitcast-convert", "optimization-barrier", "tuple", "get-tuple-element"))
+"""Ops that change nothing in memory: what reads their result reads their operand."""
+GIVEN = frozenset(("constant", "after-all", "create-token", "partition-id", "replica-id"))
+"""Ops whose results take no time and are there for all."""
+HELD = "held"
+"""The kind of nodes that are not kernels of this block: collectives, loops, branches, calls."""
+_MOST_FUSED = 1000
+"""Ops of one kernel."""
+_MOST_REDUCTIONS = 8
+"""Reductions of one normalisation."""
+_INTO_PRODUCTS = frozenset(("transpose", "broadcast", "convert", "slice", "dynamic-slice"))
+
+
+@dataclass(frozen=True, slots=True)
+class KernelOp:
+    """One op of a block.
+
+    Attributes:
+      kind: HLO's opcode, or ``HELD``.
+      reads: numbers of the values it reads.
+      makes: numbers of the values it makes.
+      products: what it multiplies.
+      rows: whether it is a reduction over the last dimension alone.
+    """
+
+    kind: str
+    reads: tuple[int, ...]
+    makes: tuple[int, ...]
+    products: tuple[Product, ...] = ()
+    rows: bool = False
+
+
+@dataclass
+class KernelGraph:
+    """The ops of a block and the values between them, by number.
+
+    Attributes:
+      ops: in program order.
+      elements: of each value.
+      bytes: of each value.
+      maker: the op that makes each value; -1 for what is given to the block.
+      read_outside: values that something outside of the ops reads: the block's terminator, a region.
+      kept: values that something else still reads after they are updated.
+    """
+
+    ops: list[KernelOp] = field(default_factory=list)
+    elements: list[int] = field(default_factory=list)
+    bytes: list[int] = field(default_factory=list)
+    maker: list[int] = field(default_factory=list)
+    read_outside: set[int] = field(default_factory=set)
+    kept: set[int] = field(default_factory=set)
+
+    def value(self, elements: int, size: int) -> int:
+        """Adds a value; its number."""
+        self.elements.append(elements)
+        self.bytes.append(size)
+        self.maker.append(-1)
+        return len(self.maker) - 1
+
+    def add(self, op: KernelOp) -> None:
+        """Adds an op after those before it."""
+        for value in op.makes:
+            self.maker[value] = len(self.ops)
+        self.ops.append(op)
+
+
+def kernel_seconds(graph: KernelGraph, rates: KernelRates) -> list[float]:
+    """Seconds of the kernel that each op ends; 0 where it ends none.
+
+    Args:
+      graph: the ops of a block.
+      rates: the GPU.
+
+    Example:
+      >>> from hlorewrite.cost import topology
+      >>> graph = KernelGraph()
+      >>> x, y, z = (graph.value(1 << 20, 4 << 20) for _ in range(3))
+      >>> graph.add(KernelOp("exponential", (x,), (y,)))
+      >>> graph.add(KernelOp("negate", (y,), (z,)))
+      >>> graph.read_outside.add(z)
+      >>> inner, last = kernel_seconds(graph, KernelRates(topology("h200")))
+      >>> inner, 2e-6 < last < 4e-6
+      (0.0, True)
+    """
+    return _Kernels(graph, rates).seconds()
+
+
+class _Kernels:
+    """The kernels of one block."""
+
+    def __init__(self, graph: KernelGraph, rates: KernelRates) -> None:
+        self.graph, self.rates = graph, rates
+        self.space = [max((graph.elements[value] for value in (*op.reads, *op.makes)), default=0)
+                      if op.kind in REDUCES or op.kind == SCATTER else
+                      max((graph.elements[value] for value in op.makes), default=0) for op in graph.ops]
+        self.ends = self._ends()
+        self.inner = self._normalisations()
+        self.level = self._levels()
+        self.shared: set[tuple[int, int, int]] = set()
+
+    def seconds(self) -> list[float]:
+        """Seconds by op."""
+        return [self._kernel(number) if self.ends[number] and number not in self.inner else 0.0
+                for number in range(len(self.graph.ops))]
+
+    # ---- which ops end a kernel
+
+    def _ends(self) -> list[bool]:
+        """Whether each op ends a kernel."""
+        graph = self.graph
+        in_memory = [value in graph.read_outside for value in range(len(graph.maker))]
+        into_product = [False] * len(graph.maker)
+        ends = [False] * len(graph.ops)
+        for number in range(len(graph.ops) - 1, -1, -1):
+            op = graph.ops[number]
+            kept = any(in_memory[value] for value in op.makes)
+            fed = any(into_product[value] for value in op.makes)
+            if op.kind in FREE:
+                for value in op.reads:
+                    in_memory[value] |= kept
+                    into_product[value] |= fed
+            elif op.kind in GIVEN:
+                continue
+            elif op.kind == HELD or op.kind in WHOLE or op.kind == SCATTER:
+                ends[number] = op.kind != HELD
+                for value in op.reads:
+                    if op.kind in PRODUCTS:
+                        into_product[value] = True
+                    else:
+                        in_memory[value] = True
+            elif op.kind in REDUCES or kept or (fed and op.kind not in _INTO_PRODUCTS):
+                ends[number] = True
+            elif fed:  # computed in the product: that reads its operands
+                for value in op.reads:
+                    into_product[value] = True
+        return ends
+
+    def _normalisations(self) -> set[int]:
+        """The reductions of rows that are part of the kernel that reads them next to the rows themselves."""
+        graph, found = self.graph, set[int]()
+        below: dict[int, frozenset[int]] = {}
+        for number, op in enumerate(graph.ops):
+            reductions: frozenset[int] = frozenset()
+            for value in op.reads:
+                maker = graph.maker[value]
+                if maker >= 0:
+                    reductions |= below.get(maker, frozenset())
+            if op.kind in REDUCES:
+                below[number] = frozenset((number,)) if op.rows else frozenset()
+                if op.rows and reductions and all(self.space[each] == self.space[number] for each in reductions):
+                    below[number] |= reductions
+                continue
+            if op.kind in WHOLE or op.kind in (HELD, SCATTER):
+                continue
+            if reductions and len(reductions) <= _MOST_REDUCTIONS:
+                below[number] = reductions
+            if self.ends[number]:
+                found |= {each for each in reductions if self.space[each] == self.space[number]}
+                below[number] = frozenset()
+        return found
+
+    def _levels(self) -> list[int]:
+        """For each op how many kernels that cannot be merged with it stand before it, one after another."""
+        levels: list[int] = []
+        for number, op in enumerate(self.graph.ops):
+            makers = map(self.graph.maker.__getitem__, op.reads)
+            before = max((levels[maker] for maker in makers if maker >= 0), default=0)
+            alone = op.kind == HELD or op.kind in WHOLE or op.kind == SCATTER or (
+                op.kind in REDUCES and number not in self.inner)
+            levels.append(before + alone)
+        return levels
+
+    # ---- bytes of a kernel
+
+    def _kernel(self, number: int) -> float:
+        op, graph = self.graph.ops[number], self.graph
+        if op.kind in IN_PLACE:
+            holders = op.reads[1:2] if op.kind == UPDATE else op.reads[len(op.makes) + 1:]
+            written = sum(graph.bytes[value] for value in holders)
+        else:
+            written = sum(graph.bytes[value] for value in op.makes)
+        copied = 2 * sum(graph.bytes[value] for value in op.reads[:len(op.makes)] if value in graph.kept) if (
+            op.kind in IN_PLACE) else 0
+        return self.rates.seconds(self._read(number) + written + copied, op.products)
+
+    def _read(self, root: int) -> float:
+        """Bytes that a kernel reads, through what is computed in it."""
+        graph, needed = self.graph, dict[int, float]()
+        op = graph.ops[root]
+        todo = [-root]
+        inside = {root}
+        while todo:  # Ends: an op is added once, and asked after all of its readers.
+            number = -heapq.heappop(todo)
+            for maker in self._ask(number, needed, in_place=number == root):
+                if maker not in inside and len(inside) < _MOST_FUSED and self._inside(maker, op):
+                    inside.add(maker)
+                    heapq.heappush(todo, -maker)
+        fused = op.kind not in WHOLE and op.kind != SCATTER
+        level = self.level[root] - (op.kind in REDUCES and root not in self.inner)
+        read = 0.0
+        for value, count in needed.items():
+            maker = graph.maker[value]
+            if maker >= 0 and (maker in inside or graph.ops[maker].kind in GIVEN):
+                continue
+            key = (level, self.space[root], value)
+            if fused and key in self.shared:
+                continue
+            self.shared.add(key)
+            read += count / max(graph.elements[value], 1) * graph.bytes[value]
+        if fused:
+            self.shared |= {(level, self.space[root], value) for value in op.makes}
+        return read
+
+    def _made(self, number: int) -> int:
+        return max((self.graph.elements[value] for value in self.graph.ops[number].makes), default=0)
+
+    def _ask(self, number: int, needed: dict[int, float], *, in_place: bool) -> Iterator[int]:
+        """Adds what an op needs of its operands for what is needed of its results; the ops that make them."""
+        graph, op = self.graph, self.graph.ops[number]
+        count = self._made(number) if in_place else max(needed.get(value, 0.0) for value in op.makes)
+        update = 0
+        if op.kind in IN_PLACE:
+            place = 1 if op.kind == UPDATE else len(op.makes) + 1
+            update = graph.elements[op.reads[place]] if place < len(op.reads) else 0
+        sizes = OpSizes(op.kind, self._made(number), update)
+        for place, value in enumerate(op.reads):
+            size = graph.elements[value]
+            asked = min(size, needed_elements(sizes, place, count, size, in_place=in_place))
+            needed[value] = max(asked, needed.get(value, 0.0))
+            if graph.maker[value] >= 0:
+                yield graph.maker[value]
+
+    def _inside(self, maker: int, root: KernelOp) -> bool:
+        """Whether an op is computed in the kernel of another one that reads it."""
+        kind = self.graph.ops[maker].kind
+        if kind in FREE:
+            return True
+        if root.kind in PRODUCTS:
+            return kind in _INTO_PRODUCTS and not self.ends[maker]
+        if kind in GIVEN or kind == HELD or root.kind in WHOLE or root.kind == SCATTER:
+            return False
+        return maker in self.inner or not self.ends[maker]
