@@ -9,6 +9,7 @@ from hlorewrite.cost.collective_times import CollectiveTimes
 from hlorewrite.ir.binding import ir
 from hlorewrite.ir.collectives import ALL_GATHER
 from hlorewrite.ir.edit import Editor
+from hlorewrite.ir.types import integer_range, tensor_bytes
 from hlorewrite.ir.view import View, users
 from hlorewrite.passes.common.broadcasts.emit import Delivery, delivery, emit_delivery, static_slice
 from hlorewrite.passes.common.op_by_op import OpByOp
@@ -18,7 +19,6 @@ from hlorewrite.passes.common.splats import splat_constant
 from hlorewrite.passmanager.base import PassContext
 from hlorewrite.spmd.device_map import DeviceMap
 from hlorewrite.spmd.groups import Groups
-from hlorewrite.spmd.types import integer_range, tensor_bytes
 
 _SLICES = ("stablehlo.slice", "stablehlo.dynamic_slice")
 

@@ -26,8 +26,8 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 PACKAGE = "hlorewrite"
 LAYERS = ("cli", "viewer", "jaxbridge", "prove", "validate", "oracle", "tune", "passes", "patterns", "planlock",
-          "passmanager", "rules", "plan", "audit", "timeline", "cost", "mpmd", "hlo", "spmd", "ir", "util", "errors",
-          "version")
+          "passmanager", "rules", "plan", "audit", "timeline", "cost", "mpmd", "hlo", "spmd", "ops", "ir", "util",
+          "errors", "version")
 """Highest first; ``hlorewrite/__init__.py`` stands above all."""
 REGISTRIES = {
     "cli/subcommands.py": "a subcommand's module is imported when it is asked for",

@@ -12,10 +12,10 @@ from collections import defaultdict
 from hlorewrite.cost import Topology
 from hlorewrite.cost.compute import compute_constants
 from hlorewrite.ir.binding import ir, op_key, stablehlo
+from hlorewrite.ir.types import element_count, tensor_bytes
 from hlorewrite.ir.view import View, ancestors, symbol_name
 from hlorewrite.spmd.executions import ASSUMED_TRIPS
 from hlorewrite.spmd.loops import trip_count
-from hlorewrite.spmd.types import element_count, tensor_bytes
 
 _LEAVES = ("stablehlo.dot_general", "stablehlo.convolution", "stablehlo.reduce", "stablehlo.reduce_window",
            "stablehlo.select_and_scatter", "stablehlo.gather", "stablehlo.scatter", "stablehlo.sort",

@@ -18,9 +18,9 @@ from typing import NamedTuple
 from hlorewrite.ir.binding import ir, op_key
 from hlorewrite.ir.collectives import BY_OP, COLLECTIVES
 from hlorewrite.ir.location import argument_path
+from hlorewrite.ir.types import is_static_tensor
 from hlorewrite.ir.view import View, defining_op, readable, terminator, users
 from hlorewrite.spmd.loops import Loop
-from hlorewrite.spmd.types import is_static_tensor
 
 _MOST_STEPS = 100_000
 """Where programs are so large, or so entangled, that more would be needed, the rest has no names."""

@@ -17,12 +17,12 @@ from collections.abc import Callable, Iterable, Sequence
 from hlorewrite.ir.binding import ir, op_key
 from hlorewrite.ir.collectives import REDUCING, WITH_REPLICA_GROUPS
 from hlorewrite.ir.inline import is_private
+from hlorewrite.ir.types import element_count
 from hlorewrite.ir.view import View, defining_op, terminator
-from hlorewrite.spmd.constants import splat_number
+from hlorewrite.ops.constants import splat_number
+from hlorewrite.ops.reducers import reduction_kind
 from hlorewrite.spmd.groups import Groups, groups_of
 from hlorewrite.spmd.loops import Loop, counter_step, trip_count
-from hlorewrite.spmd.reducers import reduction_kind
-from hlorewrite.spmd.types import element_count
 from hlorewrite.spmd.varying_ops import DEVICE_IDS
 
 _WHILE, _CALL, _BARRIER, _MANUAL = ("stablehlo.while", "func.call", "stablehlo.optimization_barrier",

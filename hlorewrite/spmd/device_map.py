@@ -12,8 +12,8 @@ import numpy as np
 
 from hlorewrite.ir.binding import ir
 from hlorewrite.ir.element_moves import broadcast_in_dim
+from hlorewrite.ir.types import element_count
 from hlorewrite.ir.view import defining_op, terminator
-from hlorewrite.spmd.types import element_count
 
 _MOST_ELEMENTS = 4096
 _MOST_OPS = 256

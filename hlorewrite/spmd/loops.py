@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from hlorewrite.ir.binding import ir
+from hlorewrite.ir.types import holds_number
 from hlorewrite.ir.view import defining_op, terminator
-from hlorewrite.spmd.constants import constant_attribute
-from hlorewrite.spmd.types import holds_number
+from hlorewrite.ops.constants import constant_attribute
 
 
 @dataclass(frozen=True)

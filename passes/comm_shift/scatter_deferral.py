@@ -13,6 +13,7 @@ from hlorewrite.ir.binding import ir, op_key
 from hlorewrite.ir.collectives import REDUCE_SCATTER
 from hlorewrite.ir.edit import Editor
 from hlorewrite.ir.slices import SLICES, attributes_for
+from hlorewrite.ir.types import element_type, tensor_bytes, tensor_type, with_dimension
 from hlorewrite.ir.view import defining_op, owner_op, terminator
 from hlorewrite.passes.comm_shift.deferral_rewrite import identity_constant, with_identities
 from hlorewrite.passes.comm_shift.in_place import stacked_sums
@@ -23,7 +24,6 @@ from hlorewrite.spmd.flow.graph import Flow
 from hlorewrite.spmd.flow.placement import ReductionPlacement
 from hlorewrite.spmd.flow.places import Place
 from hlorewrite.spmd.loops import Loop
-from hlorewrite.spmd.types import element_type, tensor_bytes, tensor_type, with_dimension
 
 LOOP = "stablehlo.while"
 

@@ -12,12 +12,12 @@ from collections.abc import Iterable
 from hlorewrite.ir.binding import ir
 from hlorewrite.ir.slices import takes_whole
 from hlorewrite.ir.view import defining_op, owner_op
-from hlorewrite.spmd.constants import splat_number
+from hlorewrite.ops.constants import splat_number
+from hlorewrite.ops.reducers import reduction_kind
 from hlorewrite.spmd.flow.graph import Flow
 from hlorewrite.spmd.flow.places import Place
 from hlorewrite.spmd.linearity import FactContext, JointlyLinear, LinearityFacts, NotLinear
 from hlorewrite.spmd.loops import constant_integer
-from hlorewrite.spmd.reducers import reduction_kind
 
 ELEMENTWISE = {"stablehlo.add", "stablehlo.subtract", "stablehlo.negate", "stablehlo.multiply", "stablehlo.divide",
                "stablehlo.convert", "stablehlo.select"}

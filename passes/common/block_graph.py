@@ -15,8 +15,8 @@ from hlorewrite.cost.compute_clock import KERNELS, ComputeClock
 from hlorewrite.ir.binding import ir, op_key
 from hlorewrite.ir.effects import MAY_HAVE_EFFECTS, has_side_effect
 from hlorewrite.ir.inline import contains_any
+from hlorewrite.ir.types import tensor_bytes
 from hlorewrite.ir.view import View, ancestors, defining_op
-from hlorewrite.spmd.types import tensor_bytes
 from hlorewrite.util.shared_sets import NONE, NumberRange, NumberSet, union
 
 _MADE_ANYWHERE = ("stablehlo.constant", "stablehlo.broadcast_in_dim", "stablehlo.iota")

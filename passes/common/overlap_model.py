@@ -11,10 +11,10 @@ from hlorewrite.cost.compute_clock import KERNELS, ComputeClock
 from hlorewrite.errors import UsageError
 from hlorewrite.ir.binding import ir
 from hlorewrite.ir.collectives import ALL_GATHER, REDUCING, TABLE
+from hlorewrite.ir.types import tensor_bytes
 from hlorewrite.ir.view import View
 from hlorewrite.passmanager.base import PassContext
 from hlorewrite.spmd.groups import device_count, groups_of
-from hlorewrite.spmd.types import tensor_bytes
 
 OVERLAPPED = "hlorewrite.overlapped"
 """A unit attribute of loops whose collectives stand where compute hides them: comm-shift leaves those in place."""

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from hlorewrite.ir.binding import ir, op_key
 from hlorewrite.ir.edit import Editor
+from hlorewrite.ir.types import with_dimension
 from hlorewrite.ir.view import defining_op, owner_op
 from hlorewrite.passes.common.device_masks import lookup
 from hlorewrite.passes.common.shard_forms import repeats_whole
 from hlorewrite.passes.common.splats import splat_constant
 from hlorewrite.spmd.groups import Rows
-from hlorewrite.spmd.types import with_dimension
 
 
 class OwnShard:

@@ -14,9 +14,8 @@ from dataclasses import dataclass
 
 from hlorewrite.ir.binding import ir, stablehlo
 from hlorewrite.ir.slices import SLICES, takes_whole
-from hlorewrite.spmd.linearity import is_identity
-from hlorewrite.spmd.reducers import reduction_kind
-from hlorewrite.spmd.types import is_static_tensor
+from hlorewrite.ir.types import is_static_tensor
+from hlorewrite.ops.reducers import is_identity, reduction_kind
 
 Dims = tuple[int | None, ...]
 

@@ -8,12 +8,12 @@ from dataclasses import dataclass
 import numpy as np
 
 from hlorewrite.ir.binding import ir
+from hlorewrite.ir.types import element_count
 from hlorewrite.ir.view import View, defining_op
-from hlorewrite.spmd.constants import constant_attribute, is_splat
+from hlorewrite.ops.constants import constant_attribute, is_splat
 from hlorewrite.spmd.device_map import DeviceMap
 from hlorewrite.spmd.groups import Groups, device_count, groups_of, replica_count
 from hlorewrite.spmd.mesh import fully_manual
-from hlorewrite.spmd.types import element_count
 
 
 @dataclass(frozen=True)

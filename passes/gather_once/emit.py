@@ -7,10 +7,10 @@ from collections.abc import Sequence
 from hlorewrite.ir.binding import ir
 from hlorewrite.ir.edit import Editor
 from hlorewrite.ir.slices import SLICES, attributes_for
+from hlorewrite.ir.types import tensor_type, with_dimension
 from hlorewrite.ir.view import defining_op
 from hlorewrite.passes.common.splats import splat_constant
 from hlorewrite.passes.gather_once.source import STEPS, GatherSource
-from hlorewrite.spmd.types import tensor_type, with_dimension
 
 
 def gathered_type(type_: ir.Type, dimension: int, members: int) -> ir.RankedTensorType:

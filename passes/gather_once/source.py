@@ -7,9 +7,9 @@ from dataclasses import dataclass
 
 from hlorewrite.ir.binding import ir
 from hlorewrite.ir.slices import SLICES, takes_whole
+from hlorewrite.ir.types import is_static_tensor
 from hlorewrite.ir.view import ancestors, defining_op
 from hlorewrite.spmd.loops import Loop
-from hlorewrite.spmd.types import is_static_tensor
 
 _BARRIER = "stablehlo.optimization_barrier"
 _CONVERT, _RESHAPE = "stablehlo.convert", "stablehlo.reshape"

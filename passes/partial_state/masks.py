@@ -11,11 +11,11 @@ from dataclasses import dataclass
 
 from hlorewrite.ir.binding import ir, op_key
 from hlorewrite.ir.collectives import COLLECTIVES
+from hlorewrite.ir.types import element_count
 from hlorewrite.ir.view import defining_op, users
+from hlorewrite.ops.constants import splat_number
 from hlorewrite.passes.common.value_numbers import is_function
 from hlorewrite.passes.partial_state.calls_as_loop import CallsAsLoop
-from hlorewrite.spmd.constants import splat_number
-from hlorewrite.spmd.types import element_count
 
 _BRANCHES = ("stablehlo.case", "stablehlo.if")
 _MOST_OPS = 64

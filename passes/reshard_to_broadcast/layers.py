@@ -5,11 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from hlorewrite.ir.binding import ir
+from hlorewrite.ir.types import is_static_tensor
 from hlorewrite.ir.view import View, ancestors, terminator, users
 from hlorewrite.passes.common.shard_index import partition_groups, range_along
 from hlorewrite.spmd.device_map import DeviceMap
 from hlorewrite.spmd.groups import Groups
-from hlorewrite.spmd.types import is_static_tensor
 from hlorewrite.spmd.uniform import Uniformity
 
 _SLICES = ("stablehlo.slice", "stablehlo.dynamic_slice")

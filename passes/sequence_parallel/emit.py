@@ -6,6 +6,7 @@ from hlorewrite.ir.binding import ir
 from hlorewrite.ir.collectives import ALL_GATHER, ALL_REDUCE, REDUCE_SCATTER
 from hlorewrite.ir.edit import Editor
 from hlorewrite.ir.slices import SLICES, attributes_for
+from hlorewrite.ir.types import with_dimension
 from hlorewrite.ir.view import defining_op
 from hlorewrite.passes.common.own_shard import OwnShard
 from hlorewrite.passes.common.reducer_region import add_reducer
@@ -14,7 +15,6 @@ from hlorewrite.passes.sequence_parallel.region import RegionMember
 from hlorewrite.spmd.dense_groups import rows_attribute
 from hlorewrite.spmd.groups import Rows
 from hlorewrite.spmd.loops import Loop
-from hlorewrite.spmd.types import with_dimension
 
 
 class ShardEmitter:

@@ -7,10 +7,10 @@ from dataclasses import dataclass, field
 
 from hlorewrite.ir.binding import ir, op_key
 from hlorewrite.ir.collectives import COLLECTIVES
+from hlorewrite.ir.types import is_static_tensor
 from hlorewrite.ir.view import ancestors, defining_op, terminator, users
 from hlorewrite.passes.common.shard_forms import ShardForm, repeats_whole, shard_form
 from hlorewrite.spmd.loops import Loop
-from hlorewrite.spmd.types import is_static_tensor
 from hlorewrite.spmd.uniform import Uniformity
 
 BARRIER = "stablehlo.optimization_barrier"

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from hlorewrite.ir.binding import ir
+from hlorewrite.ir.types import element_count
+from hlorewrite.ops.reducers import reduction_kind
 from hlorewrite.passes.common.shard_forms import ELEMENTWISE, ShardForm, shard_form
 from hlorewrite.passes.common.shard_index import splat_number
-from hlorewrite.spmd.reducers import reduction_kind
-from hlorewrite.spmd.types import element_count
 
 REDUCE = "stablehlo.reduce"
 CARRIERS = ELEMENTWISE | {f"stablehlo.{name}" for name in (

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from hlorewrite.ir.binding import ir
 from hlorewrite.ir.edit import Editor
+from hlorewrite.ir.types import element_type
 from hlorewrite.ir.view import View, defining_op, users
 from hlorewrite.passes.common.splats import splat_constant
-from hlorewrite.spmd.types import element_type
 
 _SELECT, _ADD, _LOOP = "stablehlo.select", "stablehlo.add", "stablehlo.while"
 

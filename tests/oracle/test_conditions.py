@@ -23,7 +23,7 @@ from hlorewrite.validate.verdict import Proved, Unknown
 
 SCATTER, STAGE = "hlorewrite.passes.comm_shift.scatter_facts", "hlorewrite.passes.comm_shift.scatter"
 FLOW, DEFERRAL = "hlorewrite.spmd.flow.builder", "hlorewrite.passes.comm_shift.deferral"
-UNIFORM, GROUPS, LINEARITY = "hlorewrite.spmd.uniform", "hlorewrite.spmd.groups", "hlorewrite.spmd.linearity"
+UNIFORM, GROUPS, REDUCERS = "hlorewrite.spmd.uniform", "hlorewrite.spmd.groups", "hlorewrite.ops.reducers"
 F = "tensor<4xf32>"
 WIDE = "tensor<4x1024xf32>"
 COMPLEX = "tensor<4xcomplex<f32>>"
@@ -177,11 +177,11 @@ MUTATIONS: dict[str, Mutation] = {
         DEFERRAL, ' and parts[1] == IDENTITY)', ")", accumulate(f"        %f = stablehlo.subtract %g, %one : {F}\n")),
     # ---- linearity.py
     "only the identity is an identity": Mutation(
-        LINEARITY, "    return number is not None and number == identity_number(kind, ir.RankedTensorType(value.type).element_type)",
+        REDUCERS, "    return number is not None and number == identity_number(kind, ir.RankedTensorType(value.type).element_type)",
         "    return number is not None",
         accumulate("", "%g", "%one")),
     "both parts of a complex identity are zero": Mutation(
-        LINEARITY, "        return all(is_identity(part, kind) for part in op.operands)",
+        REDUCERS, "        return all(is_identity(part, kind) for part in op.operands)",
         "        return any(is_identity(part, kind) for part in op.operands)",
         f"      %c0 = stablehlo.complex %zero, %one : {COMPLEX}\n      %l = LOOP 3 (%acc = %c0 : {COMPLEX}) {{\n"
         f"        %g = AR<add>(%s) : {F}\n        %f = stablehlo.complex %g, %zero : {COMPLEX}\n"
@@ -347,7 +347,7 @@ def known_wrong(name: str) -> str:
 
 MUTATIONS |= {
     "a reducer works in the type of its operands": Mutation(
-        "hlorewrite.spmd.reducers", " or _promotes(op, block)", "", whole=known_wrong("promoting-reduce")),
+        "hlorewrite.ops.reducers", " or _promotes(op, block)", "", whole=known_wrong("promoting-reduce")),
     "groups that join all partitions are not read as rows of replicas": Mutation(
         GROUPS, ' or groups.mode != "cross_replica_and_partition"', " or True",
         whole=known_wrong("groups-join-partitions-scatter")),

@@ -10,12 +10,12 @@ from hlorewrite.ir.collectives import COLLECTIVES, REDUCING
 from hlorewrite.ir.edit import Editor
 from hlorewrite.ir.inline import inline_calls
 from hlorewrite.ir.module import Module
+from hlorewrite.ir.types import tensor_bytes
 from hlorewrite.ir.view import View, nested_ops, terminator, users
 from hlorewrite.mpmd.mesh_view import body_of, local_mesh
 from hlorewrite.mpmd.program import FragmentCall, Program
 from hlorewrite.plan.simulate.program import FragmentTime
 from hlorewrite.spmd.mesh import Mesh
-from hlorewrite.spmd.types import tensor_bytes
 
 _SLICES = ("stablehlo.dynamic_slice", "stablehlo.slice")
 _ENDS = ("func.return", "sdy.return")

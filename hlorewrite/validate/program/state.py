@@ -11,8 +11,8 @@ from typing import Any
 from hlorewrite.ir.binding import ir
 from hlorewrite.ir.collectives import COLLECTIVES
 from hlorewrite.ir.view import View
+from hlorewrite.ops.constants import constant_attribute, constant_text, is_complex_zero, splat_number
 from hlorewrite.rules.facts import Facts
-from hlorewrite.spmd.constants import constant_attribute, constant_text, is_complex_zero, splat_number
 from hlorewrite.spmd.equal_trips import LoopWitnesses
 from hlorewrite.spmd.groups import Rows
 from hlorewrite.validate.nodes.folds import COMMUTATIVE, FOLDED, folded, op_label

@@ -12,8 +12,8 @@ from collections.abc import Sequence
 
 from hlorewrite.ir.binding import ir
 from hlorewrite.ir.edit import Editor
+from hlorewrite.ir.types import element_count, tensor_bytes
 from hlorewrite.ir.view import ancestors, defining_op, users
-from hlorewrite.spmd.types import element_count, tensor_bytes
 
 BARRIER = "stablehlo.optimization_barrier"
 _TIMES_SMALLER = 16

@@ -6,7 +6,9 @@ from collections.abc import Callable, Mapping, Sequence
 
 from hlorewrite.ir.binding import ir
 from hlorewrite.ir.edit import Editor
+from hlorewrite.ir.types import with_dimension
 from hlorewrite.ir.view import terminator
+from hlorewrite.ops.reducers import OP_OF_KIND, reduction_kind
 from hlorewrite.passes.common.broadcasts.emit import static_slice
 from hlorewrite.passes.common.device_masks import zeros_like
 from hlorewrite.passes.common.shard_index import splat_number
@@ -22,8 +24,6 @@ from hlorewrite.passes.split_stages.stacks.row_ops import (
 )
 from hlorewrite.passes.split_stages.stacks.stacks import StackCut, Stacks
 from hlorewrite.spmd.loops import Loop
-from hlorewrite.spmd.reducers import OP_OF_KIND, reduction_kind
-from hlorewrite.spmd.types import with_dimension
 
 Part = ir.Value | None  # None: zeros
 _BARRIER = "stablehlo.optimization_barrier"

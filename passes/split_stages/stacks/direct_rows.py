@@ -13,12 +13,12 @@ from dataclasses import dataclass
 
 from hlorewrite.ir.binding import ir
 from hlorewrite.ir.edit import Editor
+from hlorewrite.ir.types import element_count, holds_number, with_dimension
 from hlorewrite.ir.view import defining_op
 from hlorewrite.passes.common.broadcasts.emit import static_slice
 from hlorewrite.passes.split_stages.graph import ops_of
 from hlorewrite.passes.split_stages.stacks.row_ops import repeats_rows, row_range, rows_of
 from hlorewrite.spmd.loops import constant_integer
-from hlorewrite.spmd.types import element_count, holds_number, with_dimension
 
 
 @dataclass(frozen=True)

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from hlorewrite.ir.binding import ir, sdy
+from hlorewrite.ir.types import is_static_tensor
+from hlorewrite.ops.reducers import reduction_kind
 from hlorewrite.passes.common.shard_index import splat_number
-from hlorewrite.spmd.reducers import reduction_kind
-from hlorewrite.spmd.types import is_static_tensor
 
 _ELEMENTWISE = frozenset(f"stablehlo.{name}" for name in (
     "abs", "add", "and", "atan2", "cbrt", "ceil", "clamp", "compare", "convert", "cosine", "count_leading_zeros",
