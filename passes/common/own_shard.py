@@ -6,8 +6,8 @@ from hlorewrite.ir.binding import ir, op_key
 from hlorewrite.ir.edit import Editor
 from hlorewrite.ir.types import with_dimension
 from hlorewrite.ir.view import defining_op, owner_op
+from hlorewrite.ops.dims import repeats_whole
 from hlorewrite.passes.common.device_masks import lookup
-from hlorewrite.passes.common.shard_forms import repeats_whole
 from hlorewrite.passes.common.splats import splat_constant
 from hlorewrite.spmd.groups import Rows
 

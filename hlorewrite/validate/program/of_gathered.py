@@ -1,12 +1,13 @@
 """Slices, reshapes and transposes of gathered values, done on the shards.
 
 ``slice(AG(x), i) = AG(slice(x, i))`` where the slice takes all of the dimension along which shards lie, and where i is
-the same on all members of each group; a transpose, and a reshape that drops or adds dimensions of size one, commute
+the same on all members of each group; a transpose, and a reshape that keeps the dimension, commute
 with ``AG`` as they stand. Converts of the gathered value become converts of the result.
 """
 
 from __future__ import annotations
 
+from hlorewrite.ops.dims import reshaped
 from hlorewrite.spmd.groups import Rows
 from hlorewrite.validate.nodes.folds import array, op_label
 from hlorewrite.validate.nodes.graph import Label, shape_and_element, tensor_type
@@ -67,7 +68,4 @@ def _along_after(state: ProgramState, label: Label, type_: str, args: tuple[int,
         members = state.space.members(rows)
         alike = known[0][along] == full[0][along] and all(state.same.same(start, members) for start in args[1:])
         return along if alike else None
-    before, after = ([d for d, size in enumerate(shape) if size != 1] for shape in (full[0], known[0]))
-    if along not in before or [full[0][d] for d in before] != [known[0][d] for d in after]:
-        return None
-    return after[before.index(along)]
+    return reshaped(full[0], known[0], along)

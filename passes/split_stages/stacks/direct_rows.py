@@ -15,9 +15,10 @@ from hlorewrite.ir.binding import ir
 from hlorewrite.ir.edit import Editor
 from hlorewrite.ir.types import element_count, holds_number, with_dimension
 from hlorewrite.ir.view import defining_op
+from hlorewrite.ops.dims import repeats_whole
 from hlorewrite.passes.common.broadcasts.emit import static_slice
 from hlorewrite.passes.split_stages.graph import ops_of
-from hlorewrite.passes.split_stages.stacks.row_ops import repeats_rows, row_range, rows_of
+from hlorewrite.passes.split_stages.stacks.row_ops import row_range, rows_of
 from hlorewrite.spmd.loops import constant_integer
 
 
@@ -164,7 +165,7 @@ def _taken(editor: Editor, rows: RowOrigin, before: ir.Operation) -> ir.Value:
     """Rows of a value; made again where all are alike."""
     value, made = rows.value, defining_op(rows.value)
     shape = list(ir.RankedTensorType(value.type).shape)
-    if made is not None and made.name == "stablehlo.broadcast_in_dim" and repeats_rows(made):
+    if made is not None and made.name == "stablehlo.broadcast_in_dim" and repeats_whole(made, 0):
         copy = editor.clone_before(made, before)
         copy.results[0].set_type(with_dimension(value.type, 0, rows.high - rows.low))
         return copy.results[0]
