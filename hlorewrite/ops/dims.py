@@ -1,8 +1,8 @@
 """The sharding rule of each op: which dimension of an operand is which of the result.
 
 A rule has *factors*, in Shardy's word: dimensions of operands and of the result that go together. Divide operands along
-a factor, so that each device of a group holds its own contiguous part, in the order of the devices. Then the op works on
-parts alone: each part of its result depends on the same part of its operands, or the op sums over the factor and its
+a factor, so that each device of a group holds its own contiguous part, in the order of the devices. Then the op works
+on parts alone: each part of its result depends on the same part of its operands, or the op sums over the factor and its
 results are partial sums. These are the sharding rules of GSPMD (Xu et al. 2021, section 3.2) and of Shardy's
 ``op_sharding_rule``, for one dimension at a time. A test compares them with Shardy's, and executes ops on parts.
 

@@ -195,11 +195,11 @@ CONDITIONS = {
                                       "if False and not all(is_equal(index)", OTHER_INDEX, "%w_in"),
     "the loop does not change it": (SOURCE, "if Loop(owner).yields[position] != argument:", "if False:", *CHANGES),
     "a slice takes the gathered dimension whole": (
-        DIMS, "if position or shape_of(op.operands[0])[dimension] != shape_of(op.results[0])[dimension]:", "if position:",
-        ALONG, "%w_in"),
+        DIMS, "if position or shape_of(op.operands[0])[dimension] != shape_of(op.results[0])[dimension]:",
+        "if position:", ALONG, "%w_in"),
     "a static slice takes the gathered dimension whole": (
-        DIMS, "if position or shape_of(op.operands[0])[dimension] != shape_of(op.results[0])[dimension]:", "if position:",
-        ALONG.replace("dynamic_slice %W, %z, %k, %z, sizes = [3, 1, 5]", "slice %W [0:3, 1:2, 0:5]")
+        DIMS, "if position or shape_of(op.operands[0])[dimension] != shape_of(op.results[0])[dimension]:",
+        "if position:", ALONG.replace("dynamic_slice %W, %z, %k, %z, sizes = [3, 1, 5]", "slice %W [0:3, 1:2, 0:5]")
         .replace(f"({STACK}, tensor<i32>, tensor<i32>, tensor<i32>)", f"({STACK})"), "%w_in"),
     "a reshape keeps the gathered dimension": (
         DIMS, "if same and math.prod(target[:place]) == before:", "if same:", MIXED, "%w_in"),
