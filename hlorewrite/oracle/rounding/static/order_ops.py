@@ -12,16 +12,16 @@ from hlorewrite.ir.binding import ir, stablehlo
 from hlorewrite.ir.collectives import COLLECTIVES, REDUCING
 from hlorewrite.ir.location import source_line
 from hlorewrite.ir.view import View
+from hlorewrite.ops.elements import MOVERS
 from hlorewrite.oracle.interpreter import dtype_of
 from hlorewrite.oracle.rounding.elementwise_errors import ROUNDINGS
-from hlorewrite.oracle.rounding.moves import INTERPRETED, STATIC
 from hlorewrite.oracle.rounding.sums import body_op, product_of, reduction_of
 from hlorewrite.oracle.rounding.units import float_format
 from hlorewrite.oracle.rounding.windows import window_terms
 from hlorewrite.spmd.groups import device_count, groups_of
 
 _FIRST_ONLY = frozenset({"dynamic_slice", "pad", "gather"})
-_ELEMENTS = frozenset({*STATIC, *INTERPRETED, "dynamic_slice", "dynamic_update_slice", "negate", "abs", "maximum",
+_ELEMENTS = frozenset({*MOVERS, "gather", "negate", "abs", "maximum",
                        "minimum", "clamp", "real", "imag", "custom_call"})
 _MOVING = frozenset(name.removeprefix("stablehlo.") for name in COLLECTIVES if name not in REDUCING)
 _MARKS = ("Sharding", "SPMDFullToShardShape", "SPMDShardToFullShape")

@@ -15,8 +15,8 @@ from dataclasses import dataclass, field, replace
 from hlorewrite.ir.binding import ir, op_key
 from hlorewrite.ir.collectives import CHANNEL
 from hlorewrite.ir.view import View, symbol_name
+from hlorewrite.ops.elementwise import COMMUTES
 from hlorewrite.oracle.rounding.alone import attribute_names
-from hlorewrite.oracle.rounding.elementwise import COMMUTES
 from hlorewrite.oracle.rounding.fingerprint import seed_of
 from hlorewrite.oracle.rounding.regions import region_texts
 from hlorewrite.oracle.rounding.static.order_ops import Summed, merged, result_of
