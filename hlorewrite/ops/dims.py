@@ -29,10 +29,9 @@ from hlorewrite.ops.attributes import (
 )
 from hlorewrite.ops.constants import constant_attribute
 from hlorewrite.ops.reducers import is_identity, reduction_kind
-from hlorewrite.ops.table import ELEMENTWISE
+from hlorewrite.ops.table import ELEMENTWISE, SLICES
 
 Dims = tuple[int | None, ...]
-SLICES = ("stablehlo.slice", "stablehlo.dynamic_slice")
 _WHOLE = "needs the dimension whole"
 
 

@@ -1,8 +1,8 @@
-"""Which element comes from where: ops that move elements, on numpy arrays.
+"""Ops that move elements, on numpy arrays: one mover an op says which element comes from where.
 
-The arrays hold numbers, or the places the elements come from: an index map is what an op makes of places. One mover an
-op serves index expressions per device, the validator's tables, and the bounds of rounding; a test compares each with
-jaxlib's interpreter. ``dims.py`` says the same about whole dimensions and knows nothing of these.
+The arrays hold numbers, or the places the elements come from: an index map is what an op makes of places. A mover
+serves index expressions per device, the validator's tables, and the bounds of rounding; a test compares each with
+jaxlib's interpreter. ``dims.py`` says the same about whole dimensions and does not use these.
 """
 
 from __future__ import annotations

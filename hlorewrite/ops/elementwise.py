@@ -65,7 +65,6 @@ UNARY: dict[str, Callable[..., Array]] = {
 }
 FUNCTIONS = {**BINARY, **UNARY, "clamp": _clamp}
 """By the op's name, without ``stablehlo.``; types as the op requires them."""
-COMMUTES = frozenset({"add", "multiply", "maximum", "minimum", "and", "or", "xor"})
 COMPARISONS = {"EQ": np.equal, "NE": np.not_equal, "LT": np.less, "LE": np.less_equal, "GT": np.greater,
                "GE": np.greater_equal}
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from hlorewrite.ir.binding import ir
 from hlorewrite.ir.types import element_type, is_static_tensor, largest_float
 from hlorewrite.ops.constants import is_complex_zero, splat_number
+from hlorewrite.ops.table import MOVES_OF_ONE
 
 _KINDS = {"stablehlo.add": "sum", "stablehlo.multiply": "product", "stablehlo.maximum": "max",
           "stablehlo.minimum": "min", "stablehlo.and": "and", "stablehlo.or": "or"}
@@ -73,10 +74,6 @@ def identity_number(kind: str, element: ir.Type) -> float | int | bool:
     return -largest_float(element) if kind == "max" else largest_float(element)
 
 
-_KEEPS_SPLAT = {"stablehlo.broadcast_in_dim", "stablehlo.reshape", "stablehlo.transpose", "stablehlo.slice",
-                "stablehlo.reverse", "stablehlo.optimization_barrier", "stablehlo.dynamic_slice"}
-
-
 def is_identity(value: ir.Value, kind: str) -> bool:
     """Whether a value is a constant filled with the identity of a reduction.
 
@@ -86,7 +83,7 @@ def is_identity(value: ir.Value, kind: str) -> bool:
     if isinstance(owner, ir.Block) or not is_static_tensor(value.type):
         return False
     op = owner.operation
-    if op.name in _KEEPS_SPLAT:
+    if op.name in MOVES_OF_ONE or op.name == "stablehlo.optimization_barrier":
         position = ir.OpResult(value).result_number
         return is_identity(op.operands[position], kind)
     if op.name == "stablehlo.convert" and kind == "sum":

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from enum import Enum
 
+from hlorewrite.ir.collectives import COLLECTIVES
+
 
 class OpClass(Enum):
     """What the results of an op are made of."""
@@ -44,12 +46,11 @@ _MEMBERS = {
     OpClass.DEVICE_ID: "partition_id replica_id",
     OpClass.RANDOM: "rng rng_bit_generator",
     OpClass.CONTROL: "case if while func.call sdy.manual_computation",
-    OpClass.COLLECTIVE: """
-        all_gather all_reduce all_to_all collective_broadcast collective_permute reduce_scatter""",
     OpClass.TERMINATOR: "return func.return sdy.return mpmd.return",
 }
 _ROWS = {name if "." in name else f"stablehlo.{name}": op_class
          for op_class, names in _MEMBERS.items() for name in names.split()}
+_ROWS |= dict.fromkeys(COLLECTIVES, OpClass.COLLECTIVE)
 
 
 def op_class(name: str) -> OpClass | None:
@@ -72,5 +73,25 @@ def ops_of(*classes: OpClass) -> frozenset[str]:
     return frozenset(name for name, each in _ROWS.items() if each in classes)
 
 
+def _named(names: str) -> tuple[str, ...]:
+    return tuple(f"stablehlo.{name}" for name in names.split())
+
+
 ELEMENTWISE = ops_of(OpClass.ELEMENTWISE)
 MOVES = ops_of(OpClass.MOVE)
+SAME = ops_of(OpClass.SAME)
+TERMINATORS = ops_of(OpClass.TERMINATOR)
+SLICES = _named("slice dynamic_slice")
+BRANCHES = _named("case if")
+DEVICE_IDS = _named("partition_id replica_id")
+MOVES_OF_ONE = MOVES - frozenset(_named("concatenate pad dynamic_update_slice"))
+"""Moves of the elements of one operand: filled with one number, so is the result."""
+SPREADS = _named("broadcast_in_dim reshape")
+"""What one number passes on its way to every place of a tensor."""
+FILLINGS = ops_of(OpClass.CONSTANT) | frozenset(_named("broadcast_in_dim"))
+"""Tensors that a kernel which reads them can make itself."""
+COMMUTATIVE = frozenset(_named("add multiply maximum minimum and or xor"))
+"""Elementwise ops of two operands that may be exchanged."""
+ROUNDS_NOTHING = MOVES | SAME | frozenset(_named(
+    "gather select negate abs maximum minimum clamp real imag"))
+"""Ops whose floats are those of their operands, up to the sign."""

@@ -17,7 +17,7 @@ from hlorewrite.ir.view import defining_op, terminator
 from hlorewrite.ops.attributes import comparison_direction, integer, ints, shape_of
 from hlorewrite.ops.elements import MOVERS, iota, moved
 from hlorewrite.ops.elementwise import INTEGER_OPS, converted, of_integers
-from hlorewrite.ops.table import MOVES
+from hlorewrite.ops.table import MOVES, OpClass, ops_of
 
 _MOST_ELEMENTS = 4096
 _MOST_OPS = 256
@@ -25,7 +25,7 @@ _MOST_CALLS = 8
 _WIDTHS = ("1", "8", "16", "32", "64")  # integers numpy computes with, wrapping around as the specification does
 _FLOATS = {"f32": np.float32, "f64": np.float64}
 _EVALUATED = MOVES | {f"stablehlo.{name}" for name in INTEGER_OPS} | {
-    "stablehlo.partition_id", "stablehlo.constant", "stablehlo.iota", "func.call"}
+    "stablehlo.partition_id", "func.call"} | ops_of(OpClass.CONSTANT)
 _OF_FLOATS = MOVES | {"stablehlo.constant", "stablehlo.convert", "stablehlo.select", "func.call"}
 
 Table = tuple[np.ndarray, ...]

@@ -12,9 +12,10 @@ from dataclasses import dataclass
 from hlorewrite.ir.binding import ir, op_key
 from hlorewrite.ir.view import terminator
 from hlorewrite.ops.reducers import OP_OF_KIND, is_identity
+from hlorewrite.ops.table import BRANCHES
 from hlorewrite.spmd.flow.graph import Flow
 from hlorewrite.spmd.flow.placement import ReductionPlacement
-from hlorewrite.spmd.flow.places import BRANCHES, Place, places_to
+from hlorewrite.spmd.flow.places import Place, places_to
 from hlorewrite.spmd.loops import Loop
 
 LOOP = "stablehlo.while"

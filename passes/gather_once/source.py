@@ -8,7 +8,8 @@ from dataclasses import dataclass
 from hlorewrite.ir.binding import ir
 from hlorewrite.ir.types import is_static_tensor
 from hlorewrite.ir.view import ancestors, defining_op
-from hlorewrite.ops.dims import SLICES, dim_factor
+from hlorewrite.ops.dims import dim_factor
+from hlorewrite.ops.table import SLICES
 from hlorewrite.spmd.loops import Loop
 
 _BARRIER = "stablehlo.optimization_barrier"

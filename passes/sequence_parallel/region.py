@@ -10,6 +10,7 @@ from hlorewrite.ir.collectives import COLLECTIVES
 from hlorewrite.ir.types import is_static_tensor
 from hlorewrite.ir.view import ancestors, defining_op, terminator, users
 from hlorewrite.ops.dims import DimFactor, dim_factor, repeats_whole
+from hlorewrite.ops.table import BRANCHES
 from hlorewrite.spmd.loops import Loop
 from hlorewrite.spmd.uniform import Uniformity
 
@@ -234,7 +235,7 @@ class RegionFinder:
     def _runs_apart(self, op: ir.Operation) -> str:
         """Why the members of a group may not all run a collective at an op; empty when they do."""
         for outer in (op, *ancestors(op)):
-            if outer.name in ("stablehlo.case", "stablehlo.if"):
+            if outer.name in BRANCHES:
                 decides = outer.operands[0]
             elif outer.name == "stablehlo.while":
                 decides = Loop(outer).predicate

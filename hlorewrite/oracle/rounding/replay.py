@@ -13,7 +13,8 @@ from hlorewrite.ir.location import source_line
 from hlorewrite.ir.view import symbol_name
 from hlorewrite.ops.attributes import comparison_direction, ints, shape_of
 from hlorewrite.ops.elements import BY_ATTRIBUTES, moved
-from hlorewrite.ops.elementwise import COMMUTES, COMPARISONS, FUNCTIONS, applied, converted
+from hlorewrite.ops.elementwise import COMPARISONS, FUNCTIONS, applied, converted
+from hlorewrite.ops.table import COMMUTATIVE
 from hlorewrite.oracle.interpreter import dtype_of
 from hlorewrite.oracle.rounding import fingerprint, moves
 from hlorewrite.oracle.rounding.alone import attribute_names, run_alone
@@ -144,7 +145,7 @@ class Replay:
         name = op.name.removeprefix("stablehlo.")
         read = self._read(operands)
         value = applied(name, *[cells.value for cells in read])
-        prints = fingerprint.of_op(self._seed(op), [cells.prints for cells in read], commutes=name in COMMUTES)
+        prints = fingerprint.of_op(self._seed(op), [cells.prints for cells in read], commutes=op.name in COMMUTATIVE)
         if name == "add":
             prints = _plus_zero(prints, *read)
         return self.tape.record(name, operands, [(value, prints)], self._where(op))

@@ -14,10 +14,10 @@ from hlorewrite.ir.types import tensor_bytes
 from hlorewrite.ir.view import View, nested_ops, terminator, users
 from hlorewrite.mpmd.mesh_view import body_of, local_mesh
 from hlorewrite.mpmd.program import FragmentCall, Program
+from hlorewrite.ops.table import SLICES
 from hlorewrite.plan.simulate.program import FragmentTime
 from hlorewrite.spmd.mesh import Mesh
 
-_SLICES = ("stablehlo.dynamic_slice", "stablehlo.slice")
 _ENDS = ("func.return", "sdy.return")
 
 
@@ -58,7 +58,7 @@ def _moved_bytes(body: ir.Block) -> float:
     total = 0.0
     for argument in body.arguments:
         readers = users(argument)
-        if readers and all(op.name in _SLICES and position == 0 for op, position in readers):
+        if readers and all(op.name in SLICES and position == 0 for op, position in readers):
             total += sum(tensor_bytes(op.results[0].type) for op, _ in readers)
         elif any(op.name not in _ENDS for op, _ in readers):
             total += tensor_bytes(argument.type)

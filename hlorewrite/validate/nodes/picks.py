@@ -22,9 +22,10 @@ from hlorewrite.validate.nodes.tables import Attributes, Tables, numbers_in
 
 _MOST_ENTRIES = 1 << 15
 _MOST_WORK = 1 << 24
-_ELEMENTWISE = frozenset(f"stablehlo.{name}" for name in (
+_PUSHED = frozenset(f"stablehlo.{name}" for name in (
     "add", "subtract", "multiply", "divide", "maximum", "minimum", "negate", "convert", "bitcast_convert", "tanh",
     "exponential", "and", "or", "xor", "not", "abs", "sqrt", "rsqrt", "log", "sign", "power", "cosine", "sine"))
+"""Elementwise ops that are done after moves. Comparisons are not: tables of masks are compared as they stand."""
 _KEEPS_ZERO = ("stablehlo.convert", "stablehlo.bitcast_convert")
 _MOVES = frozenset(f"stablehlo.{name}" for name in MOVERS)
 
@@ -205,7 +206,7 @@ class Picks:
         if len(labels) != 1 or known is None or self._work > _MOST_WORK:
             return None
         label = next(iter(labels))
-        if label[0] not in _ELEMENTWISE or (zeros and label[0] not in _KEEPS_ZERO):
+        if label[0] not in _PUSHED or (zeros and label[0] not in _KEEPS_ZERO):
             return None
         args = []
         for place in range(len(graph.args[others[0]])):

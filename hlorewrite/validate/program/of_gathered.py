@@ -8,6 +8,7 @@ with ``AG`` as they stand. Converts of the gathered value become converts of the
 from __future__ import annotations
 
 from hlorewrite.ops.dims import reshaped
+from hlorewrite.ops.table import SLICES
 from hlorewrite.spmd.groups import Rows
 from hlorewrite.validate.nodes.folds import array, op_label
 from hlorewrite.validate.nodes.graph import Label, shape_and_element, tensor_type
@@ -21,7 +22,7 @@ _OPS = frozenset({"stablehlo.dynamic_slice", "stablehlo.reshape", "stablehlo.tra
 
 def part(state: ProgramState, label: Label, type_: str, args: tuple[int, ...]) -> int | None:
     """The node of an op on a gathered or a chosen value; None for anything else."""
-    found = chosen.part(state, label, type_, args) if label[0] in chosen.SLICES else None
+    found = chosen.part(state, label, type_, args) if label[0] in SLICES else None
     return _of_gathered(state, label, type_, args) if found is None and label[0] in _OPS else found
 
 

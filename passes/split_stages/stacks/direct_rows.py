@@ -16,6 +16,7 @@ from hlorewrite.ir.edit import Editor
 from hlorewrite.ir.types import element_count, holds_number, with_dimension
 from hlorewrite.ir.view import defining_op
 from hlorewrite.ops.dims import repeats_whole
+from hlorewrite.ops.table import SLICES
 from hlorewrite.passes.common.broadcasts.emit import static_slice
 from hlorewrite.passes.split_stages.graph import ops_of
 from hlorewrite.passes.split_stages.stacks.row_ops import row_range, rows_of
@@ -91,7 +92,7 @@ def whole_origin(value: ir.Value) -> ir.Value:
 
 def rows_taken(op: ir.Operation) -> tuple[int, int] | None:
     """The rows (first, end) that a slice takes, all of each, one after the other; None for any other op."""
-    if op.name not in ("stablehlo.slice", "stablehlo.dynamic_slice") or not rows_of(op.operands[0]):
+    if op.name not in SLICES or not rows_of(op.operands[0]):
         return None
     whole, part = (list(ir.RankedTensorType(value.type).shape) for value in (op.operands[0], op.results[0]))
     if whole[1:] != part[1:]:
