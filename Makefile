@@ -55,6 +55,7 @@ lint: venv
 	$(BIN)/ruff check .
 	$(BIN)/pyright
 	$(BIN)/python tools/import_layers.py
+	$(BIN)/python tools/op_lists.py
 	$(BIN)/python tools/plain_words.py
 
 # The same, with many more random programs and the slow cases, the notebooks, and real trainers (tools/trainers.py).

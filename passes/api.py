@@ -9,11 +9,11 @@ from hlorewrite.ir.collectives import COLLECTIVES
 from hlorewrite.ir.edit import Editor
 from hlorewrite.ir.load import parse
 from hlorewrite.ir.module import Module
+from hlorewrite.ir.types import tensor_bytes
 from hlorewrite.ir.view import View, op_key
 from hlorewrite.passes.all_reduce_fusion.members import NO_FUSE
 from hlorewrite.passes.common.pass_remarks import tell
 from hlorewrite.passmanager.base import Pass, PassContext
-from hlorewrite.spmd.types import tensor_bytes
 
 __all__ = ["COLLECTIVES", "NO_FUSE", "Editor", "Module", "Pass", "PassContext", "PassFailed", "View", "ir", "op_key",
            "parse", "tell", "tensor_bytes"]

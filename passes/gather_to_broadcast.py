@@ -9,7 +9,9 @@ from hlorewrite.cost.collective_times import CollectiveTimes
 from hlorewrite.ir.binding import ir
 from hlorewrite.ir.collectives import ALL_GATHER
 from hlorewrite.ir.edit import Editor
+from hlorewrite.ir.types import integer_range, tensor_bytes
 from hlorewrite.ir.view import View, users
+from hlorewrite.ops.table import SLICES
 from hlorewrite.passes.common.broadcasts.emit import Delivery, delivery, emit_delivery, static_slice
 from hlorewrite.passes.common.op_by_op import OpByOp
 from hlorewrite.passes.common.pass_remarks import tell
@@ -18,9 +20,6 @@ from hlorewrite.passes.common.splats import splat_constant
 from hlorewrite.passmanager.base import PassContext
 from hlorewrite.spmd.device_map import DeviceMap
 from hlorewrite.spmd.groups import Groups
-from hlorewrite.spmd.types import integer_range, tensor_bytes
-
-_SLICES = ("stablehlo.slice", "stablehlo.dynamic_slice")
 
 
 @dataclass(frozen=True)
@@ -64,7 +63,7 @@ class GatherToBroadcast(OpByOp):
 
     def _one(self, op: ir.Operation, view: View, ctx: PassContext) -> bool:
         readers = [user for result in op.results for user, _ in users(result)]
-        if len(op.operands) != 1 or not readers or any(reader.name not in _SLICES for reader in readers):
+        if len(op.operands) != 1 or not readers or any(reader.name not in SLICES for reader in readers):
             return False
         groups = partition_groups(op, view)
         reads = groups if isinstance(groups, str) else _reads(op, readers, groups)

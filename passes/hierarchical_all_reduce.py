@@ -12,7 +12,9 @@ from hlorewrite.ir.binding import ir
 from hlorewrite.ir.collectives import ALL_GATHER, ALL_REDUCE, REDUCE_SCATTER
 from hlorewrite.ir.edit import Editor
 from hlorewrite.ir.module import Module
+from hlorewrite.ir.types import is_static_tensor, tensor_bytes, tensor_type
 from hlorewrite.ir.view import View
+from hlorewrite.ops.reducers import reduction_kind
 from hlorewrite.passes.all_reduce_fusion.all_reduce_fusion import highest_device
 from hlorewrite.passes.common.broadcasts.emit import static_slice
 from hlorewrite.passes.common.device_masks import zeros_like
@@ -22,8 +24,6 @@ from hlorewrite.passes.common.shard_index import partition_groups
 from hlorewrite.passmanager.base import Pass, PassContext
 from hlorewrite.spmd.dense_groups import rows_attribute
 from hlorewrite.spmd.groups import Groups
-from hlorewrite.spmd.reducers import reduction_kind
-from hlorewrite.spmd.types import is_static_tensor, tensor_bytes, tensor_type
 
 Rows = tuple[tuple[int, ...], ...]
 

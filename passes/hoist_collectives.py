@@ -9,13 +9,13 @@ from hlorewrite.ir.binding import ir, op_key
 from hlorewrite.ir.collectives import COLLECTIVES
 from hlorewrite.ir.edit import Editor
 from hlorewrite.ir.module import Module
+from hlorewrite.ir.types import tensor_bytes
 from hlorewrite.ir.view import View, defining_op, nested_ops, users
 from hlorewrite.passes.common.pass_remarks import tell
 from hlorewrite.passes.common.value_numbers import is_function
 from hlorewrite.passmanager.base import Pass, PassContext
 from hlorewrite.passmanager.options import Size
 from hlorewrite.spmd.loops import Loop, trip_count
-from hlorewrite.spmd.types import tensor_bytes
 
 _MOST_OPS = 512
 _BARRIER = "stablehlo.optimization_barrier"

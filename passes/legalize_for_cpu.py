@@ -11,6 +11,7 @@ from hlorewrite.ir.binding import ir
 from hlorewrite.ir.collectives import ALL_REDUCE, COLLECTIVE_BROADCAST
 from hlorewrite.ir.edit import Editor
 from hlorewrite.ir.module import Module
+from hlorewrite.ir.types import element_bytes, is_static_tensor, tensor_bytes
 from hlorewrite.ir.view import View
 from hlorewrite.passes.common.broadcasts.chain import emit_chain, require_chain_options
 from hlorewrite.passes.common.device_masks import device_mask, zeros_like
@@ -19,7 +20,6 @@ from hlorewrite.passmanager.base import Pass, PassContext
 from hlorewrite.passmanager.options import Size
 from hlorewrite.spmd.dense_groups import rows_attribute
 from hlorewrite.spmd.groups import device_count, groups_of, replica_count
-from hlorewrite.spmd.types import element_bytes, is_static_tensor, tensor_bytes
 
 
 @dataclass(frozen=True)

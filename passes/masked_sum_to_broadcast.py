@@ -9,7 +9,9 @@ from typing import ClassVar
 from hlorewrite.ir.binding import ir
 from hlorewrite.ir.collectives import COLLECTIVE_BROADCAST
 from hlorewrite.ir.inline import is_private
+from hlorewrite.ir.types import element_count
 from hlorewrite.ir.view import View, defining_op, terminator
+from hlorewrite.ops.reducers import reduction_kind
 from hlorewrite.passes.common.broadcasts.emit import Delivery, emit_delivery
 from hlorewrite.passes.common.broadcasts.masked_product import NOT_FINITE, known_finite, masked_product
 from hlorewrite.passes.common.op_by_op import OpByOp
@@ -18,8 +20,6 @@ from hlorewrite.passes.common.shard_index import partition_groups, scalar_behind
 from hlorewrite.passmanager.base import PassContext
 from hlorewrite.spmd.device_map import DeviceMap
 from hlorewrite.spmd.groups import Groups
-from hlorewrite.spmd.reducers import reduction_kind
-from hlorewrite.spmd.types import element_count
 
 _NEUTRAL = {"sum": 0.0, "product": 1.0}
 

@@ -10,6 +10,7 @@ from hlorewrite.ir.binding import ir
 from hlorewrite.ir.collectives import COLLECTIVE_BROADCAST, COLLECTIVE_PERMUTE
 from hlorewrite.ir.edit import Editor
 from hlorewrite.ir.module import Module
+from hlorewrite.ir.types import is_static_tensor
 from hlorewrite.ir.view import View
 from hlorewrite.passes.common.broadcasts.emit import Delivery, emit_delivery
 from hlorewrite.passes.common.device_masks import device_mask, zeros_like
@@ -17,7 +18,6 @@ from hlorewrite.passes.common.pass_remarks import tell
 from hlorewrite.passmanager.base import Pass, PassContext
 from hlorewrite.spmd.groups import Rows, device_count, id_mode, replica_count, written_pairs
 from hlorewrite.spmd.mesh import fully_manual
-from hlorewrite.spmd.types import is_static_tensor
 
 Permute = tuple[ir.Operation, Rows]
 """A permute and its (source, target) pairs."""

@@ -12,7 +12,9 @@ from typing import ClassVar
 from hlorewrite.ir.binding import ir
 from hlorewrite.ir.collectives import ALL_REDUCE, REDUCE_SCATTER
 from hlorewrite.ir.edit import Editor
+from hlorewrite.ir.types import is_static_tensor, with_dimension
 from hlorewrite.ir.view import View, users
+from hlorewrite.ops.reducers import reduction_kind
 from hlorewrite.passes.common.op_by_op import OpByOp
 from hlorewrite.passes.common.pass_remarks import tell
 from hlorewrite.passes.common.reducer_region import add_reducer
@@ -27,8 +29,6 @@ from hlorewrite.passmanager.base import PassContext
 from hlorewrite.spmd.dense_groups import rows_attribute
 from hlorewrite.spmd.device_map import DeviceMap
 from hlorewrite.spmd.groups import Groups
-from hlorewrite.spmd.reducers import reduction_kind
-from hlorewrite.spmd.types import is_static_tensor, with_dimension
 
 _UNARY = ("stablehlo.negate", "stablehlo.convert")
 _WITH_SPLAT = ("stablehlo.multiply", "stablehlo.divide", "stablehlo.add", "stablehlo.subtract")

@@ -5,10 +5,10 @@ from __future__ import annotations
 import math
 
 from hlorewrite.ir.binding import ir
+from hlorewrite.ir.types import element_type, is_floating, largest_float
 from hlorewrite.rules.answers import Answer, No
 from hlorewrite.rules.context import RuleContext
 from hlorewrite.rules.register import native
-from hlorewrite.spmd.types import element_type, is_floating, largest_float
 
 # ---- kinds of numbers
 

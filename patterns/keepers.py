@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from hlorewrite.ir.binding import ir
+from hlorewrite.ir.types import element_count
 from hlorewrite.ir.view import defining_op
+from hlorewrite.ops.reducers import is_identity
 from hlorewrite.patterns.shards import partition_groups
 from hlorewrite.rules.answers import No
 from hlorewrite.rules.context import RuleContext
 from hlorewrite.rules.register import native
 from hlorewrite.spmd.device_map import DeviceMap
-from hlorewrite.spmd.linearity import is_identity
-from hlorewrite.spmd.types import element_count
 
 _SPREADS = ("stablehlo.broadcast_in_dim", "stablehlo.reshape")
 

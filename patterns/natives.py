@@ -7,15 +7,15 @@ answer True or No with a sentence; analyses answer a value or No.
 from __future__ import annotations
 
 from hlorewrite.ir.binding import ir
+from hlorewrite.ir.types import element_type, tensor_bytes
 from hlorewrite.ir.view import ancestors
+from hlorewrite.ops.reducers import reduction_kind
 from hlorewrite.rules.answers import Answer, No
 from hlorewrite.rules.context import RuleContext
 from hlorewrite.rules.register import native, only_if_available, only_if_equal
 from hlorewrite.spmd.dense_groups import rows_attribute
 from hlorewrite.spmd.groups import Groups, device_count, groups_of, id_mode, written_pairs
 from hlorewrite.spmd.linearity import FactContext
-from hlorewrite.spmd.reducers import reduction_kind
-from hlorewrite.spmd.types import element_type, tensor_bytes
 
 # ---- uses and places
 

@@ -29,7 +29,7 @@ _PIPELINES = ("door", "cli", "decorator", "runtime", "layout_search", "adapter",
               "reshard", "schedules", "mpmd")
 LAYERS = (*(f"pipelines.{room}" for room in _PIPELINES), "cli", "viewer", "jaxbridge", "prove", "validate", "oracle",
           "tune", "passes", "patterns", "planlock", "passmanager", "rules", "audit", "timeline", "cost", "hlo", "spmd",
-          "ir", "util", "errors", "version")
+          "ops", "ir", "util", "errors", "version")
 """Highest first; ``hlorewrite/__init__.py`` stands above all. The rooms of ``pipelines`` stand above the core, which
 runs without them."""
 JAX = ("jaxbridge", "pipelines.decorator", "pipelines.runtime")

@@ -14,10 +14,9 @@ from hlorewrite.hlo.xla_versions import MISCOMPILATIONS, Miscompilation
 from hlorewrite.ir.binding import ir
 from hlorewrite.ir.collectives import ALL_REDUCE
 from hlorewrite.ir.view import View, defining_op, terminator
+from hlorewrite.ops.reducers import is_identity, reduction_kind
 from hlorewrite.spmd.groups import groups_of
-from hlorewrite.spmd.linearity import is_identity
 from hlorewrite.spmd.loops import Loop
-from hlorewrite.spmd.reducers import reduction_kind
 from hlorewrite.spmd.uniform import Uniformity
 
 _LOOP = "stablehlo.while"

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 
 from hlorewrite.ir.binding import ir
 from hlorewrite.ir.view import defining_op
-from hlorewrite.spmd.reducers import reduction_kind
+from hlorewrite.ops.reducers import reduction_kind
 
 _MOST = 60
 

@@ -18,9 +18,10 @@ from typing import NamedTuple
 from hlorewrite.ir.binding import ir, op_key
 from hlorewrite.ir.collectives import BY_OP, COLLECTIVES
 from hlorewrite.ir.location import argument_path
+from hlorewrite.ir.types import is_static_tensor
 from hlorewrite.ir.view import View, defining_op, readable, terminator, users
+from hlorewrite.ops.table import BRANCHES, TERMINATORS
 from hlorewrite.spmd.loops import Loop
-from hlorewrite.spmd.types import is_static_tensor
 
 _MOST_STEPS = 100_000
 """Where programs are so large, or so entangled, that more would be needed, the rest has no names."""
@@ -33,8 +34,6 @@ _ELEMENTWISE = frozenset(f"stablehlo.{name}" for name in (
 _WITH_SCALARS = ("stablehlo.clamp", "stablehlo.select")
 _UPDATE, _SLICE, _REDUCE = "stablehlo.dynamic_update_slice", "stablehlo.dynamic_slice", "stablehlo.reduce"
 _LOOP, _CALL, _MANUAL = "stablehlo.while", "func.call", "sdy.manual_computation"
-_BRANCHES = ("stablehlo.case", "stablehlo.if")
-_ENDS = ("func.return", "sdy.return", "stablehlo.return")
 _PART = re.compile(r"\['([^']*)'\]|\.(\w+)|\[(\d+)\]")
 
 
@@ -172,7 +171,7 @@ class ArgumentPaths:
                 values = [value for value in values if _shape(value) == _shape(place.value)]
         elif name == _LOOP:
             values = [maker.operands[position], Loop(maker).yields[position]]
-        elif name in (*_BRANCHES, _MANUAL):
+        elif name in (*BRANCHES, _MANUAL):
             values = [terminator(region.blocks[0]).operands[position] for region in maker.regions]
         elif name in COLLECTIVES:
             values = [maker.operands[position]] if position < len(maker.operands) else []
@@ -233,7 +232,7 @@ class ArgumentPaths:
         if op.name == _CALL:
             callee = self.view.callee(op)
             return [] if callee is None else [callee.regions[0].blocks[0].arguments[position]]
-        known = op.name in _ELEMENTWISE or op.name in (*_ENDS, _UPDATE, _REDUCE)
+        known = op.name in _ELEMENTWISE or op.name in (*TERMINATORS, _UPDATE, _REDUCE)
         return [] if known else None
 
     # ---- back from an operand

@@ -17,17 +17,16 @@ from collections.abc import Callable, Iterable, Sequence
 from hlorewrite.ir.binding import ir, op_key
 from hlorewrite.ir.collectives import REDUCING, WITH_REPLICA_GROUPS
 from hlorewrite.ir.inline import is_private
+from hlorewrite.ir.types import element_count
 from hlorewrite.ir.view import View, defining_op, terminator
-from hlorewrite.spmd.constants import splat_number
+from hlorewrite.ops.constants import splat_number
+from hlorewrite.ops.reducers import reduction_kind
+from hlorewrite.ops.table import BRANCHES, DEVICE_IDS
 from hlorewrite.spmd.groups import Groups, groups_of
 from hlorewrite.spmd.loops import Loop, counter_step, trip_count
-from hlorewrite.spmd.reducers import reduction_kind
-from hlorewrite.spmd.types import element_count
-from hlorewrite.spmd.varying_ops import DEVICE_IDS
 
 _WHILE, _CALL, _BARRIER, _MANUAL = ("stablehlo.while", "func.call", "stablehlo.optimization_barrier",
                                     "sdy.manual_computation")
-_BRANCHES = ("stablehlo.case", "stablehlo.if")
 _OF_ONE = frozenset(f"stablehlo.{name}" for name in (
     "negate", "convert", "reshape", "transpose", "broadcast_in_dim", "reverse", "slice", "abs", "sqrt", "rsqrt", "cbrt",
     "exponential", "exponential_minus_one", "log", "log_plus_one", "logistic", "tanh", "sine", "cosine", "floor",
@@ -125,7 +124,7 @@ class Dependence:
         if op is not None:
             if op.name == _WHILE:
                 return self._is_opaque_after(Loop(op), ir.OpResult(value).result_number)
-            if op.name in _BRANCHES:
+            if op.name in BRANCHES:
                 return known.get(op.operands[0], False) and any(
                     known.get(each, False) for each in _of_branches(op, value))
             same = self._through(op, value)
@@ -244,7 +243,7 @@ class Dependence:
         if op.name == _WHILE:
             loop = Loop(op)
             return loop.predicate, loop.yields[position], op.operands[position]
-        if op.name in _BRANCHES:
+        if op.name in BRANCHES:
             return [op.operands[0], *_of_branches(op, value)]
         if op.name == _MANUAL:
             try:
@@ -257,7 +256,7 @@ class Dependence:
 def _of_branches(op: ir.Operation, result: ir.Value) -> list[ir.Value]:
     """What a result is in each branch; nothing for other ops."""
     position = ir.OpResult(result).result_number
-    return [terminator(region.blocks[0]).operands[position] for region in op.regions] if op.name in _BRANCHES else []
+    return [terminator(region.blocks[0]).operands[position] for region in op.regions] if op.name in BRANCHES else []
 
 
 def essential(op: ir.Operation, opaque: Known) -> list[ir.Value]:

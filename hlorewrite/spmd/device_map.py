@@ -6,51 +6,29 @@ table look-up). Matching such expressions symbolically is hopeless; evaluating t
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
+from functools import partial
 
 import numpy as np
 
 from hlorewrite.ir.binding import ir
-from hlorewrite.ir.element_moves import broadcast_in_dim
+from hlorewrite.ir.types import element_count
 from hlorewrite.ir.view import defining_op, terminator
-from hlorewrite.spmd.types import element_count
+from hlorewrite.ops.attributes import comparison_direction, integer, ints, shape_of
+from hlorewrite.ops.elements import MOVERS, iota, moved
+from hlorewrite.ops.elementwise import INTEGER_OPS, converted, of_integers
+from hlorewrite.ops.table import MOVES, OpClass, ops_of
 
 _MOST_ELEMENTS = 4096
 _MOST_OPS = 256
 _MOST_CALLS = 8
 _WIDTHS = ("1", "8", "16", "32", "64")  # integers numpy computes with, wrapping around as the specification does
 _FLOATS = {"f32": np.float32, "f64": np.float64}
-_MOVES = frozenset({"stablehlo.reshape", "stablehlo.broadcast_in_dim", "stablehlo.dynamic_slice", "stablehlo.slice"})
-_OF_FLOATS = _MOVES | {"stablehlo.constant", "stablehlo.convert", "stablehlo.select", "func.call"}
+_EVALUATED = MOVES | {f"stablehlo.{name}" for name in INTEGER_OPS} | {
+    "stablehlo.partition_id", "func.call"} | ops_of(OpClass.CONSTANT)
+_OF_FLOATS = MOVES | {"stablehlo.constant", "stablehlo.convert", "stablehlo.select", "func.call"}
 
 Table = tuple[np.ndarray, ...]
-
-
-def _compare(op: ir.Operation, left: np.ndarray, right: np.ndarray) -> np.ndarray:
-    direction = str(op.attributes["comparison_direction"]).split()[-1].rstrip(">")
-    return {"EQ": left == right, "NE": left != right, "LT": left < right, "LE": left <= right,
-            "GT": left > right, "GE": left >= right}[direction]
-
-
-def _truncated_division(left: np.ndarray, right: np.ndarray) -> np.ndarray:
-    if np.any(right == 0):
-        raise ValueError("division by zero")
-    floor = left // right
-    rounds_up = (left - floor * right != 0) & ((left < 0) != (right < 0))
-    return (floor + rounds_up).astype(left.dtype)
-
-
-def _remainder(left: np.ndarray, right: np.ndarray) -> np.ndarray:
-    return left - right * _truncated_division(left, right)
-
-
-_ELEMENTWISE: dict[str, Callable[..., np.ndarray]] = {
-    "stablehlo.add": np.add, "stablehlo.subtract": np.subtract, "stablehlo.multiply": np.multiply,
-    "stablehlo.divide": _truncated_division, "stablehlo.remainder": _remainder, "stablehlo.negate": np.negative,
-    "stablehlo.maximum": np.maximum, "stablehlo.minimum": np.minimum, "stablehlo.and": np.bitwise_and,
-    "stablehlo.or": np.bitwise_or, "stablehlo.xor": np.bitwise_xor, "stablehlo.not": np.invert,
-    "stablehlo.select": np.where, "stablehlo.sign": np.sign, "stablehlo.abs": np.abs,
-}
 
 
 class DeviceMap:
@@ -147,8 +125,9 @@ class DeviceMap:
             return self._called(op, operands)
         try:
             with np.errstate(all="ignore"):
-                return tuple(_apply(op, [table[place] for table in operands if table is not None], dtype)
-                             for place in range(len(self.devices)))
+                made = [_apply(op, [table[place] for table in operands if table is not None], dtype)
+                        for place in range(len(self.devices))]
+            return None if any(each is None for each in made) else tuple(each for each in made if each is not None)
         except (ValueError, TypeError, KeyError, IndexError):
             return None
 
@@ -209,47 +188,23 @@ def _evaluable(op: ir.Operation, floats: bool) -> bool:
         return False
     if op.name != "func.call" and any(_element(operand) in _FLOATS for operand in op.operands):
         return False
-    return op.name in _ELEMENTWISE or op.name in {
-        "stablehlo.partition_id", "stablehlo.constant", "stablehlo.convert", "stablehlo.compare", "stablehlo.iota",
-        "stablehlo.clamp", "func.call", *_MOVES}
+    return op.name in _EVALUATED
 
 
 def _of_scalars(op: ir.Operation) -> bool:
     """Whether an op computes a scalar from scalars, element by element, alike on all devices."""
     scalars = all(ir.RankedTensorType(value.type).rank == 0 for value in (*op.operands, *op.results))
-    return scalars and op.name not in _MOVES and op.name != "stablehlo.partition_id"
+    return scalars and op.name not in MOVES and op.name != "stablehlo.partition_id"
 
 
-def _apply(op: ir.Operation, operands: list[np.ndarray], dtype: np.dtype) -> np.ndarray:
-    shape = tuple(ir.RankedTensorType(op.results[0].type).shape)
-    name = op.name
-    if name in _ELEMENTWISE:
-        return np.asarray(_ELEMENTWISE[name](*operands)).astype(dtype)
-    if name == "stablehlo.constant":
+def _apply(op: ir.Operation, operands: list[np.ndarray], dtype: np.dtype) -> np.ndarray | None:
+    shape, short = shape_of(op.results[0]), op.name.removeprefix("stablehlo.")
+    if op.name == "stablehlo.constant":
         return np.array(op.attributes["value"]).astype(dtype).reshape(shape)
-    if name == "stablehlo.convert":
-        return (operands[0] != 0) if dtype.kind == "b" else operands[0].astype(dtype)
-    if name == "stablehlo.reshape":
-        return operands[0].reshape(shape)
-    if name == "stablehlo.compare":
-        return _compare(op, *operands)
-    if name == "stablehlo.clamp":
-        return np.minimum(np.maximum(operands[1], operands[0]), operands[2])
-    if name == "stablehlo.iota":
-        axis = ir.IntegerAttr(op.attributes["iota_dimension"]).value
-        index = np.arange(shape[axis], dtype=dtype).reshape([-1 if d == axis else 1 for d in range(len(shape))])
-        return np.broadcast_to(index, shape)
-    if name == "stablehlo.broadcast_in_dim":
-        return broadcast_in_dim(operands[0], list(ir.DenseI64ArrayAttr(op.attributes["broadcast_dimensions"])), shape)
-    return _sliced(op, operands)
-
-
-def _sliced(op: ir.Operation, operands: list[np.ndarray]) -> np.ndarray:
-    if op.name == "stablehlo.slice":
-        starts, limits, steps = (list(ir.DenseI64ArrayAttr(op.attributes[key]))
-                                 for key in ("start_indices", "limit_indices", "strides"))
-        return operands[0][tuple(slice(*bounds) for bounds in zip(starts, limits, steps, strict=True))]
-    sizes = list(ir.DenseI64ArrayAttr(op.attributes["slice_sizes"]))
-    starts = [int(np.clip(int(start), 0, full - size))
-              for start, full, size in zip(operands[1:], operands[0].shape, sizes, strict=True)]
-    return operands[0][tuple(slice(s, s + n) for s, n in zip(starts, sizes, strict=True))]
+    if op.name == "stablehlo.iota":
+        return iota(shape, integer(op, "iota_dimension"), dtype)
+    if short in MOVERS:
+        return moved(short, partial(ints, op), shape, operands)
+    if short == "convert":
+        return converted(operands[0], dtype)
+    return of_integers(short, operands, dtype, comparison_direction(op) if short == "compare" else "")

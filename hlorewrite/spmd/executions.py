@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from hlorewrite.ir.binding import ir
+from hlorewrite.ops.table import BRANCHES
 from hlorewrite.spmd.branches import taken_shares
 from hlorewrite.spmd.loops import trip_count
 
@@ -38,7 +39,7 @@ def never_runs(op: ir.Operation) -> bool:
     block = op.block
     # Ends: each step goes to the block around.
     while block is not None and (parent := block.owner.operation).name != "builtin.module":
-        if parent.name in ("stablehlo.case", "stablehlo.if") and times_of_block(block)[0] == 0:
+        if parent.name in BRANCHES and times_of_block(block)[0] == 0:
             return True
         block = parent.block
     return False
@@ -57,7 +58,7 @@ def times_of_block(block: ir.Block) -> tuple[float, bool]:
     if op.name == "stablehlo.while":
         count = trip_count(op)
         return (ASSUMED_TRIPS, False) if count is None else (count, True)
-    if op.name in ("stablehlo.case", "stablehlo.if"):
+    if op.name in BRANCHES:
         shares = taken_shares(op)
         if shares is None:
             return 1 / len(op.regions), True

@@ -10,8 +10,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from hlorewrite.ir.binding import ir
-from hlorewrite.spmd.constants import is_complex_zero, splat_number
-from hlorewrite.spmd.types import is_static_tensor, largest_float
+from hlorewrite.ops.reducers import is_identity
 from hlorewrite.spmd.uniform import Uniformity, Varying
 
 
@@ -87,59 +86,3 @@ class UniformContext:
     def release(self) -> None:
         """Frees what was found out; what is asked later is searched anew."""
         self.uniformity.release()
-
-
-def identity_number(kind: str, element: ir.Type) -> float | int | bool:
-    """The number that a reduction leaves alone: 0 for a sum, the least number for a maximum.
-
-    Args:
-      kind: the kind of reduction.
-      element: the element type.
-
-    Returns:
-      A Python number; infinite for floating maxima and minima, where the type has infinities.
-    """
-    name = str(element)
-    if kind in ("sum", "or"):
-        return False if name == "i1" else 0
-    if kind == "product":
-        return 1
-    if kind == "and":
-        return True if name == "i1" else -1
-    if name == "i1":
-        return kind == "min"
-    if name.lstrip("ui").isdigit():
-        bits, unsigned = int(name.lstrip("ui")), name.startswith("ui")
-        low, high = (0, 2**bits - 1) if unsigned else (-(2**(bits - 1)), 2**(bits - 1) - 1)
-        return low if kind == "max" else high
-    return -largest_float(element) if kind == "max" else largest_float(element)
-
-
-_KEEPS_SPLAT = {"stablehlo.broadcast_in_dim", "stablehlo.reshape", "stablehlo.transpose", "stablehlo.slice",
-                "stablehlo.reverse", "stablehlo.optimization_barrier", "stablehlo.dynamic_slice"}
-
-
-def is_identity(value: ir.Value, kind: str) -> bool:
-    """Whether a value is a constant filled with the identity of a reduction.
-
-    Looks through ops that only move elements, and through converts of zero.
-    """
-    owner = value.owner
-    if isinstance(owner, ir.Block) or not is_static_tensor(value.type):
-        return False
-    op = owner.operation
-    if op.name in _KEEPS_SPLAT:
-        position = ir.OpResult(value).result_number
-        return is_identity(op.operands[position], kind)
-    if op.name == "stablehlo.convert" and kind == "sum":
-        return is_identity(op.operands[0], kind)
-    if op.name == "stablehlo.complex" and kind == "sum":
-        return all(is_identity(part, kind) for part in op.operands)
-    if isinstance(ir.RankedTensorType(value.type).element_type, ir.ComplexType):
-        return kind == "sum" and is_complex_zero(op)
-    number = splat_number(op)
-    return number is not None and number == identity_number(kind, ir.RankedTensorType(value.type).element_type)
-
-
-__all__ = ["FactContext", "FlowContext", "JointlyLinear", "LinearityFacts", "NotLinear", "UniformContext",
-           "identity_number", "is_identity"]

@@ -5,9 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from hlorewrite.ir.binding import ir
+from hlorewrite.ir.types import holds_number
 from hlorewrite.ir.view import defining_op, terminator
-from hlorewrite.spmd.constants import constant_attribute
-from hlorewrite.spmd.types import holds_number
+from hlorewrite.ops.constants import constant_attribute
+from hlorewrite.ops.table import SPREADS
 
 
 @dataclass(frozen=True)
@@ -162,7 +163,7 @@ def constant_integer(value: ir.Value) -> int | None:
     """
     types, op = [value.type], defining_op(value)
     # Ends: each step goes to an operand.
-    while op is not None and op.name in ("stablehlo.convert", "stablehlo.reshape", "stablehlo.broadcast_in_dim"):
+    while op is not None and op.name in ("stablehlo.convert", *SPREADS):
         types.append(op.operands[0].type)
         op = defining_op(op.operands[0])
     attribute = None if op is None else constant_attribute(op)

@@ -11,8 +11,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from hlorewrite.ir.binding import ir
+from hlorewrite.ir.types import element_type
 from hlorewrite.spmd.linearity import FactContext, JointlyLinear, LinearityFacts, NotLinear
-from hlorewrite.spmd.types import element_type
 
 _WIDE = frozenset({"bf16", "tf32", "f32", "f64", "complex<f32>", "complex<f64>"})
 

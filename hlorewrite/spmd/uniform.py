@@ -17,13 +17,13 @@ from hlorewrite.ir.binding import ir, op_key, sdy
 from hlorewrite.ir.collectives import CHANNEL, COLLECTIVE_PERMUTE, GROUP_ATTRIBUTES, UNIFORM_AFTER, WITH_REPLICA_GROUPS
 from hlorewrite.ir.inline import is_private
 from hlorewrite.ir.view import View, ancestors, defining_op, nested_ops, terminator
+from hlorewrite.ops.table import BRANCHES, DEVICE_IDS
 from hlorewrite.spmd.device_map import DeviceMap
 from hlorewrite.spmd.equal_trips import equal_trip_predicates
 from hlorewrite.spmd.groups import Groups, groups_of, id_mode, replica_count, written_pairs
 from hlorewrite.spmd.loops import Loop
 from hlorewrite.spmd.mesh import Mesh, mesh_of, meshes, varying_axes
 from hlorewrite.spmd.varying_ops import (
-    DEVICE_IDS,
     DIALECTS,
     VARYING_OPS,
     captured_values,
@@ -194,7 +194,7 @@ class Uniformity:
             return self._carried(op, ir.OpResult(value).result_number)
         if name == "stablehlo.optimization_barrier":
             return [op.operands[ir.OpResult(value).result_number]]
-        if name in ("stablehlo.case", "stablehlo.if"):
+        if name in BRANCHES:
             position = ir.OpResult(value).result_number
             return [op.operands[0], *(terminator(region.blocks[0]).operands[position] for region in op.regions)]
         if name == "func.call":

@@ -5,6 +5,7 @@ from __future__ import annotations
 from hlorewrite.ir.binding import ir
 from hlorewrite.ir.effects import has_side_effect
 from hlorewrite.ir.view import nested_ops
+from hlorewrite.ops.table import DEVICE_IDS
 
 _PURE_CUSTOM_CALLS = {"Sharding", "annotate_device_placement", "cu_threefry2x32", "cu_threefry2x32_ffi"}
 VARYING_OPS = {
@@ -15,7 +16,6 @@ VARYING_OPS = {
     "stablehlo.async_start": "the result of an asynchronous call", "stablehlo.async_done": "the result of one",
     "stablehlo.create_token": "ordered by a token", "stablehlo.after_all": "ordered by tokens",
 }
-DEVICE_IDS = ("stablehlo.partition_id", "stablehlo.replica_id")
 DIALECTS = ("stablehlo.", "chlo.", "mhlo.")
 """Of ops that are functions of their operands, if they are not listed here."""
 

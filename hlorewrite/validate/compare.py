@@ -13,7 +13,7 @@ from array import array
 from collections.abc import Iterable, Iterator, Sequence
 from heapq import heappop, heappush
 
-from hlorewrite.validate.nodes.folds import COMMUTATIVE
+from hlorewrite.ops.table import COMMUTATIVE
 from hlorewrite.validate.nodes.graph import Graph, Label
 
 APART = -1

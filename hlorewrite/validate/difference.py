@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from hlorewrite.ir.binding import ir, op_key
-from hlorewrite.validate.nodes.folds import COMMUTATIVE
+from hlorewrite.ops.table import COMMUTATIVE
 from hlorewrite.validate.nodes.graph import Graph
 from hlorewrite.validate.nodes.groups import Reduction
 from hlorewrite.validate.program.state import CollectiveRun, ProgramState

@@ -13,10 +13,10 @@ from hlorewrite.ir.collectives import (
     REDUCE_SCATTER,
     REDUCING,
 )
+from hlorewrite.ir.types import element_bytes, is_static_tensor, tensor_bytes
 from hlorewrite.ir.view import View
+from hlorewrite.ops.reducers import reduction_kind
 from hlorewrite.spmd.groups import Groups, device_count, groups_of, id_mode, replica_count, written_pairs
-from hlorewrite.spmd.reducers import reduction_kind
-from hlorewrite.spmd.types import element_bytes, is_static_tensor, tensor_bytes
 
 FUSIBLE = (ALL_REDUCE, REDUCE_SCATTER, ALL_GATHER, COLLECTIVE_PERMUTE)
 """The collectives that the pass can fuse."""

@@ -12,6 +12,7 @@ from hlorewrite.ir.collectives import ALL_GATHER, ALL_REDUCE, REDUCE_SCATTER
 from hlorewrite.ir.edit import Editor
 from hlorewrite.ir.inline import contains_any, inline_calls, is_private
 from hlorewrite.ir.module import Module
+from hlorewrite.ir.types import is_floating
 from hlorewrite.ir.view import View
 from hlorewrite.passes.comm_shift.deferral_plan import (
     DeferralPlan,
@@ -37,7 +38,6 @@ from hlorewrite.spmd.flow.placement import ReductionPlacement, place
 from hlorewrite.spmd.groups import device_count, refuse_placed_ops
 from hlorewrite.spmd.linearity import LinearityFacts
 from hlorewrite.spmd.narrow_range import WithinRange
-from hlorewrite.spmd.types import is_floating
 
 if TYPE_CHECKING:
     from hlorewrite.cost.collective_times import CollectiveTimes

@@ -11,12 +11,12 @@ from dataclasses import dataclass
 
 from hlorewrite.ir.binding import ir, op_key
 from hlorewrite.ir.view import terminator
+from hlorewrite.ops.reducers import OP_OF_KIND, is_identity
+from hlorewrite.ops.table import BRANCHES
 from hlorewrite.spmd.flow.graph import Flow
 from hlorewrite.spmd.flow.placement import ReductionPlacement
-from hlorewrite.spmd.flow.places import BRANCHES, Place, places_to
-from hlorewrite.spmd.linearity import is_identity
+from hlorewrite.spmd.flow.places import Place, places_to
 from hlorewrite.spmd.loops import Loop
-from hlorewrite.spmd.reducers import OP_OF_KIND
 
 LOOP = "stablehlo.while"
 BARRIER = "stablehlo.optimization_barrier"

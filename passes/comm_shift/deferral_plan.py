@@ -7,7 +7,9 @@ from dataclasses import dataclass
 
 from hlorewrite.ir.binding import ir
 from hlorewrite.ir.collectives import ALL_REDUCE
+from hlorewrite.ir.types import is_number, is_static_tensor
 from hlorewrite.ir.view import View, ancestors
+from hlorewrite.ops.reducers import reduction_kind
 from hlorewrite.passes.comm_shift.deferral import ReplicatedAddends
 from hlorewrite.passes.common.overlap_model import OVERLAPPED
 from hlorewrite.spmd.flow.builder import FlowBuilder
@@ -15,8 +17,6 @@ from hlorewrite.spmd.flow.graph import Flow
 from hlorewrite.spmd.flow.placement import ReductionPlacement
 from hlorewrite.spmd.groups import Groups, groups_of
 from hlorewrite.spmd.linearity import LinearityFacts, UniformContext
-from hlorewrite.spmd.reducers import reduction_kind
-from hlorewrite.spmd.types import is_number, is_static_tensor
 from hlorewrite.spmd.uniform import Uniformity
 
 

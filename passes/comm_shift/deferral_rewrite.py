@@ -14,18 +14,18 @@ from typing import Any
 from hlorewrite.ir.binding import ir, op_key
 from hlorewrite.ir.collectives import ALL_REDUCE
 from hlorewrite.ir.edit import Editor
+from hlorewrite.ir.types import element_bytes, is_floating
 from hlorewrite.ir.view import owner_op, terminator, users
+from hlorewrite.ops.reducers import OP_OF_KIND, identity_number, is_identity
+from hlorewrite.ops.table import BRANCHES
 from hlorewrite.passes.comm_shift.deferral import IDENTITY, LOOP, ReplicatedAddend, ReplicatedAddends
 from hlorewrite.passes.common.more_results import with_more_results
 from hlorewrite.passes.common.reducer_region import add_reducer
 from hlorewrite.passes.common.splats import splat_constant
 from hlorewrite.spmd.flow.graph import Flow
 from hlorewrite.spmd.flow.placement import ReductionPlacement
-from hlorewrite.spmd.flow.places import BRANCHES, Place, blocks_between
-from hlorewrite.spmd.linearity import identity_number, is_identity
+from hlorewrite.spmd.flow.places import Place, blocks_between
 from hlorewrite.spmd.loops import Loop
-from hlorewrite.spmd.reducers import OP_OF_KIND
-from hlorewrite.spmd.types import element_bytes, is_floating
 
 Slots = dict[tuple[int, int], int]
 """(op key, position) of a deferred value -> position that carries its ``u``."""

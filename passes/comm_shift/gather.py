@@ -8,10 +8,10 @@ from typing import ClassVar
 from hlorewrite.ir.binding import ir
 from hlorewrite.ir.collectives import ALL_GATHER
 from hlorewrite.ir.edit import Editor
+from hlorewrite.ir.types import tensor_bytes
 from hlorewrite.ir.view import View
 from hlorewrite.passes.hoist_collectives import HoistCollectives
 from hlorewrite.passmanager.base import PassContext
-from hlorewrite.spmd.types import tensor_bytes
 
 
 @dataclass(frozen=True)

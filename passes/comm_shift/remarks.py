@@ -10,6 +10,7 @@ from typing import Literal
 
 from hlorewrite.ir.binding import ir, op_key
 from hlorewrite.ir.collectives import ALL_REDUCE
+from hlorewrite.ir.types import tensor_bytes
 from hlorewrite.ir.view import View, ancestors, defining_op, owner_op
 from hlorewrite.passes.comm_shift.advice import ACROSS_CALLS, ADVICE, BUDGET, EXACT, EXPECTED, EXPOSE, NEXT_ITERATION
 from hlorewrite.passmanager.base import PassContext
@@ -22,7 +23,6 @@ from hlorewrite.spmd.flow.paths import WorsePath
 from hlorewrite.spmd.flow.placement import ReductionPlacement
 from hlorewrite.spmd.flow.places import Place
 from hlorewrite.spmd.loops import Loop
-from hlorewrite.spmd.types import tensor_bytes
 
 Outcome = Literal["no root", "no match", "where", "legal", "cost", "applies"]
 

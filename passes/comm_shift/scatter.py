@@ -10,18 +10,19 @@ from hlorewrite.ir.binding import ir, op_key
 from hlorewrite.ir.collectives import REDUCE_SCATTER
 from hlorewrite.ir.edit import Editor
 from hlorewrite.ir.inline import is_private
+from hlorewrite.ir.types import is_number, is_static_tensor, tensor_bytes
 from hlorewrite.ir.view import View, ancestors, owner_op
+from hlorewrite.ops.reducers import reduction_kind
+from hlorewrite.ops.table import BRANCHES
 from hlorewrite.passes.comm_shift.remarks import RemarkEmitter
 from hlorewrite.passes.comm_shift.scatter_deferral import ScatterDeferral, ScatterPlan, add_twins
 from hlorewrite.passes.comm_shift.scatter_facts import ScatterDimensions
 from hlorewrite.spmd.flow.builder import FlowBuilder
 from hlorewrite.spmd.flow.graph import Flow
 from hlorewrite.spmd.flow.placement import place
-from hlorewrite.spmd.flow.places import BRANCHES, Place
+from hlorewrite.spmd.flow.places import Place
 from hlorewrite.spmd.groups import Groups, groups_of
 from hlorewrite.spmd.linearity import LinearityFacts, UniformContext
-from hlorewrite.spmd.reducers import reduction_kind
-from hlorewrite.spmd.types import is_number, is_static_tensor, tensor_bytes
 from hlorewrite.spmd.uniform import Uniformity
 
 _OTHER_DIMENSION = "what it meets there is scattered along another dimension"

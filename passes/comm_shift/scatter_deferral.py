@@ -12,18 +12,18 @@ from dataclasses import dataclass
 from hlorewrite.ir.binding import ir, op_key
 from hlorewrite.ir.collectives import REDUCE_SCATTER
 from hlorewrite.ir.edit import Editor
-from hlorewrite.ir.slices import SLICES, attributes_for
+from hlorewrite.ir.types import element_type, tensor_bytes, tensor_type, with_dimension
 from hlorewrite.ir.view import defining_op, owner_op, terminator
+from hlorewrite.ops.dims import attributes_for
 from hlorewrite.passes.comm_shift.deferral_rewrite import identity_constant, with_identities
 from hlorewrite.passes.comm_shift.in_place import stacked_sums
-from hlorewrite.passes.comm_shift.scatter_facts import ELEMENTWISE, SCATTER, ScatterDimensions, is_scalar, splat_of
+from hlorewrite.passes.comm_shift.scatter_facts import LIFTED, SCATTER, ScatterDimensions, is_scalar, splat_of
 from hlorewrite.passes.common.reducer_region import add_reducer
 from hlorewrite.passes.common.splats import repeated, splat_constant
 from hlorewrite.spmd.flow.graph import Flow
 from hlorewrite.spmd.flow.placement import ReductionPlacement
 from hlorewrite.spmd.flow.places import Place
 from hlorewrite.spmd.loops import Loop
-from hlorewrite.spmd.types import element_type, tensor_bytes, tensor_type, with_dimension
 
 LOOP = "stablehlo.while"
 
@@ -168,13 +168,12 @@ class ScatterDeferral:
             elif position in joint:
                 kind = self._whole_operand(op, position, whole)
                 operands.append(identity_constant(self.editor, "sum", kind, before=op))
-            elif is_scalar(operand) or op.name not in ELEMENTWISE:
+            elif is_scalar(operand) or op.name not in LIFTED:
                 operands.append(operand)
             else:
                 operands.append(self._spread(operand, whole, op))
         dimension = self.plan.dimensions.by_value[value]
-        attributes = attributes_for(op, dimension, whole.shape[dimension]) if op.name in SLICES else \
-            {name: op.attributes[name] for name in op.attributes}
+        attributes = attributes_for(op, dimension, whole.shape[dimension])
         return self.editor.create(op.name, operands, [whole], attributes=attributes, location=op.location,
                                   before=op).results[0]
 

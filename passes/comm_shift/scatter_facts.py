@@ -10,22 +10,20 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from hlorewrite.ir.binding import ir
-from hlorewrite.ir.slices import takes_whole
 from hlorewrite.ir.view import defining_op, owner_op
-from hlorewrite.spmd.constants import splat_number
+from hlorewrite.ops.constants import splat_number
+from hlorewrite.ops.dims import dim_factor
+from hlorewrite.ops.reducers import reduction_kind
+from hlorewrite.ops.table import MOVES
 from hlorewrite.spmd.flow.graph import Flow
 from hlorewrite.spmd.flow.places import Place
 from hlorewrite.spmd.linearity import FactContext, JointlyLinear, LinearityFacts, NotLinear
-from hlorewrite.spmd.loops import constant_integer
-from hlorewrite.spmd.reducers import reduction_kind
 
-ELEMENTWISE = {"stablehlo.add", "stablehlo.subtract", "stablehlo.negate", "stablehlo.multiply", "stablehlo.divide",
-               "stablehlo.convert", "stablehlo.select"}
+LIFTED = {"stablehlo.add", "stablehlo.subtract", "stablehlo.negate", "stablehlo.multiply", "stablehlo.divide",
+          "stablehlo.convert", "stablehlo.select"}
+"""Elementwise ops that are done on whole sums, where their other operands are one number everywhere."""
 SCATTER = "stablehlo.scatter"
-_PADDING = ("edge_padding_low", "edge_padding_high", "interior_padding")
 _BY_PLACE = ("stablehlo.while", "stablehlo.optimization_barrier")
-MOVING = {"stablehlo.transpose", "stablehlo.reshape", "stablehlo.broadcast_in_dim", "stablehlo.dynamic_update_slice",
-          "stablehlo.slice", "stablehlo.pad", "stablehlo.concatenate"}
 
 
 class ScatterFacts:
@@ -42,10 +40,10 @@ class ScatterFacts:
         """Whether an op is linear in an operand and can be done on the unscattered sum."""
         if op.name == SCATTER:
             return _added_into(op, position)
-        if op.name not in ELEMENTWISE | MOVING:
+        if op.name not in LIFTED | MOVES:
             return NotLinear(f"{op.name} is not done on sums that are not scattered yet")
         answer = self.declared.linear_in(op, position, context)
-        if isinstance(answer, NotLinear) or op.name in MOVING:
+        if isinstance(answer, NotLinear) or op.name in MOVES:
             return answer
         for other in range(len(op.operands)):
             if other in answer.operands:
@@ -117,17 +115,11 @@ class ScatterDimensions:
         """Where the scattered dimension of a value is in what is made of it."""
         dimension = self.by_value[value]
         op = defining_op(target)
-        if op is None or op.name not in MOVING:
+        if op is None or op.name not in MOVES:
             return dimension
-        if op.name == "stablehlo.transpose":
-            return list(ir.DenseI64ArrayAttr(op.attributes["permutation"])).index(dimension)
-        if op.name == "stablehlo.broadcast_in_dim":
-            result = list(ir.DenseI64ArrayAttr(op.attributes["broadcast_dimensions"]))[dimension]
-            return result if _size(op.operands[0], dimension) == _size(target, result) else None
-        if op.name == "stablehlo.reshape":
-            return _through_reshape(list(ir.RankedTensorType(op.operands[0].type).shape),
-                                    list(ir.RankedTensorType(target.type).shape), dimension)
-        return dimension if _leaves_whole(op, dimension) else None
+        position = next(place for place, operand in enumerate(op.operands) if operand == value)
+        factor = dim_factor(op, dimension, position)
+        return None if isinstance(factor, str) else factor.result
 
 
 def links(value: ir.Value, target: ir.Value) -> list[tuple[ir.Operation, int]]:
@@ -152,28 +144,3 @@ def links(value: ir.Value, target: ir.Value) -> list[tuple[ir.Operation, int]]:
         elif op == maker and (position == place or op.name not in _BY_PLACE):
             uses.append((op, position))
     return uses
-
-
-def _leaves_whole(op: ir.Operation, dimension: int) -> bool:
-    """Whether an op that puts tensors together, or takes a part of one, leaves a dimension as it is."""
-    if op.name == "stablehlo.slice":
-        return takes_whole(op, dimension)
-    if op.name == "stablehlo.concatenate":
-        return ir.IntegerAttr(op.attributes["dimension"]).value != dimension
-    if op.name == "stablehlo.pad":
-        return not any(list(ir.DenseI64ArrayAttr(op.attributes[name]))[dimension] for name in _PADDING)
-    whole = _size(op.operands[1], dimension) == _size(op.operands[0], dimension)
-    return whole and constant_integer(op.operands[2 + dimension]) == 0
-
-
-def _size(value: ir.Value, dimension: int) -> int:
-    return ir.RankedTensorType(value.type).shape[dimension]
-
-
-def _through_reshape(before: list[int], after: list[int], dimension: int) -> int | None:
-    """The dimension after a reshape that only adds or drops dimensions of size one."""
-    kept_before = [d for d, size in enumerate(before) if size != 1 or d == dimension]
-    kept_after = [d for d, size in enumerate(after) if size != 1]
-    if before[dimension] == 1 or [before[d] for d in kept_before] != [after[d] for d in kept_after]:
-        return None
-    return kept_after[kept_before.index(dimension)]

@@ -15,12 +15,10 @@ from hlorewrite.cost.kernels.clock import KERNELS, KernelClock
 from hlorewrite.ir.binding import ir, op_key
 from hlorewrite.ir.effects import MAY_HAVE_EFFECTS, has_side_effect
 from hlorewrite.ir.inline import contains_any
+from hlorewrite.ir.types import tensor_bytes
 from hlorewrite.ir.view import View, ancestors, defining_op
-from hlorewrite.spmd.types import tensor_bytes
+from hlorewrite.ops.table import FILLINGS
 from hlorewrite.util.shared_sets import NONE, NumberRange, NumberSet, union
-
-_MADE_ANYWHERE = ("stablehlo.constant", "stablehlo.broadcast_in_dim", "stablehlo.iota")
-"""What a kernel that reads it makes itself."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -220,7 +218,7 @@ class BlockGraph:
             for value in op.operands:
                 source = self._place_of_value(value)
                 inside = source is not None and owners.get(source, -1) == owner
-                if not inside and (source is None or self.ops[source].name not in _MADE_ANYWHERE):
+                if not inside and (source is None or self.ops[source].name not in FILLINGS):
                     read.add(value)
             if any(owners.get(reader, -1) != owner for reader in self.readers(place)):
                 written += sum(tensor_bytes(value.type) for value in op.results)

@@ -6,12 +6,12 @@ from collections.abc import Iterable
 
 from hlorewrite.ir.binding import ir
 from hlorewrite.ir.edit import Editor
+from hlorewrite.ir.types import element_bytes, element_count, element_type, is_static_tensor
 from hlorewrite.ir.view import View, ancestors, defining_op, terminator
+from hlorewrite.ops.reducers import is_identity
 from hlorewrite.passes.common.shard_index import splat_number
 from hlorewrite.passes.common.splats import splat_constant
-from hlorewrite.spmd.linearity import is_identity
 from hlorewrite.spmd.loops import Loop
-from hlorewrite.spmd.types import element_bytes, element_count, element_type, is_static_tensor
 
 _OF_FIRST = ("stablehlo.broadcast_in_dim", "stablehlo.reshape", "stablehlo.transpose", "stablehlo.convert",
              "stablehlo.slice", "stablehlo.dynamic_slice")

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from hlorewrite.ir.binding import ir, op_key
 from hlorewrite.ir.edit import Editor
+from hlorewrite.ir.types import with_dimension
 from hlorewrite.ir.view import defining_op, owner_op
+from hlorewrite.ops.dims import repeats_whole
+from hlorewrite.ops.table import FILLINGS
 from hlorewrite.passes.common.device_masks import lookup
-from hlorewrite.passes.common.shard_forms import repeats_whole
 from hlorewrite.passes.common.splats import splat_constant
 from hlorewrite.spmd.groups import Rows
-from hlorewrite.spmd.types import with_dimension
 
 
 class OwnShard:
@@ -52,7 +53,7 @@ class OwnShard:
         makers = {op_key(maker): maker for maker in (defining_op(value) for value, _ in self._made)
                   if maker is not None}
         for maker in makers.values():
-            if maker.name in ("stablehlo.constant", "stablehlo.broadcast_in_dim", "stablehlo.iota"):
+            if maker.name in FILLINGS:
                 self.editor.erase_if_dead(maker)
 
     def _repeated(self, op: ir.Operation, type_: ir.RankedTensorType) -> ir.Value:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from hlorewrite.ir.binding import ir
 from hlorewrite.ir.edit import Editor
-from hlorewrite.spmd.reducers import OP_OF_KIND
+from hlorewrite.ops.reducers import OP_OF_KIND
 
 
 def add_reducer(editor: Editor, op: ir.Operation, kind: str) -> None:

@@ -8,12 +8,13 @@ from dataclasses import dataclass
 import numpy as np
 
 from hlorewrite.ir.binding import ir
+from hlorewrite.ir.types import element_count
 from hlorewrite.ir.view import View, defining_op
-from hlorewrite.spmd.constants import constant_attribute, is_splat
+from hlorewrite.ops.constants import constant_attribute, is_splat
+from hlorewrite.ops.table import SPREADS
 from hlorewrite.spmd.device_map import DeviceMap
 from hlorewrite.spmd.groups import Groups, device_count, groups_of, replica_count
 from hlorewrite.spmd.mesh import fully_manual
-from hlorewrite.spmd.types import element_count
 
 
 @dataclass(frozen=True)
@@ -86,9 +87,6 @@ def sliced_dimensions(op: ir.Operation) -> list[int]:
     return [dim for dim, (full, part) in enumerate(zip(before, after, strict=True)) if full != part]
 
 
-_REPEATING = ("stablehlo.broadcast_in_dim", "stablehlo.reshape", "stablehlo.convert")
-
-
 def scalar_behind(value: ir.Value, bound: Mapping[ir.Value, ir.Value] | None = None) -> ir.Value:
     """The one element a value repeats, looking through broadcasts and reshapes and into a call's arguments.
 
@@ -103,7 +101,7 @@ def scalar_behind(value: ir.Value, bound: Mapping[ir.Value, ir.Value] | None = N
     while True:
         value = (bound or {}).get(value, value)
         op = defining_op(value)
-        if op is None or op.name not in _REPEATING[:2] or element_count(op.operands[0].type) != 1:
+        if op is None or op.name not in SPREADS or element_count(op.operands[0].type) != 1:
             return value
         value = op.operands[0]
 

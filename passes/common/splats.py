@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from hlorewrite.ir.binding import ir
 from hlorewrite.ir.edit import Editor
-from hlorewrite.spmd.types import holds_number, integer_range
+from hlorewrite.ir.types import holds_number, integer_range
 
 
 def splat_constant(editor: Editor, number: ir.Attribute | int, type_: ir.Type, before: ir.Operation) -> ir.Value:

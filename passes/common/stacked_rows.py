@@ -7,10 +7,10 @@ from dataclasses import dataclass
 
 from hlorewrite.ir.binding import ir
 from hlorewrite.ir.edit import Editor
+from hlorewrite.ir.types import element_type, tensor_type
 from hlorewrite.ir.view import defining_op, users
 from hlorewrite.spmd.counters import in_each_iteration
 from hlorewrite.spmd.loops import Loop, constant_integer
-from hlorewrite.spmd.types import element_type, tensor_type
 
 
 @dataclass(frozen=True)

@@ -6,11 +6,11 @@ from collections.abc import Sequence
 
 from hlorewrite.ir.binding import ir
 from hlorewrite.ir.edit import Editor
-from hlorewrite.ir.slices import SLICES, attributes_for
+from hlorewrite.ir.types import tensor_type, with_dimension
 from hlorewrite.ir.view import defining_op
+from hlorewrite.ops.dims import attributes_for
 from hlorewrite.passes.common.splats import splat_constant
 from hlorewrite.passes.gather_once.source import STEPS, GatherSource
-from hlorewrite.spmd.types import tensor_type, with_dimension
 
 
 def gathered_type(type_: ir.Type, dimension: int, members: int) -> ir.RankedTensorType:
@@ -58,8 +58,7 @@ def read_gathered(gather: ir.Operation, source: GatherSource, members: int, whol
     element = ir.RankedTensorType(whole.type).element_type
     for op, dimension in source.steps:
         shape = list(gathered_type(op.results[0].type, dimension, members).shape)
-        attributes = attributes_for(op, dimension, shape[dimension]) if op.name in SLICES else \
-            {name: op.attributes[name] for name in op.attributes}
+        attributes = attributes_for(op, dimension, shape[dimension])
         value = editor.create(op.name, [value, *_indices(op, dimension, gather, editor)], [tensor_type(shape, element)],
                               attributes=attributes, location=op.location, before=gather).results[0]
     editor.replace(gather.results[0], value)

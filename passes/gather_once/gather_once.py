@@ -10,6 +10,7 @@ from typing import ClassVar
 from hlorewrite.ir.binding import ir, op_key
 from hlorewrite.ir.collectives import ALL_GATHER
 from hlorewrite.ir.module import Module
+from hlorewrite.ir.types import is_static_tensor, tensor_bytes, tensor_type
 from hlorewrite.ir.view import View, ancestors, nested_ops
 from hlorewrite.passes.common.inlined_copy import with_inlined
 from hlorewrite.passes.common.pass_remarks import tell
@@ -19,7 +20,6 @@ from hlorewrite.passmanager.base import Pass, PassContext
 from hlorewrite.passmanager.options import Size
 from hlorewrite.spmd.groups import Groups, groups_of
 from hlorewrite.spmd.loops import trip_count
-from hlorewrite.spmd.types import is_static_tensor, tensor_bytes, tensor_type
 from hlorewrite.spmd.uniform import Uniformity
 
 

@@ -6,10 +6,11 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 from hlorewrite.ir.binding import ir
-from hlorewrite.ir.slices import SLICES, takes_whole
+from hlorewrite.ir.types import is_static_tensor
 from hlorewrite.ir.view import ancestors, defining_op
+from hlorewrite.ops.dims import dim_factor
+from hlorewrite.ops.table import SLICES
 from hlorewrite.spmd.loops import Loop
-from hlorewrite.spmd.types import is_static_tensor
 
 _BARRIER = "stablehlo.optimization_barrier"
 _CONVERT, _RESHAPE = "stablehlo.convert", "stablehlo.reshape"
@@ -48,7 +49,7 @@ def source_of(gather: ir.Operation, dimension: int, is_equal: Callable[[ir.Value
     """Follows the operand of an all-gather outwards, as far as loops do not change it.
 
     With ``AG`` along a dimension that a slice takes whole, and equal indices i on all members of a group,
-    ``AG(slice(w, i)) = slice(AG(w), i)``; converts, reshapes that drop or add dimensions of size one, transposes and
+    ``AG(slice(w, i)) = slice(AG(w), i)``; converts, reshapes that keep the dimension, transposes and
     barriers commute with ``AG`` as well.
 
     Args:
@@ -101,7 +102,8 @@ class _Walk:
         if op.name == _CONVERT:
             self.converts.append(ir.RankedTensorType(self.value.type).element_type)
         else:
-            before = _dimension_before(op, self.dimension)
+            factor = dim_factor(op, self.dimension)
+            before = None if isinstance(factor, str) else factor.operands[0]
             if before is None:
                 return f"a {op.name.partition('.')[2]} changes the dimension along which it gathers"
             if op.name in SLICES and not all(is_equal(index) for index in list(op.operands)[1:]):
@@ -120,20 +122,6 @@ class _Walk:
             return "what it gathers changes from iteration to iteration"
         self.value = owner.operands[position]
         return ""
-
-
-def _dimension_before(op: ir.Operation, dimension: int) -> int | None:
-    """The dimension of an op's operand that one of its result is; None where it is not all of one."""
-    if op.name == _TRANSPOSE:
-        return list(ir.DenseI64ArrayAttr(op.attributes["permutation"]))[dimension]
-    if op.name in SLICES:
-        return dimension if takes_whole(op, dimension) else None
-    before, after = (ir.RankedTensorType(value.type).shape for value in (op.operands[0], op.results[0]))
-    kept = [[at for at, size in enumerate(shape) if size != 1] for shape in (before, after)]
-    sizes = [[shape[at] for at in dims] for shape, dims in zip((before, after), kept, strict=True)]
-    if sizes[0] != sizes[1] or dimension not in kept[1]:
-        return None
-    return kept[0][kept[1].index(dimension)]
 
 
 def _above(value: ir.Value) -> Iterator[ir.Operation]:

@@ -11,15 +11,15 @@ from dataclasses import dataclass
 
 from hlorewrite.ir.binding import ir, op_key
 from hlorewrite.ir.collectives import COLLECTIVES
+from hlorewrite.ir.types import element_count
 from hlorewrite.ir.view import defining_op, users
+from hlorewrite.ops.constants import splat_number
+from hlorewrite.ops.table import BRANCHES, SPREADS
 from hlorewrite.passes.common.value_numbers import is_function
 from hlorewrite.passes.partial_state.calls_as_loop import CallsAsLoop
-from hlorewrite.spmd.constants import splat_number
-from hlorewrite.spmd.types import element_count
 
-_BRANCHES = ("stablehlo.case", "stablehlo.if")
 _MOST_OPS = 64
-_SPREAD = ("stablehlo.broadcast_in_dim", "stablehlo.reshape", "stablehlo.convert")
+_SPREAD = (*SPREADS, "stablehlo.convert")
 
 
 @dataclass(frozen=True)
@@ -114,16 +114,16 @@ class Masks:
             return None
         if op.block != home:  # read in a region
             around, inside = _op_around(op, home)
-            if around.name in _BRANCHES:
+            if around.name in BRANCHES:
                 return _of_branch(around, inside)  # None for an unknown branch
             return None  # computes with it a number of times that may depend on it
         if op.name == "stablehlo.return":
             parent = op.block.owner.operation
-            return [parent.results[position]] if parent.name in _BRANCHES else None
+            return [parent.results[position]] if parent.name in BRANCHES else None
         mask = mask_of(op, position)
         if mask is not None:
             return mask
-        return list(op.results) if op.name in _BRANCHES or is_function(op) else None
+        return list(op.results) if op.name in BRANCHES or is_function(op) else None
 
 
 def mask_of(op: ir.Operation, position: int) -> Mask | None:
@@ -170,7 +170,7 @@ def cone_of_numbers(value: ir.Value) -> list[ir.Operation] | None:
 def _scalar(value: ir.Value) -> ir.Value | None:
     """The one ``i1`` that a value holds in each element."""
     # Ends: each step goes to an operand.
-    while (maker := defining_op(value)) is not None and maker.name in _SPREAD[:2]:
+    while (maker := defining_op(value)) is not None and maker.name in SPREADS:
         value = maker.operands[0]
     kind = ir.RankedTensorType(value.type)
     return value if not list(kind.shape) and str(kind.element_type) == "i1" else None

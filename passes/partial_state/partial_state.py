@@ -8,6 +8,7 @@ from typing import ClassVar
 from hlorewrite.ir.binding import ir
 from hlorewrite.ir.location import argument_path
 from hlorewrite.ir.module import Module
+from hlorewrite.ir.types import is_floating, is_static_tensor, tensor_bytes
 from hlorewrite.ir.view import View, owner_op
 from hlorewrite.passes.comm_shift.deferral_plan import (
     DeferralPlan,
@@ -32,7 +33,6 @@ from hlorewrite.spmd.flow.graph import Flow, ForcingUse
 from hlorewrite.spmd.flow.placement import place
 from hlorewrite.spmd.flow.places import Place
 from hlorewrite.spmd.narrow_range import WithinRange
-from hlorewrite.spmd.types import is_floating, is_static_tensor, tensor_bytes
 
 _BEGINS_ANEW = "it starts over at a value that is not zero"
 

@@ -8,12 +8,12 @@ from dataclasses import dataclass
 from hlorewrite.cost.kernels.clock import KERNELS
 from hlorewrite.ir.binding import ir, op_key
 from hlorewrite.ir.collectives import COLLECTIVES, REDUCING
+from hlorewrite.ir.types import tensor_bytes
 from hlorewrite.ir.view import defining_op, users
 from hlorewrite.passes.common.overlap_model import OverlapModel
 from hlorewrite.passes.common.stacked_rows import row_stacks
 from hlorewrite.spmd.executions import ASSUMED_TRIPS
 from hlorewrite.spmd.loops import Loop, trip_count
-from hlorewrite.spmd.types import tensor_bytes
 from hlorewrite.timeline.stream_tasks import StreamTask, block_time
 
 _MOST_ROWS = 1024

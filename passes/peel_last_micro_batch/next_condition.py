@@ -9,9 +9,9 @@ from hlorewrite.ir.binding import ir, op_key
 from hlorewrite.ir.collectives import COLLECTIVES
 from hlorewrite.ir.edit import Editor
 from hlorewrite.ir.effects import MAY_HAVE_EFFECTS
+from hlorewrite.ir.types import element_count
 from hlorewrite.ir.view import defining_op, terminator, users
 from hlorewrite.spmd.loops import Loop
-from hlorewrite.spmd.types import element_count
 
 _MOST_OPS = 16
 

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from hlorewrite.ir.binding import ir
 from hlorewrite.ir.edit import Editor, remap
 from hlorewrite.ir.view import defining_op, terminator, users
+from hlorewrite.ops.table import FILLINGS
 from hlorewrite.passes.common.channel_handles import ChannelHandles
 from hlorewrite.passes.common.loop_copies.behind_loop import fill_behind, results_behind
 from hlorewrite.passes.common.loop_copies.kept_sources import is_kept
@@ -14,8 +15,6 @@ from hlorewrite.passes.common.more_results import with_more_results
 from hlorewrite.passes.common.splats import splat_constant, wrapped
 from hlorewrite.passes.rotate_collectives.split import BodySplit
 from hlorewrite.spmd.loops import Loop, constant_integer, counter_step
-
-_FILLING = ("stablehlo.constant", "stablehlo.iota", "stablehlo.broadcast_in_dim")
 
 
 def rotate(op: ir.Operation, split: BodySplit, editor: Editor, channels: ChannelHandles) -> ir.Operation:
@@ -72,8 +71,8 @@ def hoist_filling(loop: Loop, editor: Editor) -> list[ir.Operation]:
     """
     hoisted = []
     for op in [each.operation for each in loop.body.operations]:
-        if op.name in _FILLING and all((maker := defining_op(value)) is not None and maker.block != loop.body
-                                       and (maker.name in _FILLING or is_kept(maker)) for value in op.operands):
+        if op.name in FILLINGS and all((maker := defining_op(value)) is not None and maker.block != loop.body
+                                       and (maker.name in FILLINGS or is_kept(maker)) for value in op.operands):
             editor.move_before(op, loop.op)
             hoisted.append(op)
     return hoisted

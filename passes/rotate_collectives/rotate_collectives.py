@@ -10,6 +10,7 @@ from hlorewrite.ir.binding import ir, op_key
 from hlorewrite.ir.collectives import ALL_GATHER, REDUCING
 from hlorewrite.ir.edit import Editor
 from hlorewrite.ir.module import Module
+from hlorewrite.ir.types import tensor_bytes
 from hlorewrite.ir.view import View, nested_ops
 from hlorewrite.passes.common.channel_handles import ChannelHandles
 from hlorewrite.passes.common.effects import Effects
@@ -23,7 +24,6 @@ from hlorewrite.passes.rotate_collectives.gain import iteration_seconds, late_ga
 from hlorewrite.passes.rotate_collectives.split import BodySplit, behind, in_front
 from hlorewrite.passmanager.base import Pass, PassContext
 from hlorewrite.spmd.loops import Loop, trip_count
-from hlorewrite.spmd.types import tensor_bytes
 
 ROTATED = "hlorewrite.rotated"
 """A unit attribute of loops that a second run leaves alone, with those around them that hold copies of their halves."""

@@ -5,8 +5,9 @@ from __future__ import annotations
 from hlorewrite.ir.binding import ir
 from hlorewrite.ir.collectives import ALL_GATHER, ALL_REDUCE, REDUCE_SCATTER
 from hlorewrite.ir.edit import Editor
-from hlorewrite.ir.slices import SLICES, attributes_for
+from hlorewrite.ir.types import with_dimension
 from hlorewrite.ir.view import defining_op
+from hlorewrite.ops.dims import attributes_for
 from hlorewrite.passes.common.own_shard import OwnShard
 from hlorewrite.passes.common.reducer_region import add_reducer
 from hlorewrite.passes.sequence_parallel.choose import ShardChoice
@@ -14,7 +15,6 @@ from hlorewrite.passes.sequence_parallel.region import RegionMember
 from hlorewrite.spmd.dense_groups import rows_attribute
 from hlorewrite.spmd.groups import Rows
 from hlorewrite.spmd.loops import Loop
-from hlorewrite.spmd.types import with_dimension
 
 
 class ShardEmitter:
@@ -61,9 +61,9 @@ class ShardEmitter:
         if member.gives_partial_sums:
             self._sum_partial(op)
             return []
-        if op.name in SLICES:
-            shard = self._part(op.results[0].type, dims[0])
-            for name, attribute in attributes_for(op, dims[0], shard.shape[dims[0]]).items():
+        shard = self._part(member.values[0].type, dims[0])
+        for name, attribute in attributes_for(op, dims[0], shard.shape[dims[0]]).items():
+            if attribute != op.attributes[name]:
                 self.editor.set_attribute(op, name, attribute)
         for value, dimension in zip(member.values, dims, strict=True):
             self.editor.set_type(value, self._part(value.type, dimension))

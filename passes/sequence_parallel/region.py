@@ -7,10 +7,11 @@ from dataclasses import dataclass, field
 
 from hlorewrite.ir.binding import ir, op_key
 from hlorewrite.ir.collectives import COLLECTIVES
+from hlorewrite.ir.types import is_static_tensor
 from hlorewrite.ir.view import ancestors, defining_op, terminator, users
-from hlorewrite.passes.common.shard_forms import ShardForm, repeats_whole, shard_form
+from hlorewrite.ops.dims import DimFactor, dim_factor, repeats_whole
+from hlorewrite.ops.table import BRANCHES
 from hlorewrite.spmd.loops import Loop
-from hlorewrite.spmd.types import is_static_tensor
 from hlorewrite.spmd.uniform import Uniformity
 
 BARRIER = "stablehlo.optimization_barrier"
@@ -162,19 +163,19 @@ class RegionFinder:
     def _join_op(self, op: ir.Operation, dimension: int, position: int | None) -> None:
         if not self._new(op, None):
             return
-        form = shard_form(op, dimension, position)
-        if isinstance(form, str):
-            self._region.refused[op_key(op)] = form
+        factor = dim_factor(op, dimension, position)
+        if isinstance(factor, str):
+            self._region.refused[op_key(op)] = factor
             return
-        read = [k for k, d in enumerate(form.operands) if d is not None and not _repeated(op.operands[k], d)]
-        dims = {op.operands[k]: form.operands[k] for k in read}
-        if any(dims[op.operands[k]] != form.operands[k] for k in read):
+        read = [k for k, d in enumerate(factor.operands) if d is not None and not _repeated(op.operands[k], d)]
+        dims = {op.operands[k]: factor.operands[k] for k in read}
+        if any(dims[op.operands[k]] != factor.operands[k] for k in read):
             self._region.refused[op_key(op)] = "reads one value along two dimensions"
             return
-        values = () if form.result is None else tuple(op.results)
-        self._join(RegionMember(op, values, _sharded_reads(op, form)), {
+        values = () if factor.result is None else tuple(op.results)
+        self._join(RegionMember(op, values, _sharded_reads(op, factor)), {
             **{value: d for value, d in dims.items() if d is not None},
-            **{value: form.result for value in values if form.result is not None}})
+            **{value: factor.result for value in values if factor.result is not None}})
 
     def _join_barrier(self, op: ir.Operation, position: int, dimension: int) -> None:
         if self._new(op, position):
@@ -234,7 +235,7 @@ class RegionFinder:
     def _runs_apart(self, op: ir.Operation) -> str:
         """Why the members of a group may not all run a collective at an op; empty when they do."""
         for outer in (op, *ancestors(op)):
-            if outer.name in ("stablehlo.case", "stablehlo.if"):
+            if outer.name in BRANCHES:
                 decides = outer.operands[0]
             elif outer.name == "stablehlo.while":
                 decides = Loop(outer).predicate
@@ -253,5 +254,5 @@ def _repeated(value: ir.Value, dimension: int) -> bool:
     return maker is not None and repeats_whole(maker, dimension)
 
 
-def _sharded_reads(op: ir.Operation, form: ShardForm) -> tuple[ShardRead, ...]:
-    return tuple(ShardRead(op, k, dimension) for k, dimension in enumerate(form.operands) if dimension is not None)
+def _sharded_reads(op: ir.Operation, factor: DimFactor) -> tuple[ShardRead, ...]:
+    return tuple(ShardRead(op, k, dimension) for k, dimension in enumerate(factor.operands) if dimension is not None)

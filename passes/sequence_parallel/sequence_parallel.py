@@ -10,7 +10,9 @@ from hlorewrite.errors import UsageError, did_you_mean
 from hlorewrite.ir.binding import ir, op_key
 from hlorewrite.ir.collectives import ALL_REDUCE
 from hlorewrite.ir.module import Module
+from hlorewrite.ir.types import is_static_tensor
 from hlorewrite.ir.view import View, nested_ops
+from hlorewrite.ops.reducers import reduction_kind
 from hlorewrite.passes.common.inlined_copy import with_inlined
 from hlorewrite.passes.common.pass_remarks import tell
 from hlorewrite.passes.common.shard_index import partition_groups
@@ -20,8 +22,6 @@ from hlorewrite.passes.sequence_parallel.region import Region, RegionFinder
 from hlorewrite.passmanager.base import Pass, PassContext
 from hlorewrite.spmd.groups import Groups
 from hlorewrite.spmd.mesh import axis_names, meshes
-from hlorewrite.spmd.reducers import reduction_kind
-from hlorewrite.spmd.types import is_static_tensor
 from hlorewrite.spmd.uniform import Uniformity
 
 _MATMULS = ("stablehlo.dot_general", "stablehlo.convolution")

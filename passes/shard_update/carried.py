@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from hlorewrite.ir.binding import ir
-from hlorewrite.passes.common.shard_forms import ELEMENTWISE, ShardForm, shard_form
+from hlorewrite.ir.types import element_count
+from hlorewrite.ops.attributes import ints
+from hlorewrite.ops.dims import DimFactor, dim_factor
+from hlorewrite.ops.reducers import reduction_kind
+from hlorewrite.ops.table import ELEMENTWISE
 from hlorewrite.passes.common.shard_index import splat_number
-from hlorewrite.spmd.reducers import reduction_kind
-from hlorewrite.spmd.types import element_count
 
 REDUCE = "stablehlo.reduce"
 CARRIERS = ELEMENTWISE | {f"stablehlo.{name}" for name in (
@@ -36,8 +38,8 @@ def operand_dimensions(op: ir.Operation, dim: int, shards: int) -> list[int | No
       >>> operand_dimensions(view.ops("stablehlo.transpose")[0], 0, 4)
       [1]
     """
-    form = _form(op, dim, None, shards)
-    return form if isinstance(form, str) else list(form.operands)
+    factor = _factor(op, dim, None, shards)
+    return factor if isinstance(factor, str) else list(factor.operands)
 
 
 def result_dimension(op: ir.Operation, position: int, dim: int, shards: int) -> int | str:
@@ -52,16 +54,16 @@ def result_dimension(op: ir.Operation, position: int, dim: int, shards: int) -> 
     Returns:
       The dimension, or why the op cannot read a shard.
     """
-    form = _form(op, dim, position, shards)
-    if isinstance(form, str):
-        return form
-    return f"{op.name} adds up what lies on several shards" if form.result is None else form.result
+    factor = _factor(op, dim, position, shards)
+    if isinstance(factor, str):
+        return factor
+    return f"{op.name} adds up what lies on several shards" if factor.result is None else factor.result
 
 
 def reduces_along(op: ir.Operation, position: int, dim: int) -> bool:
     """Whether an op is a reduction along the dimension that one of its operands is sharded along."""
     return (op.name == REDUCE and position < len(op.operands) // 2
-            and dim in ir.DenseI64ArrayAttr(op.attributes["dimensions"]))
+            and dim in ints(op, "dimensions"))
 
 
 def whole_reduction(op: ir.Operation) -> str:
@@ -80,8 +82,8 @@ def whole_reduction(op: ir.Operation) -> str:
     return kind if (kind in _COMBINED and start is not None) or (kind == "sum" and start == 0) else ""
 
 
-def _form(op: ir.Operation, dim: int, position: int | None, shards: int) -> ShardForm | str:
+def _factor(op: ir.Operation, dim: int, position: int | None, shards: int) -> DimFactor | str:
     if op.name not in CARRIERS or len(op.results) != 1:
         return f"{op.name} does not compute each element from those at the same place"
-    form = shard_form(op, dim, position, shards)
-    return f"{op.name} {form}" if isinstance(form, str) else form
+    factor = dim_factor(op, dim, position, shards)
+    return f"{op.name} {factor}" if isinstance(factor, str) else factor

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from hlorewrite.ir.binding import ir, op_key
 from hlorewrite.ir.collectives import ALL_GATHER, ALL_REDUCE, REDUCE_SCATTER, REPLICA_GROUPS
 from hlorewrite.ir.edit import Editor
+from hlorewrite.ir.types import with_dimension
 from hlorewrite.ir.view import defining_op, terminator
 from hlorewrite.passes.common.own_shard import OwnShard
 from hlorewrite.passes.common.reducer_region import add_reducer
@@ -15,7 +16,6 @@ from hlorewrite.passes.shard_update.carried import operand_dimensions, whole_red
 from hlorewrite.passes.shard_update.growth import StateShards
 from hlorewrite.passes.shard_update.pairs import StatePair
 from hlorewrite.spmd.dense_groups import rows_attribute
-from hlorewrite.spmd.types import with_dimension
 
 
 @dataclass

@@ -9,7 +9,7 @@ from functools import partial
 from hlorewrite.ir.binding import ir
 from hlorewrite.ir.location import argument_path
 from hlorewrite.ir.view import defining_op, terminator, users
-from hlorewrite.passes.common.shard_forms import ELEMENTWISE
+from hlorewrite.ops.table import ELEMENTWISE
 from hlorewrite.passes.common.steps.manual_step import ManualStep, returned
 from hlorewrite.passes.shard_update.growth import StateShards
 from hlorewrite.spmd.argument_paths import continues, result_paths

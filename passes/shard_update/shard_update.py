@@ -9,6 +9,7 @@ from hlorewrite.ir.binding import ir, op_key
 from hlorewrite.ir.collectives import ALL_REDUCE
 from hlorewrite.ir.location import argument_path
 from hlorewrite.ir.module import Module
+from hlorewrite.ir.types import tensor_bytes
 from hlorewrite.ir.view import View, nested_ops
 from hlorewrite.passes.common.inlined_copy import with_inlined
 from hlorewrite.passes.common.own_shard import OwnShard
@@ -19,7 +20,6 @@ from hlorewrite.passes.shard_update.emit import UpdateEmitter
 from hlorewrite.passes.shard_update.growth import NoShards, StateShards, grown
 from hlorewrite.passes.shard_update.pairs import StatePair, result_of, state_pairs
 from hlorewrite.passmanager.base import Pass, PassContext
-from hlorewrite.spmd.types import tensor_bytes
 
 
 @dataclass(frozen=True)

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from hlorewrite.ir.binding import ir
 from hlorewrite.ir.edit import Editor
+from hlorewrite.ir.types import element_type, tensor_type
+from hlorewrite.ops.constants import constant_attribute
 from hlorewrite.passes.common.shard_index import scalar_behind
 from hlorewrite.passes.common.splats import repeated, splat_constant
 from hlorewrite.passes.common.stacked_rows import row_of
 from hlorewrite.passes.sink_reductions.find import Sinking, fills
-from hlorewrite.spmd.constants import constant_attribute
 from hlorewrite.spmd.loops import Loop
-from hlorewrite.spmd.types import element_type, tensor_type
 
 
 def sink(sinking: Sinking, editor: Editor) -> ir.Operation:

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 
 from hlorewrite.ir.binding import ir, op_key
 from hlorewrite.ir.view import View, defining_op, owner_op, users
+from hlorewrite.ops.constants import splat_number
 from hlorewrite.passes.common.shard_index import scalar_behind
 from hlorewrite.passes.common.stacked_rows import RowStack, row_stacks
-from hlorewrite.spmd.constants import splat_number
 from hlorewrite.spmd.groups import groups_of
 from hlorewrite.spmd.loops import Loop
 

@@ -10,6 +10,7 @@ from typing import ClassVar
 from hlorewrite.ir.binding import ir, op_key
 from hlorewrite.ir.collectives import ALL_REDUCE
 from hlorewrite.ir.module import Module
+from hlorewrite.ir.types import tensor_bytes
 from hlorewrite.ir.view import View
 from hlorewrite.passes.common.inlined_copy import ROWS, with_inlined
 from hlorewrite.passes.common.overlap_model import OVERLAPPED, OverlapModel
@@ -19,7 +20,6 @@ from hlorewrite.passes.sink_reductions.find import Sinking, SinkingFinder
 from hlorewrite.passes.sink_reductions.why_not import why_not_sunk
 from hlorewrite.passmanager.base import Pass, PassContext
 from hlorewrite.spmd.loops import Loop, trip_count
-from hlorewrite.spmd.types import tensor_bytes
 from hlorewrite.timeline.stream_tasks import StreamTask, block_time
 
 

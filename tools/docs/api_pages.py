@@ -10,8 +10,8 @@ import pkgutil
 
 import hlorewrite
 
-PACKAGES = ("util", "ir", "spmd", "hlo", "mpmd", "cost", "plan", "rules", "passmanager", "patterns", "passes", "oracle",
-            "jaxbridge")
+PACKAGES = ("util", "ir", "ops", "spmd", "hlo", "mpmd", "cost", "plan", "rules", "passmanager", "patterns", "passes",
+            "oracle", "jaxbridge")
 """Lowest layer first; what a new package needs is its name here."""
 
 TOP = """API

@@ -15,9 +15,9 @@ from hlorewrite.cost.kernels.rates import KernelRates
 from hlorewrite.cost.kernels.work import REDUCES, SCATTER, WHOLE, Product, convolution_of, kind_of_op, product_of
 from hlorewrite.ir.binding import ir, op_key, stablehlo
 from hlorewrite.ir.collectives import COLLECTIVES
+from hlorewrite.ir.types import element_count, tensor_bytes
 from hlorewrite.ir.view import View, callee_name, nested_ops, terminator
 from hlorewrite.spmd.executions import times_of_block
-from hlorewrite.spmd.types import element_count, tensor_bytes
 
 CONTAINERS = frozenset(("stablehlo.while", "stablehlo.case", "stablehlo.if", "func.call", "sdy.manual_computation"))
 """Ops that hold kernels."""

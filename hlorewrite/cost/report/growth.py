@@ -27,11 +27,11 @@ from fractions import Fraction
 from hlorewrite.ir.binding import ir, op_key
 from hlorewrite.ir.collectives import COLLECTIVES, kind_of, wire_share
 from hlorewrite.ir.module import Module
+from hlorewrite.ir.types import tensor_bytes
 from hlorewrite.ir.view import View
 from hlorewrite.spmd.branches import taken_shares
 from hlorewrite.spmd.groups import group_members
 from hlorewrite.spmd.loops import trip_count
-from hlorewrite.spmd.types import tensor_bytes
 
 Bytes = float | Fraction
 """Whole bytes, or infinity where no number bounds them."""

@@ -10,6 +10,7 @@ from hlorewrite.ir.collectives import COLLECTIVE_PERMUTE, COLLECTIVES, kind_of
 from hlorewrite.ir.edit import Editor
 from hlorewrite.ir.inline import inline_calls
 from hlorewrite.ir.module import Module
+from hlorewrite.ir.types import tensor_bytes
 from hlorewrite.ir.view import View, ancestors, nested_ops
 from hlorewrite.spmd.executions import never_runs
 from hlorewrite.spmd.groups import (
@@ -23,7 +24,6 @@ from hlorewrite.spmd.groups import (
 )
 from hlorewrite.spmd.loops import trip_count
 from hlorewrite.spmd.mesh import axis_names, meshes
-from hlorewrite.spmd.types import tensor_bytes
 
 
 def collectives_of(module: Module) -> tuple[int, list[Executed], list[str]]:

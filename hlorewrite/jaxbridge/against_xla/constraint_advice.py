@@ -10,9 +10,9 @@ from hlorewrite.ir.binding import ir, sdy
 from hlorewrite.ir.edit import Editor
 from hlorewrite.ir.inline import inline_calls
 from hlorewrite.ir.module import Module
+from hlorewrite.ir.types import is_floating, is_static_tensor
 from hlorewrite.ir.view import View
 from hlorewrite.jaxbridge.xla.partition import expose_collectives, hides_collectives
-from hlorewrite.spmd.types import is_floating, is_static_tensor
 from hlorewrite.util.sizes import format_bytes
 
 LEAST_SHARE = 0.02

@@ -11,7 +11,7 @@ from hlorewrite.ir.edit import Editor
 from hlorewrite.ir.inline import inline_calls
 from hlorewrite.ir.module import Module
 from hlorewrite.ir.view import View, ancestors
-from hlorewrite.spmd.linearity import is_identity
+from hlorewrite.ops.reducers import is_identity
 
 _MOVES = {"stablehlo.convert", "stablehlo.reshape", "stablehlo.transpose"}
 

@@ -25,7 +25,7 @@ from hlorewrite.jaxbridge.against_xla.measured import Flags, Measured, scheduled
 from hlorewrite.jaxbridge.decorator.report import Rewritten
 from hlorewrite.jaxbridge.decorator.variants import Variant
 from hlorewrite.jaxbridge.xla.without_code import DeviceSet
-from hlorewrite.spmd.varying_ops import DEVICE_IDS
+from hlorewrite.ops.table import DEVICE_IDS
 
 Made = TypeVar("Made")
 NEAR = 1.02

@@ -10,6 +10,7 @@ from hlorewrite.hlo.collectives import executed_bytes
 from hlorewrite.ir.binding import ir
 from hlorewrite.ir.collectives import BY_OP, COLLECTIVES, kind_of, wire_share
 from hlorewrite.ir.module import Module
+from hlorewrite.ir.types import tensor_bytes
 from hlorewrite.ir.view import View, ancestors, symbol_name
 from hlorewrite.jaxbridge.against_xla.comparison import XlaComparison
 from hlorewrite.jaxbridge.decorator.module_digest import DigestOnDemand
@@ -18,7 +19,6 @@ from hlorewrite.passmanager.base import Pass
 from hlorewrite.rules.events import Remark, RewriteRecord, RuleStatistics
 from hlorewrite.spmd.executions import executed_times
 from hlorewrite.spmd.groups import group_members
-from hlorewrite.spmd.types import tensor_bytes
 
 
 @dataclass(frozen=True)

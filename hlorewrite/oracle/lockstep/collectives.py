@@ -16,13 +16,11 @@ from hlorewrite.ir.collectives import (
     REDUCE_SCATTER,
 )
 from hlorewrite.ir.view import terminator
+from hlorewrite.ops.table import COMMUTATIVE
 from hlorewrite.oracle.lockstep.grid import Group, groups_of, pairs_of
 
 if TYPE_CHECKING:
     from hlorewrite.oracle.lockstep.writer import LockstepWriter, Values, World
-
-_ELEMENTWISE = frozenset({"stablehlo.add", "stablehlo.multiply", "stablehlo.maximum", "stablehlo.minimum",
-                          "stablehlo.and", "stablehlo.or", "stablehlo.xor"})
 
 
 def run(lockstep: LockstepWriter, op: ir.Operation, operands: list[Values], world: World) -> list[Values]:
@@ -179,7 +177,7 @@ def _elementwise(block: ir.Block) -> str | None:
         return None
     op, end = block.operations[0].operation, terminator(block)
     same = list(op.operands) in ([block.arguments[0], block.arguments[1]], [block.arguments[1], block.arguments[0]])
-    return op.name if op.name in _ELEMENTWISE and same and end.operands[0] == op.results[0] else None
+    return op.name if op.name in COMMUTATIVE and same and end.operands[0] == op.results[0] else None
 
 
 def _mapped(lockstep: LockstepWriter, op: ir.Operation, a: ir.Value, b: ir.Value) -> ir.Value:

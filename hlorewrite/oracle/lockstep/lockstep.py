@@ -17,16 +17,15 @@ from typing import TYPE_CHECKING
 from hlorewrite.errors import CannotExecute
 from hlorewrite.ir.binding import ir
 from hlorewrite.ir.edit import remap
+from hlorewrite.ops.table import SAME, TERMINATORS
 from hlorewrite.oracle.lockstep import collectives, control_flow, fourier, manual
 from hlorewrite.oracle.lockstep.writer import Environment, LockstepWriter, Values, World
 
 if TYPE_CHECKING:
     from hlorewrite.oracle.lockstep.writer import LockstepWriter
 
-IDENTITIES = frozenset({"sdy.sharding_constraint", "sdy.propagation_barrier", "stablehlo.optimization_barrier",
-                        "mhlo.copy"})
+IDENTITIES = SAME | {"mhlo.copy"}
 _SHARDING_CALLS = ("Sharding", "xla.sdy.FuncResultSharding", "annotate_device_placement")
-_TERMINATORS = ("stablehlo.return", "func.return", "sdy.return")
 
 
 class Lockstep(LockstepWriter):
@@ -40,7 +39,7 @@ class Lockstep(LockstepWriter):
     def run_block(self, block: ir.Block, environment: Environment, world: World) -> list[Values]:
         """Writes the ops of a block for all processes; returns the operands of its terminator."""
         for op in block.operations:
-            if op.operation.name in _TERMINATORS:
+            if op.operation.name in TERMINATORS:
                 return [environment[v] for v in op.operation.operands]
             self.run_op(op.operation, environment, world)
         raise CannotExecute("a block has no terminator", hint="check that the module verifies")

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from hlorewrite.ops.elementwise import applied
 from hlorewrite.oracle.rounding.arithmetic import RoundingArithmetic
-from hlorewrite.oracle.rounding.elementwise import applied
 from hlorewrite.oracle.rounding.elementwise_errors import FUNCTIONS, PROPAGATED, ROUNDINGS, STEPS, adds_nothing
 from hlorewrite.oracle.rounding.scatters import Scattering
 from hlorewrite.oracle.rounding.sums import ProductForm, ReductionForm

@@ -17,9 +17,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from hlorewrite.ops.elementwise import FUNCTIONS
 from hlorewrite.oracle.rounding import fingerprint
 from hlorewrite.oracle.rounding.arithmetic import RoundingArithmetic
-from hlorewrite.oracle.rounding.elementwise import ELEMENTWISE
 from hlorewrite.oracle.rounding.op_errors import Known, of_sums, of_terms, of_updates, on_elements
 from hlorewrite.oracle.rounding.tape import Cells, NoBound, Tape, TapeStep
 from hlorewrite.oracle.rounding.units import carry, float_format
@@ -134,7 +134,7 @@ class ErrorAnalysis:
             return _selected(read)
         if step.kind == "compare":
             return _compared(read, cells.value)
-        if step.kind in ELEMENTWISE or step.kind == "convert":
+        if step.kind in FUNCTIONS or step.kind == "convert":
             return on_elements(step.kind, read, carry(cells.value), form, self.arithmetic)
         whole = 0.0 if form is None and not any(known.error.any() for known in read) else np.inf
         return np.full(cells.value.shape, whole), carry(cells.value)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any, TypeVar
 
 import numpy as np
@@ -10,10 +11,13 @@ import numpy as np
 from hlorewrite.ir.binding import ir, op_key
 from hlorewrite.ir.location import source_line
 from hlorewrite.ir.view import symbol_name
+from hlorewrite.ops.attributes import comparison_direction, ints, shape_of
+from hlorewrite.ops.elements import BY_ATTRIBUTES, moved
+from hlorewrite.ops.elementwise import COMPARISONS, FUNCTIONS, applied, converted
+from hlorewrite.ops.table import COMMUTATIVE
 from hlorewrite.oracle.interpreter import dtype_of
 from hlorewrite.oracle.rounding import fingerprint, moves
 from hlorewrite.oracle.rounding.alone import attribute_names, run_alone
-from hlorewrite.oracle.rounding.elementwise import COMMUTES, COMPARISONS, ELEMENTWISE, applied, converted
 from hlorewrite.oracle.rounding.regions import region_texts
 from hlorewrite.oracle.rounding.scatters import scattering_of
 from hlorewrite.oracle.rounding.sums import ProductForm, ReductionForm, product_of, reduction_of
@@ -97,7 +101,7 @@ class Replay:
             return _CONTROL[name](self, op, operands, environment)
         handler = _HANDLERS.get(name)
         if handler is None:
-            handler = Replay._elementwise if name in ELEMENTWISE else Replay._opaque
+            handler = Replay._elementwise if name in FUNCTIONS else Replay._opaque
         return handler(self, op, operands)
 
     # ---- what is read of an op once
@@ -141,14 +145,14 @@ class Replay:
         name = op.name.removeprefix("stablehlo.")
         read = self._read(operands)
         value = applied(name, *[cells.value for cells in read])
-        prints = fingerprint.of_op(self._seed(op), [cells.prints for cells in read], commutes=name in COMMUTES)
+        prints = fingerprint.of_op(self._seed(op), [cells.prints for cells in read], commutes=op.name in COMMUTATIVE)
         if name == "add":
             prints = _plus_zero(prints, *read)
         return self.tape.record(name, operands, [(value, prints)], self._where(op))
 
     def _compare(self, op: ir.Operation, operands: list[int]) -> Sequence[int]:
         left, right = self._read(operands)
-        direction = str(op.attributes["comparison_direction"]).split()[-1].rstrip(">")
+        direction = comparison_direction(op)
         value = COMPARISONS[direction](left.value, right.value)
         prints = fingerprint.of_op(self._seed(op), [left.prints, right.prints])
         return self.tape.record("compare", operands, [(np.asarray(value), prints)], self._where(op), direction)
@@ -163,8 +167,7 @@ class Replay:
         key = op_key(op)
         if key not in self._maps:
             name = op.name.removeprefix("stablehlo.")
-            self._maps[key] = np.array(
-                moves.STATIC[name](op, *moves.places([moves.shape_of(value) for value in op.operands])))
+            self._maps[key] = np.array(_by_op(op, name, moves.places([shape_of(value) for value in op.operands])))
         return self._moved(op, operands, [], self._maps[key])
 
     def _moved(self, op: ir.Operation, elements: list[int], indices: list[int], places: np.ndarray) -> Sequence[int]:
@@ -181,13 +184,13 @@ class Replay:
 
     def _dynamic_slice(self, op: ir.Operation, operands: list[int]) -> Sequence[int]:
         [places] = moves.places([self.tape.cells[operands[0]].value.shape])
-        starts = [int(cells.value) for cells in self._read(operands[1:])]
-        return self._moved(op, operands[:1], operands[1:], moves.dynamic_slice(op, places, starts))
+        starts = [cells.value for cells in self._read(operands[1:])]
+        return self._moved(op, operands[:1], operands[1:], _by_op(op, "dynamic_slice", [places, *starts]))
 
     def _dynamic_update_slice(self, op: ir.Operation, operands: list[int]) -> Sequence[int]:
         x, update = moves.places([cells.value.shape for cells in self._read(operands[:2])])
-        starts = [int(cells.value) for cells in self._read(operands[2:])]
-        return self._moved(op, operands[:2], operands[2:], moves.dynamic_update_slice(x, update, starts))
+        starts = [cells.value for cells in self._read(operands[2:])]
+        return self._moved(op, operands[:2], operands[2:], _by_op(op, "dynamic_update_slice", [x, update, *starts]))
 
     def _select(self, op: ir.Operation, operands: list[int]) -> Sequence[int]:
         predicate, yes, no = self._read(operands)
@@ -321,6 +324,10 @@ class Replay:
         return self.block(block, {**environment, **dict(zip(block.arguments, operands, strict=True))})
 
 
+def _by_op(op: ir.Operation, name: str, operands: Sequence[np.ndarray]) -> np.ndarray:
+    return moved(name, partial(ints, op), shape_of(op.results[0]), operands)
+
+
 def _plus_zero(prints: np.ndarray, a: Cells, b: Cells) -> np.ndarray:
     """Fingerprints of a sum; where one term is the constant zero, it is the other term."""
     zero = fingerprint.of_constant(np.zeros((), a.value.dtype))
@@ -335,5 +342,5 @@ _HANDLERS = {
     "dot_general": Replay._dot, "reduce": Replay._reduce, "convolution": Replay._convolution,
     "reduce_window": Replay._reduce_window,
     "dynamic_slice": Replay._dynamic_slice, "dynamic_update_slice": Replay._dynamic_update_slice,
-    **dict.fromkeys(moves.STATIC, Replay._static_move), **dict.fromkeys(moves.INTERPRETED, Replay._interpreted_move),
+    **dict.fromkeys(BY_ATTRIBUTES, Replay._static_move), **dict.fromkeys(moves.INTERPRETED, Replay._interpreted_move),
 }

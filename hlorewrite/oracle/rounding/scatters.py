@@ -7,8 +7,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from hlorewrite.ir.binding import ir, stablehlo
+from hlorewrite.ops.attributes import shape_of
 from hlorewrite.oracle.rounding import fingerprint
-from hlorewrite.oracle.rounding.moves import shape_of
 from hlorewrite.oracle.rounding.sums import body_op
 
 

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from hlorewrite.ir.binding import ir, stablehlo
+from hlorewrite.ops.attributes import shape_of
+from hlorewrite.ops.elementwise import applied, converted
 from hlorewrite.oracle.rounding import fingerprint
-from hlorewrite.oracle.rounding.elementwise import applied, converted
-from hlorewrite.oracle.rounding.moves import shape_of
 
 REDUCED_BY = frozenset({"add", "multiply", "maximum", "minimum", "and", "or"})
 

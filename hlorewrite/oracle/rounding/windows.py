@@ -13,7 +13,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from hlorewrite.ir.binding import ir, stablehlo
-from hlorewrite.oracle.rounding.moves import Places, places, shape_of
+from hlorewrite.ops.attributes import shape_of
+from hlorewrite.oracle.rounding.moves import Places, places
 from hlorewrite.oracle.rounding.sums import ProductForm, ReductionForm, body_op
 from hlorewrite.oracle.rounding.tape import MOST_ELEMENTS, NoBound
 

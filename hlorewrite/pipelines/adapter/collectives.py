@@ -20,11 +20,11 @@ from hlorewrite.ir.collectives import COLLECTIVE_PERMUTE, COLLECTIVES
 from hlorewrite.ir.edit import Editor
 from hlorewrite.ir.inline import inline_calls
 from hlorewrite.ir.module import Module
+from hlorewrite.ir.types import element_bytes
 from hlorewrite.ir.view import View, ancestors, nested_ops, symbol_name
 from hlorewrite.passmanager.programs import ProgramPiece
 from hlorewrite.pipelines.mpmd.types import meshes_in_topology
 from hlorewrite.spmd.mesh import Mesh
-from hlorewrite.spmd.types import element_bytes
 
 _TENSOR = re.compile(r'!mpmd\.mesh_tensor<"([^"]+)",\s*(tensor<[^>]*>)(?:,\s*sharding=<@?[\w.]+,\s*\[(.*?)\]\s*[,>])?')
 _DIMENSION = re.compile(r"\{([^}]*)\}")

@@ -10,6 +10,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from hlorewrite.ir.binding import ir
+from hlorewrite.ir.types import element_bytes
 from hlorewrite.ir.view import users
 from hlorewrite.pipelines.mpmd.mesh_view import PARTS, SEND, MeshView, ProgramPosition
 from hlorewrite.pipelines.mpmd.mesh_view_emit import FragmentEmitter, Interface, read_outside
@@ -18,7 +19,6 @@ from hlorewrite.pipelines.mpmd.mesh_view_types import Differences, nearest_base,
 from hlorewrite.pipelines.mpmd.program import Carry, FragmentCall, Program, Step
 from hlorewrite.pipelines.mpmd.types import MeshTensor
 from hlorewrite.spmd.loops import Loop
-from hlorewrite.spmd.types import element_bytes
 
 
 @dataclass(frozen=True)

@@ -19,8 +19,8 @@ from hlorewrite.ir.binding import ir, op_key, sdy
 from hlorewrite.ir.module import Module
 from hlorewrite.ir.view import View, defining_op, terminator
 from hlorewrite.jaxbridge.xla import private
+from hlorewrite.ops.constants import splat_number
 from hlorewrite.pipelines.mpmd.mesh_view import manual_body
-from hlorewrite.spmd.constants import splat_number
 
 Number = float | int | bool
 _REPEATS = frozenset(f"stablehlo.{name}" for name in ("broadcast_in_dim", "reshape", "transpose", "slice"))

@@ -10,14 +10,14 @@ from hlorewrite.ir.collectives import COLLECTIVES, REDUCING
 from hlorewrite.ir.edit import Editor
 from hlorewrite.ir.inline import inline_calls
 from hlorewrite.ir.module import Module
+from hlorewrite.ir.types import tensor_bytes
 from hlorewrite.ir.view import View, nested_ops, terminator, users
+from hlorewrite.ops.table import SLICES
 from hlorewrite.pipelines.mpmd.mesh_view import body_of, local_mesh
 from hlorewrite.pipelines.mpmd.program import FragmentCall, Program
 from hlorewrite.pipelines.simulate.program import FragmentTime
 from hlorewrite.spmd.mesh import Mesh
-from hlorewrite.spmd.types import tensor_bytes
 
-_SLICES = ("stablehlo.dynamic_slice", "stablehlo.slice")
 _ENDS = ("func.return", "sdy.return")
 
 
@@ -58,7 +58,7 @@ def _moved_bytes(body: ir.Block) -> float:
     total = 0.0
     for argument in body.arguments:
         readers = users(argument)
-        if readers and all(op.name in _SLICES and position == 0 for op, position in readers):
+        if readers and all(op.name in SLICES and position == 0 for op, position in readers):
             total += sum(tensor_bytes(op.results[0].type) for op, _ in readers)
         elif any(op.name not in _ENDS for op, _ in readers):
             total += tensor_bytes(argument.type)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 
 from hlorewrite.errors import RuleCheckError, did_you_mean
+from hlorewrite.ops.reducers import OP_OF_KIND
 from hlorewrite.rules.checks.declared import check_declared, check_meaning
 from hlorewrite.rules.checks.expressions import ExpressionChecker
 from hlorewrite.rules.checks.match import check_match
@@ -14,7 +15,6 @@ from hlorewrite.rules.checks.short_forms import check_short_forms
 from hlorewrite.rules.syntax import ast
 from hlorewrite.rules.syntax.diagnose import excerpt
 from hlorewrite.rules.syntax.expand import expanded
-from hlorewrite.spmd.reducers import OP_OF_KIND
 
 KINDS = tuple(OP_OF_KIND)
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from hlorewrite.ir.binding import ir
+from hlorewrite.ir.types import element_type, is_floating
 from hlorewrite.ir.view import defining_op
 from hlorewrite.rules.answers import No
 from hlorewrite.rules.checks.declared import REGROUPING
@@ -19,7 +20,6 @@ from hlorewrite.rules.compile.pattern_graph import Visit
 from hlorewrite.rules.compile.rewrite import Action, RewriteCompiler
 from hlorewrite.rules.syntax import ast
 from hlorewrite.spmd.narrow_range import has_narrow_range, regrouped
-from hlorewrite.spmd.types import element_type, is_floating
 
 Stage = Literal["where", "legal", "cost"]
 _BLOCKS: tuple[tuple[str, Stage], ...] = (("where", "where"), ("types", "legal"), ("legal", "legal"), ("cost", "cost"))

@@ -12,15 +12,15 @@ from typing import Any
 
 from hlorewrite.ir.binding import ir, op_key
 from hlorewrite.ir.view import defining_op, terminator
+from hlorewrite.ops.reducers import reduction_kind
+from hlorewrite.ops.table import COMMUTATIVE
 from hlorewrite.rules.compile.environment import ABSENT, CONTEXT, Environment, Slots
 from hlorewrite.rules.compile.literals import attribute_matches
 from hlorewrite.rules.compile.partners import PairCondition, indexed, together
 from hlorewrite.rules.compile.pattern_graph import OpPatternNode, Visit, nodes_of, results_of, visit_order
 from hlorewrite.rules.dialects import signature
 from hlorewrite.rules.syntax import ast
-from hlorewrite.spmd.reducers import reduction_kind
 
-COMMUTATIVE = frozenset(f"stablehlo.{n}" for n in ("add", "multiply", "maximum", "minimum", "and", "or", "xor"))
 Getter = Callable[[Environment], Any]
 Reason = tuple[str, "ir.Operation | None"]
 

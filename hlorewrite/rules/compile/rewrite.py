@@ -10,12 +10,12 @@ from hlorewrite.errors import PassFailed
 from hlorewrite.ir.binding import ir
 from hlorewrite.ir.edit import Editor
 from hlorewrite.ir.view import readable
+from hlorewrite.ops.reducers import OP_OF_KIND
 from hlorewrite.rules.compile.checks import ExpressionCompiler, Refused
 from hlorewrite.rules.compile.environment import Environment
 from hlorewrite.rules.compile.literals import to_attribute
 from hlorewrite.rules.dialects import signature
 from hlorewrite.rules.syntax import ast
-from hlorewrite.spmd.reducers import OP_OF_KIND
 
 
 @dataclass

@@ -14,8 +14,8 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import fields, replace
 from typing import Any
 
+from hlorewrite.ops.reducers import OP_OF_KIND
 from hlorewrite.rules.syntax import ast
-from hlorewrite.spmd.reducers import OP_OF_KIND
 
 EXACT_KINDS = ("max", "min", "and", "or")
 """Reductions whose result does not depend on the order of their operands, for floating-point numbers too."""

@@ -11,18 +11,19 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from hlorewrite.ir.binding import ir, op_key
+from hlorewrite.ir.types import is_static_tensor
+from hlorewrite.ops.table import BRANCHES, TERMINATORS
 from hlorewrite.spmd.executions import times_of_block
 from hlorewrite.spmd.flow.graph import Flow, ForcingUse, Need
-from hlorewrite.spmd.flow.places import BRANCHES, Place, blocks_between, places_to, uses_in
+from hlorewrite.spmd.flow.places import Place, blocks_between, places_to, uses_in
 from hlorewrite.spmd.flow.rivals import RIVALS, Refusals, Rivals
 from hlorewrite.spmd.linearity import FlowContext, JointlyLinear, LinearityFacts, NotLinear
 from hlorewrite.spmd.loops import Loop
-from hlorewrite.spmd.types import is_static_tensor
 from hlorewrite.spmd.uniform import Varying
 
 _LOOP = "stablehlo.while"
 _BARRIER = "stablehlo.optimization_barrier"
-_NO_FACTS = frozenset({"stablehlo.return", _LOOP, _BARRIER, "func.call", "func.return", "sdy.return"})
+_NO_FACTS = TERMINATORS | {_LOOP, _BARRIER, "func.call"}
 
 
 class FlowBuilder:

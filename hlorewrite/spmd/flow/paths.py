@@ -20,9 +20,10 @@ from fractions import Fraction
 
 from hlorewrite.ir.binding import ir, op_key
 from hlorewrite.ir.view import View
+from hlorewrite.ops.table import BRANCHES
 from hlorewrite.spmd.branches import taken_shares
 from hlorewrite.spmd.executions import times_of_block
-from hlorewrite.spmd.flow.places import BRANCHES, Place
+from hlorewrite.spmd.flow.places import Place
 from hlorewrite.spmd.loops import trip_count
 
 _LOOP = "stablehlo.while"

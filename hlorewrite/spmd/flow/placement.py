@@ -13,12 +13,12 @@ from dataclasses import dataclass, field, replace
 from itertools import compress
 
 from hlorewrite.ir.binding import ir
+from hlorewrite.ir.types import tensor_bytes
 from hlorewrite.spmd.flow.graph import Flow
 from hlorewrite.spmd.flow.max_flow import FlowNetwork
 from hlorewrite.spmd.flow.numbered import NumberedFlow, joined_parts
 from hlorewrite.spmd.flow.paths import WorsePath, block_of, worse_path
 from hlorewrite.spmd.flow.places import Place
-from hlorewrite.spmd.types import tensor_bytes
 
 Cost = Callable[[int], float]
 """Bytes of one all-reduce -> its cost, in any unit."""

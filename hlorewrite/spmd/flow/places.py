@@ -5,8 +5,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from hlorewrite.ir.binding import ir
-
-BRANCHES = ("stablehlo.case", "stablehlo.if")
+from hlorewrite.ops.table import BRANCHES
 
 
 class Place(NamedTuple):

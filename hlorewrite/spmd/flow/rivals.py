@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from hlorewrite.ir.binding import ir, op_key
+from hlorewrite.ir.types import tensor_bytes
 from hlorewrite.spmd.flow.graph import Flow
 from hlorewrite.spmd.flow.places import Place
 from hlorewrite.spmd.linearity import JointlyLinear
-from hlorewrite.spmd.types import tensor_bytes
 
 RIVALS = "it meets another reduced value there, and the op is linear in either, not in both"
 

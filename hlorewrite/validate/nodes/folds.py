@@ -9,14 +9,13 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 
+from hlorewrite.ops.table import MOVES_OF_ONE
 from hlorewrite.validate.nodes.graph import Graph, Label, is_float, shape_and_element, tensor_type
 from hlorewrite.validate.nodes.tables import Attributes, numbers_in
 
-COMMUTATIVE = frozenset(f"stablehlo.{name}" for name in ("add", "multiply", "maximum", "minimum", "and", "or", "xor"))
 _NEUTRAL = {"add": "sum", "multiply": "product", "maximum": "max", "minimum": "min", "and": "and", "or": "or"}
 _ABSORBED = {"multiply": "sum", "minimum": "max", "maximum": "min", "and": "or", "or": "and"}
 _INFINITIES = (("splat", "inf"), ("splat", "-inf"))
-_MOVES = frozenset({"reshape", "transpose", "broadcast_in_dim", "slice", "reverse"})
 Fold = Callable[[Graph, dict[str, str], str, tuple[int, ...]], int | None]
 
 
@@ -35,7 +34,7 @@ def folded(graph: Graph, name: str, attributes: Attributes, type_: str, args: tu
     short = name[10:]
     if short in _NEUTRAL:
         return _neutral(graph, short, type_, args)
-    if short in _MOVES and graph.labels[args[0]][0] == "splat":
+    if name in MOVES_OF_ONE and graph.labels[args[0]][0] == "splat":
         return graph.node(graph.labels[args[0]], type_)
     fold = _FOLDS.get(short)
     return None if fold is None else fold(graph, dict(attributes), type_, args)
@@ -212,6 +211,6 @@ _FOLDS: dict[str, Fold] = {
     "broadcast_in_dim": _broadcast, "slice": _slice, "concatenate": _concatenate, "convert": _convert,
     "bitcast_convert": _bitcast, "select": _select, "dynamic_update_slice": _update, "complex": _complex,
     "real": _complex, "imag": _complex,
-    "dynamic_slice": _picked, "gather": _picked, "pad": _pad}
-FOLDED = frozenset(f"stablehlo.{name}" for name in (*_NEUTRAL, *_MOVES, *_FOLDS))
+    "gather": _picked, "pad": _pad}
+FOLDED = frozenset(f"stablehlo.{name}" for name in (*_NEUTRAL, *_FOLDS)) | MOVES_OF_ONE
 """Ops that may be equal to something simpler."""

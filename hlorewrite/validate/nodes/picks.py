@@ -14,7 +14,7 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from hlorewrite.ir.element_moves import broadcast_in_dim
+from hlorewrite.ops.elements import MOVERS, moved
 from hlorewrite.spmd.groups import Rows
 from hlorewrite.validate.nodes.graph import Graph, shape_and_element, tensor_type
 from hlorewrite.validate.nodes.groups import Members, Reduction
@@ -22,13 +22,12 @@ from hlorewrite.validate.nodes.tables import Attributes, Tables, numbers_in
 
 _MOST_ENTRIES = 1 << 15
 _MOST_WORK = 1 << 24
-_ELEMENTWISE = frozenset(f"stablehlo.{name}" for name in (
+_PUSHED = frozenset(f"stablehlo.{name}" for name in (
     "add", "subtract", "multiply", "divide", "maximum", "minimum", "negate", "convert", "bitcast_convert", "tanh",
     "exponential", "and", "or", "xor", "not", "abs", "sqrt", "rsqrt", "log", "sign", "power", "cosine", "sine"))
+"""Elementwise ops that are done after moves. Comparisons are not: tables of masks are compared as they stand."""
 _KEEPS_ZERO = ("stablehlo.convert", "stablehlo.bitcast_convert")
-_MOVES = frozenset(f"stablehlo.{name}" for name in (
-    "reshape", "transpose", "slice", "reverse", "broadcast_in_dim", "concatenate", "dynamic_slice",
-    "dynamic_update_slice", "select", "pad"))
+_MOVES = frozenset(f"stablehlo.{name}" for name in MOVERS)
 
 
 class Picks:
@@ -51,7 +50,7 @@ class Picks:
         if name not in _MOVES or not self._small(type_) or not all(self._small(self.graph.types[a]) for a in args[:2]):
             return None
         sources, codes = self._joined(args)
-        made = _moves(name.removeprefix("stablehlo."), dict(attributes), type_, codes,
+        made = _moves(name.removeprefix("stablehlo."), dict(attributes), (shape_and_element(type_) or ((),))[0], codes,
                       [self.tables.numbers(arg) for arg in args])
         return None if made is None else self.node(type_, sources, made)
 
@@ -207,7 +206,7 @@ class Picks:
         if len(labels) != 1 or known is None or self._work > _MOST_WORK:
             return None
         label = next(iter(labels))
-        if label[0] not in _ELEMENTWISE or (zeros and label[0] not in _KEEPS_ZERO):
+        if label[0] not in _PUSHED or (zeros and label[0] not in _KEEPS_ZERO):
             return None
         args = []
         for place in range(len(graph.args[others[0]])):
@@ -279,67 +278,14 @@ def _merged(sources: tuple[int, ...], tables: list[np.ndarray], counts: list[int
     return sources, merged
 
 
-def _moves(short: str, attributes: dict[str, str], type_: str, codes: list[np.ndarray],
+def _moves(short: str, attributes: dict[str, str], shape: tuple[int, ...], codes: list[np.ndarray],
            numbers: list[np.ndarray | None]) -> np.ndarray | None:
     """The table of an op of tables; ``numbers`` are its operands where they are known on each process."""
-    known = shape_and_element(type_)
-    assert known is not None
-    shape, value, processes = known[0], codes[0], len(codes[0])
-    if short == "reshape":
-        return value.reshape((processes, *shape))
-    if short == "transpose":
-        return value.transpose([0, *(1 + d for d in numbers_in(attributes["permutation"]))])
-    if short == "reverse":
-        return np.flip(value, tuple(1 + d for d in numbers_in(attributes["dimensions"])))
-    if short == "broadcast_in_dim":
-        dimensions = [0, *(1 + d for d in numbers_in(attributes["broadcast_dimensions"]))]
-        return broadcast_in_dim(value, dimensions, (processes, *shape)).copy()
-    if short == "slice":
-        bounds = [numbers_in(attributes[key]) for key in ("start_indices", "limit_indices", "strides")]
-        return value[(slice(None), *(slice(*each) for each in zip(*bounds, strict=True)))]
-    if short == "concatenate":
-        return np.concatenate(codes, axis=1 + numbers_in(attributes["dimension"])[0])
-    if short == "select":
-        return _selected(codes, numbers[0])
-    if short == "pad":
-        return _padded(attributes, shape, codes)
-    return _at(short, shape, codes, numbers)
-
-
-def _selected(codes: list[np.ndarray], mask: np.ndarray | None) -> np.ndarray | None:
-    if mask is None:
+    counted = {"select": [0], "dynamic_slice": range(1, len(codes)), "dynamic_update_slice": range(2, len(codes))}
+    operands: list[np.ndarray | None] = [*codes]
+    for place in counted.get(short, ()):
+        operands[place] = numbers[place]
+    known = [each for each in operands if each is not None]
+    if len(known) != len(operands):
         return None
-    return np.where(mask.reshape(mask.shape + (1,) * (codes[1].ndim - mask.ndim)), codes[1], codes[2])
-
-
-def _padded(attributes: dict[str, str], shape: tuple[int, ...], codes: list[np.ndarray]) -> np.ndarray | None:
-    low, high, interior = (numbers_in(attributes[f"{k}{'_padding'}" if k == "interior" else f"edge_padding_{k}"])
-                           for k in ("low", "high", "interior"))
-    if min((*low, *high, 0)) < 0:
-        return None
-    made = np.broadcast_to(codes[1].reshape(-1, *[1] * len(shape)), (len(codes[0]), *shape)).copy()
-    boxes = [slice(start, start + (n - 1) * (gap + 1) + 1 if n else start, gap + 1)
-             for start, gap, n in zip(low, interior, codes[0].shape[1:], strict=True)]
-    made[(slice(None), *boxes)] = codes[0]
-    return made
-
-
-def _at(short: str, shape: tuple[int, ...], codes: list[np.ndarray], numbers: list[np.ndarray | None]
-        ) -> np.ndarray | None:
-    """A dynamic slice or update with starts that are known on each process."""
-    known = [each for each in numbers[1 if short == "dynamic_slice" else 2:] if each is not None]
-    value = codes[0]
-    if len(known) != value.ndim - 1:
-        return None
-    sizes = shape if short == "dynamic_slice" else codes[1].shape[1:]
-    made = []
-    for process, whole in enumerate(value):
-        starts = [int(np.clip(int(s[process]), 0, n - k)) for s, n, k in zip(known, whole.shape, sizes, strict=True)]
-        box = tuple(slice(s, s + k) for s, k in zip(starts, sizes, strict=True))
-        if short == "dynamic_slice":
-            made.append(whole[box])
-            continue
-        updated = whole.copy()
-        updated[box] = codes[1][process]
-        made.append(updated)
-    return np.stack(made)
+    return moved(short, lambda key: numbers_in(attributes[key]), shape, known, copies=1)

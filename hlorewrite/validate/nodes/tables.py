@@ -7,11 +7,11 @@ node that holds the numbers, so that two ways to compute the same index are the 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
 
 import numpy as np
 
-from hlorewrite.ir.element_moves import broadcast_in_dim
+from hlorewrite.ops.elements import MOVERS, moved
+from hlorewrite.ops.elementwise import INTEGER_OPS, of_integers
 from hlorewrite.validate.nodes.graph import Graph, shape_and_element
 
 KNOWN = frozenset({"table", "splat", "constant"})
@@ -114,71 +114,12 @@ def _number(text: str) -> object:
 def _evaluated(name: str, attributes: dict[str, str], operands: list[np.ndarray], shape: tuple[int, ...],
                element: str) -> np.ndarray | None:
     short, dtype = name.removeprefix("stablehlo."), np.dtype(_TYPES[element])
-    floats = any(operand.dtype.kind == "f" for operand in operands)
-    if short == "convert":
-        if floats:
-            return None
-        return operands[0] != 0 if dtype.kind == "b" else operands[0].astype(dtype)
-    if short in ("reshape", "broadcast_in_dim", "slice", "select", "concatenate", "dynamic_slice", "transpose"):
-        return _moved(short, attributes, operands, shape)
-    if floats or dtype.kind == "f":
+    if short in MOVERS:
+        return moved(short, lambda key: numbers_in(attributes[key]), shape, operands, copies=1)
+    if short not in INTEGER_OPS or (dtype.kind == "f" and short != "convert"):
         return None
-    if short == "compare":
-        return _compared(attributes, *operands)
-    if dtype.kind == "b" and short in ("add", "subtract", "multiply", "negate"):
-        return None
-    if short == "clamp":  # bounds may be scalars
-        operands = [o.reshape(o.shape + (1,) * (operands[1].ndim - o.ndim)) for o in operands]
-    with np.errstate(all="ignore"):
-        if short in ("divide", "remainder"):
-            return _divided(short, *operands)
-        function = _ELEMENTWISE.get(short)
-        return None if function is None else np.asarray(function(*operands)).astype(dtype)
+    return of_integers(short, operands, dtype, _direction(attributes) if short == "compare" else "")
 
 
-_ELEMENTWISE: dict[str, Callable[..., np.ndarray]] = {
-    "add": np.add, "subtract": np.subtract, "multiply": np.multiply, "negate": np.negative, "maximum": np.maximum,
-    "minimum": np.minimum, "and": np.bitwise_and, "or": np.bitwise_or, "xor": np.bitwise_xor, "not": np.invert,
-    "clamp": lambda low, x, high: np.minimum(np.maximum(x, low), high)}
-
-
-def _compared(attributes: dict[str, str], left: np.ndarray, right: np.ndarray) -> np.ndarray | None:
-    match = re.search(r"\b(EQ|NE|LT|LE|GT|GE)\b", attributes.get("comparison_direction", ""))
-    functions = {"EQ": np.equal, "NE": np.not_equal, "LT": np.less, "LE": np.less_equal, "GT": np.greater,
-                 "GE": np.greater_equal}
-    return functions[match[1]](left, right) if match else None
-
-
-def _divided(short: str, left: np.ndarray, right: np.ndarray) -> np.ndarray | None:
-    """Integer division rounds towards zero; nothing is said of division by zero, nor of the least number by -1."""
-    if left.dtype.kind == "b" or (right == 0).any() or (left.dtype.kind == "i" and (right == -1).any()):
-        return None
-    quotient = left // right
-    quotient = quotient + ((left - quotient * right != 0) & ((left < 0) != (right < 0)))
-    return (quotient if short == "divide" else left - right * quotient).astype(left.dtype)
-
-
-def _moved(short: str, attributes: dict[str, str], operands: list[np.ndarray], shape: tuple[int, ...]
-           ) -> np.ndarray | None:
-    value, processes = operands[0], operands[0].shape[0]
-    if short == "reshape":
-        return value.reshape((processes, *shape))
-    if short == "transpose":
-        return value.transpose([0, *(1 + d for d in numbers_in(attributes["permutation"]))])
-    if short == "broadcast_in_dim":
-        dimensions = [0, *(1 + d for d in numbers_in(attributes["broadcast_dimensions"]))]
-        return broadcast_in_dim(value, dimensions, (processes, *shape))
-    if short == "slice":
-        bounds = [numbers_in(attributes[key]) for key in ("start_indices", "limit_indices", "strides")]
-        return value[(slice(None), *(slice(*each) for each in zip(*bounds, strict=True)))]
-    if short == "concatenate":
-        return np.concatenate(operands, axis=1 + numbers_in(attributes["dimension"])[0])
-    if short == "select":
-        predicate = value.reshape(value.shape + (1,) * (operands[1].ndim - value.ndim))
-        return np.where(predicate, operands[1], operands[2])
-    full = value.shape[1:]
-    rows = []
-    for process in range(processes):
-        starts = [int(np.clip(int(s[process]), 0, n - k)) for s, n, k in zip(operands[1:], full, shape, strict=True)]
-        rows.append(value[process][tuple(slice(s, s + k) for s, k in zip(starts, shape, strict=True))])
-    return np.stack(rows)
+def _direction(attributes: dict[str, str]) -> str:
+    return attributes["comparison_direction"].split()[-1].rstrip(">")

@@ -25,7 +25,6 @@ from hlorewrite.validate.program.state import ProgramState
 Holders = tuple[tuple[int, ...], ...]
 _KEEPS_ZERO = ("stablehlo.convert", "stablehlo.bitcast_convert")
 _INDEX = "tensor<i32>"
-SLICES = ("stablehlo.slice", "stablehlo.dynamic_slice")
 _NARROW = ("tensor<i8>", "tensor<i16>", "tensor<ui8>", "tensor<ui16>")
 
 

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from hlorewrite.ir.binding import ir, op_key
 from hlorewrite.ir.collectives import COLLECTIVES
 from hlorewrite.ir.view import terminator
+from hlorewrite.ops.table import TERMINATORS
 from hlorewrite.validate.nodes.graph import Label
 from hlorewrite.validate.nodes.values import Pending, SymbolicValue
 from hlorewrite.validate.program import collectives, control, inputs, loops, of_gathered
@@ -84,14 +85,14 @@ def _decode(state: ProgramState, op: ir.Operation, handles: dict[ir.Value, ir.Va
     name = sys.intern(op.name)
     results = tuple([handles.setdefault(result, result) for result in op.results])
     handler = _HANDLERS.get(name)
-    if handler is None and name not in _TERMINATORS:
+    if handler is None and name not in TERMINATORS:
         if control.has_effects(op, name):
             handler = _effect
         elif name in COLLECTIVES:
             handler = _unknown_collective
         elif len(results) != 1 or len(op.regions):
             handler = _structured
-    simple = handler is None and name not in _TERMINATORS
+    simple = handler is None and name not in TERMINATORS
     label: Label = (name, state.attributes_of(op), (), 0) if simple else ()
     label = state.graph.shared(label)
     operands = tuple([handles.setdefault(operand, operand) for operand in op.operands])
@@ -104,7 +105,7 @@ def _run_block(state: ProgramState, block: ir.Block, arguments: Sequence[Symboli
     env.update(zip(block.arguments, arguments, strict=False))
     for each in _decoded(state, block):
         values = [env[operand] for operand in each.operands]
-        if each.name in _TERMINATORS:
+        if each.name in TERMINATORS:
             return values
         state.enter(each.op, each.key)
         if each.handler is not None:
@@ -161,7 +162,6 @@ def _unknown_collective(state: ProgramState, op: ir.Operation, values: Sequence[
             for number, result in enumerate(op.results)]
 
 
-_TERMINATORS = frozenset({"stablehlo.return", "func.return", "sdy.return", "mpmd.return"})
 _HANDLERS: dict[str, Handler] = {
     **collectives.HANDLERS, "stablehlo.constant": _constant, "stablehlo.while": loops.loop,
     "stablehlo.case": control.branches, "stablehlo.if": control.branches, "func.call": control.call,

@@ -1,12 +1,14 @@
 """Slices, reshapes and transposes of gathered values, done on the shards.
 
 ``slice(AG(x), i) = AG(slice(x, i))`` where the slice takes all of the dimension along which shards lie, and where i is
-the same on all members of each group; a transpose, and a reshape that drops or adds dimensions of size one, commute
+the same on all members of each group; a transpose, and a reshape that keeps the dimension, commute
 with ``AG`` as they stand. Converts of the gathered value become converts of the result.
 """
 
 from __future__ import annotations
 
+from hlorewrite.ops.dims import reshaped
+from hlorewrite.ops.table import SLICES
 from hlorewrite.spmd.groups import Rows
 from hlorewrite.validate.nodes.folds import array, op_label
 from hlorewrite.validate.nodes.graph import Label, shape_and_element, tensor_type
@@ -20,7 +22,7 @@ _OPS = frozenset({"stablehlo.dynamic_slice", "stablehlo.reshape", "stablehlo.tra
 
 def part(state: ProgramState, label: Label, type_: str, args: tuple[int, ...]) -> int | None:
     """The node of an op on a gathered or a chosen value; None for anything else."""
-    found = chosen.part(state, label, type_, args) if label[0] in chosen.SLICES else None
+    found = chosen.part(state, label, type_, args) if label[0] in SLICES else None
     return _of_gathered(state, label, type_, args) if found is None and label[0] in _OPS else found
 
 
@@ -67,7 +69,4 @@ def _along_after(state: ProgramState, label: Label, type_: str, args: tuple[int,
         members = state.space.members(rows)
         alike = known[0][along] == full[0][along] and all(state.same.same(start, members) for start in args[1:])
         return along if alike else None
-    before, after = ([d for d, size in enumerate(shape) if size != 1] for shape in (full[0], known[0]))
-    if along not in before or [full[0][d] for d in before] != [known[0][d] for d in after]:
-        return None
-    return after[before.index(along)]
+    return reshaped(full[0], known[0], along)

@@ -11,16 +11,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from hlorewrite.ir.binding import ir
+from hlorewrite.ops.dims import attributes_for, dim_factor
 from hlorewrite.spmd.groups import Rows
-from hlorewrite.validate.nodes.folds import array, op_label
+from hlorewrite.validate.nodes.folds import op_label
 from hlorewrite.validate.nodes.graph import Shape, shape_and_element, tensor_type
 from hlorewrite.validate.nodes.groups import Members, OwnPart
-from hlorewrite.validate.nodes.tables import numbers_in
 from hlorewrite.validate.nodes.values import Key, own_part_of
 from hlorewrite.validate.program.state import ProgramState
-
-_SLICES = ("stablehlo.slice", "stablehlo.dynamic_slice")
-_PADDING = ("edge_padding_low", "edge_padding_high", "interior_padding")
 
 
 @dataclass(frozen=True)
@@ -71,64 +68,20 @@ def _moved(state: ProgramState, op: ir.Operation, division: _Division, nodes: Ma
            fixed: Mapping[int, int]) -> tuple[Key, int] | None:
     texts = dict(state.attributes_of(op))
     known = [shape_and_element(state.type_of(value)) for value in (op.results[0], *op.operands)]
-    if None in known or len(op.regions):
+    factor = dim_factor(op, division.along, min(nodes))
+    if None in known or len(op.regions) or isinstance(factor, str) or factor.result is None:
         return None
     (shape, element), *operands = [each for each in known if each is not None]
-    after = _dimension_after(op.name, [each[0] for each in operands], shape, division.along, texts)
-    if after is None:
-        return None
     args: list[int] = []
-    for place, (part, of) in enumerate(operands):
-        type_ = tensor_type(division.whole(part, division.along), of)
+    for place, ((part, of), along) in enumerate(zip(operands, factor.operands, strict=True)):
+        type_ = tensor_type(part if along is None else division.whole(part, along), of)
         node = fixed[place] if place in fixed else nodes.get(place, state.graph.identity(division.kind, type_))
-        if node is None or (place not in fixed and state.graph.types[node] != type_):
+        if node is None or (along is not None if place in fixed else state.graph.types[node] != type_):
             return None
         args.append(node)
-    whole = division.whole(shape, after)
-    if op.name in _SLICES:
-        texts |= _bounds(op.name, texts, after, whole[after])
+    whole = division.whole(shape, factor.result)
+    lifted = attributes_for(op, factor.result, whole[factor.result])
+    texts |= {name: str(lifted[name]) for name in texts if lifted[name] != op.attributes[name]}
     made = state.op_node(op_label(op.name, tuple(sorted(texts.items()))), tensor_type(whole, element), tuple(args))
-    own = OwnPart(division.rows, after, whole)
+    own = OwnPart(division.rows, factor.result, whole)
     return (state.space.reduction(division.members, division.kind, division.wire, own),), made
-
-
-def _bounds(name: str, texts: Mapping[str, str], along: int, size: int) -> dict[str, str]:
-    """The attributes of a slice that takes a dimension of another size whole."""
-    if name == "stablehlo.dynamic_slice":
-        replaced = {"slice_sizes": size}
-    else:
-        replaced = {"start_indices": 0, "limit_indices": size, "strides": 1}
-    return {each: array([number if d == along else old for d, old in enumerate(numbers_in(texts[each]))])
-            for each, number in replaced.items()}
-
-
-def _dimension_after(name: str, operands: list[Shape], shape: Shape, along: int, texts: Mapping[str, str]
-                     ) -> int | None:
-    """Where an op puts a dimension of its operands; None where it does not leave it whole."""
-    before = operands[0]
-    if name == "stablehlo.transpose":
-        return numbers_in(texts["permutation"]).index(along)
-    if name == "stablehlo.broadcast_in_dim":
-        to = numbers_in(texts["broadcast_dimensions"])[along]
-        return to if shape[to] == before[along] else None
-    if name == "stablehlo.reshape":
-        return _through_reshape(before, shape, along)
-    if name in _SLICES:
-        whole = shape[along] == before[along]
-    elif name == "stablehlo.dynamic_update_slice":
-        whole = operands[1][along] == before[along]
-    elif name == "stablehlo.concatenate":
-        whole = numbers_in(texts["dimension"]) != [along]
-    elif name == "stablehlo.pad":
-        whole = not any(numbers_in(texts[each])[along] for each in _PADDING)
-    else:
-        whole = False
-    return along if whole else None
-
-
-def _through_reshape(before: Shape, after: Shape, along: int) -> int | None:
-    """The dimension after a reshape that only adds or drops dimensions of size one."""
-    kept, following = ([d for d, size in enumerate(shape) if size != 1] for shape in (before, after))
-    if along not in kept or [before[d] for d in kept] != [after[d] for d in following]:
-        return None
-    return following[kept.index(along)]

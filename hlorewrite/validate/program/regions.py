@@ -5,7 +5,7 @@ from __future__ import annotations
 from hlorewrite.ir.binding import ir
 from hlorewrite.ir.collectives import COLLECTIVES
 from hlorewrite.ir.effects import MAY_HAVE_EFFECTS
-from hlorewrite.spmd.varying_ops import DEVICE_IDS
+from hlorewrite.ops.table import DEVICE_IDS
 from hlorewrite.validate.program.state import ProgramState
 
 _ODD = frozenset((*COLLECTIVES, *MAY_HAVE_EFFECTS, *DEVICE_IDS, "func.call"))

@@ -11,11 +11,12 @@ from typing import Any
 from hlorewrite.ir.binding import ir
 from hlorewrite.ir.collectives import COLLECTIVES
 from hlorewrite.ir.view import View
+from hlorewrite.ops.constants import constant_attribute, constant_text, is_complex_zero, splat_number
+from hlorewrite.ops.table import COMMUTATIVE
 from hlorewrite.rules.facts import Facts
-from hlorewrite.spmd.constants import constant_attribute, constant_text, is_complex_zero, splat_number
 from hlorewrite.spmd.equal_trips import LoopWitnesses
 from hlorewrite.spmd.groups import Rows
-from hlorewrite.validate.nodes.folds import COMMUTATIVE, FOLDED, folded, op_label
+from hlorewrite.validate.nodes.folds import FOLDED, folded, op_label
 from hlorewrite.validate.nodes.graph import Graph, Label, shape_and_element
 from hlorewrite.validate.nodes.groups import Members, ProcessSpace
 from hlorewrite.validate.nodes.moves import MOVED, moved, own_part, own_starts

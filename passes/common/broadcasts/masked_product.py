@@ -9,13 +9,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from hlorewrite.ir.binding import ir
+from hlorewrite.ir.types import element_count, is_floating
 from hlorewrite.ir.view import defining_op
+from hlorewrite.ops.table import MOVES_OF_ONE
 from hlorewrite.passes.common.shard_index import scalar_behind
 from hlorewrite.spmd.device_map import DeviceMap
-from hlorewrite.spmd.types import element_count, is_floating
 
-_MOVES = ("stablehlo.reshape", "stablehlo.broadcast_in_dim", "stablehlo.transpose", "stablehlo.slice",
-          "stablehlo.dynamic_slice", "stablehlo.reverse", "stablehlo.concatenate")
+_MOVES = MOVES_OF_ONE | {"stablehlo.concatenate"}
 _WIDE_RANGE = ("f32", "f64", "bf16")  # hold every integer of 64 bits, rounded
 _MOST_OPS = 64
 

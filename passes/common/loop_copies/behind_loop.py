@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from hlorewrite.ir.binding import ir
 from hlorewrite.ir.edit import Editor
+from hlorewrite.ir.types import element_count, element_type, tensor_bytes
 from hlorewrite.ir.view import defining_op, terminator, users
+from hlorewrite.ops.constants import constant_attribute
 from hlorewrite.passes.common.shard_index import scalar_behind
 from hlorewrite.passes.common.splats import repeated, splat_constant
-from hlorewrite.spmd.constants import constant_attribute
-from hlorewrite.spmd.types import element_count, element_type, tensor_bytes
 
 
 def results_behind(op: ir.Operation, editor: Editor) -> tuple[ir.Operation, list[ir.Value]]:

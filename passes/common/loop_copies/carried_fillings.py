@@ -11,12 +11,12 @@ from collections.abc import Sequence
 
 from hlorewrite.ir.binding import ir, op_key
 from hlorewrite.ir.edit import Editor
+from hlorewrite.ir.types import element_count
 from hlorewrite.ir.view import View, ancestors, defining_op, terminator, users
+from hlorewrite.ops.constants import constant_attribute
 from hlorewrite.passes.common.loop_copies.kept_sources import is_kept, is_small_source, keep_sources, kept
 from hlorewrite.passes.common.value_numbers import ValueNumbers
-from hlorewrite.spmd.constants import constant_attribute
 from hlorewrite.spmd.loops import Loop
-from hlorewrite.spmd.types import element_count
 
 _FROM_NOTHING = ("stablehlo.iota", "stablehlo.broadcast_in_dim", "stablehlo.reshape", "stablehlo.convert",
                  "stablehlo.compare", "stablehlo.select", "stablehlo.and", "stablehlo.or", "stablehlo.not",

@@ -12,15 +12,16 @@ from collections.abc import Sequence
 
 from hlorewrite.ir.binding import ir
 from hlorewrite.ir.edit import Editor
+from hlorewrite.ir.types import element_count, tensor_bytes
 from hlorewrite.ir.view import ancestors, defining_op, users
-from hlorewrite.spmd.types import element_count, tensor_bytes
+from hlorewrite.ops.table import FILLINGS
 
 BARRIER = "stablehlo.optimization_barrier"
 _TIMES_SMALLER = 16
 """A source is a sixteenth of what it is repeated to, or less: kernels that read that anyway take as long as before."""
 _MOST_BYTES = 16 * 2**20
 """Of a source: it stays in the second cache of a GPU from one kernel to the next."""
-_AS_FAST = (BARRIER, "stablehlo.constant", "stablehlo.iota", "stablehlo.broadcast_in_dim")
+_AS_FAST = FILLINGS | {BARRIER}
 """What is made as fast as it is read, or is read already."""
 
 

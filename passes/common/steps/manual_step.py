@@ -8,12 +8,12 @@ from hlorewrite.errors import InputError
 from hlorewrite.ir.binding import ir, sdy
 from hlorewrite.ir.collectives import ALL_REDUCE
 from hlorewrite.ir.inline import is_private
+from hlorewrite.ir.types import is_static_tensor
 from hlorewrite.ir.view import View, terminator, users
+from hlorewrite.ops.reducers import reduction_kind
 from hlorewrite.passes.common.shard_index import partition_groups
 from hlorewrite.spmd.groups import Groups
 from hlorewrite.spmd.mesh import Mesh, fully_manual, mesh_of, varying_axes
-from hlorewrite.spmd.reducers import reduction_kind
-from hlorewrite.spmd.types import is_static_tensor
 from hlorewrite.spmd.uniform import Uniformity
 
 Rows = tuple[tuple[int, ...], ...]

@@ -105,7 +105,7 @@ GATHER = (f'      %w = "stablehlo.all_gather"(%p) <{{all_gather_dim = 0 : i64, {
 SCATTER = (f'      %p = "stablehlo.reduce_scatter"(%s) <{{scatter_dimension = 0 : i64, {CHANNEL}, replica_groups = dense<[[0, 1]]> : '
            f"tensor<1x2xi64>}}> ({{\n      ^bb0(%u: tensor<f32>, %v: tensor<f32>):\n        %uv = stablehlo.add %u, %v : tensor<f32>\n"
            f"        stablehlo.return %uv : tensor<f32>\n      }}) : ({F}) -> {C}\n")
-SCATTERED = f"{V}program.of_scattered"
+DIMS = "hlorewrite.ops.dims"
 ONE, EIGHT = "tensor<1xf32>", "tensor<8xf32>"
 REPEATED = line("out", "broadcast_in_dim %f, dims = [0]", f"({ONE}) -> {F}")
 ZERO = line("nil", "constant dense<0.0>", "tensor<f32>")
@@ -257,26 +257,26 @@ CASES: dict[str, WrongRewriting] = {
         SCATTER + GATHER.replace("ROW", "1, 0"), reduced("w", "s"), "%w"),
     # ---- scattered sums that move
     "tensors are put together along another dimension": WrongRewriting(
-        SCATTERED, '        whole = numbers_in(texts["dimension"]) != [along]', "        whole = True",
+        DIMS, '    if integer(op, "dimension") == dimension:', "    if False:",
         SCATTER + line("f", "concatenate %p, %p, dim = 0", f"({C}, {C}) -> {F}"),
         line("w", "concatenate %s, %s, dim = 0", f"({F}, {F}) -> {EIGHT}") + scatter("f", "w", EIGHT, F)),
     "a slice takes what is divided whole": WrongRewriting(
-        SCATTERED, "        whole = shape[along] == before[along]", "        whole = True",
+        DIMS, "    if position or shape_of(op.operands[0])[dimension] != shape_of(op.results[0])[dimension]:", "    if position:",
         SCATTER + line("f", "slice %p [0:1]", f"({C}) -> {ONE}") + REPEATED,
         line("w", "slice %s [0:2]", f"({F}) -> {C}") + scatter("f", "w", C, ONE) + REPEATED, "%out"),
     "a pad leaves what is divided alone": WrongRewriting(
-        SCATTERED, "        whole = not any(numbers_in(texts[each])[along] for each in _PADDING)", "        whole = True",
+        DIMS, "    if position or any(ints(op, name)[dimension] for name in PADDING):", "    if position:",
         ZERO + SCATTER + line("f", "pad %p, %nil, low = [2], high = [-1], interior = [1]", f"({C}, tensor<f32>) -> {F}"),
         ZERO + line("w", "pad %s, %nil, low = [2], high = [-1], interior = [1]", f"({F}, tensor<f32>) -> {EIGHT}") + scatter("f", "w", EIGHT, F)),
     "an update covers what is divided": WrongRewriting(
-        SCATTERED, "        whole = operands[1][along] == before[along]", "        whole = True",
+        DIMS, "    if (position or 0) > 1 or shape_of(op.operands[0])[dimension] != shape_of(op.operands[1])[dimension]:", "    if (position or 0) > 1:",
         SCATTER + line("k", "constant dense<0>", "tensor<i32>") + line("f", "dynamic_update_slice %zero, %p, %k", f"({F}, {C}, tensor<i32>) -> {F}"),
         line("k", "constant dense<0>", "tensor<i32>") + line("z8", "constant dense<0.0>", EIGHT)
         + line("w", "dynamic_update_slice %z8, %s, %k", f"({EIGHT}, {F}, tensor<i32>) -> {EIGHT}") + scatter("f", "w", EIGHT, F)),
     "a reshape keeps what is divided": WrongRewriting(
-        SCATTERED, "    if along not in kept or [before[d] for d in kept] != [after[d] for d in following]:", "    if along not in kept:",
+        DIMS, "        if same and math.prod(target[:place]) == before:", "        if same:",
         TWELVE + scatter("p", "m", "tensor<2x6xf32>", "tensor<2x3xf32>", 1) + line("f", "reshape %p", "(tensor<2x3xf32>) -> tensor<3x2xf32>") + CORNER,
-        TWELVE + line("w", "reshape %m", "(tensor<2x6xf32>) -> tensor<3x4xf32>") + scatter("f", "w", "tensor<3x4xf32>", "tensor<3x2xf32>", 1)
+        TWELVE + line("w", "reshape %m", "(tensor<2x6xf32>) -> tensor<6x2xf32>") + scatter("f", "w", "tensor<6x2xf32>", "tensor<3x2xf32>")
         + CORNER, "%out"),
     "all that meet after a scatter hold the same part": WrongRewriting(
         GROUPS, "        if inner.own is not None and not outer.members.alike(inner.own.places):", "        if False:",

@@ -18,6 +18,7 @@ STACK, ROW, SHARD = "tensor<3x2x5xf32>", "tensor<1x2x5xf32>", "tensor<2x5xf32>"
 WHOLE = "tensor<8x5xf32>"
 SLICE = (f"%row = stablehlo.dynamic_slice %W, %k, %z, %z, sizes = [1, 2, 5] : ({STACK}, tensor<i32>, tensor<i32>, "
          f"tensor<i32>) -> {ROW}  %shard = stablehlo.reshape %row : ({ROW}) -> {SHARD}  ")
+DIMS = "hlorewrite.ops.dims"
 SOURCE, PASS = "hlorewrite.passes.gather_once.source", "hlorewrite.passes.gather_once.gather_once"
 
 
@@ -194,14 +195,14 @@ CONDITIONS = {
                                       "if False and not all(is_equal(index)", OTHER_INDEX, "%w_in"),
     "the loop does not change it": (SOURCE, "if Loop(owner).yields[position] != argument:", "if False:", *CHANGES),
     "a slice takes the gathered dimension whole": (
-        SOURCE, "return dimension if takes_whole(op, dimension) else None", "return dimension", ALONG,
-        "%w_in"),
+        DIMS, "if position or shape_of(op.operands[0])[dimension] != shape_of(op.results[0])[dimension]:",
+        "if position:", ALONG, "%w_in"),
     "a static slice takes the gathered dimension whole": (
-        SOURCE, "return dimension if takes_whole(op, dimension) else None", "return dimension",
-        ALONG.replace("dynamic_slice %W, %z, %k, %z, sizes = [3, 1, 5]", "slice %W [0:3, 1:2, 0:5]")
+        DIMS, "if position or shape_of(op.operands[0])[dimension] != shape_of(op.results[0])[dimension]:",
+        "if position:", ALONG.replace("dynamic_slice %W, %z, %k, %z, sizes = [3, 1, 5]", "slice %W [0:3, 1:2, 0:5]")
         .replace(f"({STACK}, tensor<i32>, tensor<i32>, tensor<i32>)", f"({STACK})"), "%w_in"),
     "a reshape keeps the gathered dimension": (
-        SOURCE, "if sizes[0] != sizes[1] or dimension not in kept[1]:", "if dimension not in kept[1]:", MIXED, "%w_in"),
+        DIMS, "if same and math.prod(target[:place]) == before:", "if same:", MIXED, "%w_in"),
 }
 
 

@@ -15,7 +15,7 @@ from hlorewrite.passes.sequence_parallel.sequence_parallel import SequenceParall
 from hlorewrite.passmanager.base import PassContext
 
 KIND, ROWS, WEIGHT = "tensor<8x6xf32>", "tensor<8xf32>", "tensor<6x6xf32>"
-FORMS, REGION = "hlorewrite.passes.common.shard_forms", "hlorewrite.passes.sequence_parallel.region"
+DIMS, REGION = "hlorewrite.ops.dims", "hlorewrite.passes.sequence_parallel.region"
 PASS, EMIT = "hlorewrite.passes.sequence_parallel.sequence_parallel", "hlorewrite.passes.sequence_parallel.emit"
 TABLE = [[i * 6 + j + 0.5 for j in range(6)] for i in range(8)]
 ALL_OF_IT = SequenceParallel(extra=1.0)
@@ -269,43 +269,44 @@ def test_a_repeated_constant_may_be_the_first_op_of_a_block() -> None:
 
 CONDITIONS = {
     "a reshape keeps the rows": (
-        FORMS, "if same and math.prod(target[:place]) == before:", "if same:",
+        DIMS, "if same and math.prod(target[:place]) == before:", "if same:",
         (f"%t = stablehlo.reshape %r : ({KIND}) -> tensor<6x8xf32>", "%k = stablehlo.iota dim = 0 : tensor<6x8xf32>",
          unary("%n", "multiply", "%t, %k", "tensor<6x8xf32>"),
          f"%y = stablehlo.reshape %n : (tensor<6x8xf32>) -> {KIND}")),
     "rows are not reversed": (
-        FORMS, 'if dimension in _numbers(op, "dimensions"):', "if False:",
+        DIMS, 'if dimension in ints(op, "dimensions"):', "if False:",
         (unary("%n", "sine", "%r"), f"%y = stablehlo.reverse %n, dims = [0] : {KIND}")),
     "rows are not padded": (
-        FORMS, "if position or any(_numbers(op, name)[dimension] for name in names):", "if position:",
+        DIMS, "if position or any(ints(op, name)[dimension] for name in PADDING):", "if position:",
         (unary("%n", "sine", "%r"), f"%y = stablehlo.pad %n, %two, low = [8, 0], high = [0, 0], interior = [0, 0] : "
          f"({KIND}, tensor<f32>) -> tensor<16x6xf32>")),
     "rows are not joined": (
-        FORMS, 'if ir.IntegerAttr(op.attributes["dimension"]).value == dimension:', "if False:",
+        DIMS, 'if integer(op, "dimension") == dimension:', "if False:",
         (unary("%n", "sine", "%r"),
          f"%y = stablehlo.concatenate %n, %u, dim = 0 : ({KIND}, {KIND}) -> tensor<16x6xf32>")),
     "rows are not cut": (
-        FORMS, "if position or not takes_whole(op, dimension):", "if position:",
+        DIMS, "if position or shape_of(op.operands[0])[dimension] != shape_of(op.results[0])[dimension]:",
+        "if position:",
         (unary("%n", "sine", "%r"), f"%y = stablehlo.slice %n [4:8, 0:6] : ({KIND}) -> tensor<4x6xf32>")),
     "rows are not written one by one": (
-        FORMS, "if (position or 0) > 1 or _shape(op.operands[0])[dimension] != _shape(op.operands[1])[dimension]:",
+        DIMS, "if (position or 0) > 1 or shape_of(op.operands[0])[dimension] != shape_of(op.operands[1])[dimension]:",
         "if (position or 0) > 1:",
         (unary("%n", "sine", "%r"), f"%f = stablehlo.slice %u [0:4, 0:6] : ({KIND}) -> tensor<4x6xf32>",
          f"%y = stablehlo.dynamic_update_slice %n, %f, %one, %i : ({KIND}, tensor<4x6xf32>, tensor<i32>, "
          f"tensor<i32>) -> {KIND}")),
     "only sums are summed": (
-        FORMS, 'if count != 1 or reduction_kind(op) != "sum":', "if count != 1:",
+        DIMS, 'if count != 1 or reduction_kind(op) != "sum":', "if count != 1:",
         (*NORM[:-1], summed("%d", "%r", "0", "tensor<6xf32>", op="maximum"), spread("%e", "%d", "tensor<6xf32>", "1"),
          unary("%f", "multiply", "%r, %b"), unary("%y", "add", "%f, %e"))),
     "sums start at zero": (
-        FORMS, 'if not is_identity(op.operands[1], "sum"):', "if False:",
+        DIMS, 'if not is_identity(op.operands[1], "sum"):', "if False:",
         (*NORM[:-1], summed("%d", "%r", "0", "tensor<6xf32>", start="%two"), spread("%e", "%d", "tensor<6xf32>", "1"),
          unary("%f", "multiply", "%r, %b"), unary("%y", "add", "%f, %e"))),
     "numbers by row are sliced": (
-        FORMS, 'return ir.IntegerAttr(op.attributes["iota_dimension"]).value != dimension', "return True",
+        DIMS, 'return integer(op, "iota_dimension") != dimension', "return True",
         THROUGH["numbers by row"]),
     "only splat constants are made smaller": (
-        FORMS, "return isinstance(attribute, ir.DenseElementsAttr) and attribute.is_splat", "return True",
+        DIMS, "return attribute is not None and attribute.is_splat", "return True",
         THROUGH["a table of constants"]),
     "values are equal on a group": (
         REGION, 'return f"gives each device of a group a value of its own: {reason.sentence}"',

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import pytest
 
+from hlorewrite.ops.reducers import OP_OF_KIND
 from hlorewrite.rules.checks.checker import check
 from hlorewrite.rules.library import load_text, read_source, written
 from hlorewrite.rules.syntax import ast
 from hlorewrite.rules.syntax.expand import EXACT_KINDS, expanded
 from hlorewrite.rules.syntax.parser import parse
 from hlorewrite.rules.syntax.printer import expression, print_file
-from hlorewrite.spmd.reducers import OP_OF_KIND
 
 FAMILY = """import "natives.hlopat";
 

@@ -10,13 +10,12 @@ from hlorewrite.ir.binding import ir, op_key
 from hlorewrite.ir.collectives import COLLECTIVES, REDUCING
 from hlorewrite.ir.module import Module
 from hlorewrite.ir.view import View, nested_ops
+from hlorewrite.ops.table import ROUNDS_NOTHING, TERMINATORS, OpClass, ops_of
 from hlorewrite.oracle.interpreter import dtype_of
 from hlorewrite.util.tolerances import relative_tolerance
 
-_EXACT = frozenset(f"stablehlo.{name}" for name in (
-    "constant", "iota", "reshape", "transpose", "broadcast_in_dim", "slice", "dynamic_slice", "dynamic_update_slice",
-    "concatenate", "pad", "reverse", "gather", "select", "optimization_barrier", "negate", "abs", "maximum", "minimum",
-    "clamp", "tuple", "get_tuple_element")) | frozenset(COLLECTIVES) - frozenset(REDUCING)
+_EXACT = ROUNDS_NOTHING | ops_of(OpClass.CONSTANT) | {"stablehlo.tuple", "stablehlo.get_tuple_element"} | (
+    frozenset(COLLECTIVES) - frozenset(REDUCING))
 """Ops that round nothing."""
 
 
@@ -55,7 +54,7 @@ class _ComputedTypes:
         for each in block.operations:
             op = each.operation
             below = [known.get(operand, 0.0) for operand in op.operands]
-            if op.name in ("func.return", "stablehlo.return", "sdy.return"):
+            if op.name in TERMINATORS:
                 return below
             known.update(zip(op.results, self._of(op, below, known), strict=True))
         return []

@@ -12,17 +12,16 @@ from hlorewrite.ir.binding import ir, stablehlo
 from hlorewrite.ir.collectives import COLLECTIVES, REDUCING
 from hlorewrite.ir.location import source_line
 from hlorewrite.ir.view import View
+from hlorewrite.ops.table import ROUNDS_NOTHING
 from hlorewrite.oracle.interpreter import dtype_of
 from hlorewrite.oracle.rounding.elementwise_errors import ROUNDINGS
-from hlorewrite.oracle.rounding.moves import INTERPRETED, STATIC
 from hlorewrite.oracle.rounding.sums import body_op, product_of, reduction_of
 from hlorewrite.oracle.rounding.units import float_format
 from hlorewrite.oracle.rounding.windows import window_terms
 from hlorewrite.spmd.groups import device_count, groups_of
 
 _FIRST_ONLY = frozenset({"dynamic_slice", "pad", "gather"})
-_ELEMENTS = frozenset({*STATIC, *INTERPRETED, "dynamic_slice", "dynamic_update_slice", "negate", "abs", "maximum",
-                       "minimum", "clamp", "real", "imag", "custom_call"})
+_ELEMENTS = ROUNDS_NOTHING - {"stablehlo.select"} | {"stablehlo.custom_call"}
 _MOVING = frozenset(name.removeprefix("stablehlo.") for name in COLLECTIVES if name not in REDUCING)
 _MARKS = ("Sharding", "SPMDFullToShardShape", "SPMDShardToFullShape")
 
@@ -90,7 +89,7 @@ def result_of(op: ir.Operation, operands: Sequence[Summed], kind: ir.Type, key: 
         return _sum_of(op, name, operands, unit, key, kind, view)
     if name == "select" and not operands[0].error:
         return merged(key, operands[1:])
-    if name in _ELEMENTS or name in _MOVING or op.name.startswith("sdy."):
+    if op.name in _ELEMENTS or name in _MOVING or op.name.startswith("sdy."):
         indices = operands[1:] if name in _FIRST_ONLY - {"pad"} else ()
         marks = name != "custom_call" or ir.StringAttr(op.attributes["call_target_name"]).value in _MARKS
         if marks and not any(each.error for each in indices):

@@ -15,15 +15,13 @@ from dataclasses import dataclass, field, replace
 from hlorewrite.ir.binding import ir, op_key
 from hlorewrite.ir.collectives import CHANNEL
 from hlorewrite.ir.view import View, symbol_name
+from hlorewrite.ops.table import BRANCHES, COMMUTATIVE, SAME, TERMINATORS
 from hlorewrite.oracle.rounding.alone import attribute_names
-from hlorewrite.oracle.rounding.elementwise import COMMUTES
 from hlorewrite.oracle.rounding.fingerprint import seed_of
 from hlorewrite.oracle.rounding.regions import region_texts
 from hlorewrite.oracle.rounding.static.order_ops import Summed, merged, result_of
 from hlorewrite.spmd.loops import Loop, trip_count
 
-_SAME = frozenset({"stablehlo.optimization_barrier", "sdy.sharding_constraint"})
-_RETURNS = frozenset({"func.return", "stablehlo.return", "sdy.return"})
 _LEFT_OUT = frozenset({CHANNEL, "sym_name", "callee", "precision_config"})
 Environment = dict[ir.Value, Summed]
 
@@ -60,25 +58,25 @@ class OrderWalk:
     def _block(self, block: ir.Block, environment: Environment) -> list[Summed]:
         for each in block.operations:
             op = each.operation
-            if op.name in _RETURNS:
+            if op.name in TERMINATORS:
                 return [environment[value] for value in op.operands]
             operands = [environment[value] for value in op.operands]
             environment.update(zip(op.results, self._op(op, operands, environment), strict=True))
         return []
 
     def _op(self, op: ir.Operation, operands: list[Summed], environment: Environment) -> Sequence[Summed]:
-        if op.name in _SAME or (op.name == "stablehlo.convert" and op.operands[0].type == op.results[0].type):
+        if op.name in SAME or (op.name == "stablehlo.convert" and op.operands[0].type == op.results[0].type):
             return operands
         if op.name == "func.call":
             return self._call(op, operands)
         if op.name == "stablehlo.while":
             return self._while(op, operands, environment)
-        if op.name in ("stablehlo.if", "stablehlo.case"):
+        if op.name in BRANCHES:
             return self._branches(op, operands, environment)
         if op.name == "sdy.manual_computation":
             return self._manual(op, operands, environment)
         keys = [each.key for each in operands]
-        key = _key(self._seed(op), *(sorted(keys) if op.name.removeprefix("stablehlo.") in COMMUTES else keys))
+        key = _key(self._seed(op), *(sorted(keys) if op.name in COMMUTATIVE else keys))
         return [self._made(result_of(op, operands, value.type, _key(key, position) if position else key,
                                      self.module))
                 for position, value in enumerate(op.results)]
@@ -203,7 +201,7 @@ def _masks(block: ir.Block) -> list[int]:
         op, read = each.operation, 0
         for value in _operands(op):
             read |= masks.get(value, 0)
-        if op.name in _RETURNS:
+        if op.name in TERMINATORS:
             return [masks.get(value, 0) for value in op.operands]
         masks.update((result, read) for result in op.results)
     return []

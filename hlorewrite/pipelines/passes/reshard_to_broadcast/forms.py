@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from hlorewrite.cost.collective_times import CollectiveTimes
 from hlorewrite.ir.binding import ir
 from hlorewrite.ir.collectives import ALL_GATHER, COLLECTIVE_PERMUTE
+from hlorewrite.ir.types import tensor_bytes
 from hlorewrite.ir.view import View
 from hlorewrite.passes.common.pass_remarks import tell
 from hlorewrite.passes.common.shard_index import partition_groups
@@ -22,7 +23,6 @@ from hlorewrite.pipelines.passes.reshard_to_broadcast.times import SWITCH_SECOND
 from hlorewrite.spmd.executions import executed_times
 from hlorewrite.spmd.flow.paths import worse_path
 from hlorewrite.spmd.groups import device_count
-from hlorewrite.spmd.types import tensor_bytes
 
 REWRITE = "reshard-to-broadcast"
 

@@ -12,12 +12,12 @@ from collections.abc import Sequence
 from hlorewrite.ir.binding import ir
 from hlorewrite.ir.collectives import ALL_REDUCE, COLLECTIVE_BROADCAST
 from hlorewrite.ir.edit import Editor
+from hlorewrite.ir.types import element_bytes
 from hlorewrite.passes.common.broadcasts.emit import Delivery, channel_of, emit_delivery, static_slice
 from hlorewrite.passes.common.device_masks import lookup, zeros_like
 from hlorewrite.passes.common.reducer_region import add_reducer
 from hlorewrite.pipelines.passes.reshard_to_broadcast.layers import LayerRead, Stack
 from hlorewrite.spmd.dense_groups import rows_attribute
-from hlorewrite.spmd.types import element_bytes
 
 
 def emit_layer(editor: Editor, stack: Stack, read: LayerRead, form: str) -> None:

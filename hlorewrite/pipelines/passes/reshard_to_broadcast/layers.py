@@ -5,15 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from hlorewrite.ir.binding import ir
+from hlorewrite.ir.types import is_static_tensor
 from hlorewrite.ir.view import View, ancestors, terminator, users
+from hlorewrite.ops.table import BRANCHES, SLICES
 from hlorewrite.passes.common.shard_index import partition_groups, range_along
 from hlorewrite.spmd.device_map import DeviceMap
 from hlorewrite.spmd.groups import Groups
-from hlorewrite.spmd.types import is_static_tensor
 from hlorewrite.spmd.uniform import Uniformity
-
-_SLICES = ("stablehlo.slice", "stablehlo.dynamic_slice")
-_BRANCHES = ("stablehlo.case", "stablehlo.if")
 
 
 @dataclass(frozen=True)
@@ -72,7 +70,7 @@ def reads_at_run_time(op: ir.Operation) -> bool:
         return False
     dim = ir.IntegerAttr(op.attributes["all_gather_dim"]).value
     devices = DeviceMap([0])
-    return any(reader.name == _SLICES[1] and place == 0 and devices.table(reader.operands[1 + dim]) is None
+    return any(reader.name == SLICES[1] and place == 0 and devices.table(reader.operands[1 + dim]) is None
                for reader, place in users(op.results[0]))
 
 
@@ -100,7 +98,7 @@ def stack_of(op: ir.Operation, view: View) -> Stack | str:
     world = Uniformity(view, Groups((devices.devices,), groups.mode))
     reads = []
     for reader, place in users(op.results[0]):
-        if reader.name not in _SLICES or place:
+        if reader.name not in SLICES or place:
             return f"{reader.name} reads all of it"
         read = _read(reader, dim, devices, uniform, world) if _size(reader, dim) == 1 else (
             f"a slice of it reads {_size(reader, dim)} layers, which may lie on several devices")
@@ -128,7 +126,7 @@ def _read(reader: ir.Operation, dim: int, devices: DeviceMap, uniform: Uniformit
 
 def _size(reader: ir.Operation, dim: int) -> int:
     """How many layers a slice reaches over, from the first to the last."""
-    if reader.name == _SLICES[1]:
+    if reader.name == SLICES[1]:
         return list(ir.DenseI64ArrayAttr(reader.attributes["slice_sizes"]))[dim]
     start, limit = (list(ir.DenseI64ArrayAttr(reader.attributes[name]))[dim]
                     for name in ("start_indices", "limit_indices"))
@@ -146,7 +144,7 @@ def _control(reader: ir.Operation, gather: ir.Operation, uniform: Uniformity) ->
     for outer in ancestors(reader):
         if outer.name == "stablehlo.while":
             decision = terminator(outer.regions[0].blocks[0]).operands[0]
-        elif outer.name in _BRANCHES:
+        elif outer.name in BRANCHES:
             decision = outer.operands[0]
         else:
             return f"a slice of it stands in a {outer.name} inside"

@@ -19,11 +19,11 @@ import numpy as np
 from hlorewrite.cost.collective_times import CollectiveTimes
 from hlorewrite.errors import HlorewriteError
 from hlorewrite.ir.binding import ir
+from hlorewrite.ir.types import element_bytes
 from hlorewrite.ir.view import View, ancestors
 from hlorewrite.pipelines.passes.reshard_to_broadcast.mpmd_types import layout_of_type, meshes_of_topology
 from hlorewrite.pipelines.reshard import Layout, ReshardPlan, SolverBudget, network_of, plan_reshard
 from hlorewrite.pipelines.reshard.mesh import ReshardMesh
-from hlorewrite.spmd.types import element_bytes
 
 PLAN = "hlorewrite.reshard"
 MOST_TASKS = 4096

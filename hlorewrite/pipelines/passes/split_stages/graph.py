@@ -6,9 +6,9 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 
 from hlorewrite.ir.binding import ir
+from hlorewrite.ir.types import element_count, tensor_bytes
 from hlorewrite.ir.view import nested_ops, terminator
 from hlorewrite.pipelines.mpmd.program import MOVES
-from hlorewrite.spmd.types import element_count, tensor_bytes
 
 SMALL = 1024
 """Integer tensors of at most this many elements, such as random keys, cost next to nothing to make again."""

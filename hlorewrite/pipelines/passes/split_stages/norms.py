@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+from hlorewrite.ir.types import is_floating
 from hlorewrite.pipelines.passes.split_stages.graph import StepNode, Values
 from hlorewrite.pipelines.passes.split_stages.step import TrainStep
 from hlorewrite.pipelines.passes.split_stages.update import Update
-from hlorewrite.spmd.types import is_floating
 
 
 def regroup_sums(step: TrainStep, update: Update, after: dict[int, int]) -> int:

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
+from hlorewrite.ops.dims import repeats_whole
 from hlorewrite.pipelines.passes.split_stages.graph import StepNode, Values, closure
 from hlorewrite.pipelines.passes.split_stages.meshes import ProgramMeshes
 from hlorewrite.pipelines.passes.split_stages.norms import regroup_sums
 from hlorewrite.pipelines.passes.split_stages.positions import Positions
-from hlorewrite.pipelines.passes.split_stages.stacks.row_ops import repeats_rows
 from hlorewrite.pipelines.passes.split_stages.step import Carried, TrainStep
 from hlorewrite.pipelines.passes.split_stages.update import Update, place_update
 
@@ -172,7 +172,7 @@ def _constants(step: TrainStep) -> set[int]:
     """
     values, found = step.values, set[int]()
     for node in step.before:
-        table = node.op is None or (node.name == "stablehlo.constant" and not repeats_rows(node.op)
+        table = node.op is None or (node.name == "stablehlo.constant" and not repeats_whole(node.op, 0)
                                     and not all(map(values.is_small, node.results)))
         makers = [values.producer[values.find(each)] for each in node.reads]
         if not table and values.is_cheap(node) and all(made is not None and id(made) in found for made in makers):

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from hlorewrite.errors import PlanError
 from hlorewrite.ir.binding import ir
 from hlorewrite.ir.edit import Editor
+from hlorewrite.ir.types import element_type
 from hlorewrite.ir.view import View, defining_op, users
 from hlorewrite.passes.common.splats import splat_constant
 from hlorewrite.pipelines.passes.split_stages.graph import StepNode, Values
@@ -14,7 +15,6 @@ from hlorewrite.pipelines.passes.split_stages.positions import Positions, place_
 from hlorewrite.pipelines.passes.split_stages.shardings import Spec
 from hlorewrite.pipelines.passes.split_stages.step import Carried, TrainStep
 from hlorewrite.pipelines.schedules import make_schedule
-from hlorewrite.spmd.types import element_type
 
 _LINEAR = frozenset(f"stablehlo.{name}" for name in ("convert", "transpose", "reshape", "negate", "broadcast_in_dim"))
 _SCALES = frozenset(("stablehlo.multiply", "stablehlo.divide"))

@@ -6,7 +6,10 @@ from collections.abc import Callable, Mapping, Sequence
 
 from hlorewrite.ir.binding import ir
 from hlorewrite.ir.edit import Editor
+from hlorewrite.ir.types import with_dimension
 from hlorewrite.ir.view import terminator
+from hlorewrite.ops.dims import attributes_for, repeats_whole
+from hlorewrite.ops.reducers import OP_OF_KIND, reduction_kind
 from hlorewrite.passes.common.broadcasts.emit import static_slice
 from hlorewrite.passes.common.device_masks import zeros_like
 from hlorewrite.passes.common.shard_index import splat_number
@@ -16,14 +19,11 @@ from hlorewrite.pipelines.passes.split_stages.stacks.direct_rows import joined
 from hlorewrite.pipelines.passes.split_stages.stacks.row_ops import (
     corresponding,
     padded_range,
-    repeats_rows,
     row_range,
     rows_of,
 )
 from hlorewrite.pipelines.passes.split_stages.stacks.stacks import StackCut, Stacks
 from hlorewrite.spmd.loops import Loop
-from hlorewrite.spmd.reducers import OP_OF_KIND, reduction_kind
-from hlorewrite.spmd.types import with_dimension
 
 Part = ir.Value | None  # None: zeros
 _BARRIER = "stablehlo.optimization_barrier"
@@ -121,7 +121,7 @@ class PartWriter:
             return self._concatenated(op, cut)
         if (filled := padded_range(op)) is not None:
             return self._padded(op, cut, filled)
-        if repeats_rows(op):
+        if repeats_whole(op, 0):
             return [self._copied(op, {}, rows) for rows in cut.parts]
         groups = corresponding(op)
         if not groups:
@@ -149,8 +149,7 @@ class PartWriter:
         copy.results[0].set_type(with_dimension(copy.results[0].type, 0, count))
         with self.editor.context, op.location:
             if op.name == "stablehlo.slice":
-                limits = list(ir.DenseI64ArrayAttr(op.attributes["limit_indices"]))
-                self.editor.set_attribute(copy, "limit_indices", ir.DenseI64ArrayAttr.get([count, *limits[1:]]))
+                self.editor.set_attribute(copy, "limit_indices", attributes_for(op, 0, count)["limit_indices"])
             if op.name == "stablehlo.constant":
                 splat = ir.DenseElementsAttr(op.attributes["value"]).get_splat_value()
                 self.editor.set_attribute(copy, "value", ir.DenseElementsAttr.get_splat(copy.results[0].type, splat))

@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 
 from hlorewrite.ir.binding import ir, op_key
 from hlorewrite.ir.edit import Editor
+from hlorewrite.ir.types import holds_number, with_dimension
 from hlorewrite.ir.view import nested_ops, users
 from hlorewrite.passes.common.device_masks import zeros_like
 from hlorewrite.passes.common.splats import splat_constant, wrapped
@@ -22,7 +23,6 @@ from hlorewrite.pipelines.passes.split_stages.stacks.roles import (
     roles_of,
 )
 from hlorewrite.spmd.loops import Loop, LoopCounter, constant_integer, counter_of, counter_step
-from hlorewrite.spmd.types import holds_number, with_dimension
 
 
 def cut_loop(editor: Editor, loop: Loop, ranges: Sequence[tuple[int, int]],

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from hlorewrite.ir.binding import ir, op_key, passmanager, sdy
 from hlorewrite.ir.edit import Editor
 from hlorewrite.ir.module import Module
+from hlorewrite.ir.types import with_dimension
 from hlorewrite.ir.view import View, nested_ops, terminator
 from hlorewrite.pipelines.mpmd.rows import ROWS, rows_attribute
 from hlorewrite.pipelines.passes.split_stages.graph import ops_of
@@ -17,7 +18,6 @@ from hlorewrite.pipelines.passes.split_stages.stacks.row_ops import row_range, r
 from hlorewrite.pipelines.passes.split_stages.stacks.stacks import StackCut, Stacks, stacks_of
 from hlorewrite.pipelines.passes.split_stages.step import argument_name, find_loop, mark_of, read_step
 from hlorewrite.spmd.loops import Loop
-from hlorewrite.spmd.types import with_dimension
 
 
 def cut_stacks(module: Module) -> int:

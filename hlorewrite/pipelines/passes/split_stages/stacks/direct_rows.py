@@ -13,12 +13,14 @@ from dataclasses import dataclass
 
 from hlorewrite.ir.binding import ir
 from hlorewrite.ir.edit import Editor
+from hlorewrite.ir.types import element_count, holds_number, with_dimension
 from hlorewrite.ir.view import defining_op
+from hlorewrite.ops.dims import repeats_whole
+from hlorewrite.ops.table import SLICES
 from hlorewrite.passes.common.broadcasts.emit import static_slice
 from hlorewrite.pipelines.passes.split_stages.graph import ops_of
-from hlorewrite.pipelines.passes.split_stages.stacks.row_ops import repeats_rows, row_range, rows_of
+from hlorewrite.pipelines.passes.split_stages.stacks.row_ops import row_range, rows_of
 from hlorewrite.spmd.loops import constant_integer
-from hlorewrite.spmd.types import element_count, holds_number, with_dimension
 
 
 @dataclass(frozen=True)
@@ -90,7 +92,7 @@ def whole_origin(value: ir.Value) -> ir.Value:
 
 def rows_taken(op: ir.Operation) -> tuple[int, int] | None:
     """The rows (first, end) that a slice takes, all of each, one after the other; None for any other op."""
-    if op.name not in ("stablehlo.slice", "stablehlo.dynamic_slice") or not rows_of(op.operands[0]):
+    if op.name not in SLICES or not rows_of(op.operands[0]):
         return None
     whole, part = (list(ir.RankedTensorType(value.type).shape) for value in (op.operands[0], op.results[0]))
     if whole[1:] != part[1:]:
@@ -164,7 +166,7 @@ def _taken(editor: Editor, rows: RowOrigin, before: ir.Operation) -> ir.Value:
     """Rows of a value; made again where all are alike."""
     value, made = rows.value, defining_op(rows.value)
     shape = list(ir.RankedTensorType(value.type).shape)
-    if made is not None and made.name == "stablehlo.broadcast_in_dim" and repeats_rows(made):
+    if made is not None and made.name == "stablehlo.broadcast_in_dim" and repeats_whole(made, 0):
         copy = editor.clone_before(made, before)
         copy.results[0].set_type(with_dimension(value.type, 0, rows.high - rows.low))
         return copy.results[0]

@@ -6,11 +6,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from hlorewrite.ir.binding import ir
+from hlorewrite.ir.types import is_number
 from hlorewrite.ir.view import defining_op, users
 from hlorewrite.passes.common.stacked_rows import row_stacks
 from hlorewrite.spmd.counters import in_each_iteration
 from hlorewrite.spmd.loops import Loop, constant_integer, counter_step
-from hlorewrite.spmd.types import is_number
 
 COUNTER, SAME, READ_ROWS, WRITTEN_ROWS, SUM, CARRIED = (
     "counter", "same", "rows that are read", "rows that are written", "sum", "carried")

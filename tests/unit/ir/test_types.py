@@ -6,7 +6,7 @@ import pytest
 
 from hlorewrite.ir.binding import ir
 from hlorewrite.ir.context import new_context
-from hlorewrite.spmd.types import element_bytes, element_count, is_floating, is_static_tensor, tensor_bytes
+from hlorewrite.ir.types import element_bytes, element_count, is_floating, is_static_tensor, tensor_bytes
 
 
 @pytest.mark.parametrize(("kind", "size"), [

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from spmd_helpers import module
 
-from hlorewrite.spmd.reducers import OP_OF_KIND, reduction_kind
+from hlorewrite.ops.reducers import OP_OF_KIND, reduction_kind
 
 F = "tensor<f32>"
 

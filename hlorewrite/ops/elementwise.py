@@ -1,13 +1,17 @@
-"""What ops that work element by element compute, as the StableHLO interpreter does it."""
+"""What ops that work element by element compute, as the StableHLO interpreter does it.
+
+Bounds of rounding replay floats with it. Index expressions are whole numbers, and `of_integers` evaluates them where
+every implementation has to agree; no float is computed there.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 
-from hlorewrite.oracle.rounding.units import float_format
+from hlorewrite.ops.elements import spread
 
 Array = np.ndarray[Any, Any]
 
@@ -59,9 +63,8 @@ UNARY: dict[str, Callable[..., Array]] = {
     "round_nearest_even": _in_double(np.rint), "round_nearest_afz": _in_double(_round_away),
     "is_finite": np.isfinite, "real": np.real, "imag": np.imag,
 }
-ELEMENTWISE = {**BINARY, **UNARY, "clamp": _clamp}
+FUNCTIONS = {**BINARY, **UNARY, "clamp": _clamp}
 """By the op's name, without ``stablehlo.``; types as the op requires them."""
-COMMUTES = frozenset({"add", "multiply", "maximum", "minimum", "and", "or", "xor"})
 COMPARISONS = {"EQ": np.equal, "NE": np.not_equal, "LT": np.less, "LE": np.less_equal, "GT": np.greater,
                "GE": np.greater_equal}
 
@@ -74,7 +77,7 @@ def applied(name: str, *operands: Array) -> Array:
       [3, -3]
     """
     with np.errstate(all="ignore"):
-        return np.asarray(ELEMENTWISE[name](*operands))
+        return np.asarray(FUNCTIONS[name](*operands))
 
 
 def converted(x: Array, dtype: np.dtype) -> Array:
@@ -84,8 +87,55 @@ def converted(x: Array, dtype: np.dtype) -> Array:
             return x != 0
         if x.dtype.kind == "c" and dtype.kind != "c":
             x = x.real
-        if float_format(x.dtype) is not None and x.dtype.kind not in "fc":
+        if x.dtype.name.startswith(("bfloat", "float")) and x.dtype.kind not in "fc":
             x = x.astype(np.float32)  # a type of ml_dtypes
         if "int4" in x.dtype.name:  # which converts to types of numpy only
             x = x.astype(np.int8)
         return x.astype(dtype)
+
+
+_WHOLE = frozenset(("add", "subtract", "multiply", "divide", "remainder", "negate", "maximum", "minimum", "and", "or",
+                    "xor", "not", "sign", "abs", "clamp"))
+INTEGER_OPS = _WHOLE | {"compare", "select", "convert"}
+"""What `of_integers` evaluates."""
+_OF_BOOLEANS = frozenset(("add", "clamp", "multiply", "maximum", "minimum", "and", "or", "xor", "not"))
+
+
+def of_integers(name: str, operands: Sequence[Array], dtype: np.dtype, direction: str = "") -> Array | None:
+    """One elementwise op on integers and booleans, which wrap around as the specification says.
+
+    Args:
+      name: the op, one of ``INTEGER_OPS``.
+      operands: arrays of one shape, or with fewer trailing dimensions where one number stands for all places.
+      dtype: of the result.
+      direction: of a ``compare``.
+
+    Returns:
+      The result; None where implementations may differ, as in a division by zero, and for operands of other types.
+
+    Example:
+      >>> of_integers("divide", [np.int32([7, -7]), np.int32([2, 2])], np.dtype("int32")).tolist()
+      [3, -3]
+      >>> of_integers("divide", [np.int32([7]), np.int32([0])], np.dtype("int32")) is None
+      True
+    """
+    if any(each.dtype.kind not in "iub" for each in operands):
+        return None
+    operands = spread(operands)
+    if name == "convert":
+        return converted(operands[0], dtype)
+    if name == "compare":
+        return COMPARISONS[direction](*operands)
+    if name == "select":
+        return np.where(*operands)
+    if name in ("divide", "remainder") and not _divides(*operands):
+        return None
+    if operands[0].dtype.kind == "b" and name not in _OF_BOOLEANS:
+        return None
+    return applied(name, *operands).astype(dtype) if name in _WHOLE else None
+
+
+def _divides(left: Array, right: Array) -> bool:
+    """Nothing is said of a division by zero, nor of the least number by -1."""
+    overflows = left.dtype.kind == "i" and ((right == -1) & (left == np.iinfo(left.dtype).min)).any()
+    return left.dtype.kind != "b" and not (right == 0).any() and not overflows

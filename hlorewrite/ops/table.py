@@ -1,0 +1,97 @@
+"""One row for each op: what kind of op it is. Sets of ops elsewhere are queries of this table.
+
+An op without a row is opaque: nothing may be concluded about it. Two more tables say what single groups of ops mean:
+``ir/collectives.py`` for collectives, and ``patterns/linearity.hlopat`` for what is linear in which operands.
+"""
+
+from __future__ import annotations
+
+from enum import Enum
+
+from hlorewrite.ir.collectives import COLLECTIVES
+
+
+class OpClass(Enum):
+    """What the results of an op are made of."""
+
+    ELEMENTWISE = "each element is a function of the elements at the same place; a scalar operand stands for all places"
+    MOVE = "each element is one element of an operand; attributes, and starts of slices, say which"
+    INDEXED = "each element is one of an operand, or combined with some; a tensor of indices says which"
+    REDUCTION = "elements combine along dimensions"
+    CONTRACTION = "sums of products"
+    SAME = "the operands themselves"
+    CONSTANT = "attributes alone"
+    DEVICE_ID = "the number of the device"
+    RANDOM = "bits from a state"
+    CONTROL = "what its regions, or the function it calls, return"
+    COLLECTIVE = "values of other devices too"
+    TERMINATOR = "no results: its operands are the results of the region"
+
+
+_MEMBERS = {
+    OpClass.ELEMENTWISE: """
+        abs add and atan2 cbrt ceil clamp compare complex convert cosine count_leading_zeros divide exponential
+        exponential_minus_one floor imag is_finite log log_plus_one logistic maximum minimum multiply negate not or
+        popcnt power real reduce_precision remainder round_nearest_afz round_nearest_even rsqrt select shift_left
+        shift_right_arithmetic shift_right_logical sign sine sqrt subtract tan tanh xor
+        chlo.acos chlo.acosh chlo.asin chlo.asinh chlo.atan chlo.atanh chlo.cosh chlo.digamma chlo.erf chlo.erf_inv
+        chlo.erfc chlo.is_inf chlo.lgamma chlo.log1p chlo.sinh chlo.square""",
+    OpClass.MOVE: """
+        broadcast_in_dim concatenate dynamic_slice dynamic_update_slice pad reshape reverse slice transpose""",
+    OpClass.INDEXED: "gather scatter sort",
+    OpClass.REDUCTION: "reduce reduce_window select_and_scatter",
+    OpClass.CONTRACTION: "convolution dot_general",
+    OpClass.SAME: "optimization_barrier sdy.sharding_constraint sdy.propagation_barrier",
+    OpClass.CONSTANT: "constant iota",
+    OpClass.DEVICE_ID: "partition_id replica_id",
+    OpClass.RANDOM: "rng rng_bit_generator",
+    OpClass.CONTROL: "case if while func.call sdy.manual_computation",
+    OpClass.TERMINATOR: "return func.return sdy.return mpmd.return",
+}
+_ROWS = {name if "." in name else f"stablehlo.{name}": op_class
+         for op_class, names in _MEMBERS.items() for name in names.split()}
+_ROWS |= dict.fromkeys(COLLECTIVES, OpClass.COLLECTIVE)
+
+
+def op_class(name: str) -> OpClass | None:
+    """The class of an op; None of one without a row, about which nothing is known.
+
+    Example:
+      >>> op_class("stablehlo.tanh").name, op_class("stablehlo.pad").name, op_class("stablehlo.custom_call")
+      ('ELEMENTWISE', 'MOVE', None)
+    """
+    return _ROWS.get(name)
+
+
+def ops_of(*classes: OpClass) -> frozenset[str]:
+    """The names of the ops of some classes.
+
+    Example:
+      >>> sorted(ops_of(OpClass.DEVICE_ID))
+      ['stablehlo.partition_id', 'stablehlo.replica_id']
+    """
+    return frozenset(name for name, each in _ROWS.items() if each in classes)
+
+
+def _named(names: str) -> tuple[str, ...]:
+    return tuple(f"stablehlo.{name}" for name in names.split())
+
+
+ELEMENTWISE = ops_of(OpClass.ELEMENTWISE)
+MOVES = ops_of(OpClass.MOVE)
+SAME = ops_of(OpClass.SAME)
+TERMINATORS = ops_of(OpClass.TERMINATOR)
+SLICES = _named("slice dynamic_slice")
+BRANCHES = _named("case if")
+DEVICE_IDS = _named("partition_id replica_id")
+MOVES_OF_ONE = MOVES - frozenset(_named("concatenate pad dynamic_update_slice"))
+"""Moves of the elements of one operand: filled with one number, so is the result."""
+SPREADS = _named("broadcast_in_dim reshape")
+"""What one number passes on its way to every place of a tensor."""
+FILLINGS = ops_of(OpClass.CONSTANT) | frozenset(_named("broadcast_in_dim"))
+"""Tensors that a kernel which reads them can make itself."""
+COMMUTATIVE = frozenset(_named("add multiply maximum minimum and or xor"))
+"""Elementwise ops of two operands that may be exchanged."""
+ROUNDS_NOTHING = MOVES | SAME | frozenset(_named(
+    "gather select negate abs maximum minimum clamp real imag"))
+"""Ops whose floats are those of their operands, up to the sign."""
