@@ -19,7 +19,6 @@ from hlorewrite.patterns.table import NATIVE_MODULES as _NATIVE_MODULES
 from hlorewrite.rules.register import NATIVES as _NATIVES
 
 if TYPE_CHECKING:
-    from hlorewrite.ir.location import Frames as Frames
     from hlorewrite.jaxbridge.decorator.optimize import optimize as optimize
     from hlorewrite.jaxbridge.decorator.shield import no_rewrite as no_rewrite
     from hlorewrite.jaxbridge.decorator.state.partial_sum import PartialSum as PartialSum
@@ -30,6 +29,7 @@ if TYPE_CHECKING:
     from hlorewrite.jaxbridge.pipelined.microbatches import mean_over_microbatches as mean_over_microbatches
     from hlorewrite.jaxbridge.pipelined.stage_array import StageArray as StageArray
     from hlorewrite.jaxbridge.runtime.reshard import reshard as reshard
+    from hlorewrite.util.frames import Frames as Frames
 
 
 __version__ = version.VERSION
@@ -54,7 +54,7 @@ def __getattr__(name: str) -> object:
         from hlorewrite.jaxbridge.decorator.state.partial_sum import PartialSum
         return PartialSum
     if name == "Frames":
-        from hlorewrite.ir.location import Frames
+        from hlorewrite.util.frames import Frames
         return Frames
     if name == "reshard":
         from hlorewrite.jaxbridge.runtime.reshard import reshard

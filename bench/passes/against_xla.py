@@ -26,7 +26,8 @@ from against_xla_programs import programs  # noqa: E402
 
 from hlorewrite.ir.module import Module  # noqa: E402
 from hlorewrite.jaxbridge.against_xla.measured import Measured, compiled, scheduled  # noqa: E402
-from hlorewrite.jaxbridge.decorator.rewrite import StepSettings, as_passes, clone_of, rewrite, rewrite_step  # noqa: E402
+from hlorewrite.jaxbridge.decorator.rewrite import clone_of, rewrite, rewrite_step  # noqa: E402
+from hlorewrite.jaxbridge.step.options import StepOptions, as_passes  # noqa: E402
 from hlorewrite.jaxbridge.xla import private, protection  # noqa: E402
 from hlorewrite.jaxbridge.xla.compile_for import devices_of_target  # noqa: E402
 from hlorewrite.jaxbridge.xla.partition import expose_collectives  # noqa: E402
@@ -59,7 +60,7 @@ def row(name: str, module: Module, pipeline: str, place: DeviceSet, alone: Measu
     comparison = None
     for keep in ("always", "better") * rounds if rounds else ("better",):
         copy, started = module.clone(), Seconds.now()
-        made, _ = rewrite_step(copy, StepSettings(as_passes(PIPELINES[pipeline]), topology=TARGET, keep=keep), place)
+        made, _ = rewrite_step(copy, StepOptions(as_passes(PIPELINES[pipeline]), topology=TARGET, keep=keep), place)
         times[keep] = Seconds.now().since(started).least(times.get(keep))
         comparison = made.report.comparison
     kept = "original" if comparison is None or not comparison.kept else \

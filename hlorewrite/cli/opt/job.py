@@ -15,7 +15,6 @@ from hlorewrite.cli.process.supervise import stage
 from hlorewrite.cost.cluster.capacity import checked_capacity
 from hlorewrite.errors import HlorewriteError, PassFailed, UsageError, ValuesDiffer, did_you_mean
 from hlorewrite.ir.load import detect, parse, read_bytes
-from hlorewrite.ir.location import Frames
 from hlorewrite.ir.module import Format, Module
 from hlorewrite.ir.save import emit
 from hlorewrite.passmanager.base import Pass, PassContext
@@ -24,6 +23,7 @@ from hlorewrite.passmanager.manager import Timings, run_passes
 from hlorewrite.passmanager.reproducer import check_paths
 from hlorewrite.passmanager.spec import format_pipeline, parse_pipeline
 from hlorewrite.passmanager.split import SEPARATOR, split_text
+from hlorewrite.util.frames import Frames
 from hlorewrite.util.progress import progress
 from hlorewrite.util.write import write_output
 from hlorewrite.validate.steps import PassStages

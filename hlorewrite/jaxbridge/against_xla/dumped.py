@@ -13,7 +13,8 @@ from hlorewrite.ir.module import Module
 from hlorewrite.jaxbridge.against_xla.exposed_remarks import with_exposed
 from hlorewrite.jaxbridge.against_xla.measured import Measured, scheduled
 from hlorewrite.jaxbridge.decorator.report import StepCollective
-from hlorewrite.jaxbridge.decorator.rewrite import as_passes, rewrite
+from hlorewrite.jaxbridge.decorator.rewrite import rewrite
+from hlorewrite.jaxbridge.step.options import as_passes
 from hlorewrite.jaxbridge.xla.compile_for import place_of, rewritten_flags
 from hlorewrite.jaxbridge.xla.dumped_program import program_of_dump
 from hlorewrite.jaxbridge.xla.spmd_module import for_spmd

@@ -13,7 +13,8 @@ from hlorewrite.ir.module import Module
 from hlorewrite.jaxbridge.against_xla.measured import Measured, compiled, scheduled, timed
 from hlorewrite.jaxbridge.decorator.planned import tuned_plan
 from hlorewrite.jaxbridge.decorator.report import Rewritten
-from hlorewrite.jaxbridge.decorator.rewrite import StepSettings, as_passes, rewrite, rewrite_step
+from hlorewrite.jaxbridge.decorator.rewrite import rewrite, rewrite_step
+from hlorewrite.jaxbridge.step.options import StepOptions, as_passes
 from hlorewrite.jaxbridge.xla import protection
 from hlorewrite.jaxbridge.xla.compile_for import place_of
 from hlorewrite.jaxbridge.xla.target import parse_target
@@ -91,7 +92,7 @@ class TuneMeasurer:
           PlanMismatch: the module cannot be kept in a plan.
         """
         result = self._rewritten(choice)
-        return tuned_plan(self.module, self._settings(choice), self._place, result.made, result.sentences,
+        return tuned_plan(self.module, self._options(choice), self._place, result.made, result.sentences,
                           dict(choice.flags)).text()
 
     def _rewritten(self, choice: TuneChoice) -> TunedModule:
@@ -105,12 +106,12 @@ class TuneMeasurer:
             self._results[passes] = TunedModule(made, sentences, digest, flags)
         return self._results[passes]
 
-    def _settings(self, choice: TuneChoice) -> StepSettings:
+    def _options(self, choice: TuneChoice) -> StepOptions:
         passes = as_passes(PIPELINES.get(choice.pipeline, choice.pipeline)) if choice.passes else ()
-        return StepSettings(passes, topology=self.target, keep=choice.keep, memory_budget=choice.budget)
+        return StepOptions(passes, topology=self.target, keep=choice.keep, memory_budget=choice.budget)
 
     def _run(self, choice: TuneChoice) -> tuple[Rewritten, list[str]]:
         if not choice.passes:
             return rewrite(self.module.clone(), ()), []
-        made, sentences = rewrite_step(self.module.clone(), self._settings(choice), self._place)
+        made, sentences = rewrite_step(self.module.clone(), self._options(choice), self._place)
         return (made if made.bytecode is not None else replace(made, module=self.module)), sentences

@@ -19,11 +19,10 @@ from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from pathlib import Path
-from typing import Literal, get_args
 
 from jaxlib import version as jaxlib_version
 
-from hlorewrite.errors import InputError, UsageError, did_you_mean
+from hlorewrite.errors import InputError
 from hlorewrite.ir.binding import ir
 from hlorewrite.ir.collectives import ALL_REDUCE
 from hlorewrite.ir.context import new_context
@@ -45,26 +44,13 @@ from hlorewrite.jaxbridge.decorator.variants import (
     takes_carry_outside,
     with_carry_outside,
 )
+from hlorewrite.jaxbridge.step.options import Keep
 from hlorewrite.jaxbridge.xla import protection
 from hlorewrite.jaxbridge.xla.partition import expose_collectives
 from hlorewrite.jaxbridge.xla.without_code import DeviceSet
 
-Keep = Literal["better", "compiled", "always"]
-"""``better``: what the schedule and the buffers say; ``compiled``: both compiled to the end; ``always``: no judge."""
 Rewriter = Callable[[Module, Variant], Rewritten]
 """Runs the passes of a variant over a module, which it changes."""
-
-
-def checked_keep(keep: str) -> Keep:
-    """A policy that exists.
-
-    Raises:
-      UsageError: it does not.
-    """
-    for known in get_args(Keep):
-        if keep == known:
-            return known
-    raise UsageError(f'keep="{keep}" is unknown', hint=did_you_mean(keep, get_args(Keep)))
 
 
 @dataclass(frozen=True)

@@ -11,10 +11,11 @@ from hlorewrite.ir.save import emit
 from hlorewrite.jaxbridge.decorator.candidates import devices_in_words
 from hlorewrite.jaxbridge.decorator.plan_report import report_data, report_of
 from hlorewrite.jaxbridge.decorator.report import Rewritten
-from hlorewrite.jaxbridge.decorator.rewrite import StepSettings, rewrite_step
+from hlorewrite.jaxbridge.decorator.rewrite import rewrite_step
 from hlorewrite.jaxbridge.decorator.variants import choices_of, how_of
 from hlorewrite.jaxbridge.processes.agreement import Agreement
 from hlorewrite.jaxbridge.processes.shared_plan import PlanRuling, ruling_of_all
+from hlorewrite.jaxbridge.step.options import StepOptions
 from hlorewrite.jaxbridge.xla.spmd_module import for_spmd
 from hlorewrite.jaxbridge.xla.without_code import DeviceSet
 from hlorewrite.planlock.document import PlanDocument, read_document
@@ -36,15 +37,14 @@ from hlorewrite.planlock.tuned import (
 )
 
 
-def planned_step(module: Module, settings: StepSettings, place: DeviceSet, plans: PlanFiles | None,
+def planned_step(module: Module, options: StepOptions, place: DeviceSet,
                  agreement: Agreement | None = None) -> tuple[Rewritten, list[str]]:
     """``rewrite_step`` with a plan file: no pass, partitioner or comparison runs where a plan is replayed.
 
     Args:
       module: the step's module; it is changed.
-      settings: the passes and what is wanted of them.
+      options: the passes, what is wanted of them, and where plans are kept; the plans of the first process count.
       place: what it is compiled for.
-      plans: where plans are kept; None to decide without one. Of several processes those of the first one count.
       agreement: of the processes of the step; None where this one decides alone.
 
     Returns:
@@ -54,10 +54,11 @@ def planned_step(module: Module, settings: StepSettings, place: DeviceSet, plans
       PlanMismatch: a plan does not fit or cannot be read, and no new one is to be made.
       HlorewriteError: a pass refused or failed.
     """
+    plans = options.plans
     if plans is None and agreement is None:
-        return rewrite_step(module, settings, place)
-    wanted = _wanted(module, settings, place)
-    left = LeftOpen(settings.left_open, {**users_flags(), **place.flags})
+        return rewrite_step(module, options, place)
+    wanted = _wanted(module, options, place)
+    left = LeftOpen(options.left_open, {**users_flags(), **place.flags})
     own = OwnPlan(plans, wanted, module, left)
     ruling = ruling_of_all(agreement, own.ruling)
     if ruling.ends:
@@ -65,7 +66,7 @@ def planned_step(module: Module, settings: StepSettings, place: DeviceSet, plans
     if ruling.text:
         return _replayed(own.found or _followed(ruling, own), module, ruling.name)
     original = module.clone()
-    made, sentences = rewrite_step(module, settings, place)
+    made, sentences = rewrite_step(module, options, place)
     refusals = [str(ruling.error())] if ruling.refused else []
     if plans is not None and own.where is not None:
         made, refusals = _written(plans, own.where, wanted, original, made, sentences, refusals)
@@ -116,10 +117,9 @@ def _followed(ruling: PlanRuling, own: OwnPlan) -> PlanReplay:
                            stops=False) from None
 
 
-def _wanted(module: Module, settings: StepSettings, place: DeviceSet) -> dict[str, str]:
+def _wanted(module: Module, options: StepOptions, place: DeviceSet) -> dict[str, str]:
     """What a plan of the step has to be made for."""
-    return made_for(module, settings.passes, settings.topology, keep=settings.keep, protect=settings.protect,
-                    proof=settings.prove, memory_budget=settings.memory_budget, platform=place.platform,
+    return made_for(module, options.pipeline, options.topology, **options.made_for, platform=place.platform,
                     cluster=place.topology, devices=devices_in_words(place, for_spmd(module).devices),
                     xla_flags=flags_text(place.flags))
 
@@ -157,25 +157,25 @@ def _document(wanted: dict[str, str], original: Module, made: Rewritten, sentenc
                         made.module.digest() if compiled else "", text)
 
 
-def tuned_plan(module: Module, settings: StepSettings, place: DeviceSet, made: Rewritten, sentences: list[str],
-               options: CompilerOptions) -> PlanDocument:
+def tuned_plan(module: Module, options: StepOptions, place: DeviceSet, made: Rewritten, sentences: list[str],
+               compiler_options: CompilerOptions) -> PlanDocument:
     """The plan of a choice of ``hlorewrite tune``.
 
     Args:
       module: the step's module, which is not changed.
-      settings: the passes and what was wanted of them.
+      options: the passes and what was wanted of them.
       place: the described devices that it was compiled for.
       made: what the passes made of it.
       sentences: for the user.
-      options: XLA options of the choice, that the step is to be compiled with.
+      compiler_options: XLA options of the choice, that the step is to be compiled with.
 
     Raises:
       PlanMismatch: the result cannot be kept in a plan.
     """
-    wanted = {**_wanted(module, settings, replace(place, flags={})), "module": portable_digest(module)}
-    wanted |= {OPTIONS: options_text(options)} if options else {}
+    wanted = {**_wanted(module, options, replace(place, flags={})), "module": portable_digest(module)}
+    wanted |= {OPTIONS: options_text(compiler_options)} if compiler_options else {}
     document = _document(wanted, module, made, sentences)
-    chosen = {**document.decision, "chosen_by": CHOSEN_BY, OPTIONS: dict(options)}
+    chosen = {**document.decision, "chosen_by": CHOSEN_BY, OPTIONS: dict(compiler_options)}
     document = replace(document, step=module.name.rpartition("/")[2], decision=chosen)
     fitting(document, wanted, module, module.name)
     return document

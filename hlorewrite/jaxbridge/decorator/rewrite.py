@@ -8,7 +8,7 @@ import re
 import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -16,7 +16,6 @@ from hlorewrite.cost.cluster.capacity import BudgetRefused
 from hlorewrite.errors import HlorewriteError, InputError
 from hlorewrite.ir.binding import ir
 from hlorewrite.ir.load import parse
-from hlorewrite.ir.location import USUAL_FRAMES, Frames
 from hlorewrite.ir.module import Format, Module
 from hlorewrite.ir.save import emit
 from hlorewrite.ir.view import View
@@ -24,7 +23,7 @@ from hlorewrite.jaxbridge.against_xla.alone import NotCompared
 from hlorewrite.jaxbridge.against_xla.comparison import XlaComparison
 from hlorewrite.jaxbridge.against_xla.exposed_remarks import with_exposed
 from hlorewrite.jaxbridge.against_xla.granted import MemoryGrant, granted
-from hlorewrite.jaxbridge.decorator.candidates import Competition, Keep, partitioned_sources
+from hlorewrite.jaxbridge.decorator.candidates import Competition, partitioned_sources
 from hlorewrite.jaxbridge.decorator.first_passes import AfterFirstPasses
 from hlorewrite.jaxbridge.decorator.module_digest import DigestOnDemand, digest
 from hlorewrite.jaxbridge.decorator.report import RewriteReport, Rewritten, RunRecorder, StepCollective, collectives_of
@@ -37,6 +36,7 @@ from hlorewrite.jaxbridge.decorator.variants import (
     variants,
     with_carry_outside,
 )
+from hlorewrite.jaxbridge.step.options import StepOptions
 from hlorewrite.jaxbridge.xla.partition import NotExposed, expose_collectives, hides_collectives
 from hlorewrite.jaxbridge.xla.platform_passes import with_platform_passes
 from hlorewrite.jaxbridge.xla.spmd_module import for_spmd
@@ -44,10 +44,10 @@ from hlorewrite.jaxbridge.xla.without_code import DeviceSet
 from hlorewrite.oracle.rounding.static.orders import OrdersOnDemand
 from hlorewrite.passmanager.base import Pass, PassContext
 from hlorewrite.passmanager.manager import Timings, run_passes
-from hlorewrite.passmanager.spec import format_pipeline, parse_pipeline
+from hlorewrite.passmanager.spec import format_pipeline
 from hlorewrite.rules.events import Remark
 from hlorewrite.util.collector import collector_paused
-from hlorewrite.util.memory_budget import MemoryBudget
+from hlorewrite.util.frames import USUAL_FRAMES, Frames
 from hlorewrite.validate.steps import PassStages
 
 if TYPE_CHECKING:
@@ -56,20 +56,6 @@ if TYPE_CHECKING:
 _EXPOSE = "expose-collectives"
 NOTHING_TO_REWRITE = ("holds no collective, so there is nothing to rewrite; check that its inputs are sharded over the "
                       "devices it should run on")
-
-
-def as_passes(passes: str | Pass | Sequence[str | Pass]) -> tuple[Pass, ...]:
-    """Passes from pipeline text, passes, or a mixture.
-
-    Example:
-      >>> [str(p) for p in as_passes(["inline", "canonicalize,cse"])]
-      ['inline', 'canonicalize', 'cse']
-    """
-    if isinstance(passes, str):
-        return tuple(parse_pipeline(passes))
-    if isinstance(passes, Pass):
-        return (passes,)
-    return tuple(step for part in passes for step in as_passes(part))
 
 
 def clone_of(module: ir.Module, name: str, frames: Frames = USUAL_FRAMES) -> Module:
@@ -130,38 +116,12 @@ def _finished(before: tuple[StepCollective, ...], kept: list[SetAside], exposed:
     return Rewritten(module, written, report)
 
 
-@dataclass(frozen=True)
-class StepSettings:
-    """How a step is rewritten.
-
-    Attributes:
-      passes: the passes.
-      trace: the directory below which the run is written; None for none.
-      topology: the cluster that passes estimate times for; empty for that of the step's devices.
-      prove: whether to say if the result is proved to compute what the module did.
-      keep: when the rewritten module is kept.
-      protect: whether a rewritten module is compiled without an XLA pass that miscompiles on GPU.
-      memory_budget: bytes a device may spend on what passes keep for longer, or ``auto``; None for the limits of the
-        passes.
-      left_open: options that the user did not give, so that a plan of ``hlorewrite tune`` may say them.
-    """
-
-    passes: tuple[Pass, ...]
-    trace: str | None = None
-    topology: str = ""
-    prove: bool = False
-    keep: Keep = "better"
-    protect: bool = True
-    memory_budget: MemoryBudget = None
-    left_open: frozenset[str] = frozenset()
-
-
-def rewrite_step(module: Module, settings: StepSettings, place: DeviceSet) -> tuple[Rewritten, list[str]]:
+def rewrite_step(module: Module, options: StepOptions, place: DeviceSet) -> tuple[Rewritten, list[str]]:
     """Runs passes over a step; an auto-sharded one is partitioned first.
 
     Args:
       module: the step's module; it is changed.
-      settings: the passes and what is wanted of them.
+      options: the passes and what is wanted of them.
       place: what it is compiled for.
 
     Returns:
@@ -171,32 +131,33 @@ def rewrite_step(module: Module, settings: StepSettings, place: DeviceSet) -> tu
     Raises:
       HlorewriteError: a pass refused or failed.
     """
-    passes = with_platform_passes(settings.passes, place.platform)
-    settings = replace(settings, topology=settings.topology or place.topology)
+    given = options.pipeline
+    passes = with_platform_passes(given, place.platform)
+    options = replace(options, topology=options.topology or place.topology)
     exposing = hides_collectives(module)
     asked = any(step.name == _EXPOSE for step in passes)
     sentences: list[str] = []
-    devices = for_spmd(module).devices if settings.keep != "always" else 1
+    devices = for_spmd(module).devices if options.keep != "always" else 1
     why_not = _unknown_to_xla(devices, place) if devices > 1 else ""
     sentences += [why_not] if why_not else []
     try:
-        grant = granted(settings.memory_budget, module, place, settings.topology, partitioned=exposing)
+        grant = granted(options.memory_budget, module, place, options.topology, partitioned=exposing)
     except BudgetRefused as error:
         return _as_it_came(module, passes, error.what), [f"is compiled as it came: {error.what}; {error.hint}"]
     if why_not or devices == 1:
         module, exposed = _exposed(module, place, sentences) if exposing and not asked else (module, exposing)
         original = module.clone()
-        made = rewrite(module, passes, exposed=exposed, trace=settings.trace, topology=settings.topology,
-                       prove=settings.prove, memory=grant.bytes)
+        made = rewrite(module, passes, exposed=exposed, trace=options.trace, topology=options.topology,
+                       prove=options.check == "proof", memory=grant.bytes)
         made = _with_orders(made, original)
     else:
-        made = _compared(module, passes, settings, grant, place, devices, exposing and not asked, sentences)
+        made = _compared(module, passes, options, grant, place, devices, exposing and not asked, sentences)
     if made.report.proof.startswith("unknown"):
         sentences.append(f"is rewritten without a proof ({made.report.proof})")
     if not made.report.before and not (exposing and asked):
         sentences.append(NOTHING_TO_REWRITE)
     return replace(made, bytecode=made.bytecode if made.report.changed else None,
-                   report=replace(made.report, budget=grant.text), how=made.how or how_text(settings.passes)), sentences
+                   report=replace(made.report, budget=grant.text), how=made.how or how_text(given)), sentences
 
 
 def _unknown_to_xla(devices: int, place: DeviceSet) -> str:
@@ -225,7 +186,7 @@ def _as_it_came(module: Module, passes: Sequence[Pass], why: str) -> Rewritten:
                    report=replace(made.report, pipeline=format_pipeline(passes), budget=why))
 
 
-def _compared(module: Module, passes: Sequence[Pass], settings: StepSettings, grant: MemoryGrant, place: DeviceSet,
+def _compared(module: Module, passes: Sequence[Pass], options: StepOptions, grant: MemoryGrant, place: DeviceSet,
               devices: int, exposing: bool, sentences: list[str]) -> Rewritten:
     """The better of the rewritten module and the user's own."""
     tried = variants(passes, xla_scatters=exposing and place.platform == "gpu" and not grant.bytes)
@@ -234,22 +195,22 @@ def _compared(module: Module, passes: Sequence[Pass], settings: StepSettings, gr
     def run(source: Module, variant: Variant, trace: str | None = None, prove: bool = False) -> Rewritten:
         whole = (*tried, *map(with_carry_outside, tried))
         shorter = () if by_time else beginning_of(variant, whole)  # what first passes keep is not counted by itself
-        return rewrite(source, variant.passes, exposed=exposing, trace=trace, topology=settings.topology, prove=prove,
+        return rewrite(source, variant.passes, exposed=exposing, trace=trace, topology=options.topology, prove=prove,
                        memory=variant.memory_within(grant.bytes), shorter=shorter)
 
     try:
-        chosen = Competition(module, place, devices, run, tried, exposing, settings.protect, settings.keep,
-                             grant.bytes, grant.alone, settings.topology if by_time else "").run()
+        chosen = Competition(module, place, devices, run, tried, exposing, options.protect, options.keep,
+                             grant.bytes, grant.alone, options.topology if by_time else "").run()
     except NotExposed as error:
         sentences.append(f"the module stays as it is: {error.what}")
-        return rewrite(module, passes, topology=settings.topology, trace=settings.trace, prove=settings.prove,
+        return rewrite(module, passes, topology=options.topology, trace=options.trace, prove=options.check == "proof",
                        memory=grant.bytes)
     except NotCompared as error:
         sentences.append(f'is compiled as it came: {error.what}; keep="always" compiles the rewritten module')
         return _as_it_came(module, passes, grant.text)
     made, comparison = replace(chosen.made, shorter=None), chosen.comparison
-    if settings.trace is not None or settings.prove:  # once more, now that it is known which run to show and prove
-        made = run(chosen.source.clone(), chosen.variant, settings.trace, settings.prove)
+    if options.trace is not None or options.check == "proof":  # once more: it is known which run to show and prove
+        made = run(chosen.source.clone(), chosen.variant, options.trace, options.check == "proof")
     made = _with_orders(replace(made, report=replace(made.report, pipeline=format_pipeline(passes))), chosen.source)
     if comparison is None:
         return made
@@ -282,12 +243,12 @@ def _without_result(report: RewriteReport) -> RewriteReport:
                    digested=f"{report.digest} (the original)")
 
 
-def replayed_step(module: Module, settings: StepSettings, place: DeviceSet, how: str) -> Rewritten:
+def replayed_step(module: Module, options: StepOptions, place: DeviceSet, how: str) -> Rewritten:
     """Makes the choices of another process again, without comparing anything: they decide for all.
 
     Args:
       module: the step's module; it is not changed.
-      settings: the passes and what is wanted of them.
+      options: the passes and what is wanted of them.
       place: what it is compiled for.
       how: the choices, as ``how_text`` writes them.
 
@@ -297,9 +258,9 @@ def replayed_step(module: Module, settings: StepSettings, place: DeviceSet, how:
     Raises:
       HlorewriteError: a pass refused or failed, or these passes have no such choices.
     """
-    passes = with_platform_passes(settings.passes, place.platform)
+    passes = with_platform_passes(options.pipeline, place.platform)
     spent = choices_of(how).get("memory", "")  # what `auto` came to on the process that decides
-    budget = int(spent) if spent.isdigit() and settings.memory_budget == "auto" else settings.memory_budget
+    budget = int(spent) if spent.isdigit() and options.memory_budget == "auto" else options.memory_budget
     budget = None if budget == "auto" else budget
     exposing = hides_collectives(module) and all(step.name != _EXPOSE for step in passes)
     for partitioner, source in partitioned_sources(module, place, exposing):
@@ -310,7 +271,7 @@ def replayed_step(module: Module, settings: StepSettings, place: DeviceSet, how:
                     continue
                 partitioned = source()
                 made = rewrite(partitioned.clone(), variant.passes, exposed=exposing,
-                               memory=variant.memory_within(budget), topology=settings.topology or place.topology)
+                               memory=variant.memory_within(budget), topology=options.topology or place.topology)
                 made = _with_orders(made, partitioned)
                 report = made.report if kept else _without_result(made.report)
                 return replace(made, how=how, report=replace(report, pipeline=format_pipeline(passes)),

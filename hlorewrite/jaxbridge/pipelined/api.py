@@ -18,7 +18,7 @@ from hlorewrite.jaxbridge.processes.fetch import fetch_value
 from hlorewrite.jaxbridge.processes.group import begin
 from hlorewrite.jaxbridge.processes.notes import one_line
 from hlorewrite.jaxbridge.processes.solver import solver_effort
-from hlorewrite.jaxbridge.processes.watch import TIMEOUT_S
+from hlorewrite.jaxbridge.processes.store import TIMEOUT_S
 from hlorewrite.jaxbridge.xla import private
 from hlorewrite.passmanager.base import Pass
 from hlorewrite.plan.schedules import Schedule
@@ -226,7 +226,7 @@ def pipeline(fun: Callable[..., Any] | None = None, /, *, meshes: Sequence[MeshL
       >>> [call.callee for call in lowered.data().body if hasattr(call, "callee")]
       ['forward_0', 'forward_1', 'backward_1', 'backward_0']
     """
-    from hlorewrite.jaxbridge.decorator.rewrite import as_passes
+    from hlorewrite.jaxbridge.step.options import as_passes
 
     _check_schedule(schedule)
     settings = PipelineSettings(stage_meshes(meshes, axes), schedule, microbatches,

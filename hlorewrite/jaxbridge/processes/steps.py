@@ -6,7 +6,8 @@ import threading
 
 import jax
 
-from hlorewrite.jaxbridge.processes.watch import TIMEOUT_S, Watch
+from hlorewrite.jaxbridge.processes.store import TIMEOUT_S
+from hlorewrite.jaxbridge.processes.watch import Watch
 from hlorewrite.jaxbridge.xla.private import distributed_client
 
 _ROOM = "hlorewrite/steps"

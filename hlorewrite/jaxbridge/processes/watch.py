@@ -51,8 +51,6 @@ ECHO_S = 5.0
 _COLLECTIVE = re.compile(r"\b(?:Gloo|NCCL)\b|Connection (?:closed|reset)")
 NAMED_S = 7.0
 """After how long a peer that is silent or keeps this process waiting is named."""
-TIMEOUT_S = 300.0
-"""After how long it ends this process, by default."""
 _EXIT_S = 5.0
 _STORE = 0
 """The process that holds the key-value store."""

@@ -27,8 +27,9 @@ from hlorewrite.jaxbridge.processes.decision import Decision
 from hlorewrite.jaxbridge.processes.fetch import fetch_value
 from hlorewrite.jaxbridge.processes.group import meet, settled, step_failed
 from hlorewrite.jaxbridge.processes.solver import solver_effort
+from hlorewrite.jaxbridge.processes.store import TIMEOUT_S
 from hlorewrite.jaxbridge.processes.together import VERSIONS
-from hlorewrite.jaxbridge.processes.watch import TIMEOUT_S, Watch
+from hlorewrite.jaxbridge.processes.watch import Watch
 from hlorewrite.jaxbridge.runtime.compile_once import spread
 from hlorewrite.jaxbridge.runtime.fragments import Fragments
 from hlorewrite.jaxbridge.runtime.in_flight import Hold, in_flight_here

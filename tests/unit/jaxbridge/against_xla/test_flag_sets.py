@@ -14,7 +14,8 @@ from hlorewrite.jaxbridge.against_xla.comparison import compared
 from hlorewrite.jaxbridge.against_xla.flag_sets import FLAG_SETS, best_of_xla
 from hlorewrite.jaxbridge.against_xla.measured import Flags, Measured
 from hlorewrite.jaxbridge.against_xla.modules import compared_modules
-from hlorewrite.jaxbridge.decorator.rewrite import as_passes, rewrite
+from hlorewrite.jaxbridge.decorator.rewrite import rewrite
+from hlorewrite.jaxbridge.step.options import as_passes
 
 
 def step(seconds: float | None, untimed: str = "") -> Measured:

@@ -23,7 +23,8 @@ from hlorewrite.jaxbridge.against_xla.alone import AloneRun
 from hlorewrite.jaxbridge.against_xla.measured import Measured, scheduled
 from hlorewrite.jaxbridge.decorator import candidates, judge
 from hlorewrite.jaxbridge.decorator.report import Rewritten
-from hlorewrite.jaxbridge.decorator.rewrite import StepSettings, as_passes, clone_of, rewrite_step
+from hlorewrite.jaxbridge.decorator.rewrite import clone_of, rewrite_step
+from hlorewrite.jaxbridge.step.options import StepOptions, as_passes
 from hlorewrite.jaxbridge.xla import private
 from hlorewrite.jaxbridge.xla.compile_for import devices_of_target
 from hlorewrite.jaxbridge.xla.partition import expose_collectives
@@ -77,7 +78,7 @@ def one_after_the_other(self: AloneRun) -> bytes | None:
 
 def what_was_chosen(module: Module, passes: str, place: DeviceSet) -> tuple:
     """Everything but times."""
-    made, sentences = rewrite_step(module.clone(), StepSettings(as_passes(passes)), place)
+    made, sentences = rewrite_step(module.clone(), StepOptions(as_passes(passes)), place)
     comparison = made.report.comparison
     figures = comparison and [(each.calls, each.bytes, each.wire, each.temp, each.memory)
                               for each in (comparison.alone, comparison.ours) if each is not None]
@@ -122,7 +123,7 @@ def test_the_candidate_is_compiled_while_xla_alone_is(make_place, monkeypatch: p
         return made
 
     monkeypatch.setattr(candidates, "scheduled", held)
-    made, _ = rewrite_step(layers(sharded=False), StepSettings(as_passes(SHIFT)), make_place())
+    made, _ = rewrite_step(layers(sharded=False), StepOptions(as_passes(SHIFT)), make_place())
     assert began.is_set() and made.report.comparison is not None and made.report.comparison.kept
 
 
@@ -219,7 +220,7 @@ def test_no_thread_is_left_after_a_failure_or_an_interrupt(error: BaseException,
     monkeypatch.setattr(candidates, "scheduled", slowly)
     before = set(threading.enumerate())
     with pytest.raises((KeyboardInterrupt, HlorewriteError)):
-        rewrite_step(layers(sharded=False), StepSettings((_Fails(error),)), CPU)
+        rewrite_step(layers(sharded=False), StepOptions((_Fails(error),)), CPU)
     assert set(threading.enumerate()) <= before
     assert list(tmp_path.iterdir()) == []
 
@@ -233,7 +234,7 @@ def test_no_thread_is_left_where_the_judge_is_interrupted(monkeypatch: pytest.Mo
     monkeypatch.setattr(candidates, "scheduled", slowly)
     before = set(threading.enumerate())
     with pytest.raises(KeyboardInterrupt):
-        rewrite_step(layers(sharded=False), StepSettings(as_passes(SHIFT)), CPU)
+        rewrite_step(layers(sharded=False), StepOptions(as_passes(SHIFT)), CPU)
     assert set(threading.enumerate()) <= before
 
 
@@ -254,7 +255,7 @@ def test_a_refusal_of_xla_is_said_as_before(failing: str, monkeypatch: pytest.Mo
 
     monkeypatch.setattr(candidates, "scheduled", refusing)
     monkeypatch.setattr(judge, "scheduled", refusing)
-    made, sentences = rewrite_step(layers(sharded=False), StepSettings(as_passes(SHIFT)), CPU)
+    made, sentences = rewrite_step(layers(sharded=False), StepOptions(as_passes(SHIFT)), CPU)
     assert made.bytecode is None
     what = "it cannot be compared with XLA alone" if failing == "alone" else "XLA does not take the rewritten module"
     assert sentences[0] == (f"is compiled as it came: {what}: XLA does not compile the module ({failing}); "
@@ -267,7 +268,7 @@ def test_what_was_begun_is_the_answer(monkeypatch: pytest.MonkeyPatch):
     module = layers(sharded=False)
     begun: Future[Measured] = Future()
     begun.set_result(Measured(1, 2, 3, 4, 0.0, ""))
-    made: Rewritten = rewrite_step(module, StepSettings(as_passes("cse"), keep="always"), CPU)[0]
+    made: Rewritten = rewrite_step(module, StepOptions(as_passes("cse"), keep="always"), CPU)[0]
     candidate = judge.RewriteCandidate("cpu", module, made, candidates.Variant(()), begun=begun)
     assert candidate.measured(CPU, {}) is begun.result()
 

@@ -19,17 +19,10 @@ from hlorewrite.ir.module import Module
 from hlorewrite.ir.view import View
 from hlorewrite.jaxbridge.against_xla.measured import Measured
 from hlorewrite.jaxbridge.decorator import candidates, judge
-from hlorewrite.jaxbridge.decorator.candidates import Keep
 from hlorewrite.jaxbridge.decorator.judge import Judge, RewriteCandidate
-from hlorewrite.jaxbridge.decorator.rewrite import (
-    StepSettings,
-    as_passes,
-    clone_of,
-    replayed_step,
-    rewrite,
-    rewrite_step,
-)
+from hlorewrite.jaxbridge.decorator.rewrite import clone_of, replayed_step, rewrite, rewrite_step
 from hlorewrite.jaxbridge.decorator.variants import Variant, how_text, variants
+from hlorewrite.jaxbridge.step.options import Keep, StepOptions, as_passes
 from hlorewrite.jaxbridge.xla import private
 from hlorewrite.jaxbridge.xla.compile_for import devices_of_target
 from hlorewrite.jaxbridge.xla.partition import expose_collectives
@@ -113,7 +106,7 @@ def gpus() -> DeviceSet:
 
 
 def test_less_bytes_than_xla_alone_are_kept_with_the_figures_of_both():
-    made, sentences = rewrite_step(module_of(accumulating(inside=True)), StepSettings(SHIFT), DeviceSet("cpu"))
+    made, sentences = rewrite_step(module_of(accumulating(inside=True)), StepOptions(SHIFT), DeviceSet("cpu"))
     assert made.bytecode is not None and sentences == []
     comparison = made.report.comparison
     assert comparison is not None and comparison.kept
@@ -126,14 +119,14 @@ def test_less_bytes_than_xla_alone_are_kept_with_the_figures_of_both():
 
 def test_where_nothing_is_gained_the_users_own_module_is_compiled_and_no_saving_is_reported():
     """A pass changes something, but XLA alone sends as little."""
-    made, _ = rewrite_step(module_of(embedding()), StepSettings(as_passes("rules{only=algebra},cse")), DeviceSet("cpu"))
+    made, _ = rewrite_step(module_of(embedding()), StepOptions(as_passes("rules{only=algebra},cse")), DeviceSet("cpu"))
     report = made.report
     assert made.bytecode is None
     assert not report.changed and not report.exposed
     assert report.comparison is not None and not report.comparison.kept
     assert report.before == report.after
     assert [r.kind for r in report.remarks if r.rule == "against-xla"] == ["unprofitable"]
-    always, _ = rewrite_step(module_of(embedding()), StepSettings(as_passes("cse"), keep="always"), DeviceSet("cpu"))
+    always, _ = rewrite_step(module_of(embedding()), StepOptions(as_passes("cse"), keep="always"), DeviceSet("cpu"))
     assert always.report.comparison is None
 
 
@@ -141,12 +134,12 @@ def test_where_nothing_is_gained_the_users_own_module_is_compiled_and_no_saving_
 def test_on_gpus_both_partitioners_compete(gpus: DeviceSet):
     """XLA:GPU adds the gradient into the carried sum inside the scatter, where nothing can be deferred."""
     module = module_of(embedding())
-    made, sentences = rewrite_step(module.clone(), StepSettings(SHIFT), gpus)
+    made, sentences = rewrite_step(module.clone(), StepOptions(SHIFT), gpus)
     comparison = made.report.comparison
     assert comparison is not None and comparison.kept and sentences == []
     assert comparison.devices == "8 x NVIDIA H200" or comparison.devices.startswith("8 x ")
     assert comparison.ours.bytes * 3 < comparison.alone.bytes  # XLA alone without the pass that miscompiles this step
-    again, _ = rewrite_step(module.clone(), StepSettings(SHIFT), gpus)
+    again, _ = rewrite_step(module.clone(), StepOptions(SHIFT), gpus)
     assert again.report.digest == made.report.digest
 
 
@@ -154,11 +147,11 @@ def test_on_gpus_both_partitioners_compete(gpus: DeviceSet):
 def test_the_rule_goes_first_where_a_scatter_keeps_the_carry(gpus: DeviceSet):
     """The passes have no rules, and the choice can be made again by its text."""
     module = module_of(embedding())
-    made, _ = rewrite_step(module.clone(), StepSettings(SHIFT), gpus)
+    made, _ = rewrite_step(module.clone(), StepOptions(SHIFT), gpus)
     assert made.report.comparison is not None and made.report.comparison.partitioner == "gpu"
     assert "passes rules{only=carry-inside-scatter},comm-shift\n" in made.how and made.report.pipeline == "comm-shift"
-    assert replayed_step(module, StepSettings(SHIFT), gpus, made.how).bytecode == made.bytecode
-    exact, _ = rewrite_step(module, StepSettings(as_passes("comm-shift{exact=true}")), gpus)
+    assert replayed_step(module, StepOptions(SHIFT), gpus, made.how).bytecode == made.bytecode
+    exact, _ = rewrite_step(module, StepOptions(as_passes("comm-shift{exact=true}")), gpus)
     assert "carry-inside-scatter" not in exact.how
 
 
@@ -173,7 +166,7 @@ def test_where_the_rule_makes_nothing_to_keep_the_passes_run_without_it(
 
     monkeypatch.setattr(candidates, "scheduled", scheduled)
     monkeypatch.setattr(judge, "scheduled", scheduled)
-    made, _ = rewrite_step(module_of(embedding(weights=True)), StepSettings(SHIFT, protect=False), gpus)
+    made, _ = rewrite_step(module_of(embedding(weights=True)), StepOptions(SHIFT, protect=False), gpus)
     assert made.report.comparison is not None and made.report.comparison.kept
     assert "passes comm-shift\n" in made.how
 
@@ -191,7 +184,7 @@ def test_the_rule_has_to_save_more_than_what_counts_as_equal(
     monkeypatch.setattr(candidates, "scheduled", scheduled)
     monkeypatch.setattr(judge, "scheduled", scheduled)
     monkeypatch.setattr(candidates, "NEAR", near)
-    made, _ = rewrite_step(module_of(embedding(weights=True)), StepSettings(SHIFT, protect=False), gpus)
+    made, _ = rewrite_step(module_of(embedding(weights=True)), StepOptions(SHIFT, protect=False), gpus)
     assert made.report.comparison is not None and made.report.comparison.kept
     assert made.report.comparison.partitioner == "gpu" and f"passes {passes}\n" in made.how
 
@@ -209,7 +202,7 @@ def test_a_candidate_is_compiled_only_where_it_may_be_the_best(gpus: DeviceSet, 
     monkeypatch.setattr(judge, "scheduled", recorded)
     monkeypatch.setattr(candidates, "scheduled", recorded)
     monkeypatch.setattr(candidates, "takes_carry_outside", lambda _: False)
-    made, _ = rewrite_step(module_of(embedding()), StepSettings(SHIFT), gpus)
+    made, _ = rewrite_step(module_of(embedding()), StepOptions(SHIFT), gpus)
     assert made.report.comparison is not None and made.report.comparison.partitioner == "cpu"
     assert compiled == [made.module.text()]
 
@@ -276,7 +269,7 @@ def test_the_other_partitioner_runs_only_where_a_scatter_keeps_the_carry(
         return expose_collectives(module, place, dump)
 
     monkeypatch.setattr(candidates, "expose_collectives", counted)
-    made, _ = rewrite_step(module_of(lowered()), StepSettings(as_passes(passes)), gpus)
+    made, _ = rewrite_step(module_of(lowered()), StepOptions(as_passes(passes)), gpus)
     assert made.report.comparison is not None and made.report.comparison.kept
     assert asked == partitioners
 
@@ -286,7 +279,7 @@ def test_the_other_partitioner_runs_only_where_a_scatter_keeps_the_carry(
 def test_a_step_that_xla_alone_miscompiles_is_compared_with_the_right_program(keep: Keep, gpus: DeviceSet):
     """To the end or not: the program that computes the user's gradient sends the table in each micro-batch."""
     place = replace(gpus, flags={"xla_gpu_autotune_level": 0})
-    made, _ = rewrite_step(module_of(embedding()), StepSettings(as_passes(named_pipeline("comm")), keep=keep), place)
+    made, _ = rewrite_step(module_of(embedding()), StepOptions(as_passes(named_pipeline("comm")), keep=keep), place)
     comparison = made.report.comparison
     assert comparison is not None and comparison.kept and comparison.with_code == (keep == "compiled")
     assert comparison.alone.bytes == 4 * comparison.ours.bytes and comparison.ours.temp <= comparison.alone.temp
@@ -318,7 +311,7 @@ def test_the_program_in_the_compilation_of_xla_alone_is_the_partitioners(platfor
 
 @needs_cuda_compiler
 def test_on_gpus_a_step_that_xla_gets_as_good_itself_is_left_alone(gpus: DeviceSet):
-    made, _ = rewrite_step(module_of(accumulating(inside=False)), StepSettings(as_passes(named_pipeline("comm"))), gpus)
+    made, _ = rewrite_step(module_of(accumulating(inside=False)), StepOptions(as_passes(named_pipeline("comm"))), gpus)
     assert made.bytecode is None
 
 
@@ -338,7 +331,7 @@ def test_passes_run_again_with_less_memory_where_that_makes_another_module(
     monkeypatch.setattr(judge, "scheduled", scheduled)
     monkeypatch.setattr(candidates, "ThreadPoolExecutor", _InOrder)
     pipeline = "comm-shift,all-reduce-fusion"
-    made, _ = rewrite_step(module_of(lowered()), StepSettings(as_passes(pipeline)), DeviceSet("cpu"))
+    made, _ = rewrite_step(module_of(lowered()), StepOptions(as_passes(pipeline)), DeviceSet("cpu"))
     assert len(answers) == compilations
     assert made.report.changed == (made.bytecode is not None) == kept
     assert made.report.pipeline == pipeline
@@ -376,13 +369,13 @@ def test_where_xla_refuses_the_users_module_is_compiled_and_it_is_said(failing: 
     monkeypatch.setattr(candidates, "scheduled", scheduled)
     monkeypatch.setattr(judge, "scheduled", scheduled)
     monkeypatch.setattr(candidates, "ThreadPoolExecutor", _InOrder)
-    made, sentences = rewrite_step(module_of(accumulating(inside=True)), StepSettings(SHIFT), DeviceSet("cpu"))
+    made, sentences = rewrite_step(module_of(accumulating(inside=True)), StepOptions(SHIFT), DeviceSet("cpu"))
     assert made.bytecode is None
     assert len(sentences) == 1 and "too bad" in sentences[0] and 'keep="always"' in sentences[0]
 
 
 def test_compiled_confirms_with_both_compiled_to_the_end():
-    settings = StepSettings(SHIFT, keep="compiled")
+    settings = StepOptions(SHIFT, keep="compiled")
     made, _ = rewrite_step(module_of(accumulating(inside=True)), settings, DeviceSet("cpu"))
     comparison = made.report.comparison
     assert comparison is not None and comparison.with_code
@@ -395,7 +388,7 @@ def test_compiled_keeps_no_longer_step(monkeypatch: pytest.MonkeyPatch):
     for alone, kept in ((2.0, True), (0.5, False)):
         times = iter([alone, 1.0])
         monkeypatch.setattr(candidates, "timed", lambda made, _, times=times: replace(made, temp=0, step_s=next(times)))
-        made, _ = rewrite_step(module_of(accumulating(inside=True)), StepSettings(SHIFT, keep="compiled"),
+        made, _ = rewrite_step(module_of(accumulating(inside=True)), StepOptions(SHIFT, keep="compiled"),
                                DeviceSet("cpu"))
         assert (made.bytecode is not None) == kept
         assert made.report.comparison is not None and ("its step would take 1 s" in
@@ -403,7 +396,7 @@ def test_compiled_keeps_no_longer_step(monkeypatch: pytest.MonkeyPatch):
 
 
 def test_remarks_say_what_their_line_exposes(monkeypatch: pytest.MonkeyPatch):
-    settings = StepSettings(SHIFT, keep="compiled")
+    settings = StepOptions(SHIFT, keep="compiled")
     plain, _ = rewrite_step(module_of(accumulating(inside=True)), settings, DeviceSet("cpu"))
     moved = next(remark for remark in plain.report.remarks if remark.rule == "comm-shift")
     exposed_at = {moved.location: 2e-3}
@@ -416,7 +409,7 @@ def test_remarks_say_what_their_line_exposes(monkeypatch: pytest.MonkeyPatch):
 
 def test_steps_for_unknown_devices_are_rewritten_without_comparison_and_it_is_said():
     for place in (DeviceSet("tpu"), DeviceSet("gpu")):
-        made, sentences = rewrite_step(module_of(accumulating(inside=True)), StepSettings(SHIFT), place)
+        made, sentences = rewrite_step(module_of(accumulating(inside=True)), StepOptions(SHIFT), place)
         assert made.report.changed and made.report.comparison is None
         assert len(sentences) == 1 and sentences[0].startswith("is not compared with XLA alone")
 
@@ -453,7 +446,7 @@ def test_a_choice_that_is_made_again_gives_the_same_module() -> None:
     """Manual and auto-sharded, the rewritten module kept and not."""
     for lowered in (accumulating(inside=True), embedding()):
         for pipeline in ("comm-shift", "rules{only=algebra},cse"):
-            settings, place = StepSettings(as_passes(pipeline)), DeviceSet("cpu")
+            settings, place = StepOptions(as_passes(pipeline)), DeviceSet("cpu")
             made, _ = rewrite_step(module_of(lowered), settings, place)
             if "compiled" not in made.how:
                 continue
@@ -463,7 +456,7 @@ def test_a_choice_that_is_made_again_gives_the_same_module() -> None:
 
 
 def test_every_choice_of_a_pipeline_can_be_made_again() -> None:
-    settings, place = StepSettings(SHIFT), DeviceSet("cpu")
+    settings, place = StepOptions(SHIFT), DeviceSet("cpu")
     passes = with_platform_passes(SHIFT, "cpu")
     kept = [replayed_step(module_of(accumulating(inside=True)), settings, place, how_text(passes, "", variant)).bytecode
             for variant in variants(passes, xla_scatters=False)]

@@ -17,7 +17,8 @@ from hlorewrite.hlo.xla_versions import MISCOMPILATIONS
 from hlorewrite.ir.module import Module
 from hlorewrite.jaxbridge.against_xla.measured import Measured, scheduled
 from hlorewrite.jaxbridge.decorator import candidates, judge
-from hlorewrite.jaxbridge.decorator.rewrite import StepSettings, as_passes, clone_of, replayed_step, rewrite_step
+from hlorewrite.jaxbridge.decorator.rewrite import clone_of, replayed_step, rewrite_step
+from hlorewrite.jaxbridge.step.options import StepOptions, as_passes
 from hlorewrite.jaxbridge.xla import private
 from hlorewrite.jaxbridge.xla.compile_for import devices_of_target
 from hlorewrite.jaxbridge.xla.target import parse_target
@@ -25,7 +26,7 @@ from hlorewrite.jaxbridge.xla.without_code import DeviceSet
 
 pytestmark = pytest.mark.skipif(importlib.util.find_spec("jax_plugins.xla_cuda13") is None,
                                 reason="the CUDA compiler is not installed (extra: aot)")
-STEP = StepSettings(as_passes("comm-shift"))
+STEP = StepOptions(as_passes("comm-shift"))
 OFF = "xla_disable_hlo_passes"
 
 
@@ -96,7 +97,7 @@ def test_the_choice_is_that_of_a_compiled_candidate(monkeypatch: pytest.MonkeyPa
 
 def test_code_motion_on_candidates_leaves_no_bound(compiled_with: list[str]):
     """A step that is not protected may send less than its module says."""
-    made, _ = rewrite_step(accumulating(table=False), StepSettings(as_passes("comm-shift"), protect=False), gpus())
+    made, _ = rewrite_step(accumulating(table=False), StepOptions(as_passes("comm-shift"), protect=False), gpus())
     assert len(compiled_with) == 2 and made.report.comparison is not None
     assert made.report.comparison.ours is not None
 
@@ -133,5 +134,5 @@ def test_no_folder_is_made_where_the_step_is_manual(compiled_with: list[str], mo
     made = []
     folder = tempfile.TemporaryDirectory
     monkeypatch.setattr(candidates.tempfile, "TemporaryDirectory", lambda **given: made.append(1) or folder(**given))
-    rewrite_step(module, StepSettings(as_passes("cse")), DeviceSet("cpu"))
+    rewrite_step(module, StepOptions(as_passes("cse")), DeviceSet("cpu"))
     assert len(made) == len(compiled_with) > 0  # one for each compilation

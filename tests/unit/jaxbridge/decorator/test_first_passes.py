@@ -12,7 +12,8 @@ import hlorewrite
 from hlorewrite.ir.module import Module
 from hlorewrite.jaxbridge.decorator.module_digest import digest
 from hlorewrite.jaxbridge.decorator.report import Rewritten
-from hlorewrite.jaxbridge.decorator.rewrite import StepSettings, as_passes, clone_of, rewrite, rewrite_step
+from hlorewrite.jaxbridge.decorator.rewrite import clone_of, rewrite, rewrite_step
+from hlorewrite.jaxbridge.step.options import StepOptions, as_passes
 from hlorewrite.jaxbridge.xla import private
 from hlorewrite.jaxbridge.xla.without_code import DeviceSet
 from hlorewrite.oracle.rounding.static import orders
@@ -100,7 +101,7 @@ def test_the_order_of_sums_is_compared_when_the_report_is_read(monkeypatch: pyte
 
     monkeypatch.setattr(orders, "summation_orders", counted)
     module = module_of_step()
-    made, _ = rewrite_step(module.clone(), StepSettings(LONG, keep="always"), DeviceSet("cpu"))
+    made, _ = rewrite_step(module.clone(), StepOptions(LONG, keep="always"), DeviceSet("cpu"))
     assert made.report.changed and not compared
     assert made.report.rounding == original(module, made.module) and made.report.rounding.changed
     assert "rounding: another order of sums" in str(made.report) and compared == ["step"]

@@ -12,8 +12,8 @@ from hlorewrite.jaxbridge.against_xla.measured import Measured
 from hlorewrite.jaxbridge.decorator import judge as judging
 from hlorewrite.jaxbridge.decorator.judge import Judge, RewriteCandidate
 from hlorewrite.jaxbridge.decorator.report import RewriteReport, Rewritten
-from hlorewrite.jaxbridge.decorator.rewrite import as_passes
 from hlorewrite.jaxbridge.decorator.variants import Variant, variants
+from hlorewrite.jaxbridge.step.options import as_passes
 from hlorewrite.jaxbridge.xla.without_code import DeviceSet
 from hlorewrite.passmanager.base import PassContext
 

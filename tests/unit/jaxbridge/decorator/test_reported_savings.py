@@ -13,7 +13,8 @@ from jax.sharding import PartitionSpec as P
 from jaxlib import version as jaxlib_version
 
 from hlorewrite.jaxbridge.against_xla.measured import Measured, compiled
-from hlorewrite.jaxbridge.decorator.rewrite import StepSettings, as_passes, clone_of, rewrite_step
+from hlorewrite.jaxbridge.decorator.rewrite import clone_of, rewrite_step
+from hlorewrite.jaxbridge.step.options import StepOptions, as_passes
 from hlorewrite.jaxbridge.xla import private, protection
 from hlorewrite.jaxbridge.xla.compile_for import devices_of_target
 from hlorewrite.jaxbridge.xla.target import parse_target
@@ -80,7 +81,7 @@ def test_what_is_reported_is_what_two_compilations_show(lower: Callable[[], jax.
     place = DeviceSet("gpu", tuple(devices_of_target(parse_target("h200:1x8"), 8, "test")),
                       {"xla_gpu_autotune_level": 0})
     module = clone_of(private.module_of(lower()), "step")
-    made, _ = rewrite_step(module.clone(), StepSettings(as_passes(named_pipeline("comm"))), place)
+    made, _ = rewrite_step(module.clone(), StepOptions(as_passes(named_pipeline("comm"))), place)
     comparison = made.report.comparison
     if not kept:  # nothing is reported as saved, though the module before the passes may send more
         assert made.bytecode is None and made.report.after == made.report.before
