@@ -102,6 +102,7 @@ HEAVY = (
                "test_one_command_runs_the_scripts_and_says_which_failed"),
     HeavyTests("e2e/test_rewriter_faults.py", "unit/jaxbridge/processes/test_agreement.py",
                "test_a_rewriter_that_raises_on_the_process_that_decides"),
+    HeavyTests("unit/tools/test_same_output.py", OTHERS, "test_all_outputs_are_those_that_were_kept"),
     HeavyTests("unit/passes/test_same_in_every_process.py", "golden files", "test_rewritten_program_is_the_same"),
     *(HeavyTests("unit/jaxbridge/processes/test_agreement.py", OTHERS, test, but=("0",)) for test in (
         "test_one_that_takes_too_long_to_rewrite", "test_one_never_comes", "test_one_that_comes_late_is_waited_for",
