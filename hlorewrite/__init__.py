@@ -20,7 +20,6 @@ from hlorewrite.rules.register import NATIVES as _NATIVES
 
 if TYPE_CHECKING:
     from hlorewrite.jaxbridge.decorator.optimize import optimize as optimize
-    from hlorewrite.jaxbridge.decorator.shield import no_rewrite as no_rewrite
     from hlorewrite.jaxbridge.decorator.state.partial_sum import PartialSum as PartialSum
     from hlorewrite.jaxbridge.hook.patch import patch_jit as patch_jit
     from hlorewrite.jaxbridge.pipelined.api import pipeline as pipeline
@@ -29,6 +28,7 @@ if TYPE_CHECKING:
     from hlorewrite.jaxbridge.pipelined.microbatches import mean_over_microbatches as mean_over_microbatches
     from hlorewrite.jaxbridge.pipelined.stage_array import StageArray as StageArray
     from hlorewrite.jaxbridge.runtime.reshard import reshard as reshard
+    from hlorewrite.jaxbridge.step.no_rewrite import no_rewrite as no_rewrite
     from hlorewrite.util.frames import Frames as Frames
 
 
@@ -45,7 +45,7 @@ def __getattr__(name: str) -> object:
         from hlorewrite.jaxbridge.decorator.optimize import optimize
         return optimize
     if name == "no_rewrite":
-        from hlorewrite.jaxbridge.decorator.shield import no_rewrite
+        from hlorewrite.jaxbridge.step.no_rewrite import no_rewrite
         return no_rewrite
     if name == "patch_jit":
         from hlorewrite.jaxbridge.hook.patch import patch_jit

@@ -26,11 +26,11 @@ def planned(size: str, layout: str, path: str) -> float:
     import auto_gpt
     import gpt
 
-    from hlorewrite.jaxbridge.decorator.planned import planned_step
-    from hlorewrite.jaxbridge.decorator.rewrite import clone_of
+    from hlorewrite.jaxbridge.choose.planned import planned_step
     from hlorewrite.jaxbridge.step.options import StepOptions, as_passes
+    from hlorewrite.jaxbridge.step.rewrite import clone_of
     from hlorewrite.jaxbridge.xla import private
-    from hlorewrite.jaxbridge.xla.without_code import device_set
+    from hlorewrite.jaxbridge.xla.compile_no_codegen import device_set
     from hlorewrite.passmanager.named import named_pipeline
     from hlorewrite.planlock.files import PlanFiles
 

@@ -27,13 +27,14 @@ import gpt  # noqa: E402
 import jax  # noqa: E402
 from against_xla_programs import LAYOUTS, gpt_step  # noqa: E402
 
-from hlorewrite.jaxbridge.against_xla.measured import Measured, scheduled  # noqa: E402
-from hlorewrite.jaxbridge.decorator.rewrite import clone_of, rewrite_step  # noqa: E402
+from hlorewrite.jaxbridge.baseline.measured import Measured, scheduled  # noqa: E402
+from hlorewrite.jaxbridge.choose.chosen_step import rewrite_step  # noqa: E402
 from hlorewrite.jaxbridge.step.options import StepOptions, as_passes  # noqa: E402
+from hlorewrite.jaxbridge.step.rewrite import clone_of  # noqa: E402
 from hlorewrite.jaxbridge.xla import private  # noqa: E402
 from hlorewrite.jaxbridge.xla.compile_for import devices_of_target  # noqa: E402
+from hlorewrite.jaxbridge.xla.compile_no_codegen import DeviceSet  # noqa: E402
 from hlorewrite.jaxbridge.xla.target import parse_target  # noqa: E402
-from hlorewrite.jaxbridge.xla.without_code import DeviceSet  # noqa: E402
 from hlorewrite.passmanager.named import PIPELINES, named_pipeline  # noqa: E402
 from hlorewrite.util.progress import progress  # noqa: E402
 from hlorewrite.util.tables import numbers_right, table  # noqa: E402

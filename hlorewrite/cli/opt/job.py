@@ -218,7 +218,7 @@ class Job:
         if not self.args.target:
             raise UsageError("--memory-budget=auto compiles the input for its devices, and none are named",
                              hint="add --target=h200:1x8, say")
-        from hlorewrite.jaxbridge.against_xla.granted import granted
+        from hlorewrite.jaxbridge.baseline.memory_grant import granted
         from hlorewrite.jaxbridge.xla.compile_for import place_of
         from hlorewrite.jaxbridge.xla.target import parse_target
         place = place_of(parse_target(self.args.target), module)
@@ -250,8 +250,8 @@ class Job:
 
     def _kept(self, original: Module, module: Module, budget: int | None, taken: int, by_time: bool) -> Module:
         """The result, or the input where that is as good under XLA alone; temporaries may grow by the budget."""
-        from hlorewrite.jaxbridge.against_xla.comparison import usual_limits
-        from hlorewrite.jaxbridge.against_xla.modules import compared_modules
+        from hlorewrite.jaxbridge.baseline.comparison import usual_limits
+        from hlorewrite.jaxbridge.baseline.modules import compared_modules
         start = time.perf_counter()
         comparison = compared_modules(original, module, self.args.target, limits=usual_limits(budget, taken, by_time),
                                       best=self.args.xla_flags == "best")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import inspect
 import os
+import types
 import warnings
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Generic, ParamSpec, TypeVar, Unpack, overload
@@ -13,11 +14,8 @@ import jax
 from jax.extend import source_info_util
 
 from hlorewrite.errors import HlorewriteError, UsageError
-from hlorewrite.jaxbridge.decorator.bound import BoundFunction
 from hlorewrite.jaxbridge.decorator.first_call import run_both
 from hlorewrite.jaxbridge.decorator.lowered import OptimizedLowered
-from hlorewrite.jaxbridge.decorator.notices import KILL_SWITCH, HlorewriteWarning, switched_off, users_level
-from hlorewrite.jaxbridge.decorator.signatures import Signatures
 from hlorewrite.jaxbridge.decorator.specialize import optimized_lowering
 from hlorewrite.jaxbridge.decorator.state.partial_sum import as_the_user_sees, flat_with_sums, whole_sums
 from hlorewrite.jaxbridge.decorator.state.step_with_state import (
@@ -30,6 +28,7 @@ from hlorewrite.jaxbridge.frameworks.lost_updates import refuse_foreign_jit, ref
 from hlorewrite.jaxbridge.hook.patch import JitPatch, scoped
 from hlorewrite.jaxbridge.hook.records import CompiledStep
 from hlorewrite.jaxbridge.hook.scoped import OptimizedCallable, is_jitted_elsewhere, name_of
+from hlorewrite.jaxbridge.step.notices import KILL_SWITCH, HlorewriteWarning, switched_off, users_level
 from hlorewrite.jaxbridge.step.options import OPTIMIZE, PATCH_JIT, OptimizeKeywords, StepOptions, documented
 from hlorewrite.jaxbridge.xla import private
 from hlorewrite.passmanager.base import Pass
@@ -42,6 +41,80 @@ Returned = TypeVar("Returned")
 JIT_OPTIONS = frozenset(inspect.signature(jax.jit).parameters) - {"fun"}
 # Locations name the user's lines, not those of jaxbridge/.
 source_info_util.register_exclusion(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+
+
+class Signatures:
+    """Lowerings of the original function, and what was compiled for them after rewriting.
+
+    JAX returns the same lowering for the same signature, so its identity is the key; it is held, so that no other can
+    take its address.
+
+    Args:
+      forget: empties what depends on this.
+    """
+
+    def __init__(self, forget: Callable[[], None]) -> None:
+        self._forget = forget
+        self._compiled: dict[int, tuple[Any, jax.stages.Compiled]] = {}
+        private.clear_with_caches(self)
+
+    def __len__(self) -> int:
+        return len(self._compiled)
+
+    def find(self, lowering: Any) -> jax.stages.Compiled | None:
+        """What was compiled for a lowering; None for a new one."""
+        known = self._compiled.get(id(lowering))
+        return None if known is None else known[1]
+
+    def keep(self, lowering: Any, compiled: jax.stages.Compiled) -> None:
+        """Remembers what was compiled for a lowering."""
+        self._compiled[id(lowering)] = lowering, compiled
+
+    def cache_clear(self) -> None:
+        """Forgets everything; JAX calls it."""
+        self._compiled.clear()
+        self._forget()
+
+    def cache_info(self) -> str:
+        """How many signatures are known; what JAX asks caches for."""
+        return f"{len(self)} signatures"
+
+    def cache_keys(self) -> list[Any]:
+        """The lowerings."""
+        return [lowering for lowering, _ in self._compiled.values()]
+
+
+class BoundFunction:
+    """An optimized function as a method of one object: calls and lowerings get the object first.
+
+    Args:
+      function: the ``OptimizedFunction``.
+      instance: the object.
+    """
+
+    def __init__(self, function: Any, instance: Any) -> None:
+        self.__func__, self.__self__ = function, instance
+        functools.update_wrapper(self, types.MethodType(private.user_function(function.original), instance))
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        """Runs the method."""
+        return self.__func__(self.__self__, *args, **kwargs)
+
+    def trace(self, *args: Any, **kwargs: Any) -> jax.stages.Traced:
+        """Traces the method."""
+        return self.__func__.trace(self.__self__, *args, **kwargs)
+
+    def lower(self, *args: Any, **kwargs: Any) -> OptimizedLowered:
+        """Lowers and rewrites the method."""
+        return self.__func__.lower(self.__self__, *args, **kwargs)
+
+    def eval_shape(self, *args: Any, **kwargs: Any) -> Any:
+        """Shapes and dtypes of the method's outputs."""
+        return self.__func__.eval_shape(self.__self__, *args, **kwargs)
+
+    def clear_cache(self) -> None:
+        """Forgets everything compiled for the function, of every object."""
+        self.__func__.clear_cache()
 
 
 class OptimizedFunction(Generic[Arguments, Returned]):

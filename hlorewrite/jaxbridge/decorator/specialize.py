@@ -2,25 +2,20 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import jax
 
 from hlorewrite.errors import HlorewriteError, PlanMismatch
-from hlorewrite.jaxbridge.decorator.compiler_options import with_compiler_options
+from hlorewrite.jaxbridge.choose.joint_step import joint_step, made_step
 from hlorewrite.jaxbridge.decorator.lowered import OptimizedLowered
-from hlorewrite.jaxbridge.decorator.module_digest import digest
-from hlorewrite.jaxbridge.decorator.notices import KILL_SWITCH
-from hlorewrite.jaxbridge.decorator.planned import planned_step
-from hlorewrite.jaxbridge.decorator.report import RewriteReport
-from hlorewrite.jaxbridge.decorator.rewrite import clone_of, replayed_step
 from hlorewrite.jaxbridge.processes.agreement import Agreement, Patience, ProcessesDisagree
-from hlorewrite.jaxbridge.processes.decision import Decision
-from hlorewrite.jaxbridge.processes.steps import STEPS
-from hlorewrite.jaxbridge.processes.together import VERSIONS, agreement_of, decided
+from hlorewrite.jaxbridge.processes.consensus import STEPS, agreement_of
+from hlorewrite.jaxbridge.step.notices import KILL_SWITCH
 from hlorewrite.jaxbridge.step.options import StepOptions
+from hlorewrite.jaxbridge.step.report import RewriteReport
 from hlorewrite.jaxbridge.xla import private
-from hlorewrite.jaxbridge.xla.without_code import device_set
+from hlorewrite.jaxbridge.xla.compile_no_codegen import DeviceSet, device_set
 from hlorewrite.planlock.files import is_final
 
 OFF = f"{KILL_SWITCH}=0 is set"
@@ -28,11 +23,10 @@ OFF = f"{KILL_SWITCH}=0 is set"
 
 @dataclass(frozen=True)
 class Done:
-    """The module JAX is given, None for the user's own, the report, and how the module was made."""
+    """The module JAX is given, None for the user's own, and the report."""
 
     bytecode: bytes | None
     report: RewriteReport
-    how: str = ""
 
 
 def optimized_lowering(traced: jax.stages.Traced, options: StepOptions,
@@ -65,26 +59,17 @@ def optimized_lowering(traced: jax.stages.Traced, options: StepOptions,
 def _alone(original: jax.stages.Lowered, options: StepOptions, name: str) -> tuple[Done, list[str]]:
     """Rewrites in a program of one process."""
     try:
-        return _rewritten(original, options, name)
+        made, sentences = made_step(private.module_of(original), name, options, _place(original))
     except HlorewriteError as error:
         if _is_final(error, options):
             raise
         return _unchanged(options, str(error)), [f"runs unrewritten: {error}"]
+    return Done(made.bytecode, made.report), sentences
 
 
-def _rewritten(original: jax.stages.Lowered, options: StepOptions, name: str,
-               first: Decision | None = None, agreement: Agreement | None = None) -> tuple[Done, list[str]]:
-    """Runs the passes, by the choices of the first process where they are given; an auto-sharded step is partitioned
-    first, and stays as it was if no other pass changes it.
-    """
-    step = options if jax.process_index() == 0 else replace(options, trace=None)
-    place = device_set(private.platform_of(original), private.devices_of(original),
-                       private.compiler_options_of(original))
-    module = clone_of(private.module_of(original), name, options.frames)
-    made, sentences = planned_step(module, step, place, agreement) if first is None else \
-        (replayed_step(module, step, place, first.how), [])
-    made = with_compiler_options(made, place, options.protect)
-    return Done(made.bytecode, made.report, made.how), sentences
+def _place(original: jax.stages.Lowered) -> DeviceSet:
+    return device_set(private.platform_of(original), private.devices_of(original),
+                      private.compiler_options_of(original))
 
 
 def _is_final(error: HlorewriteError, options: StepOptions) -> bool:
@@ -116,17 +101,10 @@ def _together(agreement: Agreement, original: jax.stages.Lowered, options: StepO
         agreement.refuse(OFF)
         return _unchanged(options, OFF), []
 
-    before = ""
-
-    def make(first: Decision | None = None) -> tuple[Decision, tuple[Done, list[str]]]:
-        nonlocal before
-        before = before or digest(clone_of(private.module_of(original), name), "")
-        done, sentences = _rewritten(original, options, name, first, agreement)
-        return Decision(before, done.report.digest, done.how, VERSIONS), (done, sentences)
-
-    outcome = decided(agreement, make, make)
+    outcome = joint_step(agreement, private.module_of(original), name, options, _place(original))
     if outcome.made is not None and not outcome.why:
-        return outcome.made
+        made, sentences = outcome.made
+        return Done(made.bytecode, made.report), sentences
     if options.on_error == "raise" or is_final(outcome.error):
         raise outcome.error or ProcessesDisagree(outcome.why, location=f"process {jax.process_index()}")
     return _unchanged(options, outcome.why), [f"runs unrewritten: {outcome.why}"]

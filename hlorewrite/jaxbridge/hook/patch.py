@@ -9,34 +9,39 @@ import time
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, suppress
-from dataclasses import replace
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Unpack
 
-import jax
 from jaxlib import version as jaxlib_version
 
 from hlorewrite.errors import HlorewriteError
 from hlorewrite.ir.binding import ir
-from hlorewrite.jaxbridge.decorator.notices import KILL_SWITCH, HlorewriteWarning, switched_off, users_level
-from hlorewrite.jaxbridge.hook.communicates import may_communicate
+from hlorewrite.ir.collectives import COLLECTIVES
 from hlorewrite.jaxbridge.hook.records import CompiledStep, records_table
 from hlorewrite.jaxbridge.processes.notes import one_line
+from hlorewrite.jaxbridge.step.notices import KILL_SWITCH, HlorewriteWarning, switched_off, users_level
 from hlorewrite.jaxbridge.step.options import PATCH_JIT, Match, PatchKeywords, StepOptions, documented
-from hlorewrite.jaxbridge.xla import private, protection
+from hlorewrite.jaxbridge.xla import miscompile_workarounds, private
 from hlorewrite.jaxbridge.xla.own_compilations import is_own_compilation, own_compilation
 
 if TYPE_CHECKING:
-    from hlorewrite.jaxbridge.decorator.report import RewriteReport, Rewritten
-    from hlorewrite.jaxbridge.processes.agreement import Agreement
-    from hlorewrite.jaxbridge.processes.decision import Decision
+    from hlorewrite.jaxbridge.choose.joint_step import MadeStep
     from hlorewrite.jaxbridge.step.options import Passes
-
+    from hlorewrite.jaxbridge.step.report import RewriteReport
+    from hlorewrite.jaxbridge.xla.compile_no_codegen import DeviceSet
 
 _OFF = f"{KILL_SWITCH}=0 is set"
 _PREFIX = "jit_"
 ABSENT_S = 10.0
 """How long to wait for a process that was never seen to patch JAX: it may run without hlorewrite."""
+
+_MANUAL = frozenset(COLLECTIVES)
+# An auto-sharded module with none of these, or with one of the second kind, is not a train step: setting up arrays,
+# adding two of them, a norm for a log line.
+_CONTROL = frozenset({"stablehlo.while", "stablehlo.case", "stablehlo.if"})
+_WORK = frozenset({"stablehlo.dot_general", "stablehlo.convolution", "stablehlo.reduce", "stablehlo.gather",
+                   "stablehlo.scatter", "stablehlo.reduce_window"})
+_SEVERAL = 2
 
 
 class JitPatch:
@@ -104,11 +109,12 @@ class JitPatch:
         if switched_off():
             return None, None, _OFF
         try:
-            rewritten, made = self._rewritten(name, computation, platform, devices, options)
+            from hlorewrite.jaxbridge.choose.joint_step import made_step
+            return *self._parsed(name, computation, made_step(computation, name, self.options,
+                                                              _place(platform, devices, options))), ""
         except Exception as error:  # the user's program must go on, whatever is wrong in here
             self._raise_final(error)
             return None, None, one_line(error)
-        return rewritten, made.report, ""
 
     def _raise_final(self, error: Exception | None) -> None:
         """Raises where a plan does not fit and the program is to stop then."""
@@ -119,18 +125,9 @@ class JitPatch:
     def _together(self, members: Sequence[int], name: str, computation: ir.Module, platform: str,
                   devices: Sequence[Any], options: Any) -> tuple[ir.Module | None, RewriteReport | None, str]:
         """The same where several processes decide."""
-        from hlorewrite.jaxbridge.decorator.module_digest import digest
-        from hlorewrite.jaxbridge.decorator.rewrite import clone_of
+        from hlorewrite.jaxbridge.choose.joint_step import joint_step
         from hlorewrite.jaxbridge.processes.agreement import Patience
-        from hlorewrite.jaxbridge.processes.decision import Decision
-        from hlorewrite.jaxbridge.processes.steps import STEPS
-        from hlorewrite.jaxbridge.processes.together import VERSIONS, agreement_of, decided
-
-        def make(first: Decision | None = None) -> tuple[Decision, tuple[ir.Module | None, Rewritten]]:
-            before = digest(clone_of(computation, name), "")
-            rewritten, made = self._rewritten(name, computation, platform, devices, options, first, agreement)
-            return Decision(before, made.report.digest, made.how, VERSIONS), (rewritten, made)
-
+        from hlorewrite.jaxbridge.processes.consensus import STEPS, agreement_of
         timeout_s = self.options.timeout_s
         try:
             watch = STEPS.begin(timeout_s, leave_errors=True)
@@ -142,31 +139,21 @@ class JitPatch:
         if switched_off():
             agreement.refuse(_OFF)
             return None, None, _OFF
-        outcome = decided(agreement, make, make)
+        outcome = joint_step(agreement, computation, name, self.options, _place(platform, devices, options))
         self._raise_final(outcome.error)
-        rewritten, made = outcome.made or (None, None)
-        return (None if outcome.why else rewritten), made and made.report, outcome.why
+        if outcome.made is None:
+            return None, None, outcome.why
+        rewritten, report = self._parsed(name, computation, outcome.made)
+        return (None if outcome.why else rewritten), report, outcome.why
 
-    def _rewritten(self, name: str, computation: ir.Module, platform: str, devices: Sequence[Any], options: Any,
-                   first: Decision | None = None, agreement: Agreement | None = None
-                   ) -> tuple[ir.Module | None, Rewritten]:
-        """The rewritten module, None where nothing was rewritten, and how it was made: by the choices of the first
-        process where they are given.
-        """
-        from hlorewrite.jaxbridge.decorator.compiler_options import with_compiler_options
-        from hlorewrite.jaxbridge.decorator.planned import planned_step
-        from hlorewrite.jaxbridge.decorator.rewrite import NOTHING_TO_REWRITE, clone_of, replayed_step
-        from hlorewrite.jaxbridge.xla.without_code import device_set
-        options_here = self.options if jax.process_index() == 0 else replace(self.options, trace=None)
-        module = clone_of(computation, name, self.options.frames)
-        place = device_set(platform, devices, private.xla_flags(options))
-        made, sentences = planned_step(module, options_here, place, agreement) if first is None else \
-            (replayed_step(module, options_here, place, first.how), [])
+    def _parsed(self, name: str, computation: ir.Module, step: MadeStep) -> tuple[ir.Module | None, RewriteReport]:
+        """The rewritten module in the context of JAX's, None where nothing was rewritten; says what the user reads."""
+        from hlorewrite.jaxbridge.choose.chosen_step import NOTHING_TO_REWRITE
+        made, sentences = step
         for sentence in sentences:
             if sentence != NOTHING_TO_REWRITE:
                 self._say(f"{name}: {sentence}")
-        made = with_compiler_options(made, place, self.options.protect)
-        return None if made.bytecode is None else ir.Module.parse(made.bytecode, computation.context), made
+        return None if made.bytecode is None else ir.Module.parse(made.bytecode, computation.context), made.report
 
     def _say(self, sentence: str) -> None:
         """Warns once."""
@@ -272,16 +259,22 @@ class _CompileHook:
         """Lets the other processes see that this one patches JAX: from now on they watch each other."""
         if private.distributed_client() is None or not self._patches:
             return
-        from hlorewrite.jaxbridge.processes.steps import STEPS
+        from hlorewrite.jaxbridge.processes.consensus import STEPS
         STEPS.begin(self._patches[-1].options.timeout_s, leave_errors=True)
         self._announced = True
 
 
+def _place(platform: str, devices: Sequence[Any], options: Any) -> DeviceSet:
+    from hlorewrite.jaxbridge.xla.compile_no_codegen import device_set
+    return device_set(platform, devices, private.xla_flags(options))
+
+
 def _with_disabled(more: Mapping[str, Any], platform: str, options: Any) -> Mapping[str, Any]:
     """XLA options for one compilation; XLA passes that it leaves out already stay out."""
-    if protection.FLAG not in more:
+    if miscompile_workarounds.FLAG not in more:
         return more
-    return {**more, **protection.options(jaxlib_version.__version_info__, platform, private.disabled_passes(options))}
+    return {**more, **miscompile_workarounds.options(jaxlib_version.__version_info__, platform,
+                                                     private.disabled_passes(options))}
 
 
 _HOOK = _CompileHook()
@@ -348,3 +341,27 @@ def activated(options: StepOptions) -> JitPatch:
     if why_not:
         warnings.warn(f"patch_jit does nothing: {why_not}", HlorewriteWarning, stacklevel=users_level())
     return patch
+
+
+def may_communicate(module: ir.Module) -> bool:
+    """Whether a module holds a collective, or enough work that XLA's partitioner could insert one.
+
+    Args:
+      module: what JAX is about to compile for several devices; it is read only, and no further than to the answer.
+
+    Example:
+      >>> from hlorewrite.ir.load import parse
+      >>> may_communicate(parse("func.func @main(%a: tensor<f32>) -> tensor<f32> { return %a : tensor<f32> }").mlir)
+      False
+    """
+    found, work = False, 0
+
+    def visit(op: ir.Operation) -> ir.WalkResult:
+        nonlocal found, work
+        name = op.name
+        work += name in _WORK
+        found = name in _MANUAL or name in _CONTROL or work >= _SEVERAL
+        return ir.WalkResult.INTERRUPT if found else ir.WalkResult.ADVANCE
+
+    module.operation.walk(visit, ir.WalkOrder.PRE_ORDER)
+    return found

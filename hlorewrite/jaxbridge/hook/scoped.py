@@ -15,9 +15,9 @@ from typing import Any
 import jax
 
 from hlorewrite.errors import UsageError
-from hlorewrite.jaxbridge.decorator.notices import HlorewriteWarning, users_level
 from hlorewrite.jaxbridge.hook.patch import JitPatch, scoped
 from hlorewrite.jaxbridge.hook.records import CompiledStep
+from hlorewrite.jaxbridge.step.notices import HlorewriteWarning, users_level
 from hlorewrite.jaxbridge.step.options import StepOptions
 
 _LIBRARIES = ("flax", "equinox")

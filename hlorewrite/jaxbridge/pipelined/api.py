@@ -15,10 +15,9 @@ from hlorewrite.jaxbridge.pipelined.lowered import PipelineCompiled, PipelineLow
 from hlorewrite.jaxbridge.pipelined.specs import MeshLike, PipelineSettings, checked_stages, stage_meshes
 from hlorewrite.jaxbridge.pipelined.stage_array import StageArray
 from hlorewrite.jaxbridge.processes.fetch import fetch_value
-from hlorewrite.jaxbridge.processes.group import begin
 from hlorewrite.jaxbridge.processes.notes import one_line
-from hlorewrite.jaxbridge.processes.solver import solver_effort
 from hlorewrite.jaxbridge.processes.store import TIMEOUT_S
+from hlorewrite.jaxbridge.runtime.group import begin, solver_effort
 from hlorewrite.jaxbridge.xla import private
 from hlorewrite.passmanager.base import Pass
 from hlorewrite.plan.schedules import Schedule

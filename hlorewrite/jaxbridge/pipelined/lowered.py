@@ -11,8 +11,6 @@ import jax.numpy as jnp
 import numpy as np
 
 from hlorewrite.ir.module import Module
-from hlorewrite.jaxbridge.decorator.report import RunRecorder
-from hlorewrite.jaxbridge.decorator.rewrite import clone_of
 from hlorewrite.jaxbridge.frameworks.lost_updates import refuse_foreign_jit, refuse_lost_updates
 from hlorewrite.jaxbridge.pipelined.row_arrays import RowArrays, stage_array_results
 from hlorewrite.jaxbridge.pipelined.specs import (
@@ -24,6 +22,8 @@ from hlorewrite.jaxbridge.pipelined.specs import (
 from hlorewrite.jaxbridge.pipelined.stage_array import StageArray
 from hlorewrite.jaxbridge.processes.agreement import Agreement
 from hlorewrite.jaxbridge.runtime.driver import PipelineDriver
+from hlorewrite.jaxbridge.step.report import RunRecorder
+from hlorewrite.jaxbridge.step.rewrite import clone_of
 from hlorewrite.jaxbridge.xla import private
 from hlorewrite.jaxbridge.xla.device_topology import device_topology
 from hlorewrite.mpmd.program import Program, read_program

@@ -23,15 +23,14 @@ from jax.sharding import NamedSharding
 from hlorewrite.errors import UsageError
 from hlorewrite.ir.module import Module
 from hlorewrite.jaxbridge.processes.agreement import Agreement
+from hlorewrite.jaxbridge.processes.consensus import VERSIONS
 from hlorewrite.jaxbridge.processes.decision import Decision
 from hlorewrite.jaxbridge.processes.fetch import fetch_value
-from hlorewrite.jaxbridge.processes.group import meet, settled, step_failed
-from hlorewrite.jaxbridge.processes.solver import solver_effort
+from hlorewrite.jaxbridge.processes.liveness import Watch
 from hlorewrite.jaxbridge.processes.store import TIMEOUT_S
-from hlorewrite.jaxbridge.processes.together import VERSIONS
-from hlorewrite.jaxbridge.processes.watch import Watch
 from hlorewrite.jaxbridge.runtime.compile_once import spread
 from hlorewrite.jaxbridge.runtime.fragments import Fragments
+from hlorewrite.jaxbridge.runtime.group import meet, settled, solver_effort, step_failed
 from hlorewrite.jaxbridge.runtime.in_flight import Hold, in_flight_here
 from hlorewrite.jaxbridge.runtime.meshes import PlacedMeshes, numpy_type, place_meshes
 from hlorewrite.jaxbridge.runtime.place import check_arguments, place_value

@@ -28,7 +28,7 @@ from hlorewrite.jaxbridge.runtime.compile_once import ExecutableStore, compile_a
 from hlorewrite.jaxbridge.runtime.filled_results import FilledCall, Number, take_filled
 from hlorewrite.jaxbridge.runtime.meshes import PlacedMeshes, numpy_type
 from hlorewrite.jaxbridge.runtime.standalone import add_token, standalone
-from hlorewrite.jaxbridge.xla import private, protection
+from hlorewrite.jaxbridge.xla import miscompile_workarounds, private
 from hlorewrite.jaxbridge.xla.own_compilations import own_compilation
 from hlorewrite.jaxbridge.xla.platform_passes import legal_module
 from hlorewrite.mpmd.program import FragmentCall
@@ -179,7 +179,7 @@ class Fragments:
     def _compile(self, fragment: PreparedFragment) -> jax.stages.Compiled:
         call = fragment.call
         lowered = self._lowered(fragment)
-        options: Any = protection.options(jaxlib_version.__version_info__, self.meshes.platform)
+        options: Any = miscompile_workarounds.options(jaxlib_version.__version_info__, self.meshes.platform)
         try:
             with own_compilation():
                 return lowered.compile(options or None)

@@ -21,9 +21,9 @@ from hlorewrite.ir.load import parse
 from hlorewrite.ir.module import Format
 from hlorewrite.ir.save import emit
 from hlorewrite.jaxbridge.processes.agreement import Patience
-from hlorewrite.jaxbridge.processes.solver import solver_effort
+from hlorewrite.jaxbridge.processes.consensus import agreement_of, check_same
 from hlorewrite.jaxbridge.processes.store import TIMEOUT_S
-from hlorewrite.jaxbridge.processes.together import agreement_of, check_same
+from hlorewrite.jaxbridge.runtime.group import solver_effort
 from hlorewrite.jaxbridge.xla.own_compilations import own_compilation
 from hlorewrite.plan.reshard import Layout, ReshardPlan, SolverBudget, from_boxes, network_of, plan_reshard
 from hlorewrite.plan.reshard.lower import Lowered, lower

@@ -10,9 +10,9 @@ import jax
 
 from hlorewrite.errors import UsageError
 from hlorewrite.jaxbridge.decorator.lowered import OptimizedLowered
-from hlorewrite.jaxbridge.decorator.report import RewriteReport
 from hlorewrite.jaxbridge.decorator.state.partial_sum import PartialSum, is_partial, parts_of
 from hlorewrite.jaxbridge.step.options import StepOptions
+from hlorewrite.jaxbridge.step.report import RewriteReport
 from hlorewrite.jaxbridge.xla import private
 from hlorewrite.passes.partial_state import PartialState
 from hlorewrite.passes.shard_update import ShardUpdate

@@ -19,9 +19,9 @@ from hlorewrite.errors import HlorewriteError, UsageError
 from hlorewrite.ir.load import parse
 from hlorewrite.ir.module import Module
 from hlorewrite.ir.view import View
-from hlorewrite.jaxbridge.decorator.report import collectives_of
 from hlorewrite.jaxbridge.decorator.specialize import optimized_lowering
 from hlorewrite.jaxbridge.step.options import StepOptions, as_passes
+from hlorewrite.jaxbridge.step.report import collectives_of
 from hlorewrite.jaxbridge.xla import private
 from hlorewrite.passmanager.base import PassContext
 from hlorewrite.passmanager.manager import run_passes

@@ -12,12 +12,13 @@ from jax.sharding import AxisType, NamedSharding
 from jax.sharding import PartitionSpec as P
 
 import hlorewrite
-from hlorewrite.jaxbridge.decorator.rewrite import clone_of, replayed_step, rewrite_step
+from hlorewrite.jaxbridge.choose.chosen_step import replayed_step, rewrite_step
 from hlorewrite.jaxbridge.step.options import StepOptions, as_passes
+from hlorewrite.jaxbridge.step.rewrite import clone_of
 from hlorewrite.jaxbridge.xla import private
 from hlorewrite.jaxbridge.xla.compile_for import devices_of_target
+from hlorewrite.jaxbridge.xla.compile_no_codegen import DeviceSet
 from hlorewrite.jaxbridge.xla.target import parse_target
-from hlorewrite.jaxbridge.xla.without_code import DeviceSet
 from hlorewrite.passmanager.named import named_pipeline
 
 MODEL = StackedModel(layers=2, width=16, hidden=32, micro_batches=3, rows=1, length=2)

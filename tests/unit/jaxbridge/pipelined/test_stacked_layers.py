@@ -15,7 +15,7 @@ import hlorewrite
 from hlorewrite.errors import HlorewriteError, UsageError
 from hlorewrite.ir.module import Module
 from hlorewrite.ir.view import View
-from hlorewrite.jaxbridge.decorator.report import RunRecorder
+from hlorewrite.jaxbridge.step.report import RunRecorder
 from hlorewrite.mpmd.program import Program, read_program
 from hlorewrite.passes.split_stages import SplitStages
 from hlorewrite.passmanager.base import PassContext

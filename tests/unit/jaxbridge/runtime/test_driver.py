@@ -22,8 +22,8 @@ from pipeline_cases import (
 
 from hlorewrite.errors import InputError, PlanError, UsageError
 from hlorewrite.ir.load import load, parse
-from hlorewrite.jaxbridge.processes.group import StepFailed
 from hlorewrite.jaxbridge.runtime.driver import PipelineDriver
+from hlorewrite.jaxbridge.runtime.group import StepFailed
 from hlorewrite.jaxbridge.xla.execute import Value, random_arguments
 from hlorewrite.passmanager.base import PassContext
 from hlorewrite.passmanager.registry import make_pass

@@ -1,0 +1,127 @@
+"""The processes of a pipeline outside of collectives: they agree, and watch each other."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import jax
+
+from hlorewrite.errors import HlorewriteError, PlanError
+from hlorewrite.jaxbridge.processes.agreement import Agreement, Patience
+from hlorewrite.jaxbridge.processes.consensus import agreement_of
+from hlorewrite.jaxbridge.processes.decision import Decision
+from hlorewrite.jaxbridge.processes.liveness import Watch
+from hlorewrite.jaxbridge.processes.notes import one_line, words_of_stages
+from hlorewrite.jaxbridge.runtime.meshes import PlacedMeshes
+from hlorewrite.mpmd.program import FragmentCall, Program
+from hlorewrite.plan.program.order import OUTSIDE, Action
+from hlorewrite.plan.reshard.exact import EFFORT_OF_A_RUN, solver_installed
+from hlorewrite.plan.schedules import Task
+
+_WITH, _WITHOUT = "ortools", "none"
+
+
+class StepFailed(HlorewriteError):
+    """A fragment or transfer failed while it ran."""
+
+
+def begin(members: Iterable[int], timeout_s: float) -> Agreement | None:
+    """Comes to the next pipeline of some processes, and starts to watch them.
+
+    Args:
+      members: the processes with devices of the pipeline.
+      timeout_s: how long to wait for a process, seconds.
+
+    Returns:
+      The agreement on what they run, which holds the watch; None when there is one process.
+
+    Raises:
+      PlanError: JAX's distributed runtime is not initialised.
+    """
+    numbers = sorted(set(members))
+    agreement = agreement_of("pipeline", numbers, Patience(timeout_s, timeout_s))
+    if agreement is not None:
+        room = agreement.room.replace("/decide/", "/watch/")
+        watch = Watch(room, dict.fromkeys(numbers, ""), jax.process_index(), agreement.store, timeout_s)
+        agreement.watch = watch.start()
+        agreement.come()
+    return agreement
+
+
+def meet(program: Program, meshes: PlacedMeshes, timeout_s: float) -> Agreement | None:
+    """The same for the processes of a program.
+
+    Args:
+      program: the program.
+      meshes: its meshes on devices.
+      timeout_s: how long to wait for a process, seconds.
+
+    Raises:
+      PlanError: this process has no device of the program.
+    """
+    members = {device.process_index for device in meshes.devices.values()}
+    if jax.process_index() not in members and len(members) > 1:
+        raise PlanError(f"process {jax.process_index()} has no device of the program", location=program.name,
+                        hint="give the program's meshes devices of every process that makes a driver")
+    return begin(members, timeout_s)
+
+
+def settled(agreement: Agreement | None, program: Program, meshes: PlacedMeshes, mine: Decision) -> Watch | None:
+    """Makes sure that all processes of a pipeline run the same.
+
+    Args:
+      agreement: of its processes; None when there is one.
+      program: the program.
+      meshes: its meshes on devices.
+      mine: what this process would run.
+
+    Returns:
+      The watch of the processes; None when there is one.
+
+    Raises:
+      PlanError: a process failed, holds another program or does not come in time; the message names it.
+    """
+    if agreement is None or agreement.watch is None:
+        return None
+    agreement.watch.stages |= {process: words_of_stages([
+        stage for stage, mesh in enumerate(program.mesh_of_stage()) if mesh and process in meshes.processes(mesh)])
+        for process in agreement.members}
+    if why := agreement.settle(mine):
+        raise PlanError(why, location=program.name, hint="all stop: a pipeline has no unsplit form on its meshes")
+    return agreement.watch
+
+
+def step_failed(action: Action | None, error: Exception) -> StepFailed:
+    """The error of an action as the user reads it."""
+    step = action.step if action else None
+    if isinstance(step, FragmentCall) and action is not None:
+        what = f"@{step.callee} ({Task(step.task, step.stage, action.microbatch).words})" \
+            if action.microbatch != OUTSIDE else f"@{step.callee} of stage {step.stage}"
+    else:
+        what = "a transfer" if step is not None else "the step"
+    where = getattr(step, "where", "") or None
+    return StepFailed(f"{what} failed ({one_line(error).rstrip('.')})", location=where,
+                      hint="look at the first process that failed")
+
+
+def solver_effort(agreement: Agreement | None) -> float:
+    """What the solver may do in one run, the same on every process: nothing where the first process lacks it.
+
+    Args:
+      agreement: of the processes that plan; None where this one plans alone.
+
+    Returns:
+      Deterministic seconds, for ``SolverBudget``.
+
+    Raises:
+      PlanError: the first process has the solver and this one lacks it, or the first one does not come.
+    """
+    if agreement is None:
+        return EFFORT_OF_A_RUN
+    said, why = agreement.first_says("solver", _WITH if solver_installed() else _WITHOUT)
+    if said == _WITH and not solver_installed():
+        first = agreement.members[0]
+        why = agreement.refuse(f"it lacks ortools, with which process {first} plans transfers", "planning")
+    if why:
+        raise PlanError(why, hint="install the same extras on every process")
+    return EFFORT_OF_A_RUN if said == _WITH else 0.0
