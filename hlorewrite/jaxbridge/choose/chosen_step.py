@@ -12,7 +12,8 @@ from hlorewrite.ir.save import emit
 from hlorewrite.jaxbridge.baseline.baseline_run import NotCompared
 from hlorewrite.jaxbridge.baseline.comparison import XlaComparison
 from hlorewrite.jaxbridge.baseline.memory_grant import MemoryGrant, granted
-from hlorewrite.jaxbridge.choose.candidates import Competition, partitioned_sources
+from hlorewrite.jaxbridge.choose.candidates import CandidateKey, Contest, attempts
+from hlorewrite.jaxbridge.choose.selection import chosen_module
 from hlorewrite.jaxbridge.step.options import StepOptions
 from hlorewrite.jaxbridge.step.report import (
     RewriteReport,
@@ -20,7 +21,15 @@ from hlorewrite.jaxbridge.step.report import (
     with_exposed,
 )
 from hlorewrite.jaxbridge.step.rewrite import rewrite
-from hlorewrite.jaxbridge.step.variants import Variant, beginning_of, choices_of, how_text, variants, with_carry_outside
+from hlorewrite.jaxbridge.step.variants import (
+    COMPILED,
+    Variant,
+    beginning_of,
+    choices_of,
+    how_text,
+    variants,
+    with_carry_outside,
+)
 from hlorewrite.jaxbridge.xla.compile_no_codegen import DeviceSet
 from hlorewrite.jaxbridge.xla.partition import NotExposed, expose_collectives, hides_collectives
 from hlorewrite.jaxbridge.xla.platform_passes import with_platform_passes
@@ -118,8 +127,8 @@ def _compared(module: Module, passes: Sequence[Pass], options: StepOptions, gran
                        memory=variant.memory_within(grant.bytes), shorter=shorter)
 
     try:
-        chosen = Competition(module, place, devices, run, tried, exposing, options.protect, options.keep,
-                             grant.bytes, grant.alone, options.topology if by_time else "").run()
+        chosen = chosen_module(Contest(module, place, devices, run, tried, exposing, options.protect, options.keep,
+                                       grant.bytes, grant.alone, options.topology if by_time else ""))
     except NotExposed as error:
         sentences.append(f"the module stays as it is: {error.what}")
         return rewrite(module, passes, topology=options.topology, trace=options.trace, prove=options.check == "proof",
@@ -178,21 +187,25 @@ def replayed_step(module: Module, options: StepOptions, place: DeviceSet, how: s
       HlorewriteError: a pass refused or failed, or these passes have no such choices.
     """
     passes = with_platform_passes(options.pipeline, place.platform)
-    spent = choices_of(how).get("memory", "")  # what `auto` came to on the process that decides
+    asked = choices_of(how)
+    spent = asked.get("memory", "")  # what `auto` came to on the process that decides
     budget = int(spent) if spent.isdigit() and options.memory_budget == "auto" else options.memory_budget
     budget = None if budget == "auto" else budget
     exposing = hides_collectives(module) and all(step.name != _EXPOSE for step in passes)
-    for partitioner, source in partitioned_sources(module, place, exposing):
-        tried = variants(passes, xla_scatters=exposing and place.platform == "gpu" and not budget)
-        for variant in (*tried, *map(with_carry_outside, tried)):
-            for kept in (True, False):
-                if how_text(passes, partitioner, variant, kept, budget) != how:
-                    continue
-                partitioned = source()
-                made = rewrite(partitioned.clone(), variant.passes, exposed=exposing,
-                               memory=variant.memory_within(budget), topology=options.topology or place.topology)
-                made = _with_orders(made, partitioned)
-                report = made.report if kept else _without_result(made.report)
-                return replace(made, how=how, report=replace(report, pipeline=format_pipeline(passes)),
-                               bytecode=made.bytecode if report.changed else None)
-    raise InputError("the other process has made choices that these passes do not have", location=module.name)
+    tried = variants(passes, xla_scatters=exposing and place.platform == "gpu" and not budget)
+
+    def run(source: Module, variant: Variant) -> Rewritten:
+        return rewrite(source, variant.passes, exposed=exposing, memory=variant.memory_within(budget),
+                       topology=options.topology or place.topology)
+
+    key, compiled = CandidateKey.of(asked), asked.get("compiled")
+    contest = Contest(module, place, for_spmd(module).devices, run, tried, exposing, budget=budget)
+    known = {each: (program, variant) for each, program, variant in attempts(contest)}
+    if asked.get("pipeline") != format_pipeline(passes) or key not in known or compiled not in COMPILED:
+        raise InputError("the other process has made choices that these passes do not have", location=module.name)
+    program, variant = known[key]
+    source = program()
+    made = _with_orders(run(source.clone(), variant), source)
+    report = made.report if compiled == COMPILED[0] else _without_result(made.report)
+    return replace(made, how=how, report=replace(report, pipeline=format_pipeline(passes)),
+                   bytecode=made.bytecode if report.changed else None)

@@ -14,6 +14,7 @@ from hlorewrite.passmanager.spec import format_pipeline
 _FUSION = "all-reduce-fusion"
 _RULE = "slice-of-all-reduce"
 _CARRY_OUTSIDE = ApplyRules(only=("carry-inside-scatter",))
+COMPILED = ("rewritten", "original")
 CHOICES = ("pipeline", "partitioner", "passes", "memory", "compiled")
 """What a text of `how_text` says, line by line."""
 
@@ -140,7 +141,7 @@ def how_text(passes: Sequence[Pass], partitioner: str = "", variant: Variant | N
     if variant is not None:
         memory = variant.memory_within(budget)
         lines += [f"passes {format_pipeline(variant.passes)}", f"memory {'unlimited' if memory is None else memory}",
-                  f"compiled {'rewritten' if kept else 'original'}"]
+                  f"compiled {COMPILED[0 if kept else 1]}"]
     return "\n".join(lines)
 
 

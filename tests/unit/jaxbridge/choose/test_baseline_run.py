@@ -21,7 +21,7 @@ from hlorewrite.ir.load import parse
 from hlorewrite.ir.module import Module
 from hlorewrite.jaxbridge.baseline.baseline_run import BaselineRun
 from hlorewrite.jaxbridge.baseline.measured import Measured, scheduled
-from hlorewrite.jaxbridge.choose import candidates, comparator
+from hlorewrite.jaxbridge.choose import candidates, speculate
 from hlorewrite.jaxbridge.choose.chosen_step import rewrite_step
 from hlorewrite.jaxbridge.step.options import StepOptions, as_passes
 from hlorewrite.jaxbridge.step.report import Rewritten
@@ -106,7 +106,7 @@ def test_the_choice_is_that_of_one_compilation_after_the_other(make_place, shard
 def test_what_is_expected_wrongly_changes_no_choice(expected: int, monkeypatch: pytest.MonkeyPatch):
     module, place = layers(sharded=True), gpus()
     rightly = what_was_chosen(module, COMM, place)
-    monkeypatch.setattr(candidates, "expected_wire", lambda _: expected)
+    monkeypatch.setattr(speculate, "expected_wire", lambda _: expected)
     assert what_was_chosen(module, COMM, place) == rightly
 
 
@@ -123,7 +123,7 @@ def test_the_candidate_is_compiled_while_xla_alone_is(make_place, monkeypatch: p
         assert not partitioned or began.wait(timeout=20)
         return made
 
-    monkeypatch.setattr(candidates, "scheduled", held)
+    monkeypatch.setattr(speculate, "scheduled", held)
     made, _ = rewrite_step(layers(sharded=False), StepOptions(as_passes(SHIFT)), make_place())
     assert began.is_set() and made.report.comparison is not None and made.report.comparison.kept
 
@@ -188,7 +188,7 @@ def test_reduce_scatters_that_xla_will_make_count_half():
         %u = stablehlo.dynamic_slice %q, %i, sizes = [4] : (tensor<8xf32>, tensor<i32>) -> tensor<4xf32>
         return %s, %u, %q : tensor<4xf32>, tensor<4xf32>, tensor<8xf32>
       }}""")
-    assert candidates.expected_wire(module) == 16 + 32
+    assert speculate.expected_wire(module) == 16 + 32
 
 
 # ---- failures
@@ -218,7 +218,7 @@ def test_no_thread_is_left_after_a_failure_or_an_interrupt(error: BaseException,
                                                            monkeypatch: pytest.MonkeyPatch):
     """Nor a folder of dumps."""
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
-    monkeypatch.setattr(candidates, "scheduled", slowly)
+    monkeypatch.setattr(speculate, "scheduled", slowly)
     before = set(threading.enumerate())
     with pytest.raises((KeyboardInterrupt, HlorewriteError)):
         rewrite_step(layers(sharded=False), StepOptions((_Fails(error),)), CPU)
@@ -232,7 +232,7 @@ def test_no_thread_is_left_where_the_judge_is_interrupted(monkeypatch: pytest.Mo
         raise KeyboardInterrupt
 
     monkeypatch.setattr(BaselineRun, "measured", interrupted)
-    monkeypatch.setattr(candidates, "scheduled", slowly)
+    monkeypatch.setattr(speculate, "scheduled", slowly)
     before = set(threading.enumerate())
     with pytest.raises(KeyboardInterrupt):
         rewrite_step(layers(sharded=False), StepOptions(as_passes(SHIFT)), CPU)
@@ -254,8 +254,7 @@ def test_a_refusal_of_xla_is_said_as_before(failing: str, monkeypatch: pytest.Mo
             raise InputError(f"XLA does not compile the module ({failing})")
         return made
 
-    monkeypatch.setattr(candidates, "scheduled", refusing)
-    monkeypatch.setattr(comparator, "scheduled", refusing)
+    monkeypatch.setattr(speculate, "scheduled", refusing)
     made, sentences = rewrite_step(layers(sharded=False), StepOptions(as_passes(SHIFT)), CPU)
     assert made.bytecode is None
     what = "it cannot be compared with XLA alone" if failing == "alone" else "XLA does not take the rewritten module"
@@ -265,11 +264,13 @@ def test_a_refusal_of_xla_is_said_as_before(failing: str, monkeypatch: pytest.Mo
 
 def test_what_was_begun_is_the_answer(monkeypatch: pytest.MonkeyPatch):
     """A candidate is not compiled twice."""
-    monkeypatch.setattr(comparator, "scheduled", lambda *_: pytest.fail("compiled again"))
+    monkeypatch.setattr(speculate, "scheduled", lambda *_: pytest.fail("compiled again"))
     module = layers(sharded=False)
     begun: Future[Measured] = Future()
     begun.set_result(Measured(1, 2, 3, 4, 0.0, ""))
     made: Rewritten = rewrite_step(module, StepOptions(as_passes("cse"), keep="always"), CPU)[0]
-    candidate = comparator.RewriteCandidate("cpu", module, made, candidates.Variant(()), begun=begun)
-    assert candidate.measured(CPU, {}) is begun.result()
+    candidate = candidates.RewriteCandidate("cpu", module, made, candidates.Variant(()))
+    compilations = speculate.Compilations(candidates.Contest(module, CPU, 8, lambda *_: made, (), False), {})
+    compilations.ahead[candidate] = begun
+    assert compilations.measured(candidate) is begun.result()
 

@@ -12,8 +12,9 @@ from loop_texts import eight_times
 from hlorewrite.ir.load import parse
 from hlorewrite.ir.module import Module
 from hlorewrite.jaxbridge.baseline.measured import Measured
+from hlorewrite.jaxbridge.choose.candidates import RewriteCandidate
 from hlorewrite.jaxbridge.choose.carry_scatter import likely_one_call
-from hlorewrite.jaxbridge.choose.comparator import RewriteCandidate, cannot_be_better
+from hlorewrite.jaxbridge.choose.comparator import cannot_be_better
 from hlorewrite.jaxbridge.step.report import RewriteReport, Rewritten, StepCollective
 from hlorewrite.jaxbridge.step.variants import Variant
 

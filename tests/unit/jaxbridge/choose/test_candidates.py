@@ -18,12 +18,13 @@ from hlorewrite.errors import InputError, UsageError
 from hlorewrite.ir.module import Module
 from hlorewrite.ir.view import View
 from hlorewrite.jaxbridge.baseline.measured import Measured
-from hlorewrite.jaxbridge.choose import candidates, comparator
+from hlorewrite.jaxbridge.choose import candidates, carry_scatter, selection, speculate
+from hlorewrite.jaxbridge.choose.candidates import Contest, RewriteCandidate
 from hlorewrite.jaxbridge.choose.chosen_step import replayed_step, rewrite_step
-from hlorewrite.jaxbridge.choose.comparator import Judge, RewriteCandidate
+from hlorewrite.jaxbridge.choose.comparator import Comparator
 from hlorewrite.jaxbridge.step.options import Keep, StepOptions, as_passes
 from hlorewrite.jaxbridge.step.rewrite import clone_of, rewrite
-from hlorewrite.jaxbridge.step.variants import Variant, how_text, variants
+from hlorewrite.jaxbridge.step.variants import Variant, choices_of, how_text, variants
 from hlorewrite.jaxbridge.xla import private
 from hlorewrite.jaxbridge.xla.compile_for import devices_of_target
 from hlorewrite.jaxbridge.xla.compile_no_codegen import DeviceSet, compile_no_codegen
@@ -162,11 +163,10 @@ def test_where_the_rule_makes_nothing_to_keep_the_passes_run_without_it(
     """XLA's figures are faked: after the rule a step takes too much memory."""
     def scheduled(module: Module, place: DeviceSet, flags: object, partitioned: bool = False,
                   _: object = None) -> tuple:
-        small = partitioned or candidates.scatters_into_a_choice(module)
+        small = partitioned or carry_scatter.scatters_into_a_choice(module)
         return Measured(8 if partitioned else 2, 100, 100, (1 if small else 2) << 20, 0.0, ""), None
 
-    monkeypatch.setattr(candidates, "scheduled", scheduled)
-    monkeypatch.setattr(comparator, "scheduled", scheduled)
+    monkeypatch.setattr(speculate, "scheduled", scheduled)
     made, _ = rewrite_step(module_of(embedding(weights=True)), StepOptions(SHIFT, protect=False), gpus)
     assert made.report.comparison is not None and made.report.comparison.kept
     assert "passes comm-shift\n" in made.how
@@ -182,8 +182,7 @@ def test_the_rule_has_to_save_more_than_what_counts_as_equal(
                   _: object = None) -> tuple:
         return Measured(8 if partitioned else 2, 100, 100, 1 << 20, 0.0, ""), None
 
-    monkeypatch.setattr(candidates, "scheduled", scheduled)
-    monkeypatch.setattr(comparator, "scheduled", scheduled)
+    monkeypatch.setattr(speculate, "scheduled", scheduled)
     monkeypatch.setattr(candidates, "NEAR", near)
     made, _ = rewrite_step(module_of(embedding(weights=True)), StepOptions(SHIFT, protect=False), gpus)
     assert made.report.comparison is not None and made.report.comparison.kept
@@ -194,14 +193,14 @@ def test_the_rule_has_to_save_more_than_what_counts_as_equal(
 def test_a_candidate_is_compiled_only_where_it_may_be_the_best(gpus: DeviceSet, monkeypatch: pytest.MonkeyPatch):
     """Of two programs with scatters the one that sends less is compiled; the other one sends more than that."""
     compiled: list[str] = []
-    original = comparator.scheduled
+    original = speculate.scheduled
 
     def recorded(module: Module, place: DeviceSet, flags: dict, partitioned: bool = False, *dumps: Path) -> object:
         compiled.extend([module.text()] if "manual_computation" in module.text() else [])
         return original(module, place, flags, partitioned, *dumps)
 
-    monkeypatch.setattr(comparator, "scheduled", recorded)
-    monkeypatch.setattr(candidates, "scheduled", recorded)
+    monkeypatch.setattr(speculate, "scheduled", recorded)
+    monkeypatch.setattr(speculate, "scheduled", recorded)
     monkeypatch.setattr(candidates, "takes_carry_outside", lambda _: False)
     made, _ = rewrite_step(module_of(embedding()), StepOptions(SHIFT), gpus)
     assert made.report.comparison is not None and made.report.comparison.partitioner == "cpu"
@@ -219,14 +218,16 @@ def test_what_is_fused_and_sends_more_than_xla_alone_comes_after_what_is_not(mon
             asked.append(len(View(module).ops("stablehlo.all_reduce")))
             return unfused if asked[-1] == 2 else Measured(1, 100, 100, 1000, 0.0, ""), None
 
-        monkeypatch.setattr(comparator, "scheduled", scheduled)
+        monkeypatch.setattr(speculate, "scheduled", scheduled)
         asked.clear()
         module, short, whole = module_of(both_gradients()), Variant(shifted), Variant(passes)
         made = rewrite(module.clone(), passes, shorter=shifted)
         assert made.shorter is not None
-        first = RewriteCandidate("", module, made, whole, begun=begun)
+        first = RewriteCandidate("", module, made, whole)
         other = RewriteCandidate("", module, made.shorter.finish(), short)
-        Judge(alone, DeviceSet("cpu"), "8 x CPU", {}, lambda *_: other, []).best([first], [short])
+        compilations = speculate.Compilations(Contest(module, DeviceSet("cpu"), 8, lambda *_: made, (), False), {})
+        compilations.ahead |= {first: begun} if begun is not None else {}
+        selection.Selection(Comparator(alone, "8 x CPU"), compilations, lambda *_: other).best([first], [short])
         return list(asked)
 
     better, worse = Measured(2, 100, 100, 1000, 0.0, ""), Measured(2, 300, 300, 1000, 0.0, "")
@@ -328,9 +329,8 @@ def test_passes_run_again_with_less_memory_where_that_makes_another_module(
         answers[len(answers)] = next(figures)
         return answers[len(answers) - 1], None
 
-    monkeypatch.setattr(candidates, "scheduled", scheduled)
-    monkeypatch.setattr(comparator, "scheduled", scheduled)
-    monkeypatch.setattr(candidates, "ThreadPoolExecutor", _InOrder)
+    monkeypatch.setattr(speculate, "scheduled", scheduled)
+    monkeypatch.setattr(selection, "ThreadPoolExecutor", _InOrder)
     pipeline = "comm-shift,all-reduce-fusion"
     made, _ = rewrite_step(module_of(lowered()), StepOptions(as_passes(pipeline)), DeviceSet("cpu"))
     assert len(answers) == compilations
@@ -367,9 +367,8 @@ def test_where_xla_refuses_the_users_module_is_compiled_and_it_is_said(failing: 
             raise InputError("XLA does not compile the module (too bad)")
         return Measured(8, 800, 800, 0, 0.0, ""), None
 
-    monkeypatch.setattr(candidates, "scheduled", scheduled)
-    monkeypatch.setattr(comparator, "scheduled", scheduled)
-    monkeypatch.setattr(candidates, "ThreadPoolExecutor", _InOrder)
+    monkeypatch.setattr(speculate, "scheduled", scheduled)
+    monkeypatch.setattr(selection, "ThreadPoolExecutor", _InOrder)
     made, sentences = rewrite_step(module_of(accumulating(inside=True)), StepOptions(SHIFT), DeviceSet("cpu"))
     assert made.bytecode is None
     assert len(sentences) == 1 and "too bad" in sentences[0] and 'keep="always"' in sentences[0]
@@ -388,7 +387,7 @@ def test_compiled_keeps_no_longer_step(monkeypatch: pytest.MonkeyPatch):
     """Predicted times are faked: XLA alone takes less and less."""
     for alone, kept in ((2.0, True), (0.5, False)):
         times = iter([alone, 1.0])
-        monkeypatch.setattr(candidates, "timed", lambda made, _, times=times: replace(made, temp=0, step_s=next(times)))
+        monkeypatch.setattr(selection, "timed", lambda made, _, times=times: replace(made, temp=0, step_s=next(times)))
         made, _ = rewrite_step(module_of(accumulating(inside=True)), StepOptions(SHIFT, keep="compiled"),
                                DeviceSet("cpu"))
         assert (made.bytecode is not None) == kept
@@ -401,7 +400,7 @@ def test_remarks_say_what_their_line_exposes(monkeypatch: pytest.MonkeyPatch):
     plain, _ = rewrite_step(module_of(accumulating(inside=True)), settings, DeviceSet("cpu"))
     moved = next(remark for remark in plain.report.remarks if remark.rule == "comm-shift")
     exposed_at = {moved.location: 2e-3}
-    monkeypatch.setattr(candidates, "timed", lambda made, _: replace(made, temp=0, step_s=1.0, exposed_at=exposed_at))
+    monkeypatch.setattr(selection, "timed", lambda made, _: replace(made, temp=0, step_s=1.0, exposed_at=exposed_at))
     made, _ = rewrite_step(module_of(accumulating(inside=True)), settings, DeviceSet("cpu"))
     said = [remark.sentence for remark in made.report.remarks if remark.location == moved.location]
     assert f"{moved.sentence}; under XLA alone the collectives of this line expose 2 ms a step" in said
@@ -464,6 +463,17 @@ def test_every_choice_of_a_pipeline_can_be_made_again() -> None:
     assert kept[0] is not None and len(kept) > 1
     with pytest.raises(InputError, match="choices that these passes do not have"):
         replayed_step(module_of(accumulating(inside=True)), settings, place, "pipeline cse")
+
+
+def test_candidates_have_keys_of_their_own_which_the_text_of_a_choice_holds() -> None:
+    tried = variants(as_passes(named_pipeline("comm")), xla_scatters=False)
+    module = module_of(accumulating(inside=True))
+    contest = Contest(module, DeviceSet("gpu"), 8, lambda *_: rewrite(module, []), tried, exposing=True)
+    keys = [key for key, _, _ in candidates.attempts(contest)]
+    assert len(set(keys)) == len(keys) == 2 * 2 * len(tried)
+    assert [key.partitioner for key in keys[:1] + keys[-1:]] == ["gpu", "cpu"]
+    how = how_text(as_passes("comm-shift"), "cpu", tried[1], kept=False)
+    assert candidates.CandidateKey.of(choices_of(how)) in keys
 
 
 def test_a_memory_budget_is_spent_and_is_the_judges_limit() -> None:

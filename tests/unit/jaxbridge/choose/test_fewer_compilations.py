@@ -16,7 +16,7 @@ from jaxlib import version as jaxlib_version
 from hlorewrite.hlo.xla_versions import MISCOMPILATIONS
 from hlorewrite.ir.module import Module
 from hlorewrite.jaxbridge.baseline.measured import Measured, scheduled
-from hlorewrite.jaxbridge.choose import candidates, comparator
+from hlorewrite.jaxbridge.choose import miscompile_policy, selection, speculate
 from hlorewrite.jaxbridge.choose.chosen_step import replayed_step, rewrite_step
 from hlorewrite.jaxbridge.step.options import StepOptions, as_passes
 from hlorewrite.jaxbridge.step.rewrite import clone_of
@@ -67,8 +67,7 @@ def compiled_with(monkeypatch: pytest.MonkeyPatch) -> list[str]:
         seen.append(str(flags.get(OFF, "")))
         return scheduled(module, place, flags, partitioned, dumps)
 
-    monkeypatch.setattr(candidates, "scheduled", counted)
-    monkeypatch.setattr(comparator, "scheduled", counted)
+    monkeypatch.setattr(speculate, "scheduled", counted)
     return seen
 
 
@@ -90,7 +89,7 @@ def test_where_xla_alone_makes_one_call_no_candidate_is_compiled(compiled_with: 
 def test_the_choice_is_that_of_a_compiled_candidate(monkeypatch: pytest.MonkeyPatch):
     module, place = accumulating(table=False), gpus()
     one, _ = rewrite_step(module.clone(), STEP, place)
-    monkeypatch.setattr(candidates, "cannot_be_better", lambda *_: False)
+    monkeypatch.setattr(selection, "cannot_be_better", lambda *_: False)
     other, _ = rewrite_step(module.clone(), STEP, place)
     assert other.report.comparison is not None and other.report.comparison.ours is not None
     assert (one.how, one.bytecode, one.report.remarks) == (other.how, other.bytecode, other.report.remarks)
@@ -120,7 +119,7 @@ def test_a_step_that_only_looks_so_is_compared_with_xla_alone(compiled_with: lis
     module, place = accumulating(table=False), gpus()
     expected, _ = rewrite_step(module.clone(), STEP, place)
     compiled_with.clear()
-    monkeypatch.setattr(candidates, "adds_scatters_up", lambda _: True)
+    monkeypatch.setattr(miscompile_policy, "adds_scatters_up", lambda _: True)
     made, _ = rewrite_step(module.clone(), STEP, place)
     assert "" in compiled_with and compiled_with[0] != ""
     assert made.report.comparison is not None and expected.report.comparison is not None
@@ -134,6 +133,6 @@ def test_no_folder_is_made_where_the_step_is_manual(compiled_with: list[str], mo
     module = clone_of(private.module_of(step.lower(jnp.ones((8, 4)))), "step")
     made = []
     folder = tempfile.TemporaryDirectory
-    monkeypatch.setattr(candidates.tempfile, "TemporaryDirectory", lambda **given: made.append(1) or folder(**given))
+    monkeypatch.setattr(selection.tempfile, "TemporaryDirectory", lambda **given: made.append(1) or folder(**given))
     rewrite_step(module, StepOptions(as_passes("cse")), DeviceSet("cpu"))
     assert len(made) == len(compiled_with) > 0  # one for each compilation

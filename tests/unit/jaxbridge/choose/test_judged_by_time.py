@@ -9,8 +9,10 @@ import pytest
 
 from hlorewrite.ir.load import parse
 from hlorewrite.jaxbridge.baseline.measured import Measured
-from hlorewrite.jaxbridge.choose import comparator as judging
-from hlorewrite.jaxbridge.choose.comparator import Judge, RewriteCandidate
+from hlorewrite.jaxbridge.choose import selection
+from hlorewrite.jaxbridge.choose.candidates import Contest, RewriteCandidate
+from hlorewrite.jaxbridge.choose.comparator import Comparator
+from hlorewrite.jaxbridge.choose.speculate import Compilations
 from hlorewrite.jaxbridge.step.options import as_passes
 from hlorewrite.jaxbridge.step.report import RewriteReport, Rewritten
 from hlorewrite.jaxbridge.step.variants import Variant, variants
@@ -21,30 +23,40 @@ MIB = 1 << 20
 ALONE = Measured(8, 800 * MIB, 1400 * MIB, 100 * MIB, 1.0, "", step_s=1.0)
 BETTER = replace(ALONE, calls=4, bytes=700 * MIB, wire=1225 * MIB, step_s=0.8)
 FIRST, SECOND = Variant(as_passes("time")), Variant(as_passes("comm"))
+EMPTY = parse("func.func @main() { return }")
+GIVEN: dict[RewriteCandidate, Future[Measured]] = {}
+"""What XLA makes of candidates."""
 
 
 def candidate(made: Measured, memory: int = 0, variant: Variant = FIRST, name: str = "gpu") -> RewriteCandidate:
     """A candidate of which XLA makes what is given."""
-    module = parse("func.func @main() { return }")
     report = RewriteReport("time", True, True, (), (), (), 1, "")
     future: Future[Measured] = Future()
     future.set_result(made)
     code = f"{made} {memory}".encode()
-    return RewriteCandidate(name, module, Rewritten(module, code, report, memory=memory), variant, future)
+    made_of = RewriteCandidate(name, EMPTY, Rewritten(EMPTY, code, report, memory=memory), variant)
+    GIVEN[made_of] = future
+    return made_of
 
 
-def judge(smaller: RewriteCandidate | None = None, *, budget: int | None = None, cluster: str = "h200:1x8") -> Judge:
+def judge(smaller: RewriteCandidate | None = None, *, budget: int | None = None, cluster: str = "h200:1x8"
+          ) -> selection.Selection:
     """A judge that takes the times of measurements as they are."""
     def rewritten(_: RewriteCandidate, __: Variant) -> RewriteCandidate:
         assert smaller is not None
         return smaller
 
-    return Judge(ALONE, DeviceSet("gpu"), "8 x GPU", {}, rewritten, [], cluster=cluster, budget=budget)
+    def never(module: object, variant: Variant) -> Rewritten:
+        raise AssertionError("no pass runs")
+
+    compilations = Compilations(Contest(EMPTY, DeviceSet("gpu"), 8, never, (), False), {})
+    compilations.ahead = GIVEN
+    return selection.Selection(Comparator(ALONE, "8 x GPU", cluster, budget), compilations, rewritten)
 
 
 @pytest.fixture(autouse=True)
 def given_times(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(judging, "timed", lambda made, _: made)
+    monkeypatch.setattr(selection, "timed", lambda made, _: made)
 
 
 @pytest.mark.parametrize(("more", "budget", "kept"), [
