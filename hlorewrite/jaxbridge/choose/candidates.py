@@ -10,7 +10,7 @@ all processes of a step choose the same.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 
@@ -22,15 +22,15 @@ from hlorewrite.jaxbridge.choose.carry_scatter import scatters_into_a_choice, sh
 from hlorewrite.jaxbridge.step.options import Keep
 from hlorewrite.jaxbridge.step.report import Rewritten
 from hlorewrite.jaxbridge.step.variants import (
+    StepChoice,
     Variant,
-    choices_of,
     has_carry_outside,
-    how_text,
     takes_carry_outside,
     with_carry_outside,
 )
 from hlorewrite.jaxbridge.xla.compile_no_codegen import DeviceSet
 from hlorewrite.jaxbridge.xla.partition import expose_collectives
+from hlorewrite.passmanager.base import Pass
 
 Rewriter = Callable[[Module, Variant], Rewritten]
 """Runs the passes of a variant over a module, which it changes."""
@@ -69,31 +69,6 @@ class Contest:
     budget: int | None = None
     alone: AloneMeasured | None = None
     cluster: str = ""
-
-
-@dataclass(frozen=True)
-class CandidateKey:
-    """Names a candidate of a pipeline in any process and version.
-
-    Attributes:
-      partitioner: whose program it is made of; ``none`` for manual modules.
-      passes: those that run, as text.
-      memory: bytes that they may spend; ``unlimited`` without a limit.
-    """
-
-    partitioner: str
-    passes: str
-    memory: str
-
-    @classmethod
-    def of(cls, choices: Mapping[str, str]) -> CandidateKey:
-        """The key in the choices of another process or of a plan, as ``choices_of`` reads them.
-
-        Example:
-          >>> CandidateKey.of({"partitioner": "cpu", "passes": "cse", "memory": "0", "compiled": "rewritten"})
-          CandidateKey(partitioner='cpu', passes='cse', memory='0')
-        """
-        return cls(choices.get("partitioner", ""), choices.get("passes", ""), choices.get("memory", ""))
 
 
 @dataclass(frozen=True, eq=False)
@@ -239,12 +214,19 @@ def partitioned_sources(module: Module, place: DeviceSet, exposing: bool,
     return [own] if place.platform == "cpu" else [own, ("cpu", lambda: expose_collectives(module))]
 
 
-def attempts(contest: Contest) -> Iterator[tuple[CandidateKey, Program, Variant]]:
-    """Everything that may be tried, by key, in the order in which it is: programs, and the variants of the passes."""
+def attempts(contest: Contest, passes: Sequence[Pass]) -> Iterator[tuple[StepChoice, Program, Variant]]:
+    """Everything that may be tried, in the order in which it is: programs, and the variants of the passes on each.
+
+    Args:
+      contest: the module and the terms.
+      passes: the user's passes.
+
+    Returns:
+      The choices under which candidates are compiled, with their programs and passes.
+    """
     for partitioner, program in partitioned_sources(contest.module, contest.place, contest.exposing):
         for variant in (*contest.variants, *map(with_carry_outside, contest.variants)):
-            text = how_text(variant.passes, partitioner, variant, budget=contest.budget)
-            yield CandidateKey.of(choices_of(text)), program, variant
+            yield StepChoice.of(passes, partitioner, variant, budget=contest.budget), program, variant
 
 
 def devices_in_words(place: DeviceSet, count: int) -> str:

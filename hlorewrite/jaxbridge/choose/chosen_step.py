@@ -12,7 +12,7 @@ from hlorewrite.ir.save import emit
 from hlorewrite.jaxbridge.baseline.baseline_run import NotCompared
 from hlorewrite.jaxbridge.baseline.comparison import XlaComparison
 from hlorewrite.jaxbridge.baseline.memory_grant import MemoryGrant, granted
-from hlorewrite.jaxbridge.choose.candidates import CandidateKey, Contest, attempts
+from hlorewrite.jaxbridge.choose.candidates import Contest, attempts
 from hlorewrite.jaxbridge.choose.selection import chosen_module
 from hlorewrite.jaxbridge.step.options import StepOptions
 from hlorewrite.jaxbridge.step.report import (
@@ -21,15 +21,7 @@ from hlorewrite.jaxbridge.step.report import (
     with_exposed,
 )
 from hlorewrite.jaxbridge.step.rewrite import rewrite
-from hlorewrite.jaxbridge.step.variants import (
-    COMPILED,
-    Variant,
-    beginning_of,
-    choices_of,
-    how_text,
-    variants,
-    with_carry_outside,
-)
+from hlorewrite.jaxbridge.step.variants import StepChoice, Variant, beginning_of, variants, with_carry_outside
 from hlorewrite.jaxbridge.xla.compile_no_codegen import DeviceSet
 from hlorewrite.jaxbridge.xla.partition import NotExposed, expose_collectives, hides_collectives
 from hlorewrite.jaxbridge.xla.platform_passes import with_platform_passes
@@ -85,7 +77,7 @@ def rewrite_step(module: Module, options: StepOptions, place: DeviceSet) -> tupl
     if not made.report.before and not (exposing and asked):
         sentences.append(NOTHING_TO_REWRITE)
     return replace(made, bytecode=made.bytecode if made.report.changed else None,
-                   report=replace(made.report, budget=grant.text), how=made.how or how_text(given)), sentences
+                   report=replace(made.report, budget=grant.text), how=made.how or str(StepChoice.of(given))), sentences
 
 
 def _unknown_to_xla(devices: int, place: DeviceSet) -> str:
@@ -110,7 +102,7 @@ def _exposed(module: Module, place: DeviceSet, sentences: list[str]) -> tuple[Mo
 def _as_it_came(module: Module, passes: Sequence[Pass], why: str) -> Rewritten:
     """A step that no pass is run on."""
     made = rewrite(module, [])
-    return replace(made, bytecode=None, how=how_text(passes),
+    return replace(made, bytecode=None, how=str(StepChoice.of(passes)),
                    report=replace(made.report, pipeline=format_pipeline(passes), budget=why))
 
 
@@ -142,7 +134,8 @@ def _compared(module: Module, passes: Sequence[Pass], options: StepOptions, gran
     made = _with_orders(replace(made, report=replace(made.report, pipeline=format_pipeline(passes))), chosen.source)
     if comparison is None:
         return made
-    made = replace(made, how=how_text(passes, comparison.partitioner, chosen.variant, comparison.kept, grant.bytes))
+    made = replace(made, how=str(StepChoice.of(passes, comparison.partitioner, chosen.variant, comparison.kept,
+                                                grant.bytes)))
     return _with_comparison(made, comparison)
 
 
@@ -178,7 +171,7 @@ def replayed_step(module: Module, options: StepOptions, place: DeviceSet, how: s
       module: the step's module; it is not changed.
       options: the passes and what is wanted of them.
       place: what it is compiled for.
-      how: the choices, as ``how_text`` writes them.
+      how: the choices, as the text of a ``StepChoice``.
 
     Returns:
       The result, as ``rewrite_step`` returns it.
@@ -187,8 +180,8 @@ def replayed_step(module: Module, options: StepOptions, place: DeviceSet, how: s
       HlorewriteError: a pass refused or failed, or these passes have no such choices.
     """
     passes = with_platform_passes(options.pipeline, place.platform)
-    asked = choices_of(how)
-    spent = asked.get("memory", "")  # what `auto` came to on the process that decides
+    asked = StepChoice.from_text(how)
+    spent = asked.memory or ""  # what `auto` came to on the process that decides
     budget = int(spent) if spent.isdigit() and options.memory_budget == "auto" else options.memory_budget
     budget = None if budget == "auto" else budget
     exposing = hides_collectives(module) and all(step.name != _EXPOSE for step in passes)
@@ -198,14 +191,14 @@ def replayed_step(module: Module, options: StepOptions, place: DeviceSet, how: s
         return rewrite(source, variant.passes, exposed=exposing, memory=variant.memory_within(budget),
                        topology=options.topology or place.topology)
 
-    key, compiled = CandidateKey.of(asked), asked.get("compiled")
     contest = Contest(module, place, for_spmd(module).devices, run, tried, exposing, budget=budget)
-    known = {each: (program, variant) for each, program, variant in attempts(contest)}
-    if asked.get("pipeline") != format_pipeline(passes) or key not in known or compiled not in COMPILED:
+    known = {each: (program, variant) for each, program, variant in attempts(contest, passes)}
+    found = known.get(replace(asked, compiled="rewritten"))
+    if found is None or asked.compiled not in ("rewritten", "original"):
         raise InputError("the other process has made choices that these passes do not have", location=module.name)
-    program, variant = known[key]
+    program, variant = found
     source = program()
     made = _with_orders(run(source.clone(), variant), source)
-    report = made.report if compiled == COMPILED[0] else _without_result(made.report)
+    report = made.report if asked.compiled == "rewritten" else _without_result(made.report)
     return replace(made, how=how, report=replace(report, pipeline=format_pipeline(passes)),
                    bytecode=made.bytecode if report.changed else None)

@@ -15,7 +15,7 @@ from hlorewrite.jaxbridge.processes.agreement import Agreement
 from hlorewrite.jaxbridge.processes.shared_plan import PlanRuling, ruling_of_all
 from hlorewrite.jaxbridge.step.options import StepOptions
 from hlorewrite.jaxbridge.step.report import Rewritten
-from hlorewrite.jaxbridge.step.variants import choices_of, how_of
+from hlorewrite.jaxbridge.step.variants import StepChoice
 from hlorewrite.jaxbridge.xla.compile_no_codegen import DeviceSet
 from hlorewrite.jaxbridge.xla.spmd_module import for_spmd
 from hlorewrite.planlock.document import PlanDocument, read_document
@@ -130,7 +130,7 @@ def _replayed(found: PlanReplay, original: Module, name: str) -> tuple[Rewritten
     report = report_of(found.document, name)
     if is_tuned(found.document):
         report = replace(report, compiler_options=options_of(found.document, name))
-    made = Rewritten(module or original, bytecode, report, how_of(found.document.decision))
+    made = Rewritten(module or original, bytecode, report, str(StepChoice.from_data(found.document.decision)))
     return made, list(found.document.notices)
 
 
@@ -149,7 +149,8 @@ def _written(plans: PlanFiles, where: PlanPlace, wanted: dict[str, str], origina
 def _document(wanted: dict[str, str], original: Module, made: Rewritten, sentences: list[str]) -> PlanDocument:
     report, compiled = made.report, made.bytecode is not None
     reason = report.comparison.sentence if report.comparison else ""
-    decision = {"compiled": "rewritten" if compiled else "original", **choices_of(short_places(made.how)),
+    choice = StepChoice.from_text(short_places(made.how)).data()
+    decision = {"compiled": "rewritten" if compiled else "original", **choice,
                 "reason": reason or ("a pass changed it" if compiled else "no pass changed anything")}
     text = stored_text(made.module, original.name) if compiled else ""
     return PlanDocument(original.name, wanted, jax_version(), decision, report_data(report),

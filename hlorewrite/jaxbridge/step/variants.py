@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 
 from hlorewrite.passes.apply_rules import ApplyRules
 from hlorewrite.passes.comm_shift.comm_shift import CommShift
@@ -14,9 +14,6 @@ from hlorewrite.passmanager.spec import format_pipeline
 _FUSION = "all-reduce-fusion"
 _RULE = "slice-of-all-reduce"
 _CARRY_OUTSIDE = ApplyRules(only=("carry-inside-scatter",))
-COMPILED = ("rewritten", "original")
-CHOICES = ("pipeline", "partitioner", "passes", "memory", "compiled")
-"""What a text of `how_text` says, line by line."""
 
 
 @dataclass(frozen=True)
@@ -117,56 +114,74 @@ def beginning_of(variant: Variant, tried: Sequence[Variant]) -> tuple[Pass, ...]
                  and variant.passes[:len(other.passes)] == other.passes), ())
 
 
-def how_text(passes: Sequence[Pass], partitioner: str = "", variant: Variant | None = None, kept: bool = True,
-             budget: int | None = None) -> str:
-    """How a step was rewritten, a line for each choice; processes compare it, and name the line in which they differ.
+@dataclass(frozen=True)
+class StepChoice:
+    """How a step was rewritten: it names a candidate in any process, so that a choice can be made again.
 
-    Args:
-      passes: the user's passes.
-      partitioner: whose program they ran on; empty for the step's own module.
-      variant: what was run of them.
-      kept: whether the result is compiled, and not the step's own module.
-      budget: bytes that the passes may spend where the variant does not say.
+    Processes compare its text, and name the line in which they differ; plans hold its data.
 
-    Example:
-      >>> from hlorewrite.passmanager.spec import parse_pipeline
-      >>> print(how_text(parse_pipeline("comm-shift,cse"), "cpu", Variant(tuple(parse_pipeline("comm-shift")), 0)))
-      pipeline comm-shift,cse
-      partitioner cpu
-      passes comm-shift
-      memory 0
-      compiled rewritten
+    Attributes:
+      pipeline: the user's passes, as text.
+      partitioner: whose program they ran on; ``none`` for the step's own module.
+      passes: what was run of them; None where there was nothing to choose.
+      memory: bytes that they may spend; ``unlimited`` without a limit.
+      compiled: ``rewritten`` or ``original``.
     """
-    lines = [f"pipeline {format_pipeline(passes)}", f"partitioner {partitioner or 'none'}"]
-    if variant is not None:
+
+    pipeline: str | None = None
+    partitioner: str | None = None
+    passes: str | None = None
+    memory: str | None = None
+    compiled: str | None = None
+
+    @classmethod
+    def of(cls, passes: Sequence[Pass], partitioner: str = "", variant: Variant | None = None, kept: bool = True,
+           budget: int | None = None) -> StepChoice:
+        """The choice of a run.
+
+        Args:
+          passes: the user's passes.
+          partitioner: whose program they ran on; empty for the step's own module.
+          variant: what was run of them.
+          kept: whether the result is compiled, and not the step's own module.
+          budget: bytes that the passes may spend where the variant does not say.
+
+        Example:
+          >>> from hlorewrite.passmanager.spec import parse_pipeline
+          >>> made = StepChoice.of(parse_pipeline("comm-shift,cse"), "cpu", Variant(tuple(parse_pipeline("cse")), 0))
+          >>> print(made)
+          pipeline comm-shift,cse
+          partitioner cpu
+          passes cse
+          memory 0
+          compiled rewritten
+          >>> StepChoice.from_text(str(made)) == StepChoice.from_data(made.data()) == made
+          True
+        """
+        made = cls(format_pipeline(passes), partitioner or "none")
+        if variant is None:
+            return made
         memory = variant.memory_within(budget)
-        lines += [f"passes {format_pipeline(variant.passes)}", f"memory {'unlimited' if memory is None else memory}",
-                  f"compiled {COMPILED[0 if kept else 1]}"]
-    return "\n".join(lines)
+        return replace(made, passes=format_pipeline(variant.passes), compiled="rewritten" if kept else "original",
+                       memory="unlimited" if memory is None else str(memory))
 
+    @classmethod
+    def from_text(cls, text: str) -> StepChoice:
+        """The choice that ``str`` wrote."""
+        return cls.from_data({name: value for name, _, value in (line.partition(" ") for line in text.splitlines())})
 
-def choices_of(how: str) -> dict[str, str]:
-    """The choices that ``how_text`` wrote, by name.
+    @classmethod
+    def from_data(cls, data: Mapping[str, object]) -> StepChoice:
+        """The choice in the data of a plan, which may hold more; every plan says what is compiled."""
+        names = [each.name for each in fields(cls)][:None if "passes" in data else 2]
+        return cls(**{name: str(data[name]) for name in names if name in data})
 
-    Example:
-      >>> choices_of("pipeline comm-shift\\npartitioner none")
-      {'pipeline': 'comm-shift', 'partitioner': 'none'}
-    """
-    return {name: value for name, _, value in (line.partition(" ") for line in how.splitlines())}
+    def data(self) -> dict[str, str]:
+        """The choice as data of a plan."""
+        return {name: value for name, value in vars(self).items() if value is not None}
 
-
-def how_of(choices: Mapping[str, object]) -> str:
-    """The text of choices, as ``how_text`` writes it.
-
-    Args:
-      choices: by name; others are left out.
-
-    Example:
-      >>> how_of({"partitioner": "none", "reason": "", "pipeline": "comm-shift"})
-      'pipeline comm-shift\\npartitioner none'
-    """
-    names = CHOICES if "passes" in choices else CHOICES[:2]
-    return "\n".join(f"{name} {choices[name]}" for name in names if name in choices)
+    def __str__(self) -> str:
+        return "\n".join(f"{name} {value}" for name, value in self.data().items())
 
 
 def _is_made_by_xla(step: Pass) -> bool:

@@ -24,7 +24,7 @@ from hlorewrite.jaxbridge.choose.chosen_step import replayed_step, rewrite_step
 from hlorewrite.jaxbridge.choose.comparator import Comparator
 from hlorewrite.jaxbridge.step.options import Keep, StepOptions, as_passes
 from hlorewrite.jaxbridge.step.rewrite import clone_of, rewrite
-from hlorewrite.jaxbridge.step.variants import Variant, choices_of, how_text, variants
+from hlorewrite.jaxbridge.step.variants import StepChoice, Variant, variants
 from hlorewrite.jaxbridge.xla import private
 from hlorewrite.jaxbridge.xla.compile_for import devices_of_target
 from hlorewrite.jaxbridge.xla.compile_no_codegen import DeviceSet, compile_no_codegen
@@ -458,8 +458,8 @@ def test_a_choice_that_is_made_again_gives_the_same_module() -> None:
 def test_every_choice_of_a_pipeline_can_be_made_again() -> None:
     settings, place = StepOptions(SHIFT), DeviceSet("cpu")
     passes = with_platform_passes(SHIFT, "cpu")
-    kept = [replayed_step(module_of(accumulating(inside=True)), settings, place, how_text(passes, "", variant)).bytecode
-            for variant in variants(passes, xla_scatters=False)]
+    choices = [str(StepChoice.of(passes, "", variant)) for variant in variants(passes, xla_scatters=False)]
+    kept = [replayed_step(module_of(accumulating(inside=True)), settings, place, how).bytecode for how in choices]
     assert kept[0] is not None and len(kept) > 1
     with pytest.raises(InputError, match="choices that these passes do not have"):
         replayed_step(module_of(accumulating(inside=True)), settings, place, "pipeline cse")
@@ -469,11 +469,12 @@ def test_candidates_have_keys_of_their_own_which_the_text_of_a_choice_holds() ->
     tried = variants(as_passes(named_pipeline("comm")), xla_scatters=False)
     module = module_of(accumulating(inside=True))
     contest = Contest(module, DeviceSet("gpu"), 8, lambda *_: rewrite(module, []), tried, exposing=True)
-    keys = [key for key, _, _ in candidates.attempts(contest)]
+    passes = as_passes("comm-shift")
+    keys = [key for key, _, _ in candidates.attempts(contest, passes)]
     assert len(set(keys)) == len(keys) == 2 * 2 * len(tried)
     assert [key.partitioner for key in keys[:1] + keys[-1:]] == ["gpu", "cpu"]
-    how = how_text(as_passes("comm-shift"), "cpu", tried[1], kept=False)
-    assert candidates.CandidateKey.of(choices_of(how)) in keys
+    text = str(StepChoice.of(passes, "cpu", tried[1], kept=False))
+    assert replace(StepChoice.from_text(text), compiled="rewritten") in keys
 
 
 def test_a_memory_budget_is_spent_and_is_the_judges_limit() -> None:
