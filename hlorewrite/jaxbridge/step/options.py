@@ -47,6 +47,7 @@ class OptionField:
       choices: the values there are; empty for any.
       check: makes of what a user writes what is kept; raises ``UsageError``.
       metavar: of the flag; empty for a flag without a value.
+      unset: what happens where it is not given and has no default.
       negated: help of the flag that switches off what is on by default.
     """
 
@@ -54,6 +55,7 @@ class OptionField:
     choices: tuple[str, ...] = ()
     check: Callable[[Any], Any] | None = None
     metavar: str = ""
+    unset: str = ""
     negated: str = ""
 
     @property
@@ -114,12 +116,12 @@ class StepOptions:
     passes: str | tuple[Pass, ...] = field(default="", metadata=_about(
         "the pipeline, as text, passes, or a list of them", check=_passes, metavar="PIPELINE"))
     match: Match = field(default=None, metadata=_about(
-        "rewrite only functions of this name or glob pattern. Of several patterns one must fit; a function is "
-        "called with the module's name (`jit_NAME`); by default all that communicate are rewritten", metavar="NAME"))
+        "rewrite only functions of this name or glob pattern. In Python it may be several patterns, or a function of "
+        "the module's name (`jit_NAME`)", unset="all that communicate are rewritten", metavar="NAME"))
     on_error: OnError | None = field(default=None, metadata=_about(
         "what to do when a pass fails: `raise`, or `fallback` to the original with one warning. In a program of "
         "[several processes](#many-processes) it holds for all of them, whichever fails, and for processes that "
-        "differ. By default one process raises, and several fall back", choices=get_args(OnError), metavar="POLICY"))
+        "differ", unset="one process raises, and several fall back", choices=get_args(OnError), metavar="POLICY"))
     check: StepCheck | None = field(default=None, metadata=_about(
         "how the result is checked. `first_call`: for each signature run the original on copies of the "
         "arguments, and the rewritten step, and compare what every device holds with [what rounding "
@@ -397,20 +399,25 @@ def documented(surface: Surface) -> Callable[[Function], Function]:
     import textwrap
 
     def with_options(function: Function) -> Function:
-        lines = [textwrap.fill(f"{name}: {known.plain}{_default(surface, name)}.", 120, initial_indent=" " * 6,
-                               subsequent_indent=" " * 8) for name, known in step_options()
+        text = function.__doc__ or ""
+        line = next((each for each in text.splitlines() if each.strip() == "{options}"), "")
+        indent = line.partition("{")[0]  # Python 3.13 takes that of all lines off
+        lines = [textwrap.fill(f"{name}: {known.plain}{_default(surface, name, known)}.", 120, initial_indent=indent,
+                               subsequent_indent=f"{indent}  ") for name, known in step_options()
                  if name not in surface.without]
-        function.__doc__ = (function.__doc__ or "").replace("      {options}", "\n".join(lines))
+        function.__doc__ = text.replace(line, "\n".join(lines)) if line else text or None
         return function
     return with_options
 
 
-def _default(surface: Surface, name: str) -> str:
-    return f"; ``{surface.defaults[name]}`` by default" if name in surface.defaults else ""
+def _default(surface: Surface, name: str, known: OptionField) -> str:
+    if name in surface.defaults:
+        return f"; ``{surface.defaults[name]}`` by default"
+    return f"; by default {known.unset}" if known.unset else ""
 
 
 def option_table(surface: Surface) -> str:
     """The options of a surface as a Markdown table, as ``docs/decorator.md`` shows it."""
     return "\n".join(["| option | meaning |", "|---|---|", *(
-        f"| `{name}` | {known.text}{_default(surface, name).replace('``', '`')} |" for name, known in step_options()
-        if name not in surface.without)])
+        f"| `{name}` | {known.text}{_default(surface, name, known).replace('``', '`')} |"
+        for name, known in step_options() if name not in surface.without)])
