@@ -21,25 +21,25 @@ from hlorewrite.rules.register import NATIVES as _NATIVES
 from hlorewrite.util.registered import register as _register
 
 if TYPE_CHECKING:
-    from hlorewrite.ir.location import Frames as Frames
     from hlorewrite.jaxbridge.decorator.optimize import optimize as optimize
-    from hlorewrite.jaxbridge.decorator.shield import no_rewrite as no_rewrite
     from hlorewrite.jaxbridge.decorator.state.partial_sum import PartialSum as PartialSum
     from hlorewrite.jaxbridge.hook.patch import patch_jit as patch_jit
+    from hlorewrite.jaxbridge.step.no_rewrite import no_rewrite as no_rewrite
     from hlorewrite.pipelines.decorator.api import pipeline as pipeline
     from hlorewrite.pipelines.decorator.marks import stage as stage
     from hlorewrite.pipelines.decorator.marks import stage_layers as stage_layers
     from hlorewrite.pipelines.decorator.microbatches import mean_over_microbatches as mean_over_microbatches
     from hlorewrite.pipelines.decorator.stage_array import StageArray as StageArray
     from hlorewrite.pipelines.runtime.reshard import reshard as reshard
+    from hlorewrite.util.frames import Frames as Frames
 
 
 __version__ = version.VERSION
 
 _PUBLIC = {
-    "Frames": "hlorewrite.ir.location",
+    "Frames": "hlorewrite.util.frames",
     "PartialSum": "hlorewrite.jaxbridge.decorator.state.partial_sum",
-    "no_rewrite": "hlorewrite.jaxbridge.decorator.shield",
+    "no_rewrite": "hlorewrite.jaxbridge.step.no_rewrite",
     "optimize": "hlorewrite.jaxbridge.decorator.optimize",
     "patch_jit": "hlorewrite.jaxbridge.hook.patch",
 }

@@ -67,7 +67,7 @@ def compile_table(size: str, layouts: list[str], target: str) -> None:
     import auto_gpt
     import gpt
 
-    from hlorewrite.jaxbridge.decorator.rewrite import clone_of
+    from hlorewrite.jaxbridge.step.rewrite import clone_of
     from hlorewrite.jaxbridge.xla import private
     from hlorewrite.jaxbridge.xla.compile_for import compile_for
     from hlorewrite.jaxbridge.xla.target import parse_target
@@ -93,7 +93,7 @@ def compile_table(size: str, layouts: list[str], target: str) -> None:
 def rewriting_parts(module: object, name: str) -> tuple[float, float, float, int]:
     """CPU seconds of cloning JAX's module, of XLA's partitioner and of the passes; and how many ops there were."""
     from hlorewrite.ir.view import nested_ops
-    from hlorewrite.jaxbridge.decorator.rewrite import clone_of, rewrite
+    from hlorewrite.jaxbridge.step.rewrite import clone_of, rewrite
     from hlorewrite.jaxbridge.xla.partition import hides_collectives
     from hlorewrite.passmanager.base import PassContext
     from hlorewrite.passmanager.spec import parse_pipeline

@@ -26,10 +26,11 @@ def planned(size: str, layout: str, path: str) -> float:
     import auto_gpt
     import gpt
 
-    from hlorewrite.jaxbridge.decorator.planned import planned_step
-    from hlorewrite.jaxbridge.decorator.rewrite import StepSettings, as_passes, clone_of
+    from hlorewrite.jaxbridge.choose.planned import planned_step
+    from hlorewrite.jaxbridge.step.options import StepOptions, as_passes
+    from hlorewrite.jaxbridge.step.rewrite import clone_of
     from hlorewrite.jaxbridge.xla import private
-    from hlorewrite.jaxbridge.xla.without_code import device_set
+    from hlorewrite.jaxbridge.xla.compile_no_codegen import device_set
     from hlorewrite.passmanager.named import named_pipeline
     from hlorewrite.planlock.files import PlanFiles
 
@@ -37,7 +38,7 @@ def planned(size: str, layout: str, path: str) -> float:
     module = gpt if layout == "manual" else auto_gpt
     lowered = module.make_step(cfg, mesh).lower(*module.arguments(cfg, mesh))
     place = device_set("cpu", private.devices_of(lowered), private.compiler_options_of(lowered))
-    settings = StepSettings(as_passes(named_pipeline("comm")))
+    settings = StepOptions(as_passes(named_pipeline("comm")))
     start = time.perf_counter()
     planned_step(clone_of(private.module_of(lowered), "step"), settings, place, PlanFiles(path))
     return time.perf_counter() - start

@@ -25,13 +25,15 @@ sys.path[:0] = [str(Path(__file__).resolve().parent), str(Path(__file__).resolve
 from against_xla_programs import programs  # noqa: E402
 
 from hlorewrite.ir.module import Module  # noqa: E402
-from hlorewrite.jaxbridge.against_xla.measured import Measured, compiled, scheduled  # noqa: E402
-from hlorewrite.jaxbridge.decorator.rewrite import StepSettings, as_passes, clone_of, rewrite, rewrite_step  # noqa: E402
-from hlorewrite.jaxbridge.xla import private, protection  # noqa: E402
+from hlorewrite.jaxbridge.baseline.measured import Measured, compiled, scheduled  # noqa: E402
+from hlorewrite.jaxbridge.choose.chosen_step import rewrite_step  # noqa: E402
+from hlorewrite.jaxbridge.step.options import StepOptions, as_passes  # noqa: E402
+from hlorewrite.jaxbridge.step.rewrite import clone_of, rewrite  # noqa: E402
+from hlorewrite.jaxbridge.xla import miscompile_workarounds, private  # noqa: E402
 from hlorewrite.jaxbridge.xla.compile_for import devices_of_target  # noqa: E402
+from hlorewrite.jaxbridge.xla.compile_no_codegen import DeviceSet  # noqa: E402
 from hlorewrite.jaxbridge.xla.partition import expose_collectives  # noqa: E402
 from hlorewrite.jaxbridge.xla.target import parse_target  # noqa: E402
-from hlorewrite.jaxbridge.xla.without_code import DeviceSet  # noqa: E402
 from hlorewrite.passmanager.named import named_pipeline  # noqa: E402
 
 TARGET = "h200:1x8"
@@ -47,7 +49,7 @@ def of_partitioner(module: Module, pipeline: str, place: DeviceSet, partitioner:
     """What the passes make of one partitioner's program."""
     from jaxlib import version as jaxlib_version
     made = rewrite(expose_collectives(module, partitioner), as_passes(pipeline), exposed=True, topology=TARGET)
-    flags = protection.options(jaxlib_version.__version_info__, "gpu") if made.report.changed else {}
+    flags = miscompile_workarounds.options(jaxlib_version.__version_info__, "gpu") if made.report.changed else {}
     return ratio(scheduled(made.module, place, flags)[0], alone)
 
 
@@ -59,7 +61,7 @@ def row(name: str, module: Module, pipeline: str, place: DeviceSet, alone: Measu
     comparison = None
     for keep in ("always", "better") * rounds if rounds else ("better",):
         copy, started = module.clone(), Seconds.now()
-        made, _ = rewrite_step(copy, StepSettings(as_passes(PIPELINES[pipeline]), topology=TARGET, keep=keep), place)
+        made, _ = rewrite_step(copy, StepOptions(as_passes(PIPELINES[pipeline]), topology=TARGET, keep=keep), place)
         times[keep] = Seconds.now().since(started).least(times.get(keep))
         comparison = made.report.comparison
     kept = "original" if comparison is None or not comparison.kept else \

@@ -27,12 +27,14 @@ import gpt  # noqa: E402
 import jax  # noqa: E402
 from against_xla_programs import LAYOUTS, gpt_step  # noqa: E402
 
-from hlorewrite.jaxbridge.against_xla.measured import Measured, scheduled  # noqa: E402
-from hlorewrite.jaxbridge.decorator.rewrite import StepSettings, as_passes, clone_of, rewrite_step  # noqa: E402
+from hlorewrite.jaxbridge.baseline.measured import Measured, scheduled  # noqa: E402
+from hlorewrite.jaxbridge.choose.chosen_step import rewrite_step  # noqa: E402
+from hlorewrite.jaxbridge.step.options import StepOptions, as_passes  # noqa: E402
+from hlorewrite.jaxbridge.step.rewrite import clone_of  # noqa: E402
 from hlorewrite.jaxbridge.xla import private  # noqa: E402
 from hlorewrite.jaxbridge.xla.compile_for import devices_of_target  # noqa: E402
+from hlorewrite.jaxbridge.xla.compile_no_codegen import DeviceSet  # noqa: E402
 from hlorewrite.jaxbridge.xla.target import parse_target  # noqa: E402
-from hlorewrite.jaxbridge.xla.without_code import DeviceSet  # noqa: E402
 from hlorewrite.passmanager.named import PIPELINES, named_pipeline  # noqa: E402
 from hlorewrite.util.progress import progress  # noqa: E402
 from hlorewrite.util.tables import numbers_right, table  # noqa: E402
@@ -71,7 +73,7 @@ def rows_of(lowered: jax.stages.Lowered) -> list[dict]:
         for name in PIPELINES:
             for budget in (None, floor):
                 shown(f"{name}{' within a budget' if budget else ''}")
-                settings = StepSettings(as_passes(named_pipeline(name)), topology=TARGET, memory_budget=budget)
+                settings = StepOptions(as_passes(named_pipeline(name)), topology=TARGET, memory_budget=budget)
                 comparison = rewrite_step(module.clone(), settings, place)[0].report.comparison
                 made = comparison.rewritten if comparison is not None and comparison.kept else alone
                 missed = made.bytes > MOST * floor if budget else made.bytes > alone.bytes

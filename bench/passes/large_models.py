@@ -19,9 +19,9 @@ from large_model_steps import STEPS, exported
 
 from hlorewrite.cost import topology
 from hlorewrite.ir.load import parse
-from hlorewrite.jaxbridge.against_xla.comparison import USUAL, XlaComparison
-from hlorewrite.jaxbridge.against_xla.granted import granted
-from hlorewrite.jaxbridge.against_xla.modules import compared_modules
+from hlorewrite.jaxbridge.baseline.comparison import USUAL, XlaComparison
+from hlorewrite.jaxbridge.baseline.memory_grant import granted
+from hlorewrite.jaxbridge.baseline.modules import compared_modules
 from hlorewrite.jaxbridge.xla.compile_for import place_of
 from hlorewrite.jaxbridge.xla.target import parse_target
 from hlorewrite.passmanager.base import PassContext

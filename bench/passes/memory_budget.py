@@ -19,7 +19,7 @@ from hlorewrite.cost.report.report import build_report
 from hlorewrite.cost.report.stablehlo import collectives_of
 from hlorewrite.ir.load import parse
 from hlorewrite.ir.module import Module
-from hlorewrite.jaxbridge.against_xla.tuned import TuneMeasurer
+from hlorewrite.jaxbridge.choose.tuned import TuneMeasurer
 from hlorewrite.passmanager.base import PassContext
 from hlorewrite.passmanager.manager import run_passes
 from hlorewrite.passmanager.named import named_pipeline

@@ -16,9 +16,9 @@ from hlorewrite.cost import topology
 from hlorewrite.hlo.parse import parse_hlo
 from hlorewrite.ir.load import parse
 from hlorewrite.ir.module import Module
-from hlorewrite.jaxbridge.against_xla.flag_sets import FLAG_SETS
-from hlorewrite.jaxbridge.against_xla.measured import scheduled
-from hlorewrite.jaxbridge.decorator.rewrite import clone_of
+from hlorewrite.jaxbridge.baseline.flag_sets import FLAG_SETS
+from hlorewrite.jaxbridge.baseline.measured import scheduled
+from hlorewrite.jaxbridge.step.rewrite import clone_of
 from hlorewrite.jaxbridge.xla import private
 from hlorewrite.jaxbridge.xla.compile_for import compile_for, place_of
 from hlorewrite.jaxbridge.xla.partition import expose_collectives

@@ -22,7 +22,7 @@ from hlorewrite.cost.report.stablehlo import collectives_of
 from hlorewrite.cost.traffic import CollectiveTraffic, traffic_matrix
 from hlorewrite.ir.load import parse
 from hlorewrite.ir.module import Module
-from hlorewrite.jaxbridge.against_xla.measured import scheduled, timed
+from hlorewrite.jaxbridge.baseline.measured import scheduled, timed
 from hlorewrite.jaxbridge.xla.compile_for import place_of
 from hlorewrite.jaxbridge.xla.target import parse_target
 from hlorewrite.passmanager.base import PassContext

@@ -27,7 +27,7 @@ from jax.sharding import AxisType, NamedSharding
 from jax.sharding import PartitionSpec as P
 
 import hlorewrite
-from hlorewrite.jaxbridge.decorator.rewrite import as_passes
+from hlorewrite.jaxbridge.step.options import as_passes
 from hlorewrite.passmanager.base import Pass
 
 WRONG_AFTER = 5

@@ -96,7 +96,7 @@ def simulated(hlo: str, target: Target, memory_bytes: int) -> dict[str, object]:
 def _against(args: argparse.Namespace, module: Module, protect: bool) -> int:
     """Both modules compiled to the end, side by side."""
     from hlorewrite.ir.load import parse, read_bytes
-    from hlorewrite.jaxbridge.against_xla.modules import compiled_modules
+    from hlorewrite.jaxbridge.baseline.modules import compiled_modules
     from hlorewrite.util.write import write_output
 
     original = parse(read_bytes(args.against), name=args.against)

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from hlorewrite.hlo.xla_hazards import Hazard
     from hlorewrite.ir.module import Module
     from hlorewrite.ir.view import View
-    from hlorewrite.jaxbridge.against_xla.constraint_advice import ConstraintAdvice
+    from hlorewrite.jaxbridge.baseline.constraint_advice import ConstraintAdvice
 
 HELP = "check whether XLA on GPU would miscompile a module; exit code 1 when it would"
 
@@ -91,7 +91,7 @@ def _read(args: argparse.Namespace) -> LintInput:
         return LintInput(found.name, None, lines, "what XLA miscompiles is seen before its optimisations only; give "
                          "StableHLO, or a dump that holds after_spmd_partitioner.txt")
     quiet_xla("cpu")
-    from hlorewrite.jaxbridge.xla.dumped_program import program_of_dump
+    from hlorewrite.jaxbridge.choose.dumped import program_of_dump
     return LintInput(found.name, program_of_dump(found.dump.partitioned, found.name), lines)
 
 
@@ -100,7 +100,7 @@ def _constraints(module: Module) -> Sequence[ConstraintAdvice]:
     from hlorewrite.cli.parser import quiet_xla
     try:
         quiet_xla("cpu")
-        from hlorewrite.jaxbridge.against_xla.constraint_advice import constraint_advice
+        from hlorewrite.jaxbridge.baseline.constraint_advice import constraint_advice
     except ImportError:
         return ()
     return constraint_advice(module)

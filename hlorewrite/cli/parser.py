@@ -44,18 +44,43 @@ def add_frame_arguments(parser: argparse._ActionsContainer) -> None:
                         help="take source lines of this installed package for yours; repeatable")
 
 
-def add_plan_arguments(parser: argparse._ActionsContainer, metavar: str, purpose: str) -> None:
-    """Adds ``--plan`` and ``--on-mismatch``.
+def add_step_flag(parser: argparse._ActionsContainer, name: str, **more: Any) -> None:
+    """Adds the flag of an option of a step.
 
     Args:
       parser: where.
-      metavar: what the plan's path is.
+      name: of the option, as ``StepOptions`` calls it.
+      **more: what the flag has otherwise here, as ``add_argument`` takes it.
+
+    Example:
+      >>> parser = Parser()
+      >>> add_step_flag(parser, "keep")
+      >>> parser.parse_args(["--keep=always"]).keep
+      'always'
+    """
+    from hlorewrite.jaxbridge.step.options import StepOptions, step_options
+
+    known, default = dict(step_options())[name], getattr(StepOptions, name)
+    shown = known.brief + ("; repeatable" if more.get("action") == "append" else "")
+    flag, given = f"--{name.replace('_', '-')}", {"dest": name, "default": None, "help": shown, **more}
+    if isinstance(default, bool):
+        spelled, action = (flag.replace("--", "--no-", 1), "store_false") if default else (flag, "store_true")
+        parser.add_argument(spelled, action=action, **given)
+        return
+    kinds = {"choices": known.choices} if known.choices else {"metavar": known.metavar}
+    checked = type(default) if isinstance(default, float) else known.check
+    parser.add_argument(flag, **{**kinds, **({"type": checked} if checked else {}), **given})
+
+
+def add_plan_arguments(parser: argparse._ActionsContainer, purpose: str) -> None:
+    """Adds ``--plan`` and ``--on-mismatch`` where a plan is one file.
+
+    Args:
+      parser: where.
       purpose: the help of ``--plan``.
     """
-    parser.add_argument("--plan", default="", metavar=metavar, help=purpose)
-    parser.add_argument("--on-mismatch", choices=("error", "original", "replan"), default="error",
-                        help="where a plan does not fit: stop, take the original, or decide anew and write the plan "
-                             "again; default %(default)s")
+    parser.add_argument("--plan", default="", metavar="FILE", help=purpose)
+    add_step_flag(parser, "on_mismatch", default="error")
 
 
 # ---- commands that start jax

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 
 from hlorewrite.ir.binding import ir
 from hlorewrite.ir.context import Diagnostic, captured_diagnostics
-from hlorewrite.ir.location import USUAL_FRAMES, Frames
+from hlorewrite.util.frames import USUAL_FRAMES, Frames
 
 
 class Format(enum.Enum):

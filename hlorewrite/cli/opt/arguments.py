@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import argparse
 
-from hlorewrite.cli.parser import add_frame_arguments, add_plan_arguments
-from hlorewrite.util.memory_budget import checked_budget
+from hlorewrite.cli.parser import add_frame_arguments, add_plan_arguments, add_step_flag
 
 # Flags whose value may be left out; a word after them is the file, not their value.
 _OPTIONAL_VALUES = {"--remarks": "text", "--stats": "text", "--timing": "text", "--list-passes": "text",
@@ -51,11 +50,11 @@ def _pipeline_arguments(group: argparse._ArgumentGroup) -> None:
     group.add_argument("--topology", default="", metavar="NAME",
                        help="the cluster to estimate times for, as h200:4x8; a name alone means as many whole servers "
                             "as the module needs (default: the cluster of --target)")
-    group.add_argument("--memory-budget", default=None, metavar="SIZE", type=checked_budget,
-                       help="bytes a device may spend on what all passes keep for longer: local sums, gathered values, "
-                            "buffers of fused calls; auto is 80%% of the memory of a device of --target, less "
-                            "arguments and results, less 5%%, less the temporaries of the compiled input; by default "
-                            "each pass has its own limit")
+    add_step_flag(group, "memory_budget",
+                  help="bytes a device may spend on what all passes keep for longer: local sums, gathered values, "
+                       "buffers of fused calls; auto is 80%% of the memory of a device of --target, less arguments and "
+                       "results, less 5%%, less the temporaries of the compiled input; by default each pass has its "
+                       "own limit")
     group.add_argument("--run-reproducer", action="store_true", help="run the pipeline written in the file")
     group.add_argument("--reproducer", default="hlorewrite-reproducer.mlir", metavar="FILE",
                        help="where to write a reproducer when a pass fails; default %(default)s")
@@ -87,7 +86,7 @@ def _output_arguments(group: argparse._ArgumentGroup) -> None:
     group.add_argument("--mlir-print-debuginfo", "--print-debuginfo", dest="debug_info", action="store_true",
                        default=None, help="print locations; the default when the input carries them")
     group.add_argument("--no-debuginfo", dest="debug_info", action="store_false", help="print no locations")
-    add_plan_arguments(group, "FILE", "keep the result in a plan file; later runs replay it without passes")
+    add_plan_arguments(group, "keep the result in a plan file; later runs replay it without passes")
     group.add_argument("--elide-large-constants", "--mlir-elide-elementsattrs-if-larger", dest="elide", type=int,
                        metavar="N", help="print constants of more than N elements as ... (cannot be read again)")
     group.add_argument("--allow-unregistered-dialect", action="store_true", help="read ops of unknown dialects")
@@ -125,9 +124,9 @@ def _test_arguments(group: argparse._ArgumentGroup) -> None:
     group.add_argument("--xla-flags", choices=("best",),
                        help="with --against: also compile the input with published sets of XLA flags, and show the one "
                             "with the shortest predicted step")
-    group.add_argument("--keep", choices=("better", "always"), default=None,
-                       help="better: write the input where the result is not better for --target than XLA alone; the "
-                            "default where a target is named")
+    add_step_flag(group, "keep", choices=("better", "always"),
+                  help="better: write the input where the result is not better for --target than XLA alone; the "
+                       "default where a target is named")
     group.add_argument("--seed", type=int, metavar="N", default=0, help="seed of the inputs of --check")
     group.add_argument("--tol", type=float, metavar="X", default=None,
                        help="relative tolerance of --check=interp; default: what rounding explains")

@@ -16,7 +16,6 @@ from hlorewrite.cli.process.supervise import stage
 from hlorewrite.cost.cluster.capacity import checked_capacity
 from hlorewrite.errors import HlorewriteError, PassFailed, UsageError, ValuesDiffer, did_you_mean
 from hlorewrite.ir.load import detect, parse, read_bytes
-from hlorewrite.ir.location import Frames
 from hlorewrite.ir.module import Format, Module
 from hlorewrite.ir.save import emit
 from hlorewrite.passmanager.base import Pass, PassContext
@@ -24,6 +23,7 @@ from hlorewrite.passmanager.dumps import names_of
 from hlorewrite.passmanager.manager import Timings, run_passes
 from hlorewrite.passmanager.reproducer import check_paths
 from hlorewrite.passmanager.spec import format_pipeline, parse_pipeline
+from hlorewrite.util.frames import Frames
 from hlorewrite.util.progress import progress
 from hlorewrite.util.write import write_output
 from hlorewrite.validate.steps import PassStages
@@ -218,7 +218,7 @@ class Job:
         if not self.args.target:
             raise UsageError("--memory-budget=auto compiles the input for its devices, and none are named",
                              hint="add --target=h200:1x8, say")
-        from hlorewrite.jaxbridge.against_xla.granted import granted
+        from hlorewrite.jaxbridge.baseline.memory_grant import granted
         from hlorewrite.jaxbridge.xla.compile_for import place_of
         from hlorewrite.jaxbridge.xla.target import parse_target
         place = place_of(parse_target(self.args.target), module)
@@ -250,8 +250,8 @@ class Job:
 
     def _kept(self, original: Module, module: Module, budget: int | None, taken: int, by_time: bool) -> Module:
         """The result, or the input where that is as good under XLA alone; temporaries may grow by the budget."""
-        from hlorewrite.jaxbridge.against_xla.comparison import usual_limits
-        from hlorewrite.jaxbridge.against_xla.modules import compared_modules
+        from hlorewrite.jaxbridge.baseline.comparison import usual_limits
+        from hlorewrite.jaxbridge.baseline.modules import compared_modules
         start = time.perf_counter()
         comparison = compared_modules(original, module, self.args.target, limits=usual_limits(budget, taken, by_time),
                                       best=self.args.xla_flags == "best")

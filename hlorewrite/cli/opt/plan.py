@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 
 from hlorewrite.errors import HlorewriteError, PlanMismatch, UsageError
 from hlorewrite.ir.module import Module
+from hlorewrite.jaxbridge.step.options import unset_options
 from hlorewrite.passmanager.base import Pass
 from hlorewrite.passmanager.remarks import RemarkSink, parse_kinds
 from hlorewrite.planlock.document import PlanDocument
@@ -18,7 +19,6 @@ from hlorewrite.planlock.replay import fitting
 from hlorewrite.planlock.stored import stored_text
 from hlorewrite.planlock.tuned import LeftOpen, is_tuned, options_of, options_text
 from hlorewrite.rules.events import Listener
-from hlorewrite.util.left_open import left_open
 
 _CONSEQUENCES = {"error": "nothing is written; --on-mismatch=replan makes a new plan, =original writes the input",
                  "original": "the input is written", "replan": "a new plan is made"}
@@ -88,7 +88,7 @@ class OptPlan:
     def _left(self) -> LeftOpen:
         """What a plan of ``hlorewrite tune`` may say: what was left out, and what only a compilation needs."""
         args = self.args
-        opened = left_open(passes=args.passes or None, keep=args.keep, topology=args.topology,
+        opened = unset_options(passes=args.passes or None, keep=args.keep, topology=args.topology,
                            memory_budget=args.memory_budget, cluster=args.target)
         return LeftOpen(opened | _OF_COMPILATIONS)
 

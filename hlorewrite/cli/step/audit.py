@@ -43,7 +43,7 @@ def run(args: argparse.Namespace) -> int:
     dump = source.dump
     audit = audit_step(step, source.name, dump.options if dump else None)
     if dump is not None and dump.partitioned and not args.no_rewrite:
-        from hlorewrite.jaxbridge.against_xla.dumped import rewritten_dump
+        from hlorewrite.jaxbridge.choose.dumped import rewritten_dump
         with progress(f"trying {args.passes} for {args.target}"):
             made = rewritten_dump(dump.partitioned, source.name, args.target, args.topology or args.target, args.passes)
         audit = replace(audit, rewritten=made)

@@ -67,8 +67,8 @@ def _tuned(args: argparse.Namespace) -> tuple[TunedStep, str]:
     from hlorewrite.cli.parser import quiet_xla
     from hlorewrite.cli.step.tune_run import TuneRun
     from hlorewrite.ir.load import parse, read_bytes
-    from hlorewrite.jaxbridge.against_xla.flag_sets import sets_beside
-    from hlorewrite.jaxbridge.against_xla.tune_process import TuneProcess
+    from hlorewrite.jaxbridge.baseline.flag_sets import sets_beside
+    from hlorewrite.jaxbridge.choose.tune_process import TuneProcess
     from hlorewrite.jaxbridge.xla.partition import hides_collectives
     from hlorewrite.util.progress import progress
 

@@ -14,7 +14,7 @@ from hlorewrite.util.sizes import format_seconds
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from hlorewrite.jaxbridge.against_xla.tune_process import TuneProcess
+    from hlorewrite.jaxbridge.choose.tune_process import TuneProcess
     from hlorewrite.tune.cache import TuneCache
     from hlorewrite.tune.choice import NamedFlags, TuneChoice
     from hlorewrite.util.progress import Step

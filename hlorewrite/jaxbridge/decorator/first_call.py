@@ -10,7 +10,7 @@ import numpy as np
 
 from hlorewrite.errors import ValuesDiffer
 from hlorewrite.jaxbridge.decorator.lowered import OptimizedLowered
-from hlorewrite.jaxbridge.decorator.rewrite import clone_of
+from hlorewrite.jaxbridge.step.rewrite import clone_of
 from hlorewrite.jaxbridge.xla import private
 from hlorewrite.jaxbridge.xla.execute import Value
 from hlorewrite.jaxbridge.xla.own_compilations import own_compilation

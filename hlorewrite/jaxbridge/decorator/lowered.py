@@ -9,9 +9,9 @@ from typing import Any
 import jax
 
 from hlorewrite.errors import UsageError
-from hlorewrite.jaxbridge.decorator.report import RewriteReport
 from hlorewrite.jaxbridge.decorator.state.new_state import NewState, with_new_state
-from hlorewrite.jaxbridge.xla import private, protection
+from hlorewrite.jaxbridge.step.report import RewriteReport
+from hlorewrite.jaxbridge.xla import miscompile_workarounds, private
 from hlorewrite.jaxbridge.xla.device_topology import device_topology
 from hlorewrite.jaxbridge.xla.own_compilations import own_compilation
 from hlorewrite.timeline.result import StepTimeline
@@ -102,9 +102,9 @@ class OptimizedLowered(jax.stages.Lowered):
 
     def _protection(self, given: Mapping[str, Any]) -> dict[str, Any]:
         """The XLA pass that miscompiles stays off where the user gives a list of passes for this compilation."""
-        if protection.FLAG not in given or protection.FLAG not in self.report.compiler_options:
+        if miscompile_workarounds.FLAG not in given or miscompile_workarounds.FLAG not in self.report.compiler_options:
             return {}
         from jaxlib import version as jaxlib_version
 
-        return protection.options(jaxlib_version.__version_info__, private.platform_of(self),
-                                  str(given[protection.FLAG]))
+        return miscompile_workarounds.options(jaxlib_version.__version_info__, private.platform_of(self),
+                                  str(given[miscompile_workarounds.FLAG]))

@@ -3,23 +3,20 @@
 from __future__ import annotations
 
 import functools
+import inspect
 import os
+import types
 import warnings
-from collections.abc import Callable, Sequence
-from typing import Any, Generic, Literal, ParamSpec, TypeVar, overload
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, Generic, ParamSpec, TypeVar, Unpack, overload
 
 import jax
 from jax.extend import source_info_util
 
 from hlorewrite.errors import HlorewriteError, UsageError
-from hlorewrite.ir.location import USUAL_FRAMES, Frames
-from hlorewrite.jaxbridge.decorator.bound import BoundFunction
-from hlorewrite.jaxbridge.decorator.candidates import Keep, checked_keep
 from hlorewrite.jaxbridge.decorator.first_call import run_both
 from hlorewrite.jaxbridge.decorator.lowered import OptimizedLowered
-from hlorewrite.jaxbridge.decorator.notices import KILL_SWITCH, HlorewriteWarning, switched_off, users_level
-from hlorewrite.jaxbridge.decorator.signatures import Signatures
-from hlorewrite.jaxbridge.decorator.specialize import Settings, optimized_lowering
+from hlorewrite.jaxbridge.decorator.specialize import optimized_lowering
 from hlorewrite.jaxbridge.decorator.state.partial_sum import as_the_user_sees, flat_with_sums, whole_sums
 from hlorewrite.jaxbridge.decorator.state.step_with_state import (
     StepsWithState,
@@ -31,22 +28,93 @@ from hlorewrite.jaxbridge.frameworks.lost_updates import refuse_foreign_jit, ref
 from hlorewrite.jaxbridge.hook.patch import JitPatch, scoped
 from hlorewrite.jaxbridge.hook.records import CompiledStep
 from hlorewrite.jaxbridge.hook.scoped import OptimizedCallable, is_jitted_elsewhere, name_of
-from hlorewrite.jaxbridge.processes.watch import TIMEOUT_S
+from hlorewrite.jaxbridge.step.notices import KILL_SWITCH, HlorewriteWarning, switched_off, users_level
+from hlorewrite.jaxbridge.step.options import OPTIMIZE, PATCH_JIT, OptimizeKeywords, StepOptions, documented
 from hlorewrite.jaxbridge.xla import private
-from hlorewrite.passes.all_reduce_fusion import AllReduceFusion
-from hlorewrite.passes.comm_shift import CommShift
-from hlorewrite.passes.partial_state import PartialState
-from hlorewrite.passes.shard_update import ShardUpdate
 from hlorewrite.passmanager.base import Pass
-from hlorewrite.planlock.files import OnMismatch, PlanFiles, checked_files
-from hlorewrite.util.left_open import left_open
-from hlorewrite.util.memory_budget import MemoryBudget, checked_budget
+
+if TYPE_CHECKING:
+    from hlorewrite.jaxbridge.step.options import Passes
 
 Arguments = ParamSpec("Arguments")
 Returned = TypeVar("Returned")
-DEFAULT_PASSES = "comm-shift"
+JIT_OPTIONS = frozenset(inspect.signature(jax.jit).parameters) - {"fun"}
 # Locations name the user's lines, not those of jaxbridge/.
 source_info_util.register_exclusion(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+
+
+class Signatures:
+    """Lowerings of the original function, and what was compiled for them after rewriting.
+
+    JAX returns the same lowering for the same signature, so its identity is the key; it is held, so that no other can
+    take its address.
+
+    Args:
+      forget: empties what depends on this.
+    """
+
+    def __init__(self, forget: Callable[[], None]) -> None:
+        self._forget = forget
+        self._compiled: dict[int, tuple[Any, jax.stages.Compiled]] = {}
+        private.clear_with_caches(self)
+
+    def __len__(self) -> int:
+        return len(self._compiled)
+
+    def find(self, lowering: Any) -> jax.stages.Compiled | None:
+        """What was compiled for a lowering; None for a new one."""
+        known = self._compiled.get(id(lowering))
+        return None if known is None else known[1]
+
+    def keep(self, lowering: Any, compiled: jax.stages.Compiled) -> None:
+        """Remembers what was compiled for a lowering."""
+        self._compiled[id(lowering)] = lowering, compiled
+
+    def cache_clear(self) -> None:
+        """Forgets everything; JAX calls it."""
+        self._compiled.clear()
+        self._forget()
+
+    def cache_info(self) -> str:
+        """How many signatures are known; what JAX asks caches for."""
+        return f"{len(self)} signatures"
+
+    def cache_keys(self) -> list[Any]:
+        """The lowerings."""
+        return [lowering for lowering, _ in self._compiled.values()]
+
+
+class BoundFunction:
+    """An optimized function as a method of one object: calls and lowerings get the object first.
+
+    Args:
+      function: the ``OptimizedFunction``.
+      instance: the object.
+    """
+
+    def __init__(self, function: Any, instance: Any) -> None:
+        self.__func__, self.__self__ = function, instance
+        functools.update_wrapper(self, types.MethodType(private.user_function(function.original), instance))
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        """Runs the method."""
+        return self.__func__(self.__self__, *args, **kwargs)
+
+    def trace(self, *args: Any, **kwargs: Any) -> jax.stages.Traced:
+        """Traces the method."""
+        return self.__func__.trace(self.__self__, *args, **kwargs)
+
+    def lower(self, *args: Any, **kwargs: Any) -> OptimizedLowered:
+        """Lowers and rewrites the method."""
+        return self.__func__.lower(self.__self__, *args, **kwargs)
+
+    def eval_shape(self, *args: Any, **kwargs: Any) -> Any:
+        """Shapes and dtypes of the method's outputs."""
+        return self.__func__.eval_shape(self.__self__, *args, **kwargs)
+
+    def clear_cache(self) -> None:
+        """Forgets everything compiled for the function, of every object."""
+        self.__func__.clear_cache()
 
 
 class OptimizedFunction(Generic[Arguments, Returned]):
@@ -56,18 +124,18 @@ class OptimizedFunction(Generic[Arguments, Returned]):
 
     Args:
       jitted: the ``jax.jit`` function; its options hold.
-      settings: passes and policies.
+      options: passes and policies.
     """
 
     __name__: str
 
-    def __init__(self, jitted: Any, settings: Settings) -> None:
+    def __init__(self, jitted: Any, options: StepOptions) -> None:
         self._jitted = jitted
-        self._settings = settings
-        self._options: Any = private.jit_options(jitted)
+        self._options = options
+        self._jit_options: Any = private.jit_options(jitted)
         self._said: set[str] = set()
         self._compared: tuple[str, ...] = ()
-        self._checked_classes = JitPatch(settings.for_hook())  # for arguments whose classes refuse to be lowered
+        self._checked_classes = JitPatch(options)  # for arguments whose classes refuse to be lowered
         self._dispatch = private.dispatcher(jitted, self._miss)
         self._known = Signatures(self._dispatch._clear_cache)
         self._with_states = StepsWithState(self._dispatch._clear_cache)
@@ -83,7 +151,7 @@ class OptimizedFunction(Generic[Arguments, Returned]):
         return self if instance is None else BoundFunction(self, instance)
 
     def __repr__(self) -> str:
-        return f"<hlorewrite.optimize({self._settings.pipeline!r}) of {self._jitted!r}>"
+        return f"<hlorewrite.optimize({self._options.text!r}) of {self._jitted!r}>"
 
     @property
     def records(self) -> tuple[CompiledStep, ...]:
@@ -146,7 +214,7 @@ class OptimizedFunction(Generic[Arguments, Returned]):
         return self._jitted
 
     def _lower(self, traced: jax.stages.Traced) -> OptimizedLowered:
-        lowered, sentences = optimized_lowering(traced, self._settings, switched_off())
+        lowered, sentences = optimized_lowering(traced, self._options, switched_off())
         for sentence in sentences:
             self._say(sentence)
         return lowered
@@ -163,9 +231,9 @@ class OptimizedFunction(Generic[Arguments, Returned]):
         if not private.takes_other_leaves((args, kwargs)):
             with scoped(self._checked_classes):
                 return self._jitted(*args, **kwargs), None, []
-        if self._settings.keeps_state and not switched_off():
+        if self._options.keeps_state and not switched_off():
             return self._with_state(args, kwargs)
-        if self._settings.partial_state:  # switched off
+        if self._options.partial_state:  # switched off
             args, kwargs = whole_sums((args, kwargs))
             return self._jitted(*args, **kwargs), None, []
         traced = self._jitted.trace(*args, **kwargs)
@@ -200,18 +268,18 @@ class OptimizedFunction(Generic[Arguments, Returned]):
         args, kwargs = as_the_user_sees(args), as_the_user_sees(kwargs)
         leaves, tree = jax.tree.flatten(self._dynamic(args, kwargs))
         static = (*(args[place] for place in sorted(self._static_places(args))),
-                  *((name, kwargs[name]) for name in self._options.static_argnames if name in kwargs))
+                  *((name, kwargs[name]) for name in self._jit_options.static_argnames if name in kwargs))
         key = kind_of_arguments(tree, leaves, static)
         known = self._with_states.find(key, leaves)
         if known is not None:
             return known
         lowered = self._lower(self._jitted.trace(*args, **kwargs))
-        for sentence in nothing_changed(lowered.report, self._settings):
+        for sentence in nothing_changed(lowered.report, self._options):
             self._say(sentence)
         return self._with_states.keep(key, lowered, lowered.compile(), leaves)
 
     def _first_run(self, lowered: OptimizedLowered, compiled: jax.stages.Compiled, args: tuple, kwargs: dict) -> Any:
-        if self._settings.check != "first_call" or not lowered.report.changed:
+        if self._options.check != "first_call" or not lowered.report.changed:
             return compiled(*args, **kwargs)
         if private.has_effects(lowered):
             self._say("is not checked on its first call, because it prints, calls back or changes references: "
@@ -222,12 +290,12 @@ class OptimizedFunction(Generic[Arguments, Returned]):
 
     def _dynamic(self, args: tuple, kwargs: dict[str, Any]) -> tuple[tuple, dict[str, Any]]:
         """The arguments without the static ones, which a compiled function does not take."""
-        static, names = self._static_places(args), self._options.static_argnames
+        static, names = self._static_places(args), self._jit_options.static_argnames
         return (tuple(arg for position, arg in enumerate(args) if position not in static),
                 {name: value for name, value in kwargs.items() if name not in names})
 
     def _static_places(self, args: tuple) -> set[int]:
-        return {place % len(args) for place in self._options.static_argnums if -len(args) <= place < len(args)}
+        return {place % len(args) for place in self._jit_options.static_argnums if -len(args) <= place < len(args)}
 
     def _say(self, sentence: str) -> None:
         """Warns once."""
@@ -238,28 +306,15 @@ class OptimizedFunction(Generic[Arguments, Returned]):
 
 
 @overload
-def optimize(fun: Callable[Arguments, Returned], /, *, passes: str | Pass | Sequence[str | Pass] | None = None,
-             on_error: Literal["raise", "fallback"] | None = None, check: Literal["first_call", "proof"] | None = None,
-             protect: bool = True, trace: str | os.PathLike[str] | None = None, keep: Keep | None = None,
-             timeout_s: float = TIMEOUT_S, topology: str = "", memory_budget: str | int | None = None,
-             shard_update: str = "", partial_state: str = "", plan: str | os.PathLike[str] | None = None,
-             on_mismatch: OnMismatch = "error", **jit_options: Any) -> OptimizedFunction[Arguments, Returned]: ...
+def optimize(fun: Callable[Arguments, Returned], /, *, passes: Passes | None = None,
+             **options: Unpack[OptimizeKeywords]) -> OptimizedFunction[Arguments, Returned]: ...
 @overload
-def optimize(fun: str | Pass | Sequence[str | Pass] | None = None, /, *,
-             passes: str | Pass | Sequence[str | Pass] | None = None,
-             on_error: Literal["raise", "fallback"] | None = None, check: Literal["first_call", "proof"] | None = None,
-             protect: bool = True, trace: str | os.PathLike[str] | None = None, keep: Keep | None = None,
-             timeout_s: float = TIMEOUT_S, topology: str = "", memory_budget: str | int | None = None,
-             shard_update: str = "", partial_state: str = "", plan: str | os.PathLike[str] | None = None,
-             on_mismatch: OnMismatch = "error", **jit_options: Any
+def optimize(fun: Passes | None = None, /, *, passes: Passes | None = None, **options: Unpack[OptimizeKeywords]
              ) -> Callable[[Callable[Arguments, Returned]], OptimizedFunction[Arguments, Returned]]: ...
 
 
-def optimize(fun: Any = None, /, *, passes: Any = None, on_error: str | None = None, check: str | None = None,
-             protect: bool = True, trace: str | os.PathLike[str] | None = None, keep: str | None = None,
-             frames: Frames = USUAL_FRAMES, timeout_s: float = TIMEOUT_S, topology: str = "",
-             memory_budget: str | int | None = None, shard_update: str = "", partial_state: str = "",
-             plan: str | os.PathLike[str] | None = None, on_mismatch: str = "error", **jit_options: Any) -> Any:
+@documented(OPTIMIZE)
+def optimize(fun: Any = None, /, *, passes: Passes | None = None, **options: Unpack[OptimizeKeywords]) -> Any:
     """Rewrites the communication of a train step between JAX and XLA.
 
     Use it bare, with a pipeline, or around an existing ``jax.jit``, whose options all hold::
@@ -274,42 +329,8 @@ def optimize(fun: Any = None, /, *, passes: Any = None, on_error: str | None = N
 
     Args:
       fun: the function, a ``jax.jit`` of it, or the pipeline when used as a decorator with arguments.
-      passes: the pipeline, as text, passes, or a list of them; ``comm-shift`` by default.
-      on_error: what to do when a pass fails: ``raise``, or ``fallback`` to the original with one warning. In a program
-        of several processes it holds for all of them, whichever fails, and for processes that differ. By default one
-        process raises, and several fall back.
-      check: ``first_call`` runs original and rewritten once for each signature and compares all outputs; ``proof`` says
-        in the report whether the result is proved to compute the same, and warns when that is unknown.
-      protect: compile rewritten steps without an XLA pass that computes wrong gradients on GPU in XLA 0.10.1 to
-        0.11.2.
-      trace: a directory; each signature's rewriting is written to ``NAME-DIGEST`` in it, for ``hlorewrite view``. Of
-        several processes the first writes.
-      frames: which frames of call stacks are your own, for the lines that remarks name: ``hlorewrite.Frames``.
-      keep: when the rewritten step is compiled. ``better``: where it sends at most as much as what XLA makes of the
-        original for the same devices, in less bytes or calls, with temporaries within 2 %; both are compiled up to the
-        generation of code. This is the default. ``compiled``: also where that holds after both are compiled to the end,
-        without a byte more of temporaries, and the predicted step is no longer. ``always``: wherever a pass changes it.
-      timeout_s: how long to wait for a process that does not come to this step, before all run the original; and how
-        long one may be silent, or keep this one waiting, before this one stops; seconds. One that is late is named on
-        stderr after seven; one that is gone stops the others at once.
-      topology: the cluster that passes estimate times for, such as ``h200:4x8``; that of the step's GPUs by default.
-      memory_budget: what a device may spend on what passes keep for longer (local sums, gathered values, buffers of
-        fused calls), such as ``8GiB``; ``auto`` is what XLA schedules in on one device of ``topology`` (80 % of its
-        memory, less arguments and results, less 5 %), less the temporaries of the compiled original. By default each
-        pass has its own limit, and temporaries grow by 2 % at most.
-      shard_update: the mesh axis to shard optimizer state over, such as ``data``; along it parameters and state are
-        replicated. The step then takes and returns state with new shardings (``in_shardings``, ``place``), is compiled
-        whatever ``keep`` says, and places replicated state itself.
-      partial_state: the mesh axis over which gradients are summed that the step accumulates across calls. They stay
-        local sums (``hlorewrite.PartialSum``) between calls, and are reduced where they are read; ``whole`` adds them
-        up. The step is compiled whatever ``keep`` says.
-      plan: a file that ends in ``.plan``, or a folder with a file for each signature. The first run writes what was
-        decided; later ones replay it without passes, partitioner or comparison. Of several processes the first writes.
-        A plan of ``hlorewrite tune`` also holds ``passes``, ``keep``, ``memory_budget``, ``topology`` and XLA options:
-        leave them out, or give the same.
-      on_mismatch: what to do when the plan does not fit this step, its devices, options or versions: ``error``,
-        ``original`` to compile the original with one warning, or ``replan`` to decide anew and write the plan again.
-      **jit_options: options of ``jax.jit``, when ``fun`` is not jitted yet.
+      {options}
+      **options: also those of ``jax.jit``, when ``fun`` is not jitted yet.
 
     Returns:
       A function with the interface of ``jax.jit`` (``jax.stages.Wrapped``), or a decorator. Of ``flax.nnx.jit(f)``,
@@ -318,8 +339,8 @@ def optimize(fun: Any = None, /, *, passes: Any = None, on_error: str | None = N
 
     Raises:
       PlanMismatch: by a call or ``lower``: the plan does not fit, or cannot be read as one.
-      UsageError: an unknown pass or policy, jit options for a function that is jitted already, or a method of an NNX
-        object. A call raises it when updates of flax NNX objects would be lost.
+      UsageError: an unknown option, pass or policy, jit options for a function that is jitted already, or a method of
+        an NNX object. A call raises it when updates of flax NNX objects would be lost.
 
     Example:
       >>> import jax.numpy as jnp
@@ -329,64 +350,27 @@ def optimize(fun: Any = None, /, *, passes: Any = None, on_error: str | None = N
       >>> double(jnp.float32(2)).item(), double.lower(jnp.float32(2)).report.changed
       (4.0, False)
     """
-    if not callable(fun) or isinstance(fun, Pass):
-        if fun is not None and passes is not None:
-            raise UsageError("optimize was given two pipelines", hint="leave out passes=")
-        chosen = fun if fun is not None else passes
-        settings = _settings(chosen, on_error, check, protect, trace, keep, frames, timeout_s, topology,
-                             checked_budget(memory_budget), checked_files(plan, on_mismatch), shard_update,
-                             partial_state)
-        return lambda inner: _optimized(inner, settings, jit_options)
-    settings = _settings(passes, on_error, check, protect, trace, keep, frames, timeout_s, topology,
-                         checked_budget(memory_budget), checked_files(plan, on_mismatch), shard_update,
-                         partial_state)
-    return _optimized(fun, settings, jit_options)
+    decorating = not callable(fun) or isinstance(fun, Pass)
+    if decorating and fun is not None and passes is not None:
+        raise UsageError("optimize was given two pipelines", hint="leave out passes=")
+    own: dict[str, Any] = {"passes": fun if decorating and fun is not None else passes}
+    jit_options: dict[str, Any] = {}
+    for name, value in options.items():
+        (jit_options if name in JIT_OPTIONS else own)[name] = value
+    chosen = StepOptions.of(OPTIMIZE, own, JIT_OPTIONS)
+    return (lambda inner: _optimized(inner, chosen, jit_options)) if decorating else \
+        _optimized(fun, chosen, jit_options)
 
 
-def _optimized(fun: Any, settings: Settings, jit_options: dict[str, Any]) -> OptimizedFunction | OptimizedCallable:
+def _optimized(fun: Any, options: StepOptions, jit_options: dict[str, Any]) -> OptimizedFunction | OptimizedCallable:
     if not is_jitted_elsewhere(fun):
-        return OptimizedFunction(_jitted(fun, jit_options), settings)
-    unknown = [*jit_options, *(["check"] if settings.check else []),
-               *(name for name in ("shard_update", "partial_state") if getattr(settings, name))]
+        return OptimizedFunction(_jitted(fun, jit_options), options)
+    unknown = [*jit_options, *(name for name in PATCH_JIT.without if getattr(options, name))]
     if unknown:
         raise UsageError(f"{name_of(fun)} is jitted already, so {', '.join(unknown)} cannot be given here",
                          hint="give options to what jits it; check=, shard_update= and partial_state= need a jax.jit "
                               "function")
-    return OptimizedCallable(fun, settings.for_hook())
-
-
-def _settings(passes: Any, on_error: str | None, check: str | None, protect: bool,
-              trace: str | os.PathLike[str] | None, keep: str | None, frames: Frames, timeout_s: float, topology: str,
-              memory_budget: MemoryBudget, plans: PlanFiles | None, shard_update: str, partial_state: str) -> Settings:
-    from hlorewrite.jaxbridge.decorator.rewrite import as_passes
-
-    if on_error not in (None, "raise", "fallback"):
-        raise UsageError(f'on_error="{on_error}" is unknown', hint='use "raise" or "fallback"')
-    if check not in (None, "first_call", "proof"):
-        raise UsageError(f'check="{check}" is unknown', hint='use "first_call" or "proof", or leave it out')
-    chosen = as_passes(DEFAULT_PASSES if passes is None else passes)
-    if shard_update and partial_state:
-        raise UsageError("shard_update and partial_state cannot be given together", hint="choose one of them")
-    if partial_state and plans is not None:
-        raise UsageError("a plan cannot hold a step with partial_state", hint="leave out plan= or partial_state=")
-    if shard_update:  # sums of shards are added before they are reduced; nothing else has the new shardings
-        passes = chosen = (*chosen, ShardUpdate(shard_update), CommShift())
-        keep = "always"
-    if partial_state:  # what it reduces in branches is merged like all else
-        passes = chosen = (*chosen, PartialState(partial_state), *(p for p in chosen if p.name == AllReduceFusion.name))
-        keep = "always"
-    return Settings(chosen, on_error, check, protect, None if trace is None else os.fspath(trace),
-                    checked_keep("better" if keep is None else keep), frames, timeout_s, _checked_topology(topology),
-                    plans, memory_budget,
-                    left_open(passes=passes, keep=keep, topology=topology, memory_budget=memory_budget), shard_update,
-                    partial_state)
-
-
-def _checked_topology(text: str) -> str:
-    if text:
-        from hlorewrite.cost import topology
-        topology(text)
-    return text
+    return OptimizedCallable(fun, options)
 
 
 def _jitted(fun: Any, jit_options: dict[str, Any]) -> Any:
@@ -401,4 +385,4 @@ def _jitted(fun: Any, jit_options: dict[str, Any]) -> Any:
     return fun
 
 
-__all__ = ["DEFAULT_PASSES", "KILL_SWITCH", "HlorewriteError", "HlorewriteWarning", "OptimizedFunction", "optimize"]
+__all__ = ["KILL_SWITCH", "HlorewriteError", "HlorewriteWarning", "OptimizedFunction", "optimize"]

@@ -2,52 +2,57 @@
 
 from __future__ import annotations
 
+import fnmatch
 import functools
-import os
 import threading
 import time
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, suppress
 from types import TracebackType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Unpack
 
-import jax
 from jaxlib import version as jaxlib_version
 
-from hlorewrite.errors import HlorewriteError, UsageError
+from hlorewrite.errors import HlorewriteError
 from hlorewrite.ir.binding import ir
-from hlorewrite.ir.location import USUAL_FRAMES, Frames
-from hlorewrite.jaxbridge.decorator.notices import KILL_SWITCH, HlorewriteWarning, switched_off, users_level
-from hlorewrite.jaxbridge.hook.communicates import may_communicate
+from hlorewrite.ir.collectives import COLLECTIVES
 from hlorewrite.jaxbridge.hook.records import CompiledStep, records_table
-from hlorewrite.jaxbridge.hook.settings import HookSettings, Match
 from hlorewrite.jaxbridge.processes.notes import one_line
-from hlorewrite.jaxbridge.processes.watch import TIMEOUT_S
-from hlorewrite.jaxbridge.xla import private, protection
+from hlorewrite.jaxbridge.step.notices import KILL_SWITCH, HlorewriteWarning, switched_off, users_level
+from hlorewrite.jaxbridge.step.options import PATCH_JIT, Match, PatchKeywords, StepOptions, documented
+from hlorewrite.jaxbridge.xla import miscompile_workarounds, private
 from hlorewrite.jaxbridge.xla.own_compilations import is_own_compilation, own_compilation
 
 if TYPE_CHECKING:
-    from hlorewrite.jaxbridge.decorator.report import RewriteReport, Rewritten
-    from hlorewrite.jaxbridge.processes.agreement import Agreement
-    from hlorewrite.jaxbridge.processes.decision import Decision
-    from hlorewrite.passmanager.base import Pass
-
+    from hlorewrite.jaxbridge.choose.joint_step import MadeStep
+    from hlorewrite.jaxbridge.step.options import Passes
+    from hlorewrite.jaxbridge.step.report import RewriteReport
+    from hlorewrite.jaxbridge.xla.compile_no_codegen import DeviceSet
 
 _OFF = f"{KILL_SWITCH}=0 is set"
+_PREFIX = "jit_"
 ABSENT_S = 10.0
 """How long to wait for a process that was never seen to patch JAX: it may run without hlorewrite."""
+
+_MANUAL = frozenset(COLLECTIVES)
+# An auto-sharded module with none of these, or with one of the second kind, is not a train step: setting up arrays,
+# adding two of them, a norm for a log line.
+_CONTROL = frozenset({"stablehlo.while", "stablehlo.case", "stablehlo.if"})
+_WORK = frozenset({"stablehlo.dot_general", "stablehlo.convolution", "stablehlo.reduce", "stablehlo.gather",
+                   "stablehlo.scatter", "stablehlo.reduce_window"})
+_SEVERAL = 2
 
 
 class JitPatch:
     """An active patch; what it did is in ``records``. Use it as a context manager, or end it with ``undo``.
 
     Args:
-      settings: passes and policies.
+      options: passes and policies.
     """
 
-    def __init__(self, settings: HookSettings) -> None:
-        self.settings = settings
+    def __init__(self, options: StepOptions) -> None:
+        self.options = options
         self._records: list[CompiledStep] = []
         self._said: set[str] = set()
 
@@ -83,15 +88,15 @@ class JitPatch:
         """
         start = time.perf_counter()
         members = sorted({device.process_index for device in devices})
-        alone = len(members) < 2 or self.settings.audit
+        alone = len(members) < 2 or self.options.audit
         decide = self._alone if alone else functools.partial(self._together, members)
         rewritten, report, failure = decide(name, computation, platform, devices, options)
-        raises = self.settings.on_error == "raise" or (self.settings.on_error is None and alone)
+        raises = self.options.on_error == "raise" or (self.options.on_error is None and alone)
         if failure and raises and not switched_off():
             raise HlorewriteError(failure, location=name, hint='use on_error="fallback" to compile the original')
         if failure:
             self._say(f"{name} is compiled unrewritten: {failure}")
-        outcome = ("original" if failure else "audited" if self.settings.audit
+        outcome = ("original" if failure else "audited" if self.options.audit
                    else "unchanged" if rewritten is None else "rewritten")
         self._records.append(CompiledStep(name, outcome, failure, time.perf_counter() - start, report))
         if report is not None and outcome in ("rewritten", "unchanged"):
@@ -104,11 +109,12 @@ class JitPatch:
         if switched_off():
             return None, None, _OFF
         try:
-            rewritten, made = self._rewritten(name, computation, platform, devices, options)
+            from hlorewrite.jaxbridge.choose.joint_step import made_step
+            return *self._parsed(name, computation, made_step(computation, name, self.options,
+                                                              _place(platform, devices, options))), ""
         except Exception as error:  # the user's program must go on, whatever is wrong in here
             self._raise_final(error)
             return None, None, one_line(error)
-        return rewritten, made.report, ""
 
     def _raise_final(self, error: Exception | None) -> None:
         """Raises where a plan does not fit and the program is to stop then."""
@@ -119,19 +125,10 @@ class JitPatch:
     def _together(self, members: Sequence[int], name: str, computation: ir.Module, platform: str,
                   devices: Sequence[Any], options: Any) -> tuple[ir.Module | None, RewriteReport | None, str]:
         """The same where several processes decide."""
-        from hlorewrite.jaxbridge.decorator.module_digest import digest
-        from hlorewrite.jaxbridge.decorator.rewrite import clone_of
+        from hlorewrite.jaxbridge.choose.joint_step import joint_step
         from hlorewrite.jaxbridge.processes.agreement import Patience
-        from hlorewrite.jaxbridge.processes.decision import Decision
-        from hlorewrite.jaxbridge.processes.steps import STEPS
-        from hlorewrite.jaxbridge.processes.together import VERSIONS, agreement_of, decided
-
-        def make(first: Decision | None = None) -> tuple[Decision, tuple[ir.Module | None, Rewritten]]:
-            before = digest(clone_of(computation, name), "")
-            rewritten, made = self._rewritten(name, computation, platform, devices, options, first, agreement)
-            return Decision(before, made.report.digest, made.how, VERSIONS), (rewritten, made)
-
-        timeout_s = self.settings.timeout_s
+        from hlorewrite.jaxbridge.processes.consensus import STEPS, agreement_of
+        timeout_s = self.options.timeout_s
         try:
             watch = STEPS.begin(timeout_s, leave_errors=True)
             agreement = agreement_of(f"hook/{name}", members, Patience(timeout_s, ABSENT_S), watch)
@@ -142,34 +139,21 @@ class JitPatch:
         if switched_off():
             agreement.refuse(_OFF)
             return None, None, _OFF
-        outcome = decided(agreement, make, make)
+        outcome = joint_step(agreement, computation, name, self.options, _place(platform, devices, options))
         self._raise_final(outcome.error)
-        rewritten, made = outcome.made or (None, None)
-        return (None if outcome.why else rewritten), made and made.report, outcome.why
+        if outcome.made is None:
+            return None, None, outcome.why
+        rewritten, report = self._parsed(name, computation, outcome.made)
+        return (None if outcome.why else rewritten), report, outcome.why
 
-    def _rewritten(self, name: str, computation: ir.Module, platform: str, devices: Sequence[Any], options: Any,
-                   first: Decision | None = None, agreement: Agreement | None = None
-                   ) -> tuple[ir.Module | None, Rewritten]:
-        """The rewritten module, None where nothing was rewritten, and how it was made: by the choices of the first
-        process where they are given.
-        """
-        from hlorewrite.jaxbridge.decorator.compiler_options import with_compiler_options
-        from hlorewrite.jaxbridge.decorator.planned import planned_step
-        from hlorewrite.jaxbridge.decorator.rewrite import NOTHING_TO_REWRITE, StepSettings, clone_of, replayed_step
-        from hlorewrite.jaxbridge.xla.without_code import device_set
-        trace = self.settings.trace if jax.process_index() == 0 else None
-        settings = StepSettings(self.settings.pipeline, trace, self.settings.topology, keep=self.settings.keep,
-                                protect=self.settings.protect, memory_budget=self.settings.memory_budget,
-                                left_open=self.settings.left_open)
-        module = clone_of(computation, name, self.settings.frames)
-        place = device_set(platform, devices, private.xla_flags(options))
-        made, sentences = planned_step(module, settings, place, self.settings.plans, agreement) if first is None else \
-            (replayed_step(module, settings, place, first.how), [])
+    def _parsed(self, name: str, computation: ir.Module, step: MadeStep) -> tuple[ir.Module | None, RewriteReport]:
+        """The rewritten module in the context of JAX's, None where nothing was rewritten; says what the user reads."""
+        from hlorewrite.jaxbridge.choose.chosen_step import NOTHING_TO_REWRITE
+        made, sentences = step
         for sentence in sentences:
             if sentence != NOTHING_TO_REWRITE:
                 self._say(f"{name}: {sentence}")
-        made = with_compiler_options(made, place, self.settings.protect)
-        return None if made.bytecode is None else ir.Module.parse(made.bytecode, computation.context), made
+        return None if made.bytecode is None else ir.Module.parse(made.bytecode, computation.context), made.report
 
     def _say(self, sentence: str) -> None:
         """Warns once."""
@@ -256,7 +240,7 @@ class _CompileHook:
             if not self._announced:
                 self._announce()
             name = ir.StringAttr(computation.operation.attributes["sym_name"]).value
-            patch = next((p for p in reversed((*self._patches, *inner)) if p.settings.wants(name)), None)
+            patch = next((p for p in reversed((*self._patches, *inner)) if matches(p.options.match, name)), None)
             if patch is None or not may_communicate(computation):
                 return computation
         except Exception as error:  # a predicate of the user, or a store that does not answer
@@ -275,26 +259,29 @@ class _CompileHook:
         """Lets the other processes see that this one patches JAX: from now on they watch each other."""
         if private.distributed_client() is None or not self._patches:
             return
-        from hlorewrite.jaxbridge.processes.steps import STEPS
-        STEPS.begin(self._patches[-1].settings.timeout_s, leave_errors=True)
+        from hlorewrite.jaxbridge.processes.consensus import STEPS
+        STEPS.begin(self._patches[-1].options.timeout_s, leave_errors=True)
         self._announced = True
+
+
+def _place(platform: str, devices: Sequence[Any], options: Any) -> DeviceSet:
+    from hlorewrite.jaxbridge.xla.compile_no_codegen import device_set
+    return device_set(platform, devices, private.xla_flags(options))
 
 
 def _with_disabled(more: Mapping[str, Any], platform: str, options: Any) -> Mapping[str, Any]:
     """XLA options for one compilation; XLA passes that it leaves out already stay out."""
-    if protection.FLAG not in more:
+    if miscompile_workarounds.FLAG not in more:
         return more
-    return {**more, **protection.options(jaxlib_version.__version_info__, platform, private.disabled_passes(options))}
+    return {**more, **miscompile_workarounds.options(jaxlib_version.__version_info__, platform,
+                                                     private.disabled_passes(options))}
 
 
 _HOOK = _CompileHook()
 
 
-def patch_jit(passes: str | Pass | Sequence[str | Pass] | None = None, match: Match = None, *,
-              on_error: str = "fallback", protect: bool = True, topology: str = "", audit: bool = False,
-              keep: str | None = None, frames: Frames = USUAL_FRAMES, timeout_s: float = TIMEOUT_S,
-              memory_budget: str | int | None = None, plan: str | os.PathLike[str] | None = None,
-              on_mismatch: str = "error") -> JitPatch:
+@documented(PATCH_JIT)
+def patch_jit(passes: Passes | None = None, match: Match = None, **options: Unpack[PatchKeywords]) -> JitPatch:
     """Rewrites the communication of everything that is jitted from now on, by any library.
 
     ``jax.jit``, ``pjit``, ``flax.nnx.jit``, ``equinox.filter_jit`` and what trainers build on them hand their modules
@@ -303,30 +290,13 @@ def patch_jit(passes: str | Pass | Sequence[str | Pass] | None = None, match: Ma
     they compare what they hold before they compile, and all compile the original when any cannot follow.
 
     Args:
-      passes: the pipeline, as text, passes, or a list of them; ``comm`` by default.
-      match: which functions: a name or glob pattern, several, or a predicate of the module's name (``jit_NAME``); all
-        that communicate by default.
-      on_error: ``fallback`` compiles the original with one warning; ``raise`` raises inside the call.
-      protect: compile rewritten modules without an XLA pass that computes wrong gradients on GPU.
-      topology: the cluster that passes estimate times for.
-      audit: compile the originals, and only record what could be saved.
-      frames: which frames of call stacks are your own, for the lines that remarks name: ``hlorewrite.Frames``.
-      keep: when a rewritten module is compiled: ``better`` than XLA alone by bytes, calls and memory of the schedule,
-        the default; ``compiled``: the same after both are compiled to the end; ``always``.
-      timeout_s: how long to wait for what another process holds, seconds; then all compile the original.
-      memory_budget: what a device may spend on what passes keep for longer, such as ``8GiB``; ``auto`` is what
-        XLA schedules in on one device of ``topology`` (80 % of its memory, less arguments and results, less 5 %), less
-        the temporaries of the compiled original; by default each pass has its own limit.
-      plan: a folder with a plan for each module, or a file that ends in ``.plan`` for a single one: the first run
-        writes what was decided, later ones replay it. Of several processes the first writes.
-      on_mismatch: what to do when a plan does not fit: ``error`` stops the call whatever ``on_error`` says;
-        ``original`` compiles the original with one warning; ``replan`` decides anew and writes the plan again.
+      {options}
 
     Returns:
       The patch, active already: a context manager, with ``records`` and ``undo``.
 
     Raises:
-      UsageError: an unknown pass or policy.
+      UsageError: an unknown option, pass or policy.
 
     Example:
       >>> with patch_jit("comm", match="train_step") as patch:
@@ -334,20 +304,29 @@ def patch_jit(passes: str | Pass | Sequence[str | Pass] | None = None, match: Ma
       >>> patch.records
       ()
     """
-    from hlorewrite.jaxbridge.decorator.candidates import checked_keep
-    from hlorewrite.jaxbridge.decorator.rewrite import as_passes
-    from hlorewrite.planlock.files import checked_files
-    from hlorewrite.util.left_open import left_open
-    from hlorewrite.util.memory_budget import checked_budget
-    if on_error not in ("raise", "fallback"):
-        raise UsageError(f'on_error="{on_error}" is unknown', hint='use "raise" or "fallback"')
-    if audit and plan is not None:
-        raise UsageError("audit=True rewrites nothing, so there is no plan to keep", hint="leave out plan=")
-    opened = left_open(passes=passes, keep=keep, topology=topology, memory_budget=memory_budget)
-    return activated(HookSettings(as_passes("comm" if passes is None else passes), match, on_error, protect, topology,
-                                  audit, keep=checked_keep("better" if keep is None else keep), frames=frames,
-                                  timeout_s=timeout_s, plans=checked_files(plan, on_mismatch),
-                                  memory_budget=checked_budget(memory_budget), left_open=opened))
+    return activated(StepOptions.of(PATCH_JIT, {"passes": passes, "match": match, **options}))
+
+
+def matches(match: Match, name: str) -> bool:
+    """Whether a module's name fits a choice.
+
+    Args:
+      match: the choice.
+      name: as JAX names a module: ``jit_`` and the function's name.
+
+    Example:
+      >>> matches("train_step", "jit_train_step"), matches(["eval*", "*_step"], "jit_train_step")
+      (True, True)
+      >>> matches(lambda name: "eval" in name, "jit_train_step"), matches(None, "jit_f")
+      (False, True)
+    """
+    if match is None:
+        return True
+    if callable(match):
+        return bool(match(name))
+    patterns = [match] if isinstance(match, str) else match
+    return any(fnmatch.fnmatchcase(shown, pattern) for pattern in patterns
+               for shown in (name, name.removeprefix(_PREFIX)))
 
 
 def scoped(patch: JitPatch) -> AbstractContextManager[None]:
@@ -355,10 +334,34 @@ def scoped(patch: JitPatch) -> AbstractContextManager[None]:
     return _HOOK.scope(patch)
 
 
-def activated(settings: HookSettings) -> JitPatch:
-    """A patch with settings that were checked before."""
-    patch = JitPatch(settings)
+def activated(options: StepOptions) -> JitPatch:
+    """A patch with options that were checked before."""
+    patch = JitPatch(options)
     why_not = _HOOK.add(patch)
     if why_not:
         warnings.warn(f"patch_jit does nothing: {why_not}", HlorewriteWarning, stacklevel=users_level())
     return patch
+
+
+def may_communicate(module: ir.Module) -> bool:
+    """Whether a module holds a collective, or enough work that XLA's partitioner could insert one.
+
+    Args:
+      module: what JAX is about to compile for several devices; it is read only, and no further than to the answer.
+
+    Example:
+      >>> from hlorewrite.ir.load import parse
+      >>> may_communicate(parse("func.func @main(%a: tensor<f32>) -> tensor<f32> { return %a : tensor<f32> }").mlir)
+      False
+    """
+    found, work = False, 0
+
+    def visit(op: ir.Operation) -> ir.WalkResult:
+        nonlocal found, work
+        name = op.name
+        work += name in _WORK
+        found = name in _MANUAL or name in _CONTROL or work >= _SEVERAL
+        return ir.WalkResult.INTERRUPT if found else ir.WalkResult.ADVANCE
+
+    module.operation.walk(visit, ir.WalkOrder.PRE_ORDER)
+    return found

@@ -11,7 +11,7 @@ from hlorewrite.util.sizes import format_bytes
 from hlorewrite.util.tables import numbers_right, table
 
 if TYPE_CHECKING:
-    from hlorewrite.jaxbridge.decorator.report import RewriteReport
+    from hlorewrite.jaxbridge.step.report import RewriteReport
 
 Outcome = Literal["rewritten", "unchanged", "audited", "original"]
 

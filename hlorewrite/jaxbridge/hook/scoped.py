@@ -15,10 +15,10 @@ from typing import Any
 import jax
 
 from hlorewrite.errors import UsageError
-from hlorewrite.jaxbridge.decorator.notices import HlorewriteWarning, users_level
 from hlorewrite.jaxbridge.hook.patch import JitPatch, scoped
 from hlorewrite.jaxbridge.hook.records import CompiledStep
-from hlorewrite.jaxbridge.hook.settings import HookSettings
+from hlorewrite.jaxbridge.step.notices import HlorewriteWarning, users_level
+from hlorewrite.jaxbridge.step.options import StepOptions
 
 _LIBRARIES = ("flax", "equinox")
 
@@ -28,12 +28,12 @@ class OptimizedCallable:
 
     Args:
       function: what the user jitted.
-      settings: passes and policies.
+      options: passes and policies.
     """
 
-    def __init__(self, function: Callable[..., Any], settings: HookSettings) -> None:
+    def __init__(self, function: Callable[..., Any], options: StepOptions) -> None:
         self._function = function
-        self._patch = JitPatch(settings)
+        self._patch = JitPatch(options)
         self._called = False
         self.__name__ = name_of(function)
 
@@ -54,7 +54,7 @@ class OptimizedCallable:
         return self if instance is None else functools.partial(self, instance)
 
     def __repr__(self) -> str:
-        return f"<hlorewrite.optimize({self._patch.settings.text!r}) of {self._function!r}>"
+        return f"<hlorewrite.optimize({self._patch.options.text!r}) of {self._function!r}>"
 
     @property
     def original(self) -> Callable[..., Any]:

@@ -29,9 +29,9 @@ from typing import Any, TypeVar
 
 from hlorewrite.errors import HlorewriteError
 from hlorewrite.jaxbridge.processes.decision import Decision
+from hlorewrite.jaxbridge.processes.liveness import Watch
 from hlorewrite.jaxbridge.processes.notes import one_line
-from hlorewrite.jaxbridge.processes.store import delete_keys, read_key, write_once
-from hlorewrite.jaxbridge.processes.watch import TIMEOUT_S, Watch
+from hlorewrite.jaxbridge.processes.store import TIMEOUT_S, delete_keys, read_key, write_once
 
 REWRITTEN = "rewritten"
 REWRITING = "rewriting"

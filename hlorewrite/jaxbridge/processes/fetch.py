@@ -8,8 +8,8 @@ import jax
 import numpy as np
 
 from hlorewrite.errors import PlanError, UsageError
-from hlorewrite.jaxbridge.processes.together import ROOMS
-from hlorewrite.jaxbridge.processes.watch import Watch
+from hlorewrite.jaxbridge.processes.consensus import ROOMS
+from hlorewrite.jaxbridge.processes.liveness import Watch
 
 _CHUNK_BYTES = 1 << 20  # the store takes messages of 4 MiB
 

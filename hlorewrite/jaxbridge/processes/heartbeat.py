@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import json
+import os
 from dataclasses import asdict, dataclass
+from pathlib import Path
 
-from hlorewrite.jaxbridge.processes.phase import OWN, Phase
+from hlorewrite.jaxbridge.processes.activity import OWN, Phase
 
 
 @dataclass(frozen=True)
@@ -41,3 +43,42 @@ class Heartbeat:
             return cls(int(data["count"]), str(data["who"]), Phase(**data["phase"]))
         except (ValueError, TypeError, KeyError):
             return cls(0, "", Phase(OWN))
+
+
+def identity() -> str:
+    """Machine, process namespace, number and start time of this process; empty where they cannot be read.
+
+    Example:
+      >>> is_gone(identity())
+      False
+    """
+    try:
+        return f"{_machine()}/{os.getpid()}/{_start(os.getpid())}"
+    except (OSError, ValueError, IndexError):
+        return ""
+
+
+def is_gone(who: str) -> bool:
+    """Whether a process is known to have ended; False for processes of other machines.
+
+    Args:
+      who: what ``identity`` gave there.
+    """
+    try:
+        machine, process, start = who.rsplit("/", 2)
+        return machine == _machine() and _start(int(process)) != start
+    except FileNotFoundError:
+        return True
+    except (OSError, ValueError, IndexError):
+        return False
+
+
+def _machine() -> str:
+    boot = Path("/proc/sys/kernel/random/boot_id").read_text().strip()
+    return f"{boot}/{os.readlink('/proc/self/ns/pid')}"
+
+
+def _start(process: int) -> str:
+    """When a process started, in ticks; ``ended`` for one that waits for its parent to notice."""
+    fields = Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()
+    return "ended" if fields[0] in "ZX" else fields[19]

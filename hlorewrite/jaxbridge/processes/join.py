@@ -25,8 +25,9 @@ from types import TracebackType
 import jax
 
 from hlorewrite.errors import HlorewriteError, PlanError, UsageError
+from hlorewrite.jaxbridge.processes.liveness import NAMED_S
 from hlorewrite.jaxbridge.processes.notes import end_process, one_line, print_note
-from hlorewrite.jaxbridge.processes.watch import NAMED_S, TIMEOUT_S
+from hlorewrite.jaxbridge.processes.store import TIMEOUT_S
 
 TOKEN_VARIABLE = "HLOREWRITE_TOKEN"
 """Environment variable with the token of a job; the same on all its processes, and known to no other process."""

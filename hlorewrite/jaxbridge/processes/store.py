@@ -12,6 +12,8 @@ from contextlib import suppress
 from typing import Any, TypeVar
 
 Answer = TypeVar("Answer")
+TIMEOUT_S = 300.0
+"""After how long a process that is silent, or keeps others waiting, ends them, by default."""
 ANSWER_S = 3.0
 """How long a call may take before it counts as failed."""
 

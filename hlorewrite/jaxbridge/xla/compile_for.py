@@ -12,11 +12,11 @@ from hlorewrite.hlo.collectives import HloCollective, collectives, executed_byte
 from hlorewrite.ir.collectives import COLLECTIVES
 from hlorewrite.ir.module import Module
 from hlorewrite.ir.view import View
-from hlorewrite.jaxbridge.xla import protection
+from hlorewrite.jaxbridge.xla import miscompile_workarounds
+from hlorewrite.jaxbridge.xla.compile_no_codegen import DeviceSet
 from hlorewrite.jaxbridge.xla.platform_passes import legal_module
 from hlorewrite.jaxbridge.xla.spmd_module import SpmdModule, for_spmd, free_shardings
 from hlorewrite.jaxbridge.xla.target import Target
-from hlorewrite.jaxbridge.xla.without_code import DeviceSet
 from hlorewrite.util.extras import install
 
 _DEVICELESS_FLAGS: dict[str, str | bool | int] = {"xla_gpu_autotune_level": 0}
@@ -75,7 +75,7 @@ def compile_for(module: Module, target: Target, *, protect: bool = False, load: 
     Args:
       module: any StableHLO module; it is not changed.
       target: where to; described GPUs need no GPU.
-      protect: switch off the XLA pass that miscompiles on affected versions (`protection`).
+      protect: switch off the XLA pass that miscompiles on affected versions (`miscompile_workarounds`).
       load: also load it, fit to run; not for described GPUs.
       xla_flags: XLA flags for this compilation alone, without dashes.
 
@@ -100,7 +100,7 @@ def compile_for(module: Module, target: Target, *, protect: bool = False, load: 
     overrides = dict(_DEVICELESS_FLAGS if target.platform == "described" else {}) | dict(xla_flags or {})
     if protect:
         platform = "cpu" if target.platform == "cpu" else "gpu"
-        overrides |= protection.options(jaxlib_version.__version_info__, platform,
+        overrides |= miscompile_workarounds.options(jaxlib_version.__version_info__, platform,
                                             str(overrides.get("xla_disable_hlo_passes", "")))
     started = time.perf_counter()
     executable = _compile(spmd, devices, overrides, load)
@@ -118,7 +118,9 @@ def rewritten_flags(module: Module, place: DeviceSet) -> Mapping[str, str | bool
     rewritten."""
     from jaxlib import version as jaxlib_version
 
-    return protection.options(jaxlib_version.__version_info__, place.platform) if was_rewritten(module) else {}
+    if not was_rewritten(module):
+        return {}
+    return miscompile_workarounds.options(jaxlib_version.__version_info__, place.platform)
 
 
 def described(executable: Any, target: str, devices: int, seconds: float) -> Compilation:

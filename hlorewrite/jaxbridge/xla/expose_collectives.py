@@ -12,7 +12,7 @@ from hlorewrite.passmanager.programs import is_program, program_adapter
 from hlorewrite.rules.events import Remark
 
 if TYPE_CHECKING:
-    from hlorewrite.jaxbridge.xla.without_code import DeviceSet
+    from hlorewrite.jaxbridge.xla.compile_no_codegen import DeviceSet
 
 
 @dataclass(frozen=True)

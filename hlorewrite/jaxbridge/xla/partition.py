@@ -30,17 +30,17 @@ from hlorewrite.ir.inline import erase_dead_functions
 from hlorewrite.ir.load import parse
 from hlorewrite.ir.module import Module
 from hlorewrite.ir.view import View, nested_ops, symbol_name, terminator
-from hlorewrite.jaxbridge.xla.mesh_sharding import MeshAxes, mesh_axes, sharding_text
-from hlorewrite.jaxbridge.xla.metadata import drop_shardings_of_shardy, lost_annotation
-from hlorewrite.jaxbridge.xla.own_compilations import own_compilation
-from hlorewrite.jaxbridge.xla.spmd_module import for_spmd, free_shardings, main_function
-from hlorewrite.jaxbridge.xla.without_code import (
+from hlorewrite.jaxbridge.xla.compile_no_codegen import (
     UNKNOWN_CALL,
     DeviceSet,
     partitioned_dump,
     partitioner_flags,
     with_output_of_unknown_call,
 )
+from hlorewrite.jaxbridge.xla.mesh_sharding import MeshAxes, mesh_axes, sharding_text
+from hlorewrite.jaxbridge.xla.metadata import drop_shardings_of_shardy, lost_annotation
+from hlorewrite.jaxbridge.xla.own_compilations import own_compilation
+from hlorewrite.jaxbridge.xla.spmd_module import for_spmd, free_shardings, main_function
 from hlorewrite.spmd.dense_groups import rows_attribute
 
 _FREE = {"stablehlo.constant", "stablehlo.reshape", "stablehlo.broadcast_in_dim", "stablehlo.convert",
@@ -96,7 +96,7 @@ def expose_collectives(module: Module, place: DeviceSet | None = None, dump: byt
     Args:
       module: an auto-sharded module; it is not changed.
       place: what it is compiled for, whose pipeline partitions it; by default that is not known, and CPU's does.
-      dump: what the partitioner made of the module in another compilation for that place (``without_code``).
+      dump: what the partitioner made of the module in another compilation for that place (``compile_no_codegen``).
 
     Returns:
       A module of the same context and signature.

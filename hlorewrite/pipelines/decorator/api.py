@@ -12,15 +12,14 @@ import numpy as np
 from hlorewrite.errors import UsageError
 from hlorewrite.jaxbridge.processes.fetch import fetch_value
 from hlorewrite.jaxbridge.processes.notes import one_line
-from hlorewrite.jaxbridge.processes.watch import TIMEOUT_S
+from hlorewrite.jaxbridge.processes.store import TIMEOUT_S
 from hlorewrite.jaxbridge.xla import private
 from hlorewrite.passmanager.base import Pass
 from hlorewrite.pipelines.decorator.global_state import to_global
 from hlorewrite.pipelines.decorator.lowered import PipelineCompiled, PipelineLowered, lower_step
 from hlorewrite.pipelines.decorator.specs import MeshLike, PipelineSettings, checked_stages, stage_meshes
 from hlorewrite.pipelines.decorator.stage_array import StageArray
-from hlorewrite.pipelines.runtime.group import begin
-from hlorewrite.pipelines.runtime.solver import solver_effort
+from hlorewrite.pipelines.runtime.group import begin, solver_effort
 from hlorewrite.pipelines.schedules import Schedule
 
 DEFAULT_PASSES = "expose-collectives,comm-shift"
@@ -226,7 +225,7 @@ def pipeline(fun: Callable[..., Any] | None = None, /, *, meshes: Sequence[MeshL
       >>> [call.callee for call in lowered.data().body if hasattr(call, "callee")]
       ['forward_0', 'forward_1', 'backward_1', 'backward_0']
     """
-    from hlorewrite.jaxbridge.decorator.rewrite import as_passes
+    from hlorewrite.jaxbridge.step.options import as_passes
 
     _check_schedule(schedule)
     settings = PipelineSettings(stage_meshes(meshes, axes), schedule, microbatches,

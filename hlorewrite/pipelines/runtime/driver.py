@@ -23,10 +23,11 @@ from jax.sharding import NamedSharding
 from hlorewrite.errors import UsageError
 from hlorewrite.ir.module import Module
 from hlorewrite.jaxbridge.processes.agreement import Agreement
+from hlorewrite.jaxbridge.processes.consensus import VERSIONS
 from hlorewrite.jaxbridge.processes.decision import Decision
 from hlorewrite.jaxbridge.processes.fetch import fetch_value
-from hlorewrite.jaxbridge.processes.together import VERSIONS
-from hlorewrite.jaxbridge.processes.watch import TIMEOUT_S, Watch
+from hlorewrite.jaxbridge.processes.liveness import Watch
+from hlorewrite.jaxbridge.processes.store import TIMEOUT_S
 from hlorewrite.jaxbridge.xla import private
 from hlorewrite.pipelines.actions.fit import schedule_for
 from hlorewrite.pipelines.actions.liveness import Liveness, liveness
@@ -34,11 +35,10 @@ from hlorewrite.pipelines.actions.order import Action, ProgramOrder, Step, order
 from hlorewrite.pipelines.mpmd.program import FragmentCall, Program, Transfer, read_program
 from hlorewrite.pipelines.runtime.compile_once import spread
 from hlorewrite.pipelines.runtime.fragments import Fragments
-from hlorewrite.pipelines.runtime.group import meet, settled, step_failed
+from hlorewrite.pipelines.runtime.group import meet, settled, solver_effort, step_failed
 from hlorewrite.pipelines.runtime.in_flight import Hold, in_flight_here
 from hlorewrite.pipelines.runtime.meshes import PlacedMeshes, numpy_type, place_meshes
 from hlorewrite.pipelines.runtime.place import check_arguments, place_value
-from hlorewrite.pipelines.runtime.solver import solver_effort
 from hlorewrite.pipelines.runtime.transfers import TransferCompiler, TransferPlan
 from hlorewrite.pipelines.schedules import Schedule
 from hlorewrite.util.progress import progress

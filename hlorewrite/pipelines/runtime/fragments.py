@@ -24,7 +24,7 @@ from hlorewrite.ir.binding import ir
 from hlorewrite.ir.effects import does_more_than_compute
 from hlorewrite.ir.module import Module
 from hlorewrite.ir.view import View, nested_ops
-from hlorewrite.jaxbridge.xla import private, protection
+from hlorewrite.jaxbridge.xla import miscompile_workarounds, private
 from hlorewrite.jaxbridge.xla.own_compilations import own_compilation
 from hlorewrite.jaxbridge.xla.platform_passes import legal_module
 from hlorewrite.pipelines.mpmd.program import FragmentCall
@@ -179,7 +179,7 @@ class Fragments:
     def _compile(self, fragment: PreparedFragment) -> jax.stages.Compiled:
         call = fragment.call
         lowered = self._lowered(fragment)
-        options: Any = protection.options(jaxlib_version.__version_info__, self.meshes.platform)
+        options: Any = miscompile_workarounds.options(jaxlib_version.__version_info__, self.meshes.platform)
         try:
             with own_compilation():
                 return lowered.compile(options or None)

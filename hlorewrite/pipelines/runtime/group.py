@@ -8,14 +8,17 @@ import jax
 
 from hlorewrite.errors import HlorewriteError, PlanError
 from hlorewrite.jaxbridge.processes.agreement import Agreement, Patience
+from hlorewrite.jaxbridge.processes.consensus import agreement_of
 from hlorewrite.jaxbridge.processes.decision import Decision
+from hlorewrite.jaxbridge.processes.liveness import Watch
 from hlorewrite.jaxbridge.processes.notes import one_line, words_of_stages
-from hlorewrite.jaxbridge.processes.together import agreement_of
-from hlorewrite.jaxbridge.processes.watch import Watch
 from hlorewrite.pipelines.actions.order import OUTSIDE, Action
 from hlorewrite.pipelines.mpmd.program import FragmentCall, Program
+from hlorewrite.pipelines.reshard.exact import EFFORT_OF_A_RUN, solver_installed
 from hlorewrite.pipelines.runtime.meshes import PlacedMeshes
 from hlorewrite.pipelines.schedules import Task
+
+_WITH, _WITHOUT = "ortools", "none"
 
 
 class StepFailed(HlorewriteError):
@@ -99,3 +102,26 @@ def step_failed(action: Action | None, error: Exception) -> StepFailed:
     where = getattr(step, "where", "") or None
     return StepFailed(f"{what} failed ({one_line(error).rstrip('.')})", location=where,
                       hint="look at the first process that failed")
+
+
+def solver_effort(agreement: Agreement | None) -> float:
+    """What the solver may do in one run, the same on every process: nothing where the first process lacks it.
+
+    Args:
+      agreement: of the processes that plan; None where this one plans alone.
+
+    Returns:
+      Deterministic seconds, for ``SolverBudget``.
+
+    Raises:
+      PlanError: the first process has the solver and this one lacks it, or the first one does not come.
+    """
+    if agreement is None:
+        return EFFORT_OF_A_RUN
+    said, why = agreement.first_says("solver", _WITH if solver_installed() else _WITHOUT)
+    if said == _WITH and not solver_installed():
+        first = agreement.members[0]
+        why = agreement.refuse(f"it lacks ortools, with which process {first} plans transfers", "planning")
+    if why:
+        raise PlanError(why, hint="install the same extras on every process")
+    return EFFORT_OF_A_RUN if said == _WITH else 0.0

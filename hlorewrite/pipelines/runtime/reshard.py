@@ -21,12 +21,12 @@ from hlorewrite.ir.load import parse
 from hlorewrite.ir.module import Format
 from hlorewrite.ir.save import emit
 from hlorewrite.jaxbridge.processes.agreement import Patience
-from hlorewrite.jaxbridge.processes.together import agreement_of, check_same
-from hlorewrite.jaxbridge.processes.watch import TIMEOUT_S
+from hlorewrite.jaxbridge.processes.consensus import agreement_of, check_same
+from hlorewrite.jaxbridge.processes.store import TIMEOUT_S
 from hlorewrite.jaxbridge.xla.own_compilations import own_compilation
 from hlorewrite.pipelines.reshard import Layout, ReshardPlan, SolverBudget, from_boxes, network_of, plan_reshard
 from hlorewrite.pipelines.reshard.lower import Lowered, lower
-from hlorewrite.pipelines.runtime.solver import solver_effort
+from hlorewrite.pipelines.runtime.group import solver_effort
 
 _ELEMENT_TYPES = {"bool": "i1", "float64": "f64", "float32": "f32", "float16": "f16", "bfloat16": "bf16",
                   "complex64": "complex<f32>", "complex128": "complex<f64>"}

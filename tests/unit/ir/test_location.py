@@ -6,7 +6,8 @@ import pytest
 
 from hlorewrite.ir.binding import ir
 from hlorewrite.ir.context import new_context
-from hlorewrite.ir.location import Frames, SourceLines, source_lines
+from hlorewrite.ir.location import SourceLines, source_lines
+from hlorewrite.util.frames import Frames
 
 FLAX = "/venv/lib/python3.11/site-packages/flax/linen/linear.py"
 SYSTEM = "/usr/lib/python3/dist-packages/keras/trainer.py"

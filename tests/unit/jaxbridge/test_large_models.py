@@ -11,8 +11,8 @@ from hlorewrite.cost.report.report import Executed
 from hlorewrite.cost.report.stablehlo import collectives_of
 from hlorewrite.ir.load import parse
 from hlorewrite.ir.module import Module
-from hlorewrite.jaxbridge.against_xla.comparison import USUAL
-from hlorewrite.jaxbridge.against_xla.modules import compared_modules
+from hlorewrite.jaxbridge.baseline.comparison import USUAL
+from hlorewrite.jaxbridge.baseline.modules import compared_modules
 from hlorewrite.passmanager.base import PassContext
 from hlorewrite.passmanager.manager import run_passes
 from hlorewrite.passmanager.named import named_pipeline

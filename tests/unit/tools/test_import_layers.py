@@ -42,7 +42,7 @@ def violations(tmp_path: Path, changes: dict[str, str], **options: object) -> li
         file = tmp_path / "hlorewrite" / path
         file.parent.mkdir(parents=True, exist_ok=True)
         file.write_text(text)
-    settings = {"registries": {}, "lookups": {}} | options
+    settings = {"registries": {}, "lookups": {}, "known_circles": ()} | options
     return layers.check(tmp_path / "hlorewrite", ORDER, **settings)
 
 
@@ -81,6 +81,42 @@ def test_each_rule(tmp_path: Path, path: str, text: str, said: str) -> None:
     """One changed file, one sentence."""
     sentences = violations(tmp_path, {path: text})
     assert len(sentences) == 1 and said in sentences[0]
+
+
+ROOMS = {"top/inner/b.py": "class B: pass", "top/outer/__init__.py": "", "top/outer/e.py": "",
+         "top/outer/f.py": "from hlorewrite.top.inner.b import B"}
+"""Two rooms, of which one imports the other; no file imports itself in what follows."""
+
+
+@pytest.mark.parametrize("back", [
+    "from hlorewrite.top.outer.e import x", "def f():\n    from hlorewrite.top.outer import e",
+    "from typing import TYPE_CHECKING\nif TYPE_CHECKING:\n    import hlorewrite.top.outer.e"])
+def test_circles_between_rooms(tmp_path: Path, back: str) -> None:
+    """Files of two rooms that need the other one, though no file needs itself."""
+    assert violations(tmp_path, ROOMS) == []
+    (sentence,) = violations(tmp_path, {**ROOMS, "top/inner/g.py": back})
+    assert sentence.startswith("rooms import each other (top: inner, outer): top/inner/g.py:")
+    assert "top/outer/f.py:1" in sentence
+
+
+def test_longer_circles_between_rooms(tmp_path: Path) -> None:
+    third = {"top/third/__init__.py": "", "top/third/g.py": "from hlorewrite.top.outer.f import B",
+             "top/inner/g.py": "import hlorewrite.top.third"}
+    (sentence,) = violations(tmp_path, {**ROOMS, **third})
+    assert sentence.startswith("rooms import each other (top: inner, outer, third)")
+
+
+def test_files_of_the_layer_itself_are_in_no_room(tmp_path: Path) -> None:
+    assert violations(tmp_path, {**ROOMS, "top/h.py": "import hlorewrite.top.outer.f",
+                                 "top/inner/g.py": "import hlorewrite.top.h"}) == []
+
+
+def test_known_circles_between_rooms_only_shrink(tmp_path: Path) -> None:
+    circle = {**ROOMS, "top/inner/g.py": "import hlorewrite.top.outer.e"}
+    assert violations(tmp_path, circle, known_circles=("top: inner, outer",)) == []
+    (sentence,) = violations(tmp_path, {"top/inner/g.py": ""}, known_circles=("top: inner, outer",))
+    assert "is not a circle any more" in sentence
+    assert len(layers.KNOWN_CIRCLES) <= 2 and not any(each.startswith("jaxbridge") for each in layers.KNOWN_CIRCLES)
 
 
 @pytest.mark.parametrize("back", [

@@ -12,7 +12,7 @@ import pytest
 from tuned_steps import exported
 
 from hlorewrite.cli.main import guarded
-from hlorewrite.jaxbridge.against_xla.tune_process import TuneProcess
+from hlorewrite.jaxbridge.choose.tune_process import TuneProcess
 
 DESCRIBED = pytest.mark.skipif(importlib.util.find_spec("jax_plugins.xla_cuda13") is None,
                                reason="compiling for described GPUs needs jax-cuda13-plugin")

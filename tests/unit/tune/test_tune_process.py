@@ -11,7 +11,7 @@ import pytest
 
 from hlorewrite.cli.step.tune_run import TuneRun
 from hlorewrite.errors import HlorewriteError, UsageError
-from hlorewrite.jaxbridge.against_xla.tune_process import MeasuringEnded, TuneProcess
+from hlorewrite.jaxbridge.choose.tune_process import MeasuringEnded, TuneProcess
 from hlorewrite.tune.cache import TuneCache
 from hlorewrite.tune.choice import TuneChoice
 from hlorewrite.util.progress import nothing

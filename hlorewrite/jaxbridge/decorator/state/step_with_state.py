@@ -10,9 +10,9 @@ import jax
 
 from hlorewrite.errors import UsageError
 from hlorewrite.jaxbridge.decorator.lowered import OptimizedLowered
-from hlorewrite.jaxbridge.decorator.report import RewriteReport
-from hlorewrite.jaxbridge.decorator.specialize import Settings
 from hlorewrite.jaxbridge.decorator.state.partial_sum import PartialSum, is_partial, parts_of
+from hlorewrite.jaxbridge.step.options import StepOptions
+from hlorewrite.jaxbridge.step.report import RewriteReport
 from hlorewrite.jaxbridge.xla import private
 from hlorewrite.passes.partial_state import PartialState
 from hlorewrite.passes.shard_update import ShardUpdate
@@ -129,15 +129,15 @@ class StepsWithState:
         return list(self._known)
 
 
-def nothing_changed(report: RewriteReport, settings: Settings) -> list[str]:
+def nothing_changed(report: RewriteReport, options: StepOptions) -> list[str]:
     """Why a step keeps its state as it was, in one line; none where any of it changed.
 
     Args:
       report: of the step.
-      settings: what the user asked for.
+      options: what the user asked for.
     """
-    name, axis, stays = (ShardUpdate.name, settings.shard_update, "shards no optimizer state over") \
-        if settings.shard_update else (PartialState.name, settings.partial_state, "keeps no local sums over")
+    name, axis, stays = (ShardUpdate.name, options.shard_update, "shards no optimizer state over") \
+        if options.shard_update else (PartialState.name, options.partial_state, "keeps no local sums over")
     said = [remark for remark in report.remarks if remark.rule == name]
     if report.failure or any(remark.kind == "applied" for remark in said):
         return []

@@ -19,7 +19,7 @@ from jax.sharding import PartitionSpec as P
 from hlorewrite.errors import HlorewriteError, PassFailed, UsageError, ValuesDiffer
 from hlorewrite.ir.module import Module
 from hlorewrite.jaxbridge.decorator.optimize import HlorewriteWarning, OptimizedFunction, optimize
-from hlorewrite.jaxbridge.decorator.shield import no_rewrite
+from hlorewrite.jaxbridge.step.no_rewrite import no_rewrite
 from hlorewrite.passmanager.base import Pass, PassContext
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*holds no collective")

@@ -19,9 +19,9 @@ from hlorewrite.errors import HlorewriteError, UsageError
 from hlorewrite.ir.load import parse
 from hlorewrite.ir.module import Module
 from hlorewrite.ir.view import View
-from hlorewrite.jaxbridge.decorator.report import collectives_of
-from hlorewrite.jaxbridge.decorator.rewrite import as_passes
-from hlorewrite.jaxbridge.decorator.specialize import Settings, optimized_lowering
+from hlorewrite.jaxbridge.decorator.specialize import optimized_lowering
+from hlorewrite.jaxbridge.step.options import StepOptions, as_passes
+from hlorewrite.jaxbridge.step.report import collectives_of
 from hlorewrite.jaxbridge.xla import private
 from hlorewrite.passmanager.base import PassContext
 from hlorewrite.passmanager.manager import run_passes
@@ -59,7 +59,7 @@ class LoweredForGpus:
 
 def lowered(keep: Any, topology: str) -> Any:
     traced: Any = LoweredForGpus()
-    return optimized_lowering(traced, Settings(as_passes("time"), keep=keep, topology=topology), False)[0]
+    return optimized_lowering(traced, StepOptions(as_passes("time"), keep=keep, topology=topology), False)[0]
 
 
 @pytest.mark.parametrize("keep", ["always", "better"])

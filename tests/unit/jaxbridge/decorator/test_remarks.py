@@ -13,10 +13,10 @@ import pytest
 from flax import linen, nnx
 
 import hlorewrite
-from hlorewrite.jaxbridge.decorator.report import RewriteReport
 from hlorewrite.jaxbridge.hook.patch import JitPatch
 from hlorewrite.jaxbridge.hook.records import records_text
 from hlorewrite.jaxbridge.hook.report_page import report_page
+from hlorewrite.jaxbridge.step.report import RewriteReport
 from hlorewrite.rules.events import Remark
 
 HERE = "test_remarks.py"

@@ -12,11 +12,13 @@ from jax.sharding import AxisType, NamedSharding
 from jax.sharding import PartitionSpec as P
 
 import hlorewrite
-from hlorewrite.jaxbridge.decorator.rewrite import StepSettings, as_passes, clone_of, replayed_step, rewrite_step
+from hlorewrite.jaxbridge.choose.chosen_step import replayed_step, rewrite_step
+from hlorewrite.jaxbridge.step.options import StepOptions, as_passes
+from hlorewrite.jaxbridge.step.rewrite import clone_of
 from hlorewrite.jaxbridge.xla import private
 from hlorewrite.jaxbridge.xla.compile_for import devices_of_target
+from hlorewrite.jaxbridge.xla.compile_no_codegen import DeviceSet
 from hlorewrite.jaxbridge.xla.target import parse_target
-from hlorewrite.jaxbridge.xla.without_code import DeviceSet
 from hlorewrite.passmanager.named import named_pipeline
 
 MODEL = StackedModel(layers=2, width=16, hidden=32, micro_batches=3, rows=1, length=2)
@@ -109,7 +111,7 @@ def test_with_a_budget_reduce_scatters_are_made_first_and_scattered_once() -> No
     """Without one they are left to XLA:GPU, whose schedules take less memory; none can be deferred then."""
     module = clone_of(private.module_of(programs("tiny")["gpt fsdp constrained"]()), "step")
     place = DeviceSet("gpu", tuple(devices_of_target(parse_target("h200:1x8"), 8, "test")))
-    settings = StepSettings(as_passes(named_pipeline("comm")), topology="h200:1x8", memory_budget=4 << 20)
+    settings = StepOptions(as_passes(named_pipeline("comm")), topology="h200:1x8", memory_budget=4 << 20)
     made, _ = rewrite_step(module.clone(), settings, place)
     comparison = made.report.comparison
     assert comparison is not None and comparison.kept

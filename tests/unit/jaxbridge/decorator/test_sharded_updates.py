@@ -17,7 +17,7 @@ from sharded_update_step import STEPS, DataParallelStep
 import hlorewrite
 from hlorewrite.errors import InputError, UsageError
 from hlorewrite.ir.load import parse
-from hlorewrite.jaxbridge.decorator.notices import HlorewriteWarning
+from hlorewrite.jaxbridge.step.notices import HlorewriteWarning
 from hlorewrite.jaxbridge.xla.compile_for import compile_for
 from hlorewrite.jaxbridge.xla.target import parse_target
 from hlorewrite.passmanager.base import PassContext

@@ -21,7 +21,7 @@ from hlorewrite.errors import HlorewriteError, PassFailed, UsageError
 from hlorewrite.ir.module import Module
 from hlorewrite.jaxbridge.decorator.optimize import HlorewriteWarning
 from hlorewrite.jaxbridge.hook.patch import JitPatch
-from hlorewrite.jaxbridge.processes import together
+from hlorewrite.jaxbridge.processes import consensus
 from hlorewrite.jaxbridge.xla import private
 from hlorewrite.passmanager.base import Pass, PassContext
 
@@ -172,7 +172,7 @@ def test_a_predicate_or_a_store_that_fails_compiles_the_original_with_one_warnin
     with hlorewrite.patch_jit("comm", match=_fails) as patch, pytest.warns(HlorewriteWarning, match="UNAVAILABLE"):
         np.testing.assert_array_equal(manual_step()(*arguments), expected)
     assert patch.records == ()
-    monkeypatch.setattr(together, "distributed_client", _fails)
+    monkeypatch.setattr(consensus, "distributed_client", _fails)
     with hlorewrite.patch_jit("comm") as patch, pytest.warns(HlorewriteWarning) as said:
         patch.before_compilation("jit_f", module_of(manual_step(), arguments), "cpu",
                                  [SimpleNamespace(process_index=0), SimpleNamespace(process_index=1)],

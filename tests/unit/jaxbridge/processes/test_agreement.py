@@ -11,14 +11,14 @@ import pytest
 from write_once_store import WriteOnceStore
 
 from hlorewrite.errors import HlorewriteError, PassFailed, PlanError
+from hlorewrite.jaxbridge.processes.activity import COMPILING, Phase
 from hlorewrite.jaxbridge.processes.agreement import Agreement, Patience, Undecided
+from hlorewrite.jaxbridge.processes.consensus import decided
 from hlorewrite.jaxbridge.processes.decision import Decision
 from hlorewrite.jaxbridge.processes.heartbeat import Heartbeat
-from hlorewrite.jaxbridge.processes.phase import COMPILING, Phase
-from hlorewrite.jaxbridge.processes.together import decided
-from hlorewrite.jaxbridge.processes.watch import Watch
+from hlorewrite.jaxbridge.processes.liveness import Watch
 from hlorewrite.pipelines.reshard.exact import EFFORT_OF_A_RUN
-from hlorewrite.pipelines.runtime import solver
+from hlorewrite.pipelines.runtime import group
 
 SAME = Decision("a" * 64, "b" * 64, "pipeline comm\npartitioner cpu\nmemory unlimited", "hlorewrite 1, jaxlib 0.10.2")
 QUICK = Patience(present=3.0, absent=1.0, rewriting=1.0)
@@ -170,19 +170,19 @@ def test_another_module_is_not_rewritten_by_the_choice_of_the_first_one() -> Non
 def test_the_first_process_says_whether_the_solver_plans(first: bool, second: bool, effort: float,
                                                          monkeypatch: pytest.MonkeyPatch) -> None:
     store = WriteOnceStore()
-    monkeypatch.setattr(solver, "solver_installed", lambda: first)
-    assert solver.solver_effort(Agreement("room", [0, 1], 0, store, QUICK)) == effort
-    monkeypatch.setattr(solver, "solver_installed", lambda: second)
-    assert solver.solver_effort(Agreement("room", [0, 1], 1, store, QUICK)) == effort
+    monkeypatch.setattr(group, "solver_installed", lambda: first)
+    assert group.solver_effort(Agreement("room", [0, 1], 0, store, QUICK)) == effort
+    monkeypatch.setattr(group, "solver_installed", lambda: second)
+    assert group.solver_effort(Agreement("room", [0, 1], 1, store, QUICK)) == effort
 
 
 def test_a_process_that_lacks_the_solver_stops_all(monkeypatch: pytest.MonkeyPatch) -> None:
     store = WriteOnceStore()
-    monkeypatch.setattr(solver, "solver_installed", lambda: True)
-    solver.solver_effort(Agreement("room", [0, 1], 0, store, QUICK))
-    monkeypatch.setattr(solver, "solver_installed", lambda: False)
+    monkeypatch.setattr(group, "solver_installed", lambda: True)
+    group.solver_effort(Agreement("room", [0, 1], 0, store, QUICK))
+    monkeypatch.setattr(group, "solver_installed", lambda: False)
     with pytest.raises(PlanError, match=r"process 1 \(planning\): it lacks ortools, with which process 0 plans"):
-        solver.solver_effort(Agreement("room", [0, 1], 1, store, QUICK))
+        group.solver_effort(Agreement("room", [0, 1], 1, store, QUICK))
     assert "it lacks ortools" in Agreement("room", [0, 1], 0, store, QUICK).settle(SAME)
 
 
@@ -212,7 +212,7 @@ def test_one_that_was_never_seen_is_waited_for_shortly() -> None:
     ({"beat": Heartbeat(0, "gone", Phase(COMPILING, "train.py:7")).to_text()}, "its process has ended")])
 def test_one_that_is_gone_is_not_waited_for(entries: dict[str, str], reason: str,
                                             monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("hlorewrite.jaxbridge.processes.watch.is_gone", lambda who: who == "gone")
+    monkeypatch.setattr("hlorewrite.jaxbridge.processes.liveness.is_gone", lambda who: who == "gone")
     start = time.monotonic()
     phase = "compiling at train.py:7" if "beat" in entries else "not seen yet"
     assert outcomes([holds(), None], watch=watch_with(**entries), patience=Patience()) == [

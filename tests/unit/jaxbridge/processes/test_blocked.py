@@ -19,8 +19,8 @@ import pytest
 from jax.sharding import AxisType, NamedSharding
 from jax.sharding import PartitionSpec as P
 
+from hlorewrite.jaxbridge.processes.activity import OWN, WAITING, phase_of
 from hlorewrite.jaxbridge.processes.blocked import BlockedClock, array_outstanding
-from hlorewrite.jaxbridge.processes.phase import OWN, WAITING, phase_of
 
 
 class Gate:

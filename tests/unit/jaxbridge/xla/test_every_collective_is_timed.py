@@ -14,7 +14,7 @@ from jax.sharding import PartitionSpec as P
 from hlorewrite.cost import topology
 from hlorewrite.hlo.collectives import collectives
 from hlorewrite.ir.load import parse
-from hlorewrite.jaxbridge.against_xla.measured import scheduled, timed
+from hlorewrite.jaxbridge.baseline.measured import scheduled, timed
 from hlorewrite.jaxbridge.xla.compile_for import place_of
 from hlorewrite.jaxbridge.xla.target import parse_target
 from hlorewrite.timeline import simulate

@@ -16,13 +16,13 @@ from jax.sharding import AxisType, NamedSharding
 from jax.sharding import PartitionSpec as P
 
 from hlorewrite.ir.module import Module
-from hlorewrite.jaxbridge.decorator.rewrite import clone_of
+from hlorewrite.jaxbridge.step.rewrite import clone_of
 from hlorewrite.jaxbridge.xla import private
 from hlorewrite.jaxbridge.xla.compile_for import devices_of_target
+from hlorewrite.jaxbridge.xla.compile_no_codegen import DeviceSet
 from hlorewrite.jaxbridge.xla.metadata import lost_annotation
 from hlorewrite.jaxbridge.xla.partition import NotExposed, expose_collectives
 from hlorewrite.jaxbridge.xla.target import parse_target
-from hlorewrite.jaxbridge.xla.without_code import DeviceSet
 
 needs_cuda_compiler = pytest.mark.skipif(importlib.util.find_spec("jax_plugins.xla_cuda13") is None,
                                          reason="the CUDA compiler is not installed (extra: aot)")

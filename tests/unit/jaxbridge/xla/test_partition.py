@@ -15,8 +15,8 @@ from hlorewrite.ir.context import new_context
 from hlorewrite.ir.module import Module
 from hlorewrite.ir.view import View
 from hlorewrite.jaxbridge.decorator.optimize import optimize
-from hlorewrite.jaxbridge.decorator.report import collectives_of
-from hlorewrite.jaxbridge.decorator.rewrite import clone_of
+from hlorewrite.jaxbridge.step.report import collectives_of
+from hlorewrite.jaxbridge.step.rewrite import clone_of
 from hlorewrite.jaxbridge.xla import partition, private
 from hlorewrite.jaxbridge.xla.compile_for import compile_for
 from hlorewrite.jaxbridge.xla.mesh_sharding import MeshAxes, axes_of_grid, sharding_text

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from hlorewrite.errors import UsageError
-from hlorewrite.jaxbridge.xla import protection
+from hlorewrite.jaxbridge.xla import miscompile_workarounds
 from hlorewrite.jaxbridge.xla.target import described_gpus, parse_target
 
 
@@ -38,4 +38,4 @@ def test_mistakes_are_named(text: str, words: str):
     ((0, 10, 0), "cuda", True), ((0, 10, 2), "gpu", True), ((0, 11, 2), "rocm", True), ((0, 11, 3), "cuda", True),
     ((0, 10, 2), "cpu", False), ((0, 10, 2), "tpu", False)])
 def test_the_miscompiling_pass_is_switched_off_exactly_where_it_is_wrong(version: tuple, platform: str, wrong: bool):
-    assert bool(protection.options(version, platform)) is wrong
+    assert bool(miscompile_workarounds.options(version, platform)) is wrong

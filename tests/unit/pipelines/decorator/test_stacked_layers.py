@@ -15,7 +15,7 @@ import hlorewrite
 from hlorewrite.errors import HlorewriteError, UsageError
 from hlorewrite.ir.module import Module
 from hlorewrite.ir.view import View
-from hlorewrite.jaxbridge.decorator.report import RunRecorder
+from hlorewrite.jaxbridge.step.report import RunRecorder
 from hlorewrite.passmanager.base import PassContext
 from hlorewrite.passmanager.manager import run_passes
 from hlorewrite.pipelines.mpmd.program import Program, read_program

@@ -18,9 +18,9 @@ from typing import Any
 import pytest
 from warm_process import warm_python
 
+from hlorewrite.jaxbridge.processes.activity import COMPILING, Phase
 from hlorewrite.jaxbridge.processes.heartbeat import Heartbeat
-from hlorewrite.jaxbridge.processes.phase import COMPILING, Phase
-from hlorewrite.jaxbridge.processes.watch import Watch
+from hlorewrite.jaxbridge.processes.liveness import Watch
 from hlorewrite.pipelines.runtime.in_flight import Hold, InFlight, pool_threads
 
 HERE = Path(__file__).resolve().parent.parent

@@ -1,0 +1,65 @@
+"""XLA alone's compilation of a step in another thread; what its partitioner makes is there before it ends."""
+
+from __future__ import annotations
+
+from concurrent.futures import Future, wait
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from hlorewrite.errors import InputError
+from hlorewrite.jaxbridge.baseline.measured import Flags, Measured
+from hlorewrite.jaxbridge.baseline.memory_grant import AloneMeasured
+from hlorewrite.jaxbridge.xla.compile_no_codegen import program_so_far
+
+POLL_S = 0.01
+"""How often it is looked for what the partitioner makes; a look takes less than a hundredth of that."""
+
+
+class NotCompared(InputError):
+    """A step cannot be compared with XLA alone, so it is compiled as it came."""
+
+
+@dataclass(frozen=True)
+class BaselineRun:
+    """XLA alone's compilation.
+
+    Attributes:
+      future: its result.
+      dumps: the folder that XLA dumps to meanwhile; None where no program is to be read.
+      flags: what it is compiled with beyond the user's flags.
+    """
+
+    future: Future[AloneMeasured]
+    dumps: Path | None = None
+    flags: Flags = field(default_factory=dict)
+
+    def program(self) -> bytes | None:
+        """What XLA's partitioner made, as soon as it is written; None where the compilation fails before."""
+        # Ends: with the compilation.
+        while self.dumps is not None and not self.future.done():
+            found = program_so_far(self.dumps)
+            if found is not None:
+                return found
+            wait([self.future], timeout=POLL_S)
+        return self._last_program()
+
+    def confirms(self, program: bytes | None) -> bool:
+        """Waits for the compilation; whether a program that was read meanwhile is the one it has at its end.
+
+        So what is chosen does not depend on when it was looked for.
+        """
+        return self.future.exception() is not None or self._last_program() == program
+
+    def measured(self) -> Measured:
+        """What XLA alone would run.
+
+        Raises:
+          NotCompared: XLA refuses the module.
+        """
+        try:
+            return self.future.result()[0]
+        except InputError as error:
+            raise NotCompared(f"it cannot be compared with XLA alone: {error.what}") from None
+
+    def _last_program(self) -> bytes | None:
+        return self.future.result()[1] if self.future.exception() is None else None

@@ -1,0 +1,144 @@
+"""What XLA makes of one module: calls, bytes, memory. With code or without, the figures are the same ones."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+from hlorewrite.cost import topology
+from hlorewrite.errors import HlorewriteError, InputError
+from hlorewrite.hlo.collectives import HloCollective
+from hlorewrite.ir.module import Module
+from hlorewrite.jaxbridge.xla.compile_for import described
+from hlorewrite.jaxbridge.xla.compile_no_codegen import DeviceSet, compile_no_codegen
+from hlorewrite.jaxbridge.xla.own_compilations import own_compilation
+from hlorewrite.jaxbridge.xla.platform_passes import legal_module
+from hlorewrite.jaxbridge.xla.spmd_module import for_spmd, free_shardings
+from hlorewrite.timeline import simulate
+from hlorewrite.timeline.text import unknown_line
+
+Flags = Mapping[str, str | bool | int]
+
+
+@dataclass(frozen=True)
+class Measured:
+    """One module as XLA runs it on one device.
+
+    Attributes:
+      calls: executions of collectives in a step.
+      bytes: executed bytes of all collectives.
+      wire: what these send over the links of the device, in whole bytes.
+      temp: bytes of temporaries.
+      seconds: what XLA took for it, wall-clock; not compared, since it differs from run to run.
+      hlo: the scheduled HLO.
+      trips_known: whether every loop around a collective has a known trip count; one that has none counts once.
+      step_s: predicted time of a step; None where it was not predicted.
+      exposed_s: what communication adds to it.
+      exposed_at: the same by line of the program.
+      untimed: why there is no predicted time; empty where there is one, or none was wanted.
+      memory: bytes of arguments, results and temporaries.
+      capacity: bytes that one device of the topology has; 0 where it is not known.
+    """
+
+    calls: int
+    bytes: int
+    wire: int
+    temp: int
+    seconds: float
+    hlo: str
+    trips_known: bool = True
+    step_s: float | None = None
+    exposed_s: float | None = None
+    exposed_at: Mapping[str, float] = field(default_factory=dict)
+    untimed: str = ""
+    memory: int = 0
+    capacity: int = 0
+
+    def as_json(self) -> dict[str, object]:
+        """The figures."""
+        return {"calls": self.calls, "executed_bytes": self.bytes, "wire_bytes": self.wire,
+                "temp_bytes": self.temp, "seconds": round(self.seconds, 3), "trips_known": self.trips_known,
+                "step_s": self.step_s, "exposed_s": self.exposed_s}
+
+
+def timed(made: Measured, cluster: str) -> Measured:
+    """Predicts the time of a step from its schedule.
+
+    Args:
+      made: what XLA runs.
+      cluster: the topology; empty where it is not known.
+
+    Returns:
+      The same with its times, or with why there are none: a step of which anything is unknown has none.
+    """
+    if not cluster:
+        return replace(made, untimed="the topology of the devices is not known")
+    try:
+        made = replace(made, capacity=int(topology(cluster).memory_bytes))
+        step = simulate(made.hlo, topology(cluster))
+    except HlorewriteError as error:
+        return replace(made, untimed=error.what)
+    if not step.complete:
+        return replace(made, untimed=unknown_line(step.unknown[0]))
+    return replace(made, step_s=step.step_s, exposed_s=step.exposed_s, exposed_at=step.exposed_at)
+
+
+def scheduled(module: Module, place: DeviceSet, flags: Flags, partitioned: bool = False,
+              dumps: Path | None = None) -> tuple[Measured, bytes | None]:
+    """Compiles a module up to the generation of code.
+
+    Args:
+      module: any module; it is not changed.
+      place: what for.
+      flags: further XLA flags.
+      partitioned: also keep the program XLA's partitioner made.
+      dumps: an empty folder for XLA's dumps; by default one that is removed.
+
+    Returns:
+      What XLA would run, and that program, a serialized ``HloProto``, if it was asked for.
+
+    Raises:
+      InputError: XLA refuses the module.
+    """
+    made = compile_no_codegen(module, place, flags=flags, partitioned=partitioned, dumps=dumps)
+    return _measured(made.collectives, made.temp, made.seconds, made.hlo, made.memory), made.partitioned
+
+
+def compiled(module: Module, place: DeviceSet, flags: Flags) -> Measured:
+    """Compiles a module to the end.
+
+    Args:
+      module: any module; it is not changed.
+      place: what for.
+      flags: further XLA flags.
+
+    Returns:
+      What XLA runs.
+
+    Raises:
+      InputError: XLA refuses the module.
+    """
+    from hlorewrite.jaxbridge.xla import private
+
+    spmd = for_spmd(legal_module(module, place.platform))
+    devices = (place.devices or private.client_devices(private.cpu_client(spmd.devices)))[:spmd.devices]
+    outputs, inputs = free_shardings(spmd.module)
+    options = private.compile_options(spmd.devices, shardy=spmd.shardy, outputs=outputs, inputs=inputs,
+                                      overrides={**place.flags, **flags})
+    started = time.perf_counter()
+    try:
+        with own_compilation():
+            executable = private.compile_module(devices, spmd.module.mlir, options, load=False)
+    except Exception as error:  # jaxlib's own type, which differs between versions
+        first = (str(error).strip().splitlines() or [type(error).__name__])[0]
+        raise InputError(f"XLA does not compile the module ({first})", location=module.name) from None
+    made = described(executable, "", spmd.devices, time.perf_counter() - started)
+    return _measured(made.collectives, made.memory.temp, made.compile_s, made.hlo, made.memory.total)
+
+
+def _measured(collectives: Sequence[HloCollective], temp: int, seconds: float, hlo: str, memory: int) -> Measured:
+    return Measured(sum(c.trips for c in collectives), sum(c.executed_bytes for c in collectives),
+                    int(sum(c.wire_bytes for c in collectives)), temp, seconds, hlo,
+                    all(c.trips_known for c in collectives), memory=memory)

@@ -1,0 +1,80 @@
+"""What passes may spend of a device's memory: the user's budget, checked against the device, or what is left of it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from hlorewrite.cost import topology
+from hlorewrite.cost.cluster.capacity import BudgetRefused, checked_capacity
+from hlorewrite.errors import HlorewriteError
+from hlorewrite.ir.load import parse
+from hlorewrite.ir.module import Format, Module
+from hlorewrite.ir.save import emit
+from hlorewrite.jaxbridge.baseline.measured import Measured, scheduled
+from hlorewrite.jaxbridge.xla.compile_no_codegen import DeviceSet
+from hlorewrite.util.memory_budget import MemoryBudget
+from hlorewrite.util.sizes import format_bytes
+
+USABLE, MARGIN = 0.8, 0.05
+"""``GetSchedulerMemoryLimit`` of XLA:GPU: 80 % of a device's memory, less arguments and results, less 5 % of that, is
+for temporaries. Above it, XLA overlaps nothing and recomputes. The rest is for the runtime, NCCL's buffers,
+fragmentation.
+"""
+AloneMeasured = tuple[Measured, bytes | None]
+"""What XLA alone makes of a step, and its partitioned program where it was asked for."""
+
+
+@dataclass(frozen=True)
+class MemoryGrant:
+    """What passes may spend on one step.
+
+    Attributes:
+      bytes: the bytes; None for the limits of the passes.
+      text: what a report says of it; empty without a budget.
+      alone: what XLA makes of the original, where it was compiled for this.
+    """
+
+    bytes: int | None = None
+    text: str = ""
+    alone: AloneMeasured | None = None
+
+
+def granted(budget: MemoryBudget, module: Module, place: DeviceSet, cluster: str, *, partitioned: bool = False
+            ) -> MemoryGrant:
+    """Checks a budget against the described device, or computes it. No live memory is read.
+
+    Args:
+      budget: what the user wrote; ``auto`` is 80 % of the memory of one device of the cluster, less arguments and
+        results, less 5 % of that, less the temporaries of the compiled original.
+      module: the original; it is not changed.
+      place: what it is compiled for.
+      cluster: the topology of the devices; empty where it is not known.
+      partitioned: keep the program that XLA's partitioner makes of the original.
+
+    Raises:
+      BudgetRefused: it is more than the device has; or it is ``auto``, and the devices are not described, the original
+        cannot be compiled, or does not fit.
+    """
+    if budget is None:
+        return MemoryGrant()
+    if budget != "auto":
+        return MemoryGrant(budget, checked_capacity(budget, cluster, module.name))
+    if not cluster:
+        raise BudgetRefused('memory_budget="auto" needs to know the devices', location=module.name,
+                            hint='name the cluster, such as topology="h200:1x8"')
+    capacity = int(topology(cluster).memory_bytes)
+    try:
+        alone = scheduled(parse(emit(module, Format.BYTECODE), name=module.name), place, {}, partitioned)
+    except HlorewriteError as error:
+        raise BudgetRefused(f'memory_budget="auto" needs the compiled original: {error.what}',
+                            location=module.name) from None
+    temp, kept = alone[0].temp, alone[0].memory - alone[0].temp
+    limit = int((1 - MARGIN) * (USABLE * capacity - kept))
+    counted = (f"{USABLE:.0%} of {format_bytes(capacity)} of one GPU of {cluster}, less {format_bytes(kept)} of "
+               f"arguments and results, less {MARGIN:.0%}")
+    if temp > limit:
+        raise BudgetRefused(f"the original takes {format_bytes(temp)} of temporaries, and XLA schedules within "
+                            f"{format_bytes(max(limit, 0))}: {counted}; nothing is left to spend",
+                            location=module.name, hint="shard more, or name a budget")
+    return MemoryGrant(limit - temp, f"memory budget {format_bytes(limit - temp)}: {counted}, less "
+                       f"{format_bytes(temp)} of temporaries of the original", alone)

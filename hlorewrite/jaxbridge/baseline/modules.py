@@ -1,0 +1,88 @@
+"""Two modules for a named target: what was rewritten next to what XLA alone makes of the original."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+from hlorewrite.hlo.published_flags import users_flags
+from hlorewrite.ir.module import Module
+from hlorewrite.jaxbridge.baseline.comparison import EXACT, USUAL, KeepLimits, XlaComparison, compared
+from hlorewrite.jaxbridge.baseline.flag_sets import best_of_xla
+from hlorewrite.jaxbridge.baseline.measured import Flags, Measured, compiled, scheduled, timed
+from hlorewrite.jaxbridge.xla.compile_for import place_of, rewritten_flags
+from hlorewrite.jaxbridge.xla.compile_no_codegen import DeviceSet
+from hlorewrite.jaxbridge.xla.spmd_module import for_spmd
+from hlorewrite.jaxbridge.xla.target import parse_target
+
+
+def compared_modules(original: Module, rewritten: Module, target: str, *, limits: KeepLimits = USUAL, best: bool = False
+                     ) -> XlaComparison | None:
+    """Compiles both up to the generation of code.
+
+    Args:
+      original: the module as it came; it is not changed.
+      rewritten: what the passes made of it; it is not changed.
+      target: what for, such as ``h200:1x8``.
+      limits: what the rewritten one may take more.
+      best: also compile the original with published sets of XLA flags, and show the shortest step.
+
+    Returns:
+      Both, with the decision; None where they are equal, or run on one device.
+
+    Raises:
+      UsageError: no such target, or it has other devices than the modules.
+      InputError: XLA refuses one of them.
+    """
+    if for_spmd(original).devices == 1 or original.text() == rewritten.text():
+        return None
+    place = place_of(parse_target(target), original)
+
+    def measure(module: Module, flags: Flags) -> Measured:
+        return timed(scheduled(module, place, flags)[0], place.topology)
+
+    alone, ours = measure(original, {}), measure(rewritten, rewritten_flags(rewritten, place))
+    made = compared(alone, ours, target, limits=limits)
+    if not best:
+        return made
+    return replace(made, best=best_of_xla(alone, lambda flags: measure(original, flags), _given(place)))
+
+
+def _given(place: DeviceSet) -> dict[str, object]:
+    """XLA flags that stay as they are: those of the devices, and the user's own in the environment."""
+    return {**users_flags(), **place.flags}
+
+
+def compiled_modules(original: Module, rewritten: Module, target: str, xla_flags: Mapping[str, str | bool | int], *,
+                     protect: bool, best: bool = False) -> XlaComparison:
+    """Compiles both to the end.
+
+    Args:
+      original: the module as it came; it is not changed.
+      rewritten: what the passes made of it; it is not changed.
+      target: what for, such as ``h200:1x8``.
+      xla_flags: XLA flags for both, without dashes.
+      protect: compile the rewritten one without the XLA pass that miscompiles on GPU.
+      best: also compile the original with published sets of XLA flags, and show the shortest step.
+
+    Returns:
+      Both, with the decision for no byte of temporaries more and no longer step.
+
+    Raises:
+      UsageError: no such target, or it has other devices than the modules.
+      InputError: XLA refuses one of them.
+    """
+    place = place_of(parse_target(target), original)
+    flags = rewritten_flags(rewritten, place) if protect else {}
+
+    def measure(module: Module, more: Flags, *, code: bool = True) -> Measured:
+        every = {**xla_flags, **more}
+        made = compiled(module, place, every) if code else scheduled(module, place, every)[0]
+        return timed(made, place.topology)
+
+    alone = measure(original, {})
+    made = compared(alone, measure(rewritten, flags), target, limits=EXACT, with_code=True)
+    if not best:
+        return made
+    found = best_of_xla(alone, lambda more: measure(original, more, code=False), {**_given(place), **xla_flags})
+    return replace(made, best=replace(found, measured=measure(original, found.flags) if found.flags else alone))

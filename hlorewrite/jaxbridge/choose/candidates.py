@@ -1,0 +1,240 @@
+"""What to try for a step: which partitioner's program, and which of the passes on it, in one order with stable keys.
+
+What the passes make of an auto-sharded module competes with XLA alone, each compiled up to the generation of code. The
+passes run on the program of the platform's own partitioner, which comes out of the compilation of XLA alone. The
+pipeline of XLA:CPU simplifies a module differently before it partitions it: it keeps sums apart from scatters. So its
+program is a second candidate where the first one still scatters into a carry. No clock and no live memory has a say:
+all processes of a step choose the same.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from fractions import Fraction
+
+from hlorewrite.errors import InputError
+from hlorewrite.ir.module import Module
+from hlorewrite.jaxbridge.baseline.comparison import NOISE
+from hlorewrite.jaxbridge.baseline.memory_grant import AloneMeasured
+from hlorewrite.jaxbridge.choose.carry_scatter import scatters_into_a_choice, share_of_choices
+from hlorewrite.jaxbridge.step.options import Keep
+from hlorewrite.jaxbridge.step.report import Rewritten
+from hlorewrite.jaxbridge.step.variants import (
+    StepChoice,
+    Variant,
+    has_carry_outside,
+    takes_carry_outside,
+    with_carry_outside,
+)
+from hlorewrite.jaxbridge.xla.compile_no_codegen import DeviceSet
+from hlorewrite.jaxbridge.xla.partition import expose_collectives
+from hlorewrite.passmanager.base import Pass
+
+Rewriter = Callable[[Module, Variant], Rewritten]
+"""Runs the passes of a variant over a module, which it changes."""
+Program = Callable[[], Module]
+NEAR = 1.02
+"""Candidates whose bytes are this close count as equal: such ones are tried before the passes run again with less
+memory, and what takes memory has to save more."""
+
+
+@dataclass(frozen=True)
+class Contest:
+    """One module, and the terms under which candidates compete with XLA alone.
+
+    Attributes:
+      module: the user's module; it is not changed.
+      place: what it is compiled for.
+      devices: how many devices it is for.
+      rewriter: runs passes.
+      variants: the passes, then what takes less memory.
+      exposing: whether XLA's partitioner has to run first.
+      protect: compile candidates without the XLA pass that miscompiles on GPU.
+      keep: ``better`` or ``compiled``.
+      budget: bytes of temporaries that a candidate may take beyond what it may without a budget; None without one.
+      alone: what XLA alone makes of the module, where that is known.
+      cluster: the topology by which predicted steps are compared first; empty to compare bytes first.
+    """
+
+    module: Module
+    place: DeviceSet
+    devices: int
+    rewriter: Rewriter
+    variants: tuple[Variant, ...]
+    exposing: bool
+    protect: bool = True
+    keep: Keep = "better"
+    budget: int | None = None
+    alone: AloneMeasured | None = None
+    cluster: str = ""
+
+
+@dataclass(frozen=True, eq=False)
+class RewriteCandidate:
+    """A rewritten module.
+
+    Attributes:
+      partitioner: whose program it is made of: ``gpu``, ``cpu``; empty for manual modules.
+      source: what the passes ran on.
+      made: what they made of it.
+      variant: which passes.
+    """
+
+    partitioner: str
+    source: Module
+    made: Rewritten
+    variant: Variant
+
+    @property
+    def order(self) -> tuple[Fraction, int]:
+        """What the rewritten module sends, by itself: bytes on the wire, then calls."""
+        after = self.made.report.after
+        return sum((c.wire_bytes for c in after), Fraction(0)), sum(c.trips for c in after)
+
+    @property
+    def keeps_communication(self) -> bool:
+        """Whether the passes were about something else: every collective of the module is what it was."""
+        return not self.made.report.exposed and self.sends_the_same
+
+    @property
+    def sends_the_same(self) -> bool:
+        """Whether every collective is what it was in the source."""
+        report = self.made.report
+        before, after = (Counter((c.kind, c.bytes, c.trips) for c in side) for side in (report.before, report.after))
+        return before == after
+
+    def sends_more_fused(self, alone: Fraction | int) -> bool:
+        """Whether the module sends more than XLA alone, and the same passes without the last ones have run too.
+
+        The last ones fuse. XLA may still make a reduce-scatter of an all-reduce, but not of a fused one.
+
+        Args:
+          alone: what XLA alone puts on the wire, bytes.
+        """
+        return self.made.shorter is not None and self.order[0] > alone * (1 + NOISE)
+
+
+@dataclass
+class CandidateMaker:
+    """Makes candidates of one module; compiles nothing.
+
+    Args:
+      contest: the module and the terms.
+    """
+
+    contest: Contest
+    refused: list[InputError] = field(default_factory=list)
+    """Why a partitioner's program, or a candidate, cannot be used."""
+    _smaller: dict[tuple[RewriteCandidate, Variant], RewriteCandidate] = field(default_factory=dict, init=False)
+
+    def make(self, dump: bytes | None) -> list[RewriteCandidate]:
+        """The candidates to compare, that of the step's own platform first.
+
+        Args:
+          dump: what the platform's own partitioner made in another compilation; None to run it.
+
+        Raises:
+          InputError: no partitioner's program can be used.
+        """
+        self.refused.clear()
+        made: list[RewriteCandidate] = []
+        sources = partitioned_sources(self.contest.module, self.contest.place, self.contest.exposing, dump)
+        for name, program in sources:
+            try:
+                source = program()
+            except InputError as error:
+                self.refused.append(error)
+                continue
+            if made:
+                made.append(self._candidate(name, source, self.contest.variants[0]))
+                break
+            first, enough = self._first(name, source, several=len(sources) > 1)
+            made.append(first)
+            if enough:
+                break
+        if not made:
+            raise self.refused[0]
+        return made
+
+    def smaller(self, given: RewriteCandidate, variant: Variant) -> RewriteCandidate:
+        """What another variant makes of a candidate's source, once; its passes do not run again if they have run first.
+        """
+        if (given, variant) not in self._smaller:
+            self._smaller[given, variant] = self._made_smaller(given, variant)
+        return self._smaller[given, variant]
+
+    def without_the_rule(self, candidates: list[RewriteCandidate]) -> list[RewriteCandidate]:
+        """What the passes make without the rule for carries, of candidates that it was applied to."""
+        made = [self._candidate(c.partitioner, c.source, self.contest.variants[0])
+                for c in candidates if has_carry_outside(c.variant)]
+        return [c for c in made if c.made.report.changed]
+
+    def _first(self, partitioner: str, source: Module, several: bool) -> tuple[RewriteCandidate, bool]:
+        """The candidate of one partitioner's program, and whether no other of several programs need be tried.
+
+        Before the passes, a rule takes carries out of scatters. A scatter into zeros takes memory, so the all-reduces
+        that the rule matches have to send more than the bytes in which candidates count as equal.
+        """
+        whole = self.contest.variants[0]
+        if several and takes_carry_outside(whole) and scatters_into_a_choice(source):
+            if share_of_choices(source) * NEAR <= NEAR - 1:
+                return self._candidate(partitioner, source, whole), True
+            outside = self._candidate(partitioner, source, with_carry_outside(whole))
+            if not outside.sends_the_same and not scatters_into_a_choice(outside.made.module):
+                return outside, True
+        inside = self._candidate(partitioner, source, whole)
+        return inside, not several or not scatters_into_a_choice(inside.made.module)
+
+    def _candidate(self, partitioner: str, source: Module, variant: Variant) -> RewriteCandidate:
+        return RewriteCandidate(partitioner, source, self.contest.rewriter(source.clone(), variant), variant)
+
+    def _made_smaller(self, given: RewriteCandidate, variant: Variant) -> RewriteCandidate:
+        variant = with_carry_outside(variant) if has_carry_outside(given.variant) else variant
+        shorter = given.made.shorter
+        if shorter is not None and shorter.passes == variant.passes and given.variant.memory == variant.memory:
+            return RewriteCandidate(given.partitioner, given.source, shorter.finish(), variant)
+        return self._candidate(given.partitioner, given.source, variant)
+
+
+def partitioned_sources(module: Module, place: DeviceSet, exposing: bool,
+                        dump: bytes | None = None) -> list[tuple[str, Program]]:
+    """Partitioners by name, and the programs they make; the module itself where nothing is to be partitioned.
+
+    Args:
+      module: the user's module.
+      place: what it is compiled for.
+      exposing: whether XLA's partitioner has to run first.
+      dump: what the platform's own partitioner made in another compilation; None to run it.
+    """
+    if not exposing:
+        return [("", module.clone)]
+    own = (place.platform, lambda: expose_collectives(module, place, dump))
+    return [own] if place.platform == "cpu" else [own, ("cpu", lambda: expose_collectives(module))]
+
+
+def attempts(contest: Contest, passes: Sequence[Pass]) -> Iterator[tuple[StepChoice, Program, Variant]]:
+    """Everything that may be tried, in the order in which it is: programs, and the variants of the passes on each.
+
+    Args:
+      contest: the module and the terms.
+      passes: the user's passes.
+
+    Returns:
+      The choices under which candidates are compiled, with their programs and passes.
+    """
+    for partitioner, program in partitioned_sources(contest.module, contest.place, contest.exposing):
+        for variant in (*contest.variants, *map(with_carry_outside, contest.variants)):
+            yield StepChoice.of(passes, partitioner, variant, budget=contest.budget), program, variant
+
+
+def devices_in_words(place: DeviceSet, count: int) -> str:
+    """What a step is compiled for.
+
+    Example:
+      >>> devices_in_words(DeviceSet("cpu"), 8)
+      '8 x CPU'
+    """
+    kind = str(getattr(place.devices[0], "device_kind", place.platform)) if place.devices else "CPU"
+    return f"{count} x {kind}"

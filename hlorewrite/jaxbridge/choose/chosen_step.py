@@ -1,0 +1,204 @@
+"""A lowering's module through a pipeline: cloned, rewritten, reported; the original is never touched."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from hlorewrite.cost.cluster.capacity import BudgetRefused
+from hlorewrite.errors import InputError
+from hlorewrite.ir.module import Format, Module
+from hlorewrite.ir.save import emit
+from hlorewrite.jaxbridge.baseline.baseline_run import NotCompared
+from hlorewrite.jaxbridge.baseline.comparison import XlaComparison
+from hlorewrite.jaxbridge.baseline.memory_grant import MemoryGrant, granted
+from hlorewrite.jaxbridge.choose.candidates import Contest, attempts
+from hlorewrite.jaxbridge.choose.selection import chosen_module
+from hlorewrite.jaxbridge.step.options import StepOptions
+from hlorewrite.jaxbridge.step.report import (
+    RewriteReport,
+    Rewritten,
+    with_exposed,
+)
+from hlorewrite.jaxbridge.step.rewrite import rewrite
+from hlorewrite.jaxbridge.step.variants import StepChoice, Variant, beginning_of, variants, with_carry_outside
+from hlorewrite.jaxbridge.xla.compile_no_codegen import DeviceSet
+from hlorewrite.jaxbridge.xla.partition import NotExposed, expose_collectives, hides_collectives
+from hlorewrite.jaxbridge.xla.platform_passes import with_platform_passes
+from hlorewrite.jaxbridge.xla.spmd_module import for_spmd
+from hlorewrite.oracle.rounding.static.orders import OrdersOnDemand
+from hlorewrite.passmanager.base import Pass
+from hlorewrite.passmanager.spec import format_pipeline
+from hlorewrite.rules.events import Remark
+
+_EXPOSE = "expose-collectives"
+NOTHING_TO_REWRITE = ("holds no collective, so there is nothing to rewrite; check that its inputs are sharded over the "
+                      "devices it should run on")
+
+
+def rewrite_step(module: Module, options: StepOptions, place: DeviceSet) -> tuple[Rewritten, list[str]]:
+    """Runs passes over a step; an auto-sharded one is partitioned first.
+
+    Args:
+      module: the step's module; it is changed.
+      options: the passes and what is wanted of them.
+      place: what it is compiled for.
+
+    Returns:
+      The result, whose ``bytecode`` is None when JAX should compile the original, and sentences for the user. The
+      original is compiled where no pass changes anything, and where the rewritten module is not better than it.
+
+    Raises:
+      HlorewriteError: a pass refused or failed.
+    """
+    given = options.pipeline
+    passes = with_platform_passes(given, place.platform)
+    options = replace(options, topology=options.topology or place.topology)
+    exposing = hides_collectives(module)
+    asked = any(step.name == _EXPOSE for step in passes)
+    sentences: list[str] = []
+    devices = for_spmd(module).devices if options.keep != "always" else 1
+    why_not = _unknown_to_xla(devices, place) if devices > 1 else ""
+    sentences += [why_not] if why_not else []
+    try:
+        grant = granted(options.memory_budget, module, place, options.topology, partitioned=exposing)
+    except BudgetRefused as error:
+        return _as_it_came(module, passes, error.what), [f"is compiled as it came: {error.what}; {error.hint}"]
+    if why_not or devices == 1:
+        module, exposed = _exposed(module, place, sentences) if exposing and not asked else (module, exposing)
+        original = module.clone()
+        made = rewrite(module, passes, exposed=exposed, trace=options.trace, topology=options.topology,
+                       prove=options.check == "proof", memory=grant.bytes)
+        made = _with_orders(made, original)
+    else:
+        made = _compared(module, passes, options, grant, place, devices, exposing and not asked, sentences)
+    if made.report.proof.startswith("unknown"):
+        sentences.append(f"is rewritten without a proof ({made.report.proof})")
+    if not made.report.before and not (exposing and asked):
+        sentences.append(NOTHING_TO_REWRITE)
+    return replace(made, bytecode=made.bytecode if made.report.changed else None,
+                   report=replace(made.report, budget=grant.text), how=made.how or str(StepChoice.of(given))), sentences
+
+
+def _unknown_to_xla(devices: int, place: DeviceSet) -> str:
+    """Why a step cannot be compared with XLA alone; empty when it can."""
+    if place.platform not in ("cpu", "gpu"):
+        return f"is not compared with XLA alone: hlorewrite does not know how XLA compiles for {place.platform}"
+    if place.platform == "gpu" and len(place.devices) < devices:
+        return "is not compared with XLA alone: it is lowered for devices that are not known"
+    return ""
+
+
+def _exposed(module: Module, place: DeviceSet, sentences: list[str]) -> tuple[Module, bool]:
+    """The module after XLA's partitioner, and whether there is one; says why not."""
+    known = place if place.platform == "cpu" or (place.platform == "gpu" and place.devices) else None
+    try:
+        return expose_collectives(module, known), True
+    except NotExposed as error:
+        sentences.append(f"the module stays as it is: {error.what}")
+        return module, False
+
+
+def _as_it_came(module: Module, passes: Sequence[Pass], why: str) -> Rewritten:
+    """A step that no pass is run on."""
+    made = rewrite(module, [])
+    return replace(made, bytecode=None, how=str(StepChoice.of(passes)),
+                   report=replace(made.report, pipeline=format_pipeline(passes), budget=why))
+
+
+def _compared(module: Module, passes: Sequence[Pass], options: StepOptions, grant: MemoryGrant, place: DeviceSet,
+              devices: int, exposing: bool, sentences: list[str]) -> Rewritten:
+    """The better of the rewritten module and the user's own."""
+    tried = variants(passes, xla_scatters=exposing and place.platform == "gpu" and not grant.bytes)
+    by_time = any(step.beside_compute for step in passes)
+
+    def run(source: Module, variant: Variant, trace: str | None = None, prove: bool = False) -> Rewritten:
+        whole = (*tried, *map(with_carry_outside, tried))
+        shorter = () if by_time else beginning_of(variant, whole)  # what first passes keep is not counted by itself
+        return rewrite(source, variant.passes, exposed=exposing, trace=trace, topology=options.topology, prove=prove,
+                       memory=variant.memory_within(grant.bytes), shorter=shorter)
+
+    try:
+        chosen = chosen_module(Contest(module, place, devices, run, tried, exposing, options.protect, options.keep,
+                                       grant.bytes, grant.alone, options.topology if by_time else ""))
+    except NotExposed as error:
+        sentences.append(f"the module stays as it is: {error.what}")
+        return rewrite(module, passes, topology=options.topology, trace=options.trace, prove=options.check == "proof",
+                       memory=grant.bytes)
+    except NotCompared as error:
+        sentences.append(f'is compiled as it came: {error.what}; keep="always" compiles the rewritten module')
+        return _as_it_came(module, passes, grant.text)
+    made, comparison = replace(chosen.made, shorter=None), chosen.comparison
+    if options.trace is not None or options.check == "proof":  # once more: it is known which run to show and prove
+        made = run(chosen.source.clone(), chosen.variant, options.trace, options.check == "proof")
+    made = _with_orders(replace(made, report=replace(made.report, pipeline=format_pipeline(passes))), chosen.source)
+    if comparison is None:
+        return made
+    made = replace(made, how=str(StepChoice.of(passes, comparison.partitioner, chosen.variant, comparison.kept,
+                                                grant.bytes)))
+    return _with_comparison(made, comparison)
+
+
+def _with_comparison(made: Rewritten, comparison: XlaComparison) -> Rewritten:
+    """What is compiled after all: the rewritten module, or the user's own with nothing saved."""
+    report = made.report
+    remark = Remark("applied" if comparison.kept else "unprofitable", "against-xla", comparison.sentence,
+                    made.module.name)
+    remarks = with_exposed(report.remarks, comparison.alone.exposed_at)
+    report = replace(report, comparison=comparison, remarks=(*remarks, remark))
+    return replace(made, report=report if comparison.kept else _without_result(report))
+
+
+def _with_orders(made: Rewritten, original: Module) -> Rewritten:
+    """A result with what its report says of rounding."""
+    if not made.report.changed:
+        return made
+    after = made.bytecode if made.bytecode is not None else emit(made.module, Format.BYTECODE)
+    orders = OrdersOnDemand(emit(original, Format.BYTECODE), after, original.name)
+    return replace(made, report=replace(made.report, orders=orders))
+
+
+def _without_result(report: RewriteReport) -> RewriteReport:
+    """The report of a step of which the user's own module is compiled after all."""
+    return replace(report, changed=False, exposed=False, after=report.before, proof="", orders=None,
+                   digested=f"{report.digest} (the original)")
+
+
+def replayed_step(module: Module, options: StepOptions, place: DeviceSet, how: str) -> Rewritten:
+    """Makes the choices of another process again, without comparing anything: they decide for all.
+
+    Args:
+      module: the step's module; it is not changed.
+      options: the passes and what is wanted of them.
+      place: what it is compiled for.
+      how: the choices, as the text of a ``StepChoice``.
+
+    Returns:
+      The result, as ``rewrite_step`` returns it.
+
+    Raises:
+      HlorewriteError: a pass refused or failed, or these passes have no such choices.
+    """
+    passes = with_platform_passes(options.pipeline, place.platform)
+    asked = StepChoice.from_text(how)
+    spent = asked.memory or ""  # what `auto` came to on the process that decides
+    budget = int(spent) if spent.isdigit() and options.memory_budget == "auto" else options.memory_budget
+    budget = None if budget == "auto" else budget
+    exposing = hides_collectives(module) and all(step.name != _EXPOSE for step in passes)
+    tried = variants(passes, xla_scatters=exposing and place.platform == "gpu" and not budget)
+
+    def run(source: Module, variant: Variant) -> Rewritten:
+        return rewrite(source, variant.passes, exposed=exposing, memory=variant.memory_within(budget),
+                       topology=options.topology or place.topology)
+
+    contest = Contest(module, place, for_spmd(module).devices, run, tried, exposing, budget=budget)
+    known = {each: (program, variant) for each, program, variant in attempts(contest, passes)}
+    found = known.get(replace(asked, compiled="rewritten"))
+    if found is None or asked.compiled not in ("rewritten", "original"):
+        raise InputError("the other process has made choices that these passes do not have", location=module.name)
+    program, variant = found
+    source = program()
+    made = _with_orders(run(source.clone(), variant), source)
+    report = made.report if asked.compiled == "rewritten" else _without_result(made.report)
+    return replace(made, how=how, report=replace(report, pipeline=format_pipeline(passes)),
+                   bytecode=made.bytecode if report.changed else None)

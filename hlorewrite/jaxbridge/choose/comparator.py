@@ -1,0 +1,72 @@
+"""What is better: bytes, then calls, within memory; where a cluster is named, the shorter step. Nothing is compiled."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from hlorewrite.ir.view import View
+from hlorewrite.jaxbridge.baseline.comparison import (
+    NOISE,
+    KeepLimits,
+    XlaComparison,
+    compared,
+    longer_step,
+    too_much_memory,
+    usual_limits,
+)
+from hlorewrite.jaxbridge.baseline.measured import Measured
+from hlorewrite.jaxbridge.choose.candidates import RewriteCandidate
+from hlorewrite.spmd.varying_ops import DEVICE_IDS
+
+
+@dataclass(frozen=True)
+class Comparator:
+    """Compares candidates with XLA alone, and with each other.
+
+    Attributes:
+      alone: the user's own module under XLA alone.
+      devices: what all are compiled for, in words.
+      cluster: the topology by which predicted steps are compared first; empty to compare bytes first.
+      budget: bytes of temporaries that the user allows; None without a budget.
+    """
+
+    alone: Measured
+    devices: str
+    cluster: str = ""
+    budget: int | None = None
+
+    def compared(self, candidate: RewriteCandidate, made: Measured) -> XlaComparison:
+        """A candidate, of which XLA makes something, next to XLA alone."""
+        return compared(self.alone, made, self.devices, candidate.partitioner, self._limits(candidate),
+                        or_equal=candidate.keeps_communication)
+
+    def costs_too_much(self, candidate: RewriteCandidate, made: Measured) -> bool:
+        """Whether a candidate takes too much memory, or too long a step, so that a smaller one is wanted."""
+        limits = self._limits(candidate)
+        return too_much_memory(self.alone, made, limits) or longer_step(self.alone, made, limits)
+
+    def rank(self, made: Measured) -> tuple[float, int]:
+        """What of two candidates is kept, the smaller one: where a cluster is named, the shorter step."""
+        step = made.step_s if self.cluster and made.step_s is not None else float("inf")
+        return step, made.wire
+
+    def _limits(self, candidate: RewriteCandidate) -> KeepLimits:
+        return usual_limits(self.budget, candidate.made.memory, bool(self.cluster))
+
+
+def cannot_be_better(candidate: RewriteCandidate, alone: Measured) -> bool:
+    """Whether nothing that XLA makes of a candidate is better than XLA alone, in bytes or in calls.
+
+    Fewer calls than one are none. Bytes stay what the module says: XLA halves an all-reduce only where each device
+    takes its slice of the result, by its number, and code motion is switched off for candidates. A variant of the
+    passes that takes less memory moves less, so it sends no less either.
+
+    Args:
+      candidate: the rewritten module, with what it sends.
+      alone: what XLA alone makes of the step.
+    """
+    wire, calls = candidate.order
+    payloads = sum(each.executed_bytes for each in candidate.made.report.after)
+    return (alone.trips_known and alone.calls == 1 and calls > 0 and not candidate.keeps_communication
+            and wire >= alone.wire * (1 - NOISE) and payloads <= alone.bytes * (1 + NOISE)
+            and not View(candidate.made.module).ops(*DEVICE_IDS))

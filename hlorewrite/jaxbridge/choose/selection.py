@@ -1,0 +1,229 @@
+"""Selects the module that a step is compiled from: the best rewritten candidate, or the user's own."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from hlorewrite.errors import InputError
+from hlorewrite.ir.module import Module
+from hlorewrite.ir.view import View
+from hlorewrite.jaxbridge.baseline.baseline_run import BaselineRun, NotCompared
+from hlorewrite.jaxbridge.baseline.comparison import EXACT, XlaComparison, allowed_growth, compared, unbeaten
+from hlorewrite.jaxbridge.baseline.measured import Flags, Measured, compiled, timed
+from hlorewrite.jaxbridge.choose.candidates import NEAR, CandidateMaker, Contest, RewriteCandidate, devices_in_words
+from hlorewrite.jaxbridge.choose.comparator import Comparator, cannot_be_better
+from hlorewrite.jaxbridge.choose.miscompile_policy import MiscompilePolicy
+from hlorewrite.jaxbridge.choose.speculate import Compilations, done
+from hlorewrite.jaxbridge.step.report import Rewritten
+from hlorewrite.jaxbridge.step.variants import Variant, has_carry_outside
+
+Compared = tuple[RewriteCandidate, XlaComparison]
+
+
+@dataclass(frozen=True)
+class ChosenModule:
+    """What became of a step.
+
+    Attributes:
+      source: what the passes ran on: the module, or what a partitioner made of it.
+      made: the rewritten module.
+      variant: what was run on it.
+      comparison: compared with XLA alone; None where no pass changed anything.
+    """
+
+    source: Module
+    made: Rewritten
+    variant: Variant
+    comparison: XlaComparison | None = None
+
+
+@dataclass
+class Selection:
+    """Selects among candidates: those that send least are compiled first, and no more of them than may be the best.
+
+    Args:
+      comparator: what is better.
+      compilations: what XLA makes of candidates.
+      smaller: makes of a candidate what the passes of another variant do.
+      refused: XLA's refusals, to which the selection adds.
+    """
+
+    comparator: Comparator
+    compilations: Compilations
+    smaller: Callable[[RewriteCandidate, Variant], RewriteCandidate]
+    refused: list[InputError] = field(default_factory=list)
+    first: Compared | None = field(default=None, init=False)
+    """The first one that was compared, for the report when none is kept."""
+
+    def best(self, candidates: Sequence[RewriteCandidate], variants: Sequence[Variant], *,
+             near: bool = True) -> Compared | None:
+        """The candidate to keep.
+
+        Args:
+          candidates: to compare; those that send least come first.
+          variants: passes that run on the source of one that takes too much memory, in this order.
+          near: compare only candidates that send about as little as the first one.
+
+        Returns:
+          The best with its comparison; None when XLA alone does as well as all of them.
+        """
+        best: Compared | None = None
+        ordered, rank = sorted(candidates, key=lambda c: c.order), self.comparator.rank
+        for candidate in ordered:
+            if best is not None and not self.comparator.cluster and best[1].rewritten.wire <= candidate.order[0]:
+                break
+            if near and candidate.order[0] > ordered[0].order[0] * NEAR:
+                break
+            try:
+                one = self._within_memory(candidate, variants)
+            except InputError as error:
+                self.refused += [] if error in self.refused else [error]
+                continue
+            self.first = self.first or one
+            if one[1].kept and (best is None or rank(one[1].rewritten) < rank(best[1].rewritten)):
+                best = one
+        return best
+
+    def _within_memory(self, candidate: RewriteCandidate, variants: Sequence[Variant]) -> Compared:
+        """A candidate compared with XLA alone; where it takes too much memory, or too long a step, the first variant of
+        it that does not. One that sends more than XLA alone because it is fused comes after the one without fusion."""
+        if variants and not self.compilations.was_asked(candidate) and \
+                candidate.sends_more_fused(self.comparator.alone.wire):
+            unfused = self.smaller(candidate, variants[0])
+            if unfused.made.report.changed and (first := self._compared(unfused)).kept:
+                return unfused, first
+        comparison, given = self._compared(candidate), candidate
+        for variant in variants:
+            if not self.comparator.costs_too_much(candidate, comparison.rewritten):
+                break
+            smaller = self.smaller(given, variant)
+            if smaller.made.report.changed and smaller.made.bytecode != candidate.made.bytecode:
+                candidate, comparison = smaller, self._compared(smaller)
+        return candidate, comparison
+
+    def _compared(self, candidate: RewriteCandidate) -> XlaComparison:
+        made, cluster = self.compilations.measured(candidate), self.comparator.cluster
+        return self.comparator.compared(candidate, timed(made, cluster) if cluster else made)
+
+
+def chosen_module(contest: Contest) -> ChosenModule:
+    """Makes the candidates and compares them with XLA alone.
+
+    Args:
+      contest: the module and the terms.
+
+    Returns:
+      The candidate that is best, with its comparison; the first one where no pass changed any.
+
+    Raises:
+      NotCompared: XLA refuses the user's own module, or all rewritten ones.
+      InputError: no partitioner's program can be used.
+      HlorewriteError: a pass failed.
+    """
+    with ExitStack() as cleanup:
+        dumping = contest.exposing and contest.alone is None
+        folder = Path(cleanup.enter_context(tempfile.TemporaryDirectory(prefix="hlorewrite-"))) if dumping else None
+        pool = ThreadPoolExecutor(max_workers=2)
+        cleanup.callback(pool.shutdown, cancel_futures=True)
+        policy = MiscompilePolicy(contest)
+        return _ModuleChoice(contest, policy, CandidateMaker(contest), Compilations(contest, policy.flags, pool)
+                             ).run(folder)
+
+
+@dataclass(frozen=True)
+class _ModuleChoice:
+    """One run of ``chosen_module``."""
+
+    contest: Contest
+    policy: MiscompilePolicy
+    maker: CandidateMaker
+    compilations: Compilations
+
+    def run(self, folder: Path | None) -> ChosenModule:
+        baseline = self._baseline(folder)
+        program = baseline.program() if folder is not None else None
+        candidates = self.maker.make(program)
+        self._begin(candidates, baseline)
+        if self.contest.exposing and not baseline.confirms(program):
+            candidates = self.maker.make(baseline.program())
+        changed = [c for c in candidates if c.made.report.changed]
+        if not changed:
+            return _chosen(candidates[0], None)
+        source = candidates[0].source
+        if baseline.flags and not self.policy.miscompiles(source):
+            baseline = self.policy.unprotected(baseline, self.compilations, View(source))
+        measured = baseline.measured()
+        began = any(candidate in self.compilations.ahead for candidate in changed)
+        if not baseline.flags and began and self.policy.beaten_wrongly([c.order for c in changed], measured, source):
+            self.policy.begin_protected(self.compilations)
+        return self._best(changed, measured, source, baseline.flags)
+
+    def _baseline(self, folder: Path | None) -> BaselineRun:
+        """What XLA alone makes of the module, from another thread; without the pass that miscompiles, where it likely
+        would: the partitioner runs before that pass."""
+        known = self.contest.alone
+        if known is not None:
+            return BaselineRun(done(lambda: known))
+        return self.compilations.baseline(self.policy.likely_flags() if folder is not None else {}, folder)
+
+    def _begin(self, candidates: list[RewriteCandidate], baseline: BaselineRun) -> None:
+        """Begins what is asked for next: a single candidate at once where nothing is partitioned, since another one
+        most often sends less, and then it needs none."""
+        first = candidates[0]
+        if not self.contest.exposing:
+            if first.made.report.changed and not self.compilations.likely_unbeaten(first):
+                self.compilations.begin(first)
+        elif not baseline.future.done():
+            self.compilations.begin_likely(candidates, self.maker, bool(baseline.flags))
+
+    def _selection(self, alone: Measured) -> Selection:
+        contest = self.contest
+        comparator = Comparator(timed(alone, contest.cluster) if contest.cluster else alone,
+                                devices_in_words(contest.place, contest.devices), contest.cluster, contest.budget)
+        return Selection(comparator, self.compilations, self.maker.smaller, self.maker.refused)
+
+    def _best(self, candidates: list[RewriteCandidate], alone: Measured, partitioned: Module,
+              flags: Flags) -> ChosenModule:
+        """The best candidate. Costlier ones are tried when the cheaper ones are not better."""
+        selection, rest = self._selection(alone), self.contest.variants[1:]
+        if self._cannot_be_better(candidates, alone) and (flags or not self.policy.miscompiles(partitioned)):
+            first = min(candidates, key=lambda c: c.order)
+            return _chosen(first, unbeaten(alone, selection.comparator.devices, first.partitioner))
+        unlimited = [variant for variant in rest if variant.memory is None]
+        best = selection.best(candidates, unlimited)
+        if best is None and not flags and self.policy.miscompiles(partitioned):
+            # XLA alone sends less because it computes something else: compared is what it makes without that pass.
+            selection, flags = self._selection(self.policy.protected_alone(self.compilations)), self.policy.flags
+            best = selection.best(candidates, unlimited)
+        if best is None:
+            others = self.maker.without_the_rule(candidates)
+            best, candidates = selection.best(others, unlimited), [*candidates, *others]
+        best = best or selection.best(candidates, rest, near=False)
+        if best is not None:
+            return _chosen(best[0], self._confirmed(*best, flags) if self.contest.keep == "compiled" else best[1])
+        if selection.first is None:
+            raise NotCompared(f"XLA does not take the rewritten module: {self.maker.refused[-1].what}")
+        return _chosen(*selection.first)
+
+    def _cannot_be_better(self, candidates: list[RewriteCandidate], alone: Measured) -> bool:
+        """Whether no candidate need be compiled, nor one without the rule for carries."""
+        return self.compilations.bounded and all(not has_carry_outside(c.variant) and cannot_be_better(c, alone)
+                                                 for c in candidates)
+
+    def _confirmed(self, candidate: RewriteCandidate, comparison: XlaComparison, flags: Flags) -> XlaComparison:
+        """Both compiled to the end: no byte of temporaries more than XLA alone, and no longer step."""
+        contest = self.contest
+        alone = timed(compiled(contest.module, contest.place, flags), contest.place.topology)
+        ours = timed(compiled(candidate.made.module, contest.place, self.policy.flags), contest.place.topology)
+        allowed = allowed_growth(contest.budget, candidate.made.memory, bool(contest.cluster))
+        return compared(alone, ours, comparison.devices, comparison.partitioner, EXACT.grown(allowed),
+                        with_code=True, or_equal=candidate.keeps_communication)
+
+
+def _chosen(candidate: RewriteCandidate, comparison: XlaComparison | None) -> ChosenModule:
+    return ChosenModule(candidate.source, candidate.made, candidate.variant, comparison)

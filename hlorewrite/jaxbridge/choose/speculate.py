@@ -1,0 +1,160 @@
+"""What XLA makes of candidates, and what is compiled ahead of the comparison that asks for it.
+
+XLA alone compiles in another thread. The passes run as soon as its partitioner is through, and the candidate that is
+expected to be compared next is compiled meanwhile. A compilation that was expected wrongly is not looked at.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass, field, replace
+from fractions import Fraction
+from pathlib import Path
+from typing import TypeVar
+
+from hlorewrite.ir.binding import ir
+from hlorewrite.ir.collectives import ALL_REDUCE
+from hlorewrite.ir.context import new_context
+from hlorewrite.ir.load import parse
+from hlorewrite.ir.module import Format, Module
+from hlorewrite.ir.save import emit
+from hlorewrite.ir.view import View
+from hlorewrite.jaxbridge.baseline.baseline_run import BaselineRun
+from hlorewrite.jaxbridge.baseline.comparison import NOISE
+from hlorewrite.jaxbridge.baseline.measured import Flags, Measured, scheduled
+from hlorewrite.jaxbridge.baseline.memory_grant import AloneMeasured
+from hlorewrite.jaxbridge.choose.candidates import CandidateMaker, Contest, RewriteCandidate
+from hlorewrite.jaxbridge.choose.carry_scatter import likely_one_call
+from hlorewrite.jaxbridge.step.report import collectives_by_op
+
+Made = TypeVar("Made")
+
+
+def done(function: Callable[[], Made]) -> Future[Made]:
+    """What a function returns, or that XLA refuses something, from a thread that has ended.
+
+    In a process that has compiled other steps, XLA takes up to a quarter longer in the main thread, whose memory is
+    fragmented: malloc gives a new thread memory of its own.
+    """
+    with ThreadPoolExecutor(max_workers=1) as pool:
+        return pool.submit(function)
+
+
+@dataclass
+class Compilations:
+    """Compilations of one contest, each up to the generation of code and at most once.
+
+    Args:
+      contest: the module and the terms.
+      flags: what candidates are compiled with beyond the user's flags.
+      pool: threads for what begins ahead; None to begin nothing.
+    """
+
+    contest: Contest
+    flags: Flags
+    pool: ThreadPoolExecutor | None = None
+    _asked: dict[RewriteCandidate, Future[Measured]] = field(default_factory=dict, init=False)
+    ahead: dict[RewriteCandidate, Future[Measured]] = field(default_factory=dict, init=False)
+    """What began before it was asked for."""
+
+    def measured(self, candidate: RewriteCandidate) -> Measured:
+        """What XLA makes of a candidate.
+
+        Raises:
+          InputError: XLA refuses it.
+        """
+        if candidate not in self._asked:
+            self._asked[candidate] = self.ahead.get(candidate) or done(
+                lambda: scheduled(candidate.made.module, self.contest.place, self.flags)[0])
+        return self._asked[candidate].result()
+
+    def was_asked(self, candidate: RewriteCandidate) -> bool:
+        """Whether a candidate is compiled for the comparison already."""
+        return candidate in self._asked
+
+    def begin(self, candidate: RewriteCandidate) -> None:
+        """Begins the compilation of a candidate that will be compared."""
+        self._asked[candidate] = self._submitted(candidate)
+
+    def begin_likely(self, candidates: list[RewriteCandidate], maker: CandidateMaker, baseline_protected: bool) -> None:
+        """Begins the compilation that will most likely be asked for first, while that of XLA alone runs.
+
+        Args:
+          candidates: to be compared.
+          maker: makes the one without fusion.
+          baseline_protected: whether XLA alone is compiled without its code motion.
+        """
+        changed = [c for c in candidates if c.made.report.changed]
+        if not changed:
+            return
+        likely = min(changed, key=lambda c: c.order)
+        if not baseline_protected and self.likely_unbeaten(likely):
+            return
+        unlimited = [variant for variant in self.contest.variants[1:] if variant.memory is None]
+        if unlimited and likely.sends_more_fused(expected_wire(likely.source)):
+            unfused = maker.smaller(likely, unlimited[0])
+            likely = unfused if unfused.made.report.changed else likely
+        self.ahead[likely] = self._submitted(likely)
+
+    def likely_unbeaten(self, candidate: RewriteCandidate) -> bool:
+        """Whether XLA:GPU alone is expected to make one call of all, and the candidate to send no less."""
+        if self.contest.place.platform != "gpu" or not self.bounded:
+            return False
+        expected = likely_one_call(candidate.source)
+        return expected is not None and candidate.order[0] >= expected * (1 - Fraction(NOISE))
+
+    @property
+    def bounded(self) -> bool:
+        """Whether a module says what it sends at best: bytes decide, and XLA's code motion leaves candidates alone."""
+        return not self.contest.cluster and (self.contest.place.platform != "gpu" or bool(self.flags))
+
+    def baseline(self, flags: Flags, dumps: Path | None = None) -> BaselineRun:
+        """XLA alone on the user's module, begun in another thread.
+
+        Args:
+          flags: what it is compiled with beyond the user's flags.
+          dumps: an empty folder for the program of its partitioner; None where that is not wanted.
+        """
+        return BaselineRun(self.begun_alone(flags, dumps), dumps, flags)
+
+    def begun_alone(self, flags: Flags, dumps: Path | None = None) -> Future[AloneMeasured]:
+        """The same as its result alone."""
+        assert self.pool is not None
+        module, place = _own(self.contest.module), self.contest.place
+        if dumps is None:
+            return self.pool.submit(scheduled, module, place, flags, False)
+        return self.pool.submit(scheduled, module, place, flags, True, dumps)
+
+    def alone(self, flags: Flags) -> Future[AloneMeasured]:
+        """The same, ended."""
+        return done(lambda: scheduled(self.contest.module, self.contest.place, flags))
+
+    def _submitted(self, candidate: RewriteCandidate) -> Future[Measured]:
+        assert self.pool is not None
+        module = _own(candidate.made.module, candidate.made.bytecode)
+        return self.pool.submit(lambda: scheduled(module, self.contest.place, self.flags)[0])
+
+
+def expected_wire(partitioned: Module) -> Fraction:
+    """What XLA alone is expected to put on the wire, before that is known: it makes reduce-scatters of all-reduces that
+    are only sliced, which send half as much, and moves nothing.
+
+    Args:
+      partitioned: what XLA's partitioner made of the step.
+
+    Returns:
+      Bytes of one device.
+    """
+    return sum((executed.wire_bytes / (2 if op.name == ALL_REDUCE.op and _is_only_sliced(op) else 1)
+                for op, executed in collectives_by_op(View(partitioned))), Fraction(0))
+
+
+def _is_only_sliced(op: ir.Operation) -> bool:
+    return all(use.owner.name == "stablehlo.dynamic_slice" for result in op.results for use in result.uses)
+
+
+def _own(module: Module, bytecode: bytes | None = None) -> Module:
+    """A copy in a context of its own, for another thread; read from the module's bytecode where that is known."""
+    written = bytecode or emit(module, Format.BYTECODE)
+    return replace(parse(written, name=module.name, context=new_context(load=False)), frames=module.frames)

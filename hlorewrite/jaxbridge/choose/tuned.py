@@ -1,0 +1,118 @@
+"""Measures choices of ``hlorewrite tune``: rewrites the step, compiles it for the target, simulates its schedule."""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from jaxlib import version as jaxlib_version
+
+from hlorewrite.errors import HlorewriteError
+from hlorewrite.ir.module import Module
+from hlorewrite.jaxbridge.baseline.measured import Measured, compiled, scheduled, timed
+from hlorewrite.jaxbridge.choose.chosen_step import rewrite_step
+from hlorewrite.jaxbridge.choose.planned import tuned_plan
+from hlorewrite.jaxbridge.step.options import StepOptions, as_passes
+from hlorewrite.jaxbridge.step.report import Rewritten
+from hlorewrite.jaxbridge.step.rewrite import rewrite
+from hlorewrite.jaxbridge.xla import miscompile_workarounds
+from hlorewrite.jaxbridge.xla.compile_for import place_of
+from hlorewrite.jaxbridge.xla.compile_no_codegen import DeviceSet
+from hlorewrite.jaxbridge.xla.target import parse_target
+from hlorewrite.passmanager.named import PIPELINES
+from hlorewrite.tune.choice import DEFAULT_FLAGS, Flag, TuneChoice, TunePoint
+
+_UNKNOWN = "No such compile option"
+
+
+@dataclass(frozen=True)
+class TunedModule:
+    """What the passes of a choice make of a step.
+
+    Attributes:
+      made: the module, with the report.
+      sentences: for the user.
+      digest: of the module, in short.
+      flags: XLA flags that a rewritten module is compiled with.
+    """
+
+    made: Rewritten
+    sentences: list[str]
+    digest: str
+    flags: dict[str, Any]
+
+
+@dataclass
+class TuneMeasurer:
+    """Compiles choices for one module and target.
+
+    Args:
+      module: the step; it is not changed.
+      target: described GPUs, such as ``h200:4x8``.
+
+    Raises:
+      UsageError: the target is not a description of GPUs, or has other devices than the step.
+    """
+
+    module: Module
+    target: str
+    _place: DeviceSet = field(init=False)
+    _results: dict[TuneChoice, TunedModule] = field(default_factory=dict, init=False)
+    """By choice without its XLA flags."""
+    _made: dict[tuple[str, tuple[tuple[str, Flag], ...]], Measured] = field(default_factory=dict, init=False)
+
+    def __post_init__(self) -> None:
+        self._place = place_of(parse_target(self.target), self.module)
+
+    def measure(self, choice: TuneChoice) -> TunePoint:
+        """Compiles a choice up to the generation of code; what fails is a point that says why."""
+        try:
+            result = self._rewritten(choice)
+            key = result.digest, (*choice.flags, *result.flags.items())
+            if key not in self._made:
+                made = scheduled(result.made.module, self._place, dict(key[1]))[0]
+                self._made[key] = timed(made, self._place.topology)
+        except HlorewriteError as error:
+            unknown = _UNKNOWN in error.what  # which one XLA names first differs from run to run
+            return TunePoint(choice, failed="this XLA has not all of these flags" if unknown else error.what)
+        made = self._made[key]
+        return TunePoint(choice, made.step_s, made.exposed_s, made.bytes, made.memory, result.digest,
+                         failed=made.untimed)
+
+    def finished(self, point: TunePoint) -> TunePoint:
+        """The same, compiled to the end, with the time that takes."""
+        result = self._rewritten(point.choice)
+        made = compiled(result.made.module, self._place, {**dict(point.choice.flags), **result.flags})
+        return replace(point, compile_s=round(made.seconds, 3))
+
+    def plan(self, choice: TuneChoice) -> str:
+        """The content of a plan file that replays a choice for the same step on the GPUs of the target.
+
+        Raises:
+          PlanMismatch: the module cannot be kept in a plan.
+        """
+        result = self._rewritten(choice)
+        return tuned_plan(self.module, self._options(choice), self._place, result.made, result.sentences,
+                          dict(choice.flags)).text()
+
+    def _rewritten(self, choice: TuneChoice) -> TunedModule:
+        """What the passes make; once for all XLA flags."""
+        passes = replace(choice, flag_set=DEFAULT_FLAGS, flags=())
+        if passes not in self._results:
+            made, sentences = self._run(passes)
+            digest = hashlib.sha256(made.module.text(debug_info=False).encode()).hexdigest()[:16]
+            flags = {} if made.bytecode is None else miscompile_workarounds.options(jaxlib_version.__version_info__,
+                                                                        self._place.platform)
+            self._results[passes] = TunedModule(made, sentences, digest, flags)
+        return self._results[passes]
+
+    def _options(self, choice: TuneChoice) -> StepOptions:
+        passes = as_passes(PIPELINES.get(choice.pipeline, choice.pipeline)) if choice.passes else ()
+        return StepOptions(passes, topology=self.target, keep=choice.keep, memory_budget=choice.budget)
+
+    def _run(self, choice: TuneChoice) -> tuple[Rewritten, list[str]]:
+        if not choice.passes:
+            return rewrite(self.module.clone(), ()), []
+        made, sentences = rewrite_step(self.module.clone(), self._options(choice), self._place)
+        return (made if made.bytecode is not None else replace(made, module=self.module)), sentences

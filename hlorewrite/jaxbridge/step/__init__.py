@@ -1,0 +1,1 @@
+"""One step: its options, its module through passes, and the report of what they did."""

@@ -1,0 +1,121 @@
+"""A module through a pipeline: cloned, rewritten, reported; the original is never touched."""
+
+from __future__ import annotations
+
+import io
+import os
+import re
+import warnings
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+from functools import partial
+from typing import TYPE_CHECKING
+
+from hlorewrite.errors import HlorewriteError
+from hlorewrite.ir.binding import ir
+from hlorewrite.ir.load import parse
+from hlorewrite.ir.module import Format, Module
+from hlorewrite.ir.save import emit
+from hlorewrite.ir.view import View
+from hlorewrite.jaxbridge.step.first_passes import AfterFirstPasses
+from hlorewrite.jaxbridge.step.no_rewrite import SetAside, bring_back, put_away
+from hlorewrite.jaxbridge.step.report import (
+    DigestOnDemand,
+    RewriteReport,
+    Rewritten,
+    RunRecorder,
+    StepCollective,
+    collectives_of,
+    digest,
+)
+from hlorewrite.passmanager.base import Pass, PassContext
+from hlorewrite.passmanager.manager import Timings, run_passes
+from hlorewrite.passmanager.spec import format_pipeline
+from hlorewrite.util.collector import collector_paused
+from hlorewrite.util.frames import USUAL_FRAMES, Frames
+from hlorewrite.validate.steps import PassStages
+
+if TYPE_CHECKING:
+    from hlorewrite.passmanager.trace.writer import TraceWriter
+
+
+def clone_of(module: ir.Module, name: str, frames: Frames = USUAL_FRAMES) -> Module:
+    """An independent copy of JAX's module in a context of its own, which records whose frames are the user's."""
+    buffer = io.BytesIO()
+    module.operation.write_bytecode(file=buffer)
+    return replace(parse(buffer.getvalue(), name=name), frames=frames)
+
+
+def rewrite(module: Module, passes: Sequence[Pass], *, exposed: bool = False, trace: str | None = None,
+            topology: str = "", prove: bool = False, memory: int | None = None,
+            shorter: Sequence[Pass] = ()) -> Rewritten:
+    """Runs passes over a module that belongs to the caller.
+
+    Args:
+      module: the module; it is changed.
+      passes: the passes.
+      exposed: whether the module already is another one than the user's, so that it counts as changed.
+      trace: the directory below which the run is written; None for none.
+      topology: the cluster that passes estimate times for; empty for their default.
+      prove: whether to say if the result is proved to compute what the module did.
+      memory: bytes a device may spend on what all passes keep for longer; None for their own limits.
+      shorter: the first of these passes, whose result by themselves may be asked for; without any it is not kept.
+
+    Returns:
+      The module and what happened to it.
+
+    Raises:
+      HlorewriteError: a pass refused or failed.
+    """
+    recorder = RunRecorder()
+    ctx = PassContext((recorder,), topology=topology, memory_left=memory)
+    view = ctx.view(module)
+    before = collectives_of(view)
+    original, stages = (module.clone(), PassStages()) if prove else (None, None)
+    kept = put_away(view)
+    with traced(trace, module, format_pipeline(passes)) as (writers, timings), collector_paused():
+        early = AfterFirstPasses(tuple(shorter), recorder)
+        observers = [*writers, *([stages] if stages else []), *([early] if shorter else [])]
+        ctx.listeners = (recorder, *writers)
+        changed = run_passes(module, passes, ctx, observers=observers, timings=timings)
+    finish = partial(_finished, before, kept, exposed)
+    made = finish(module, passes, changed, recorder)
+    if stages and original and changed:
+        made = replace(made, report=replace(made.report, proof=str(stages.validate(original, module))))
+    return replace(made, shorter=early.run(finish, made), memory=ctx.memory_taken)
+
+
+def _finished(before: tuple[StepCollective, ...], kept: list[SetAside], exposed: bool, module: Module,
+              passes: Sequence[Pass], changed: bool, recorded: RunRecorder) -> Rewritten:
+    """The result of passes that have run: hidden collectives are back, and the report is made."""
+    bring_back(module, kept)
+    text = format_pipeline(passes)
+    written = emit(module, Format.BYTECODE) if changed or exposed else None
+    found = digest(module, text) if written is None else DigestOnDemand(written, module.name, text)
+    report = RewriteReport(text, changed, exposed, before, collectives_of(View(module)) if changed else before,
+                           tuple(recorded.remarks), recorded.rewrites, found)
+    return Rewritten(module, written, report)
+
+
+@contextmanager
+def traced(folder: str | None, module: Module, pipeline: str) -> Iterator[tuple[tuple[TraceWriter, ...], Timings]]:
+    """Writes what happens inside to ``NAME-DIGEST`` below a folder; yields the writer, if any, and the times."""
+    timings = Timings()
+    if folder is None:
+        yield (), timings
+        return
+    from hlorewrite.passmanager.trace.writer import TraceWriter
+    name = f"{re.sub(r'[^A-Za-z0-9_.-]', '_', module.name)}-{digest(module, pipeline)[:8]}"
+    writer = TraceWriter(os.path.join(folder, name), command="optimize", source=module.name, pipeline=pipeline)
+    try:
+        writer.begin(module)
+        yield (writer,), timings
+        writer.end(timings)
+    except HlorewriteError as error:
+        writer.failed(error)
+        raise
+    finally:
+        writer.close()
+        if writer.failure is not None:
+            warnings.warn(str(writer.failure), stacklevel=2)
