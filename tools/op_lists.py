@@ -46,7 +46,7 @@ EXCEPTIONS: dict[str, str] = {
     "hlorewrite/ir/inline.py": _BELOW,
     "hlorewrite/ir/view.py": _BELOW,
     "hlorewrite/cost/kernels/clock.py": _TIME,
-    "hlorewrite/jaxbridge/hook/communicates.py": _TIME,
+    "hlorewrite/jaxbridge/hook/patch.py": _TIME,
     "passes/all_reduce_fusion/copies.py": _TIME,
     "passes/comm_shift/deferral.py": _TIME,
     "hlorewrite/pipelines/passes/split_stages/auto/cut_graph.py": _TIME,

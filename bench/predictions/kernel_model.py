@@ -102,7 +102,6 @@ def program_predictions() -> Iterator[KernelPrediction]:
 def _schedule(module: Module, target: str) -> str:
     """The scheduled HLO of a module."""
     from hlorewrite.jaxbridge.baseline.measured import scheduled
-
     from hlorewrite.jaxbridge.xla.compile_for import place_of
     from hlorewrite.jaxbridge.xla.target import parse_target
 
@@ -153,7 +152,6 @@ def _partitioned(module: Module, target: str) -> tuple[Module, str]:
     """What each device runs, as StableHLO and as a schedule."""
     from hlorewrite.jaxbridge.baseline.measured import scheduled
     from hlorewrite.jaxbridge.choose.candidates import partitioned_sources
-
     from hlorewrite.jaxbridge.xla.compile_for import place_of
     from hlorewrite.jaxbridge.xla.partition import hides_collectives
     from hlorewrite.jaxbridge.xla.target import parse_target
