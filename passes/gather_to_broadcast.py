@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
+from hlorewrite.analysis.groups import Groups
+from hlorewrite.analysis.per_device_constants import PerDeviceConstants
 from hlorewrite.cost.collective_times import CollectiveTimes
 from hlorewrite.ir.binding import ir
 from hlorewrite.ir.collectives import ALL_GATHER
@@ -18,8 +20,6 @@ from hlorewrite.passes.common.pass_remarks import tell
 from hlorewrite.passes.common.shard_index import Range, partition_groups, range_along
 from hlorewrite.passes.common.splats import splat_constant
 from hlorewrite.passmanager.base import PassContext
-from hlorewrite.spmd.device_map import DeviceMap
-from hlorewrite.spmd.groups import Groups
 
 
 @dataclass(frozen=True)
@@ -91,7 +91,7 @@ def _reads(op: ir.Operation, readers: list[ir.Operation], groups: Groups) -> lis
     """What each slice reads, and how every device gets it."""
     dim = ir.IntegerAttr(op.attributes["all_gather_dim"]).value
     shard = ir.RankedTensorType(op.operands[0].type).shape[dim]
-    devices = DeviceMap(sorted(d for row in groups.rows for d in row))
+    devices = PerDeviceConstants(sorted(d for row in groups.rows for d in row))
     row_of = {device: row for row in groups.rows for device in row}
     reads = []
     for reader in readers:

@@ -7,6 +7,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
+from hlorewrite.analysis.dense_groups import rows_attribute
+from hlorewrite.analysis.groups import Groups
 from hlorewrite.cost.collective_times import CollectiveTimes
 from hlorewrite.ir.binding import ir
 from hlorewrite.ir.collectives import ALL_GATHER, ALL_REDUCE, REDUCE_SCATTER
@@ -22,8 +24,6 @@ from hlorewrite.passes.common.pass_remarks import tell
 from hlorewrite.passes.common.reducer_region import add_reducer
 from hlorewrite.passes.common.shard_index import partition_groups
 from hlorewrite.passmanager.base import Pass, PassContext
-from hlorewrite.spmd.dense_groups import rows_attribute
-from hlorewrite.spmd.groups import Groups
 
 Rows = tuple[tuple[int, ...], ...]
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import ClassVar
 
+from hlorewrite.analysis.loops import Loop, trip_count
 from hlorewrite.ir.binding import ir, op_key
 from hlorewrite.ir.collectives import COLLECTIVES
 from hlorewrite.ir.edit import Editor
@@ -15,7 +16,6 @@ from hlorewrite.passes.common.pass_remarks import tell
 from hlorewrite.passes.common.value_numbers import is_function
 from hlorewrite.passmanager.base import Pass, PassContext
 from hlorewrite.passmanager.options import Size
-from hlorewrite.spmd.loops import Loop, trip_count
 
 _MOST_OPS = 512
 _BARRIER = "stablehlo.optimization_barrier"

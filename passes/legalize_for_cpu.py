@@ -6,6 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar, Literal
 
+from hlorewrite.analysis.dense_groups import rows_attribute
+from hlorewrite.analysis.groups import device_count, groups_of, replica_count
 from hlorewrite.errors import InputError
 from hlorewrite.ir.binding import ir
 from hlorewrite.ir.collectives import ALL_REDUCE, COLLECTIVE_BROADCAST
@@ -18,8 +20,6 @@ from hlorewrite.passes.common.device_masks import device_mask, zeros_like
 from hlorewrite.passes.common.reducer_region import add_reducer
 from hlorewrite.passmanager.base import Pass, PassContext
 from hlorewrite.passmanager.options import Size
-from hlorewrite.spmd.dense_groups import rows_attribute
-from hlorewrite.spmd.groups import device_count, groups_of, replica_count
 
 
 @dataclass(frozen=True)

@@ -6,6 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import ClassVar
 
+from hlorewrite.analysis.groups import Groups
+from hlorewrite.analysis.per_device_constants import PerDeviceConstants
 from hlorewrite.ir.binding import ir
 from hlorewrite.ir.collectives import COLLECTIVE_BROADCAST
 from hlorewrite.ir.inline import is_private
@@ -18,8 +20,6 @@ from hlorewrite.passes.common.op_by_op import OpByOp
 from hlorewrite.passes.common.pass_remarks import tell
 from hlorewrite.passes.common.shard_index import partition_groups, scalar_behind, splat_number
 from hlorewrite.passmanager.base import PassContext
-from hlorewrite.spmd.device_map import DeviceMap
-from hlorewrite.spmd.groups import Groups
 
 _NEUTRAL = {"sum": 0.0, "product": 1.0}
 
@@ -116,8 +116,8 @@ def _masked(op: ir.Operation, view: View) -> _Masked | None:
     return _Masked(mask, on_true, on_false, bound)
 
 
-def _devices(groups: Groups, *, floats: bool = False) -> DeviceMap:
-    return DeviceMap(sorted(d for row in groups.rows for d in row), floats=floats)
+def _devices(groups: Groups, *, floats: bool = False) -> PerDeviceConstants:
+    return PerDeviceConstants(sorted(d for row in groups.rows for d in row), floats=floats)
 
 
 def _sources(op: ir.Operation, masked: _Masked, groups: Groups) -> _Sources | str:

@@ -6,6 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
+from hlorewrite.analysis.groups import Rows, device_count, id_mode, replica_count, written_pairs
+from hlorewrite.analysis.mesh import fully_manual
 from hlorewrite.ir.binding import ir
 from hlorewrite.ir.collectives import COLLECTIVE_BROADCAST, COLLECTIVE_PERMUTE
 from hlorewrite.ir.edit import Editor
@@ -16,8 +18,6 @@ from hlorewrite.passes.common.broadcasts.emit import Delivery, emit_delivery
 from hlorewrite.passes.common.device_masks import device_mask, zeros_like
 from hlorewrite.passes.common.pass_remarks import tell
 from hlorewrite.passmanager.base import Pass, PassContext
-from hlorewrite.spmd.groups import Rows, device_count, id_mode, replica_count, written_pairs
-from hlorewrite.spmd.mesh import fully_manual
 
 Permute = tuple[ir.Operation, Rows]
 """A permute and its (source, target) pairs."""

@@ -9,6 +9,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
+from hlorewrite.analysis.dense_groups import rows_attribute
+from hlorewrite.analysis.groups import Groups
+from hlorewrite.analysis.per_device_constants import PerDeviceConstants
 from hlorewrite.ir.binding import ir
 from hlorewrite.ir.collectives import ALL_REDUCE, REDUCE_SCATTER
 from hlorewrite.ir.edit import Editor
@@ -26,9 +29,6 @@ from hlorewrite.passes.common.shard_index import (
     sliced_dimensions,
 )
 from hlorewrite.passmanager.base import PassContext
-from hlorewrite.spmd.dense_groups import rows_attribute
-from hlorewrite.spmd.device_map import DeviceMap
-from hlorewrite.spmd.groups import Groups
 
 _UNARY = ("stablehlo.negate", "stablehlo.convert")
 _WITH_SPLAT = ("stablehlo.multiply", "stablehlo.divide", "stablehlo.add", "stablehlo.subtract")
@@ -131,7 +131,7 @@ def _is_step(op: ir.Operation, value: ir.Value) -> bool:
 
 def _scatter(chain: _SliceChain, groups: Groups) -> ShardLayout | str:
     """Where the shards are kept; or why there is no such layout."""
-    devices = DeviceMap(sorted(d for row in groups.rows for d in row))
+    devices = PerDeviceConstants(sorted(d for row in groups.rows for d in row))
     layouts: set[ShardLayout] = set()
     for op in chain.slices:
         dims = sliced_dimensions(op)

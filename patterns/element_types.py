@@ -6,8 +6,8 @@ import math
 
 from hlorewrite.ir.binding import ir
 from hlorewrite.ir.types import element_type, is_floating, largest_float
-from hlorewrite.rules.answers import Answer, No
 from hlorewrite.rules.context import RuleContext
+from hlorewrite.rules.match_failure import Answer, MatchFailure
 from hlorewrite.rules.register import native
 
 # ---- kinds of numbers
@@ -18,9 +18,9 @@ def same(context: object, *values: ir.Value) -> Answer:
     """Whether all values have one element type, of integers, real or complex numbers."""
     elements = {element_type(value) for value in values}
     if len(elements) > 1:
-        return No(f"the element types differ ({' and '.join(sorted(map(str, elements)))})")
+        return MatchFailure(f"the element types differ ({' and '.join(sorted(map(str, elements)))})")
     other = next((e for e in elements if not isinstance(e, (ir.IntegerType, ir.FloatType, ir.ComplexType))), None)
-    return True if other is None else No(f"its elements are {other}, and nothing is proved about them")
+    return True if other is None else MatchFailure(f"its elements are {other}, and nothing is proved about them")
 
 
 @native
@@ -29,14 +29,14 @@ def parts(context: object, whole: ir.Value, part: ir.Value) -> Answer:
     element = element_type(whole)
     if _is_complex(element) and ir.ComplexType(element).element_type == element_type(part):
         return True
-    return No(f"{element} is not made of {element_type(part)}")
+    return MatchFailure(f"{element} is not made of {element_type(part)}")
 
 
 @native
 def real_floating(context: object, value: ir.Value) -> Answer:
     """Whether the elements are floating-point numbers and not complex."""
     element = element_type(value)
-    return True if is_floating(element) and not _is_complex(element) else No(f"its elements are {element}")
+    return True if is_floating(element) and not _is_complex(element) else MatchFailure(f"its elements are {element}")
 
 
 @native
@@ -46,22 +46,22 @@ def has_infinity(context: object, value: ir.Value) -> Answer:
     if is_floating(element) and not _is_complex(element) and largest_float(element) == math.inf:
         return True
     if not is_floating(element):
-        return No(f"its elements are {element}: integers could wrap around")
-    return No(f"{element} has no infinity: a number added to its least or greatest one gives another number")
+        return MatchFailure(f"its elements are {element}: integers could wrap around")
+    return MatchFailure(f"{element} has no infinity: a number added to its least or greatest one gives another number")
 
 
 @native
 def floating(context: object, value: ir.Value) -> Answer:
     """Whether the elements are floating-point or complex numbers."""
     element = element_type(value)
-    return True if is_floating(element) else No(f"its elements are {element}")
+    return True if is_floating(element) else MatchFailure(f"its elements are {element}")
 
 
 @native
 def arithmetic(context: object, value: ir.Value) -> Answer:
     """Whether the elements are numbers that add up, and not truth values (whose sum is an `or`)."""
     element = element_type(value)
-    return No("its elements are truth values") if str(element) == "i1" else True
+    return MatchFailure("its elements are truth values") if str(element) == "i1" else True
 
 
 @native
@@ -69,7 +69,7 @@ def reassociates(context: RuleContext, op: ir.Operation) -> Answer:
     """Whether the order of a sum may change: always for integers, for floats when the user allows it."""
     if context.allow_reassociation or not is_floating(element_type(op.results[0])):
         return True
-    return No("the order of a floating-point sum would change, which is not allowed", op)
+    return MatchFailure("the order of a floating-point sum would change, which is not allowed", op)
 
 
 @native
@@ -77,7 +77,7 @@ def real_or_integer(context: object, value: ir.Value) -> Answer:
     """Whether the elements are real numbers or integers."""
     element = element_type(value)
     if str(element) == "i1" or _is_complex(element):
-        return No(f"its elements are {element}")
+        return MatchFailure(f"its elements are {element}")
     return True
 
 
@@ -123,11 +123,11 @@ def sum_keeps_value(context: object, result: ir.Value, operand: ir.Value) -> Ans
     """
     target, source = element_type(result), element_type(operand)
     if is_floating(source) and is_floating(target):
-        return True if _holds_all(target, source) else No(
+        return True if _holds_all(target, source) else MatchFailure(
             f"the sum would be taken in {target}, which holds less than {source}")
     if 1 < _integer_bits(target) <= _integer_bits(source) or target == source:
         return True
-    return No(f"a sum of {source} is not the sum of the numbers as {target}")
+    return MatchFailure(f"a sum of {source} is not the sum of the numbers as {target}")
 
 
 def _integer_bits(element: ir.Type) -> int:
@@ -144,16 +144,16 @@ def monotone_convert(context: object, result: ir.Value, operand: ir.Value) -> An
     """
     source, target = element_type(operand), element_type(result)
     if _is_complex(source) or _is_complex(target):
-        return No("complex numbers have no order that rounding keeps")
+        return MatchFailure("complex numbers have no order that rounding keeps")
     if source == target:
         return True
     if is_floating(target):
         if largest_float(target) == math.inf:
             return True
-        return No(f"what is too large for {target} becomes not-a-number")
+        return MatchFailure(f"what is too large for {target} becomes not-a-number")
     if _holds_integers(target, source):
         return True
-    return No(f"from {source} to {target}, numbers can wrap around")
+    return MatchFailure(f"from {source} to {target}, numbers can wrap around")
 
 
 def _holds_integers(wide: ir.Type, narrow: ir.Type) -> bool:
@@ -171,7 +171,7 @@ def exact_convert(context: object, result: ir.Value, operand: ir.Value) -> Answe
     source, target = element_type(operand), element_type(result)
     if _holds_all(target, source) or _holds_integers(target, source):
         return True
-    return No(f"{target} does not hold every {source}")
+    return MatchFailure(f"{target} does not hold every {source}")
 
 
 @native
@@ -179,7 +179,7 @@ def keeps_zero(context: object, result: ir.Value, operand: ir.Value) -> Answer:
     """Whether a convert makes zero of zero: always, except for the floats that have none."""
     for element in (element_type(result), element_type(operand)):
         if str(element).startswith("f8E8M0"):
-            return No(f"{element} has no zero")
+            return MatchFailure(f"{element} has no zero")
     return True
 
 
@@ -187,12 +187,12 @@ def keeps_zero(context: object, result: ir.Value, operand: ir.Value) -> Answer:
 
 
 @native
-def splat(context: object, like: ir.Value, number: float) -> ir.Attribute | No:
+def splat(context: object, like: ir.Value, number: float) -> ir.Attribute | MatchFailure:
     """A constant of a value's type filled with a number; an integer is taken modulo two to the number of its bits."""
     type_ = ir.RankedTensorType(like.type)
     element = type_.element_type
     if str(element) == "i1" or _is_complex(element) or (not is_floating(element) and not _integer_bits(element)):
-        return No(f"a constant of {element} is not made from a number")
+        return MatchFailure(f"a constant of {element} is not made from a number")
     with like.type.context, ir.Location.unknown(like.type.context):
         if not is_floating(element):
             return ir.DenseElementsAttr.get_splat(type_, ir.IntegerAttr.get(element, _wrapped(int(number), element)))
@@ -216,8 +216,8 @@ def holds_number(context: object, value: ir.Value, number: float) -> Answer:
     return True if held == number else _not_held(number, element)
 
 
-def _not_held(number: float, element: ir.Type) -> No:
-    return No(f"{element} does not hold the number {number:g}")
+def _not_held(number: float, element: ir.Type) -> MatchFailure:
+    return MatchFailure(f"{element} does not hold the number {number:g}")
 
 
 def _wrapped(number: int, element: ir.Type) -> int:

@@ -9,6 +9,6 @@ NATIVE_MODULES = {
     "natives": "hlorewrite.patterns.natives",
     "element_types": "hlorewrite.patterns.element_types",
     "shards": "hlorewrite.patterns.shards",
-    "keepers": "hlorewrite.patterns.keepers",
+    "keepers": "hlorewrite.patterns.device_masks",
 }
 """Name to module; nothing is imported before a native is asked for."""

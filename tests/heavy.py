@@ -62,17 +62,18 @@ HEAVY = (
                "test_a_few_damaged_inputs_of_every_form"),
     HeavyTests("unit/jaxbridge/decorator/test_partial_state_random.py", OTHERS, "test_random_steps", but=("few",)),
     # proofs by the solver
-    HeavyTests("unit/prove/test_mutated_proofs.py", "test_prove.py, test_wrong_rewrites.py",
+    HeavyTests("unit/checks/prove/test_mutated_proofs.py", "test_prove.py, test_wrong_rewrites.py",
                "test_equations_that_hold_for_more_kinds_are_proved"),
-    HeavyTests("unit/prove/test_mutated_proofs.py", "test_a_rule_without_a_condition_is_not_proved",
+    HeavyTests("unit/checks/prove/test_mutated_proofs.py", "test_a_rule_without_a_condition_is_not_proved",
                "test_conditions_that_say_nothing_about_values_are_not_needed"),
-    HeavyTests("unit/prove/test_mutated_proofs.py", "test_a_fact_that_claims_more_is_not_proved",
+    HeavyTests("unit/checks/prove/test_mutated_proofs.py", "test_a_fact_that_claims_more_is_not_proved",
                "test_a_rule_with_any_other_float_class"),
-    HeavyTests("unit/prove/test_mutated_proofs.py", OTHERS, "test_a_rule_without_a_condition_is_not_proved",
+    HeavyTests("unit/checks/prove/test_mutated_proofs.py", OTHERS, "test_a_rule_without_a_condition_is_not_proved",
                only=("permute-", "slice-of-", "carry-inside-")),
-    HeavyTests("unit/prove/test_prove.py", OTHERS, "test_shipped_rules_are_proved_and_the_kept_verdicts_are_fresh",
+    HeavyTests("unit/checks/prove/test_prove.py", OTHERS,
+               "test_shipped_rules_are_proved_and_the_kept_verdicts_are_fresh",
                only=("linearity",)),
-    HeavyTests("unit/prove/test_wrong_rewrites.py", "other tests of the file",
+    HeavyTests("unit/checks/prove/test_wrong_rewrites.py", "other tests of the file",
                "test_the_same_way_of_writing_is_proved_unchanged"),
     # several processes
     HeavyTests("unit/jaxbridge/processes/test_checkpoints.py", "test_saved_killed_restored_and_continued",
@@ -171,7 +172,7 @@ HEAVY = (
                "test_all_strategies_are_bit_exact_on_disjoint_and_overlapping_meshes"),
     HeavyTests("unit/pipelines/reshard/test_reshard_plan.py", OTHERS, "test_auto_is_never_above_a_named_strategy",
                but=("-,---,-", "host,gpu--,gpu")),
-    HeavyTests("unit/oracle/test_rule_instance_ops.py", OTHERS, "test_a_sum_and_a_linear_op_change_places",
+    HeavyTests("unit/checks/reference/test_rule_instance_ops.py", OTHERS, "test_a_sum_and_a_linear_op_change_places",
                but=("slice", "transpose-permutation = $p")),
 )
 

@@ -29,9 +29,10 @@ ROOT = Path(__file__).resolve().parent.parent
 PACKAGE = "hlorewrite"
 _PIPELINES = ("door", "cli", "decorator", "runtime", "layout_search", "adapter", "passes", "simulate", "actions",
               "reshard", "schedules", "mpmd")
-LAYERS = (*(f"pipelines.{room}" for room in _PIPELINES), "cli", "viewer", "jaxbridge", "prove", "validate", "oracle",
-          "tune", "passes", "patterns", "planlock", "passmanager", "rules", "audit", "timeline", "cost", "hlo", "spmd",
-          "ops", "ir", "util", "errors", "version")
+_CHECKS = ("prove", "translation_validation", "reference")
+LAYERS = (*(f"pipelines.{room}" for room in _PIPELINES), "cli", "viewer", "jaxbridge",
+          *(f"checks.{check}" for check in _CHECKS), "tune", "passes", "patterns", "lockfile", "passmanager", "rules",
+          "audit", "timeline", "cost", "hlo", "analysis", "ops", "ir", "util", "errors", "version")
 """Highest first; ``hlorewrite/__init__.py`` stands above all. The rooms of ``pipelines`` stand above the core, which
 runs without them."""
 JAX = ("jaxbridge", "pipelines.decorator", "pipelines.runtime")

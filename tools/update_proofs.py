@@ -14,8 +14,8 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 
-from hlorewrite.oracle.rule_checks.worker import results_in_subprocess  # noqa: E402
-from hlorewrite.prove.prove import prove_file  # noqa: E402
+from hlorewrite.checks.prove.prove import prove_file  # noqa: E402
+from hlorewrite.checks.reference.rule_checks.worker import results_in_subprocess  # noqa: E402
 from hlorewrite.rules.library import checked, read_source, shipped_names  # noqa: E402
 from hlorewrite.rules.proofs import PROOFS, KnownProof, digest  # noqa: E402
 from hlorewrite.rules.syntax import ast  # noqa: E402

@@ -21,10 +21,10 @@ import numpy as np
 from fsdp_example import StackedModel, exported
 from fsdp_step import exported_fsdp_step
 
+from hlorewrite.checks.reference.inputs import random_inputs
+from hlorewrite.checks.reference.program import Array, LockstepProgram, Outcome
 from hlorewrite.ir.load import parse
 from hlorewrite.ir.module import Module
-from hlorewrite.oracle.inputs import random_inputs
-from hlorewrite.oracle.program import Array, LockstepProgram, Outcome
 from hlorewrite.passmanager.base import PassContext
 from hlorewrite.passmanager.manager import run_passes
 from hlorewrite.passmanager.spec import parse_pipeline

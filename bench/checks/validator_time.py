@@ -19,13 +19,13 @@ sys.path.append(str(Path(__file__).resolve().parents[1] / "common"))
 
 from generate_step import step_text
 
+from hlorewrite.checks.translation_validation.validate import validate
+from hlorewrite.checks.translation_validation.verdict import Proved
 from hlorewrite.ir.load import parse
 from hlorewrite.ir.save import emit
 from hlorewrite.passmanager.base import PassContext
 from hlorewrite.passmanager.manager import run_passes
 from hlorewrite.passmanager.spec import parse_pipeline
-from hlorewrite.validate.validate import validate
-from hlorewrite.validate.verdict import Proved
 
 REPEATS = 3
 LIMIT_AT = 10_000

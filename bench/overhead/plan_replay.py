@@ -31,8 +31,8 @@ def planned(size: str, layout: str, path: str) -> float:
     from hlorewrite.jaxbridge.step.rewrite import clone_of
     from hlorewrite.jaxbridge.xla import private
     from hlorewrite.jaxbridge.xla.compile_no_codegen import device_set
+    from hlorewrite.lockfile.files import PlanFiles
     from hlorewrite.passmanager.named import named_pipeline
-    from hlorewrite.planlock.files import PlanFiles
 
     cfg, mesh = gpt.SIZES[size], auto_gpt.make_mesh("dp" if layout == "manual" else layout)
     module = gpt if layout == "manual" else auto_gpt

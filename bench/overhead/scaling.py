@@ -27,6 +27,8 @@ from dataclasses import asdict, dataclass, field
 
 from scaling_programs import FAMILIES, Family, rules_text
 
+from hlorewrite.checks.translation_validation.validate import validate
+from hlorewrite.checks.translation_validation.verdict import Proved
 from hlorewrite.errors import HlorewriteError
 from hlorewrite.ir.binding import ir
 from hlorewrite.ir.load import parse
@@ -38,8 +40,6 @@ from hlorewrite.passmanager.spec import parse_pipeline
 from hlorewrite.rules.library import load_text, shipped_facts
 from hlorewrite.util.progress import mapped
 from hlorewrite.util.tables import table
-from hlorewrite.validate.validate import validate
-from hlorewrite.validate.verdict import Proved
 
 SIZES = (1_000, 2_000, 4_000, 8_000)
 FULL_SIZES = (*SIZES, 16_000, 32_000, 64_000, 125_000, 250_000, 500_000, 1_000_000)

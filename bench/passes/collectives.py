@@ -18,6 +18,7 @@ os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
 from collective_cases import CASES, CollectiveCase, backward_pass
 from exposed_time import exposed_time
 
+from hlorewrite.checks.reference.check import check
 from hlorewrite.cost import collective_model, topology
 from hlorewrite.cost.collectives.bandwidth import bus_factor
 from hlorewrite.ir.load import parse
@@ -25,7 +26,6 @@ from hlorewrite.ir.module import Module
 from hlorewrite.jaxbridge.xla.compile_for import Compilation, compile_for
 from hlorewrite.jaxbridge.xla.target import parse_target
 from hlorewrite.jaxbridge.xla.verify import verify
-from hlorewrite.oracle.check import check
 from hlorewrite.passmanager.base import PassContext
 from hlorewrite.passmanager.manager import run_passes
 from hlorewrite.passmanager.spec import parse_pipeline

@@ -23,11 +23,11 @@ import jax.numpy as jnp
 from comm_shift_cases import CASES, MICRO_BATCHES, SMALL, WIDTH, AccumulationCase
 from jax.sharding import AbstractMesh, AxisType, NamedSharding
 
+from hlorewrite.checks.reference.check import check
 from hlorewrite.ir.load import parse
 from hlorewrite.ir.module import Module
 from hlorewrite.jaxbridge.xla.compile_for import compile_for
 from hlorewrite.jaxbridge.xla.target import parse_target
-from hlorewrite.oracle.check import check
 from hlorewrite.passes.comm_shift import CommShift
 from hlorewrite.passmanager.base import PassContext
 from hlorewrite.util.progress import mapped

@@ -28,7 +28,7 @@ from hlorewrite.passmanager.base import PassContext
 from hlorewrite.passmanager.manager import run_passes
 from hlorewrite.passmanager.named import named_pipeline
 from hlorewrite.passmanager.spec import parse_pipeline
-from hlorewrite.rules.events import Recorder
+from hlorewrite.rules.listener import Recorder
 from hlorewrite.util.tables import numbers_right, table
 
 MOST_SECONDS = 60

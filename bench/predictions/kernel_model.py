@@ -110,11 +110,11 @@ def _schedule(module: Module, target: str) -> str:
 
 def loop_predictions() -> Iterator[KernelPrediction]:
     """Loops of train steps; where a program and its schedule hold the same number of loops of a trip count."""
+    from hlorewrite.analysis.loops import trip_count
     from hlorewrite.cost import topology
     from hlorewrite.cost.kernels.clock import KernelClock
     from hlorewrite.ir.load import parse
     from hlorewrite.ir.view import View
-    from hlorewrite.spmd.loops import trip_count
 
     target = "h200:1x8"
     for name, made in _steps().items():

@@ -11,7 +11,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from heapq import heappop, heappush
 
-from hlorewrite.audit.variance import INDEX, MOVES, LoopVariance, element_of
+from hlorewrite.audit.loop_variance import INDEX, MOVES, LoopVariance, element_of
 from hlorewrite.hlo.parse import Computation, HloInstruction, HloText
 from hlorewrite.hlo.readers import Readers
 

@@ -22,8 +22,8 @@ from hlorewrite.audit.advice import (
     why_invariant,
     why_separate,
 )
+from hlorewrite.audit.loop_variance import LoopVariance
 from hlorewrite.audit.resharding import is_resharding
-from hlorewrite.audit.variance import LoopVariance
 from hlorewrite.cost import CollectiveModel
 from hlorewrite.hlo.parse import Computation, HloInstruction, HloText
 from hlorewrite.hlo.readers import Readers

@@ -12,9 +12,9 @@ from hlorewrite.errors import UsageError
 from hlorewrite.util.memory_budget import size_of_budget
 
 if TYPE_CHECKING:
+    from hlorewrite.checks.reference.rounding.static.summation_order import SummationOrders
     from hlorewrite.cost import Topology
     from hlorewrite.cost.report.report import CommunicationReport, Executed
-    from hlorewrite.oracle.rounding.static.orders import SummationOrders
 
 HELP = "show every collective of a module with line, groups, bytes, trips and predicted time; and who talks to whom"
 
@@ -83,9 +83,9 @@ class _Input:
 
 def rounding_between(before: _Input, after: _Input) -> SummationOrders:
     """In what order two files add."""
+    from hlorewrite.checks.reference.rounding.static.summation_order import SummationOrders, summation_orders
     from hlorewrite.cost.report.hlo import looks_like_hlo
     from hlorewrite.ir.load import parse
-    from hlorewrite.oracle.rounding.static.orders import SummationOrders, summation_orders
     from hlorewrite.passmanager.programs import is_program
 
     if looks_like_hlo(before.data) or looks_like_hlo(after.data):

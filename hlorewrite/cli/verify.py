@@ -7,8 +7,8 @@ import json
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from hlorewrite.checks.reference.compare import Comparison
     from hlorewrite.ir.module import Module
-    from hlorewrite.oracle.compare import Comparison
 
 HELP = "run two modules on the same random inputs and compare the values; exit code 3 when they differ"
 
@@ -77,10 +77,10 @@ def run(args: argparse.Namespace) -> int:
 
 def _other_functions(before: Module, after: Module, seed: int, tolerance: float | None) -> Comparison | None:
     """The public functions that differ and that XLA, which starts with one, did not run."""
+    from hlorewrite.checks.reference.entries import entry_pairs
+    from hlorewrite.checks.reference.worker import check_in_subprocess
     from hlorewrite.ir.view import symbol_name
     from hlorewrite.jaxbridge.xla.spmd_module import main_function
-    from hlorewrite.oracle.entries import entry_pairs
-    from hlorewrite.oracle.worker import check_in_subprocess
 
     main = symbol_name(main_function(before))
     others = [pair.label for pair in entry_pairs(before, after) if pair.label != main and pair.changed]
@@ -89,8 +89,8 @@ def _other_functions(before: Module, after: Module, seed: int, tolerance: float 
 
 def _verify_programs(args: argparse.Namespace, before: Module, after: Module) -> int:
     """Programs of several meshes are compared by the reference interpreter, fragment after fragment."""
+    from hlorewrite.checks.reference.worker import check_in_subprocess
     from hlorewrite.errors import UsageError
-    from hlorewrite.oracle.worker import check_in_subprocess
 
     for flag, given in (("--devices", args.devices is not None), ("--on", args.on != "cpu"),
                         ("--inputs", args.inputs != "auto")):

@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Protocol
 
+from hlorewrite.analysis.groups import mode_of, process_groups
 from hlorewrite.errors import InputError
 from hlorewrite.hlo.groups import parse_groups, parse_pairs
 from hlorewrite.hlo.parse import Computation, HloInstruction, HloText, parse_hlo
@@ -20,7 +21,6 @@ from hlorewrite.hlo.readers import Readers
 from hlorewrite.hlo.shapes import shape_bytes
 from hlorewrite.hlo.trips import TripCounts
 from hlorewrite.ir.collectives import BY_KIND, SOURCE_TARGET_PAIRS, wire_share
-from hlorewrite.spmd.groups import mode_of, process_groups
 
 _CALLERS = ("calls", "to_apply", "called_computations")
 _NAMED_AFTER_COLLECTIVE = re.compile(r'op_name="[^"]*(?:psum|pmean|reduce|gather|permute)')

@@ -10,14 +10,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from hlorewrite.analysis.groups import groups_of
+from hlorewrite.analysis.loops import Loop
+from hlorewrite.analysis.uniform import Uniformity
 from hlorewrite.hlo.xla_versions import MISCOMPILATIONS, Miscompilation
 from hlorewrite.ir.binding import ir
 from hlorewrite.ir.collectives import ALL_REDUCE
 from hlorewrite.ir.view import View, defining_op, terminator
 from hlorewrite.ops.reducers import is_identity, reduction_kind
-from hlorewrite.spmd.groups import groups_of
-from hlorewrite.spmd.loops import Loop
-from hlorewrite.spmd.uniform import Uniformity
 
 _LOOP = "stablehlo.while"
 _MOVES = {"stablehlo.convert", "stablehlo.bitcast_convert", "stablehlo.reshape", "stablehlo.transpose"}

@@ -128,7 +128,7 @@ class View:
 
     # ---- attributes
 
-    def remembered(self, key: Hashable, find: Callable[[], _Answer]) -> _Answer:
+    def memoize(self, key: Hashable, find: Callable[[], _Answer]) -> _Answer:
         """What is found for a key, once: for what follows from attributes alone, which ops of a module share.
 
         Args:

@@ -16,8 +16,8 @@ from hlorewrite.ir.edit import Editor
 from hlorewrite.ir.module import Module
 from hlorewrite.ir.view import View
 from hlorewrite.passmanager.options import options_from_text, options_to_text
-from hlorewrite.rules.about import Subject, Subjects
-from hlorewrite.rules.events import Explanation, Listener, Remark, RewriteRecord, RuleStatistics
+from hlorewrite.rules.listener import Explanation, Listener, Remark, RewriteRecord, RuleStatistics
+from hlorewrite.rules.remark_subject import RemarkSubject, RemarkSubjects
 
 
 @dataclass(frozen=True)
@@ -128,7 +128,7 @@ class PassContext:
     diagnostics: list[Diagnostic] = field(default_factory=list)
     pass_name: str = ""
     _view: View | None = None
-    _subjects: Subjects | None = None
+    _subjects: RemarkSubjects | None = None
 
     def __post_init__(self) -> None:
         if self.target and not self.topology:
@@ -209,22 +209,22 @@ class PassContext:
         """Whether a remark would be heard, or is wanted as an explanation."""
         return bool(self.listeners or self.explain)
 
-    def subject(self, view: View, op: ir.Operation) -> Subject:
+    def subject(self, view: View, op: ir.Operation) -> RemarkSubject:
         """What a remark about an op is about: the user's line, the parameter, the tensor's type; nothing unheard.
 
         Args:
           view: the view that the pass edits the module through.
           op: the op.
         """
-        return self._subjects_of(view).of(op) if self.wants_remarks else Subject("")
+        return self._subjects_of(view).of(op) if self.wants_remarks else RemarkSubject("")
 
     def accumulator(self, view: View, value: ir.Value) -> str:
         """The path of the argument that a value is, where the step only adds to it; empty otherwise."""
         return self._subjects_of(view).accumulator(value)
 
-    def _subjects_of(self, view: View) -> Subjects:
+    def _subjects_of(self, view: View) -> RemarkSubjects:
         if self._subjects is None or self._subjects.view is not view:
-            self._subjects = Subjects(view)
+            self._subjects = RemarkSubjects(view)
         return self._subjects
 
     def forget_view(self) -> None:

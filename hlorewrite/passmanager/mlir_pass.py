@@ -15,8 +15,8 @@ from hlorewrite.ir.binding import ir, passmanager
 from hlorewrite.ir.context import Diagnostic, captured_diagnostics, first_error, new_context
 from hlorewrite.ir.module import Module
 from hlorewrite.passmanager.base import Pass, PassContext
+from hlorewrite.passmanager.diagnostic_location import place_of
 from hlorewrite.passmanager.mlir_table import MLIR_PASSES
-from hlorewrite.passmanager.place import place_of
 
 
 @dataclass(frozen=True)

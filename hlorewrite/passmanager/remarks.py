@@ -8,7 +8,7 @@ from collections.abc import Collection
 from dataclasses import dataclass, field
 
 from hlorewrite.errors import UsageError, did_you_mean
-from hlorewrite.rules.events import REMARK_KINDS, Remark, RewriteRecord, RuleStatistics
+from hlorewrite.rules.listener import REMARK_KINDS, Remark, RewriteRecord, RuleStatistics
 
 _WORDS = (*REMARK_KINDS, "all", "json", "text")
 

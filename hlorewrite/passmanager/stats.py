@@ -7,7 +7,7 @@ import json
 from dataclasses import dataclass, field
 
 from hlorewrite.passmanager.manager import Timings
-from hlorewrite.rules.events import Remark, RewriteRecord, RuleStatistics
+from hlorewrite.rules.listener import Remark, RewriteRecord, RuleStatistics
 from hlorewrite.util.tables import numbers_right, table
 
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable
 from dataclasses import dataclass, field
 
+from hlorewrite.analysis.groups import Groups
+from hlorewrite.analysis.uniform import Uniformity
 from hlorewrite.ir.binding import ir
-from hlorewrite.ir.readers import ReaderIndex
+from hlorewrite.ir.user_index import UserIndex
 from hlorewrite.ir.view import View, nested_ops
-from hlorewrite.rules.answers import Answer
-from hlorewrite.spmd.groups import Groups
-from hlorewrite.spmd.uniform import Uniformity
+from hlorewrite.rules.match_failure import Answer
 
 
 @dataclass(frozen=True)
@@ -32,7 +32,7 @@ class RuleContext:
     every_partner: bool = False
     uniform_over: Callable[[ir.Value, ir.Operation], Answer] | None = None
     _uniformities: dict[object, Uniformity] = field(default_factory=dict, repr=False, compare=False)
-    _readers: dict[object, ReaderIndex] = field(default_factory=dict, repr=False, compare=False)
+    _readers: dict[object, UserIndex] = field(default_factory=dict, repr=False, compare=False)
 
     def uniformity(self, groups: Groups) -> Uniformity:
         """The uniformity analysis over some groups; made once, and kept while rules keep what values compute."""
@@ -42,7 +42,7 @@ class RuleContext:
         return known
 
     def readers(self, of: object, names: frozenset[str], key: Callable[[RuleContext, ir.Operation], Hashable]
-                ) -> ReaderIndex:
+                ) -> UserIndex:
         """The index of the ops that may be partners in a pair; made once for each pattern.
 
         Args:
@@ -52,7 +52,7 @@ class RuleContext:
         """
         known = self._readers.get(of)
         if known is None:
-            known = self._readers[of] = ReaderIndex(names, lambda op: key(self, op))
+            known = self._readers[of] = UserIndex(names, lambda op: key(self, op))
         return known
 
     def inserted(self, op: ir.Operation) -> None:

@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
+from hlorewrite.analysis.linearity import FactContext, JointlyLinear, NotLinear
 from hlorewrite.ir.binding import ir
-from hlorewrite.rules.answers import No
 from hlorewrite.rules.apply.matcher import search
 from hlorewrite.rules.checks.declared import REGROUPING
 from hlorewrite.rules.compile.checks import CompiledCheck, ExpressionCompiler
@@ -18,8 +18,8 @@ from hlorewrite.rules.compile.environment import Environment, Slots
 from hlorewrite.rules.compile.match import MatchCompiler, MatchStep
 from hlorewrite.rules.compile.native_functions import NativeFunction
 from hlorewrite.rules.dialects import signature
+from hlorewrite.rules.match_failure import MatchFailure
 from hlorewrite.rules.syntax import ast
-from hlorewrite.spmd.linearity import FactContext, JointlyLinear, NotLinear
 
 
 @dataclass(frozen=True, eq=False)
@@ -64,7 +64,8 @@ class CompiledFact:
         """Whether it changes what floats are rounded to, other than by a wider type."""
         return self.fact.floats is not None and not REGROUPING.isdisjoint(self.fact.floats.names)
 
-    def linear_operands(self, op: ir.Operation, position: int, context: FactContext) -> frozenset[int] | No | None:
+    def linear_operands(self, op: ir.Operation, position: int,
+                        context: FactContext) -> frozenset[int] | MatchFailure | None:
         """The operands an op is jointly linear in, one of them the asked one.
 
         Args:
@@ -73,11 +74,11 @@ class CompiledFact:
           context: answers what the checks ask.
 
         Returns:
-          Operand positions; No when a check does not hold; None when the fact is not about this op and operand.
+          Operand positions; a failure when a check does not hold; None when the fact is not about this op and operand.
         """
         if position in self.everywhere:
             return self.everywhere
-        refused: list[No] = []
+        refused: list[MatchFailure] = []
         candidates: list[frozenset[int]] = []
 
         def accept(env: Environment) -> bool:
@@ -234,7 +235,7 @@ class Facts:
         facts = self._by_op.get(op.name)
         if facts is None:
             return NotLinear(f"{op.name} is not linear")
-        refused: tuple[CompiledFact, No] | None = None
+        refused: tuple[CompiledFact, MatchFailure] | None = None
         for fact in facts:
             if fact.kinds and context.kind not in fact.kinds:
                 continue

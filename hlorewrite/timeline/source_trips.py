@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from hlorewrite.analysis.loops import trip_count
 from hlorewrite.ir.module import Module
 from hlorewrite.ir.view import View
-from hlorewrite.spmd.loops import trip_count
 
 
 def line_trips(module: Module) -> dict[str, int]:

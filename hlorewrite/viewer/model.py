@@ -9,7 +9,7 @@ from typing import Any
 from hlorewrite.cost.cluster.topology import Topology
 from hlorewrite.passmanager.trace import format as form
 from hlorewrite.viewer.communication import CollectiveRow, Side, rows_of, side_of
-from hlorewrite.viewer.fates import FATES, Fate, fates_of
+from hlorewrite.viewer.outcomes import FATES, CollectiveOutcome, outcomes_of
 from hlorewrite.viewer.reading import Trace
 from hlorewrite.viewer.timeline import timeline_of
 from hlorewrite.viewer.traffic import MOST_DEVICES, traffic_of
@@ -38,7 +38,7 @@ def page_data(trace: Trace, topology: Topology | None = None) -> dict[str, Any]:
     if topology is not None:
         sides = [_timed(side, topology, notes) for side in sides]
     before, after = (side or _EMPTY for side in sides)
-    fates = fates_of(before, after, trace.lines.get(form.REMARKS, [])) if sides[0] and sides[1] else []
+    fates = outcomes_of(before, after, trace.lines.get(form.REMARKS, [])) if sides[0] and sides[1] else []
     data: dict[str, Any] = {}
     if fates:
         data["collectives"] = _collectives(before, after, fates)
@@ -97,7 +97,7 @@ def _timed(side: Side | None, topology: Topology, notes: list[str]) -> Side | No
 # ---- the head
 
 
-def _head(trace: Trace, sides: list[Side | None], fates: list[Fate], notes: list[str]) -> dict[str, Any]:
+def _head(trace: Trace, sides: list[Side | None], fates: list[CollectiveOutcome], notes: list[str]) -> dict[str, Any]:
     manifest = trace.manifest
     said = [f"{remark[:1].upper()}{remark[1:]}." for side in sides[-1:] if side for remark in side.remarks]
     compiled = [trace.objects.get(form.COMPILED[side]) for side in ("before", "after")]
@@ -208,7 +208,7 @@ class Strings:
         return list(self.numbers)
 
 
-def _collectives(before: Side, after: Side, fates: list[Fate]) -> dict[str, Any]:
+def _collectives(before: Side, after: Side, fates: list[CollectiveOutcome]) -> dict[str, Any]:
     strings, groups = Strings(), {}
     for side in (before, after):
         for one in side.collectives:

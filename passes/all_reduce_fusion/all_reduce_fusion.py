@@ -10,6 +10,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import ClassVar, Literal, get_args
 
+from hlorewrite.analysis.groups import device_count
 from hlorewrite.cost.collective_times import CollectiveTimes
 from hlorewrite.cost.kernels.clock import KernelClock
 from hlorewrite.errors import UsageError
@@ -40,9 +41,8 @@ from hlorewrite.passes.common.block_graph import BlockGraph, Timing
 from hlorewrite.passes.common.pass_remarks import tell
 from hlorewrite.passmanager.base import Pass, PassContext
 from hlorewrite.passmanager.options import Size
-from hlorewrite.rules.events import Remark
-from hlorewrite.spmd.groups import device_count
-from hlorewrite.util.shared_sets import NONE, NumberSet, union, within
+from hlorewrite.rules.listener import Remark
+from hlorewrite.util.hash_consed_sets import NONE, NumberSet, union, within
 
 XLA_THRESHOLD = 30 * 1024 * 1024 + 7
 """Bytes up to which XLA:GPU merges collectives of its own accord (openxla/xla, debug options of 0.10.2)."""

@@ -17,7 +17,7 @@ from hlorewrite.passes.all_reduce_fusion.plan import held_plan
 from hlorewrite.passes.all_reduce_fusion.schedule import Bucket
 from hlorewrite.passes.all_reduce_fusion.times import timed
 from hlorewrite.passes.common.block_graph import BlockGraph, Timing
-from hlorewrite.util.shared_sets import NONE, meet, union
+from hlorewrite.util.hash_consed_sets import NONE, meet, union
 
 
 @dataclass(frozen=True)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
+from hlorewrite.analysis.groups import Groups, device_count, groups_of, id_mode, replica_count, written_pairs
 from hlorewrite.ir.binding import ir
 from hlorewrite.ir.collectives import (
     ALL_GATHER,
@@ -16,7 +17,6 @@ from hlorewrite.ir.collectives import (
 from hlorewrite.ir.types import element_bytes, is_static_tensor, tensor_bytes
 from hlorewrite.ir.view import View
 from hlorewrite.ops.reducers import reduction_kind
-from hlorewrite.spmd.groups import Groups, device_count, groups_of, id_mode, replica_count, written_pairs
 
 FUSIBLE = (ALL_REDUCE, REDUCE_SCATTER, ALL_GATHER, COLLECTIVE_PERMUTE)
 """The collectives that the pass can fuse."""

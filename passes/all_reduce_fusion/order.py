@@ -30,7 +30,7 @@ from hlorewrite.ir.edit import Editor
 from hlorewrite.ir.effects import MAY_HAVE_EFFECTS
 from hlorewrite.ir.view import defining_op
 from hlorewrite.passes.common.block_graph import BlockGraph
-from hlorewrite.util.shared_sets import NONE, NumberSet, meet
+from hlorewrite.util.hash_consed_sets import NONE, NumberSet, meet
 
 _FIXED = (*KERNELS, *MAY_HAVE_EFFECTS, "stablehlo.optimization_barrier")
 _MOST_MOVED = 4096

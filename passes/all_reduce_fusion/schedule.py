@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from hlorewrite.ir.binding import ir
 from hlorewrite.ir.edit import Editor
 from hlorewrite.passes.common.block_graph import BlockGraph
-from hlorewrite.util.shared_sets import NONE, NumberRange, NumberSet, meet, union, within, without
+from hlorewrite.util.hash_consed_sets import NONE, NumberRange, NumberSet, meet, union, within, without
 
 Bucket = tuple[int, ...]
 """Members of a graph that share a call, by index."""

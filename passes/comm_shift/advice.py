@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from types import MappingProxyType
 
-from hlorewrite.spmd.flow.graph import Need
+from hlorewrite.analysis.deferral_graph.graph import Need
 
 _KNOWN = "compute it from constants and replicated arguments alone, so that this can be seen"
 ADVICE: Mapping[Need, str] = MappingProxyType({

@@ -6,6 +6,13 @@ import time
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, ClassVar
 
+from hlorewrite.analysis.deferral_graph.builder import DeferralGraphBuilder
+from hlorewrite.analysis.deferral_graph.graph import DeferralGraph
+from hlorewrite.analysis.deferral_graph.path_regressions import PathRegression
+from hlorewrite.analysis.deferral_graph.placement import ReductionPlacement, place
+from hlorewrite.analysis.groups import device_count, refuse_placed_ops
+from hlorewrite.analysis.linearity import LinearityFacts
+from hlorewrite.analysis.narrow_range import WithinRange
 from hlorewrite.errors import UsageError, did_you_mean
 from hlorewrite.ir.binding import ir, op_key
 from hlorewrite.ir.collectives import ALL_GATHER, ALL_REDUCE, REDUCE_SCATTER
@@ -27,17 +34,10 @@ from hlorewrite.passes.comm_shift.in_place import accumulate_in_place
 from hlorewrite.passes.comm_shift.remarks import RemarkEmitter
 from hlorewrite.passes.comm_shift.scatter import ScatterStage, private_callees
 from hlorewrite.passes.comm_shift.scatter_facts import ScatterFacts
-from hlorewrite.passes.common.carried_zeros import drop_carried_zeros
+from hlorewrite.passes.common.zero_iter_args import drop_carried_zeros
 from hlorewrite.passmanager.base import Pass, PassContext
 from hlorewrite.passmanager.options import Size
 from hlorewrite.rules.library import shipped_facts
-from hlorewrite.spmd.flow.builder import FlowBuilder
-from hlorewrite.spmd.flow.graph import Flow
-from hlorewrite.spmd.flow.paths import WorsePath
-from hlorewrite.spmd.flow.placement import ReductionPlacement, place
-from hlorewrite.spmd.groups import device_count, refuse_placed_ops
-from hlorewrite.spmd.linearity import LinearityFacts
-from hlorewrite.spmd.narrow_range import WithinRange
 
 if TYPE_CHECKING:
     from hlorewrite.cost.collective_times import CollectiveTimes
@@ -56,8 +56,8 @@ class _Settled:
       after: the flow from where a class has just been placed.
     """
 
-    stay: dict[tuple[object, ...], Flow] = field(default_factory=dict)
-    after: dict[tuple[object, ...], Flow] = field(default_factory=dict)
+    stay: dict[tuple[object, ...], DeferralGraph] = field(default_factory=dict)
+    after: dict[tuple[object, ...], DeferralGraph] = field(default_factory=dict)
 
     def keep_apart_from(self, placement: ReductionPlacement | None) -> None:
         """Forgets the flows that a placement changes when it is carried out; all of them where loops were rebuilt."""
@@ -200,7 +200,7 @@ class _Attempt:
         for _ in range(_MOST_ROUNDS):
             for reductions in [c for c in self._classes() if c.key not in settled.stay]:
                 if not self._is_allowed(reductions):
-                    settled.stay[reductions.key] = Flow([])
+                    settled.stay[reductions.key] = DeferralGraph([])
                 elif not self._is_least(reductions, settled) and self._defer(reductions, settled):
                     changed = True
                     break  # the module changed: read it anew
@@ -219,7 +219,7 @@ class _Attempt:
             self.emitter.kept_exact(self.view, value)
         return not floating
 
-    def _place(self, flow: Flow, reductions: ReductionClass) -> ReductionPlacement:
+    def _place(self, flow: DeferralGraph, reductions: ReductionClass) -> ReductionPlacement:
         """By executed bytes, or by microseconds on the named cluster."""
         if self.times is None:
             return place(flow, expected=self.options.expected)
@@ -242,7 +242,7 @@ class _Attempt:
         self._stays(reductions, flow, {}, settled)
         return True
 
-    def _stays(self, reductions: ReductionClass, flow: Flow, only_expected: dict[ir.Value, WorsePath],
+    def _stays(self, reductions: ReductionClass, flow: DeferralGraph, only_expected: dict[ir.Value, PathRegression],
                settled: _Settled) -> None:
         self.emitter.stays(self.view, flow, only_expected)
         self.blocked_calls |= private_callees(self.view, flow)
@@ -276,6 +276,6 @@ class _Attempt:
             settled.after[reductions.key] = left
         return True
 
-    def _plan(self, reductions: ReductionClass, builder: FlowBuilder | None = None) -> DeferralPlan:
+    def _plan(self, reductions: ReductionClass, builder: DeferralGraphBuilder | None = None) -> DeferralPlan:
         builder = builder or flow_builder(self.view, self.facts, reductions)
         return planned(builder, reductions, lambda flow: self._place(flow, reductions))

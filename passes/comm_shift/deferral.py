@@ -9,14 +9,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from hlorewrite.analysis.deferral_graph.graph import DeferralGraph
+from hlorewrite.analysis.deferral_graph.placement import ReductionPlacement
+from hlorewrite.analysis.deferral_graph.program_point import ProgramPoint, places_to
+from hlorewrite.analysis.loops import Loop
 from hlorewrite.ir.binding import ir, op_key
 from hlorewrite.ir.view import terminator
 from hlorewrite.ops.reducers import OP_OF_KIND, is_identity
 from hlorewrite.ops.table import BRANCHES
-from hlorewrite.spmd.flow.graph import Flow
-from hlorewrite.spmd.flow.placement import ReductionPlacement
-from hlorewrite.spmd.flow.places import Place, places_to
-from hlorewrite.spmd.loops import Loop
 
 LOOP = "stablehlo.while"
 BARRIER = "stablehlo.optimization_barrier"
@@ -39,7 +39,7 @@ class ReplicatedAddend:
 
     form: str
     value: ir.Value | None = None
-    place: Place | None = None
+    place: ProgramPoint | None = None
 
 
 IDENTITY = ReplicatedAddend("identity")
@@ -57,7 +57,7 @@ class ReplicatedAddends:
       slots: (op key, position) of each loop or branch result whose ``u`` needs a place of its own.
     """
 
-    def __init__(self, flow: Flow, placement: ReductionPlacement, kind: str) -> None:
+    def __init__(self, flow: DeferralGraph, placement: ReductionPlacement, kind: str) -> None:
         self.flow = flow
         self.placement = placement
         self.kind = kind
@@ -73,7 +73,7 @@ class ReplicatedAddends:
 
     def holds_local(self, value: ir.Value) -> bool:
         """Whether a value's name holds ``w`` after the rewrite."""
-        home = Place(value)
+        home = ProgramPoint(value)
         if home in self.placement.deferred:
             return True
         return home in self.placement.reduced and value not in self._sources
@@ -124,9 +124,9 @@ class ReplicatedAddends:
         return [reader.operands[position] for reader, position in self._made_of(value)
                 if self.is_deferred(reader.operands[position], reader)]
 
-    def _places_to(self, value: ir.Value, reader: ir.Operation) -> list[Place]:
+    def _places_to(self, value: ir.Value, reader: ir.Operation) -> list[ProgramPoint]:
         """The places a value passes on its way to a reader, as far as a placement that touches the first can say."""
-        return places_to(value, reader) if value in self._reduced_in_branches else [Place(value)]
+        return places_to(value, reader) if value in self._reduced_in_branches else [ProgramPoint(value)]
 
     def _made_of(self, value: ir.Value) -> list[tuple[ir.Operation, int]]:
         """(op, operand position) of what a value's ``u`` is made of."""

@@ -5,6 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from hlorewrite.analysis.deferral_graph.builder import DeferralGraphBuilder
+from hlorewrite.analysis.deferral_graph.graph import DeferralGraph
+from hlorewrite.analysis.deferral_graph.placement import ReductionPlacement
+from hlorewrite.analysis.groups import Groups, groups_of
+from hlorewrite.analysis.linearity import LinearityFacts, UniformContext
+from hlorewrite.analysis.uniform import Uniformity
 from hlorewrite.ir.binding import ir
 from hlorewrite.ir.collectives import ALL_REDUCE
 from hlorewrite.ir.types import is_number, is_static_tensor
@@ -12,12 +18,6 @@ from hlorewrite.ir.view import View, ancestors
 from hlorewrite.ops.reducers import reduction_kind
 from hlorewrite.passes.comm_shift.deferral import ReplicatedAddends
 from hlorewrite.passes.common.overlap_model import OVERLAPPED
-from hlorewrite.spmd.flow.builder import FlowBuilder
-from hlorewrite.spmd.flow.graph import Flow
-from hlorewrite.spmd.flow.placement import ReductionPlacement
-from hlorewrite.spmd.groups import Groups, groups_of
-from hlorewrite.spmd.linearity import LinearityFacts, UniformContext
-from hlorewrite.spmd.uniform import Uniformity
 
 
 @dataclass(frozen=True)
@@ -44,10 +44,10 @@ class ReductionClass:
 class DeferralPlan:
     """What is to be done for one class: its flow, where it is reduced, its replicated addends; who built the flow."""
 
-    flow: Flow
+    flow: DeferralGraph
     placement: ReductionPlacement
     parts: ReplicatedAddends
-    builder: FlowBuilder
+    builder: DeferralGraphBuilder
 
 
 def reduction_classes(view: View, ill_formed: Callable[[ir.Operation, str], None]) -> list[ReductionClass]:
@@ -75,7 +75,7 @@ def reduction_classes(view: View, ill_formed: Callable[[ir.Operation, str], None
 
 
 def flow_builder(view: View, facts: LinearityFacts, reductions: ReductionClass,
-                 without_slots: FlowBuilder | None = None) -> FlowBuilder:
+                 without_slots: DeferralGraphBuilder | None = None) -> DeferralGraphBuilder:
     """A builder of the flow of a class.
 
     Args:
@@ -85,11 +85,11 @@ def flow_builder(view: View, facts: LinearityFacts, reductions: ReductionClass,
       without_slots: the builder from before loops and branches got places for addends.
     """
     context = UniformContext(reductions.kind, Uniformity(view, reductions.groups))
-    return without_slots.with_slots(context) if without_slots else FlowBuilder(facts, context)
+    return without_slots.with_slots(context) if without_slots else DeferralGraphBuilder(facts, context)
 
 
-def planned(builder: FlowBuilder, reductions: ReductionClass,
-            place: Callable[[Flow], ReductionPlacement]) -> DeferralPlan:
+def planned(builder: DeferralGraphBuilder, reductions: ReductionClass,
+            place: Callable[[DeferralGraph], ReductionPlacement]) -> DeferralPlan:
     """Flow, placement and replicated addends; ops that would have to be computed twice at a high price give way.
 
     Args:

@@ -11,6 +11,10 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
+from hlorewrite.analysis.deferral_graph.graph import DeferralGraph
+from hlorewrite.analysis.deferral_graph.placement import ReductionPlacement
+from hlorewrite.analysis.deferral_graph.program_point import ProgramPoint, blocks_between
+from hlorewrite.analysis.loops import Loop
 from hlorewrite.ir.binding import ir, op_key
 from hlorewrite.ir.collectives import ALL_REDUCE
 from hlorewrite.ir.edit import Editor
@@ -19,13 +23,9 @@ from hlorewrite.ir.view import owner_op, terminator, users
 from hlorewrite.ops.reducers import OP_OF_KIND, identity_number, is_identity
 from hlorewrite.ops.table import BRANCHES
 from hlorewrite.passes.comm_shift.deferral import IDENTITY, LOOP, ReplicatedAddend, ReplicatedAddends
-from hlorewrite.passes.common.more_results import with_more_results
+from hlorewrite.passes.common.add_results import add_results
 from hlorewrite.passes.common.reducer_region import add_reducer
 from hlorewrite.passes.common.splats import splat_constant
-from hlorewrite.spmd.flow.graph import Flow
-from hlorewrite.spmd.flow.placement import ReductionPlacement
-from hlorewrite.spmd.flow.places import Place, blocks_between
-from hlorewrite.spmd.loops import Loop
 
 Slots = dict[tuple[int, int], int]
 """(op key, position) of a deferred value -> position that carries its ``u``."""
@@ -65,7 +65,7 @@ def with_identities(editor: Editor, op: ir.Operation, types: list[ir.Type], kind
     Returns:
       The new op.
     """
-    return with_more_results(editor, op, types,
+    return add_results(editor, op, types,
                              lambda type_, before: identity_constant(editor, kind, type_, before=before))
 
 
@@ -81,7 +81,7 @@ class Deferral:
       wire_dtype: element type the reductions made here travel in; None keeps the value's own.
     """
 
-    def __init__(self, editor: Editor, flow: Flow, placement: ReductionPlacement, parts: ReplicatedAddends,
+    def __init__(self, editor: Editor, flow: DeferralGraph, placement: ReductionPlacement, parts: ReplicatedAddends,
                  slots: Slots, wire_dtype: str | None = None) -> None:
         self.editor = editor
         self.flow = flow
@@ -91,13 +91,13 @@ class Deferral:
         self.slots = slots
         self.wire_dtype = wire_dtype
         self._sources = set(flow.sources)
-        self._reduced: dict[Place, ir.Value] = {}
+        self._reduced: dict[ProgramPoint, ir.Value] = {}
         self._beside: dict[ir.Value, ir.Value] = {}
         self._origin = self._origins()
         self._starts = [place for place in self._origin if place in placement.reduced]
         self._after = self._cut_off() if placement.least else None
 
-    def made_at(self) -> list[Place]:
+    def made_at(self) -> list[ProgramPoint]:
         """Where ``run`` will make all-reduces, in the order it returns them; to be asked before it."""
         return [place for place in self._starts if self.parts.holds_local(place.value)]
 
@@ -115,7 +115,8 @@ class Deferral:
         for op, position in identities:
             constant = identity_constant(self.editor, self.kind, op.operands[position].type, before=op)
             self.editor.set_operand(op, position, constant)
-        sources = [value for value in dict.fromkeys(self.flow.sources) if Place(value) in self.placement.deferred]
+        sources = [value for value in dict.fromkeys(self.flow.sources)
+                   if ProgramPoint(value) in self.placement.deferred]
         owners = [owner_op(value) for value in sources]
         for value, op in zip(sources, owners, strict=True):
             self.editor.replace(value, op.operands[ir.OpResult(value).result_number])
@@ -123,7 +124,7 @@ class Deferral:
             drop_unread_results(self.editor, op)
         return [_all_reduce_behind(self._reduced[place]) for place in made]
 
-    def flow_after(self) -> Flow | None:
+    def flow_after(self) -> DeferralGraph | None:
         """The flow that begins where the placement reduces, without following it anew; to be asked after ``run``.
 
         Returns:
@@ -135,10 +136,11 @@ class Deferral:
                 self._begin(self._after, place)
         return self._after
 
-    def _cut_off(self) -> Flow | None:
+    def _cut_off(self) -> DeferralGraph | None:
         """What of the flow follows the placement; found before an edit, since some of its values leave the module."""
-        after = Flow([])
-        moved = {op_key(owner_op(value)) for value in self.flow.sources if Place(value) in self.placement.deferred}
+        after = DeferralGraph([])
+        moved = {op_key(owner_op(value)) for value in self.flow.sources
+                 if ProgramPoint(value) in self.placement.deferred}
         if any(place.value in self._sources and op_key(owner_op(place.value)) in moved for place in self._starts):
             return None
         met = {*self._starts, *self.placement.deferred}
@@ -151,28 +153,28 @@ class Deferral:
             after.forcing_uses |= {place: needs} if needs else {}
         return after
 
-    def _begin(self, after: Flow, place: Place) -> None:
+    def _begin(self, after: DeferralGraph, place: ProgramPoint) -> None:
         """Puts the all-reduce of a place, and the sum with its ``u``, where the local value was."""
         total = self._reduced.get(place)
         if total is None:  # an all-reduce that stays
             after.sources.append(place.value)
             return
-        source, whole = _all_reduce_behind(total).results[0], Place(total)
+        source, whole = _all_reduce_behind(total).results[0], ProgramPoint(total)
         after.sources.append(source)
         _rename(after.edges, place, whole)
         _rename(after.executions, place, whole)
         _rename(after.forcing_uses, place, whole)
         if source != total:
-            after.edges[Place(source)] = [whole]
-            after.executions[Place(source)] = after.executions[whole]
+            after.edges[ProgramPoint(source)] = [whole]
+            after.executions[ProgramPoint(source)] = after.executions[whole]
 
-    def _origins(self) -> dict[Place, ir.Operation]:
+    def _origins(self) -> dict[ProgramPoint, ir.Operation]:
         """Each place of the flow -> the all-reduce nearest to it, for attributes and locations."""
-        origin: dict[Place, ir.Operation] = {}
+        origin: dict[ProgramPoint, ir.Operation] = {}
         pending = []
         for value in self.flow.sources:
-            origin.setdefault(Place(value), owner_op(value))
-            pending.append(Place(value))
+            origin.setdefault(ProgramPoint(value), owner_op(value))
+            pending.append(ProgramPoint(value))
         # Ends: a place is added once.
         for place in pending:
             for target in self.flow.edges.get(place, ()):
@@ -288,7 +290,7 @@ class Deferral:
                 self.editor, self.kind, op.operands[operand].type, before=copy))
         return copy.results[position]
 
-    def _reduce_at(self, place: Place) -> ir.Value:
+    def _reduce_at(self, place: ProgramPoint) -> ir.Value:
         """Makes ``AR(w) + u`` at a place, for everything that reads the value there."""
         known = self._reduced.get(place)
         if known is not None:
@@ -306,22 +308,22 @@ class Deferral:
         self._redirect(place, total, readers)
         return total
 
-    def _redirect(self, place: Place, total: ir.Value, readers: list[tuple[ir.Operation, int]]) -> None:
+    def _redirect(self, place: ProgramPoint, total: ir.Value, readers: list[tuple[ir.Operation, int]]) -> None:
         """Makes the readers of a place read the reduced value."""
         local = place.value
         for reader, position in readers:
-            if place.branch is not None and place.branch not in blocks_between(Place(local), reader):
+            if place.branch is not None and place.branch not in blocks_between(ProgramPoint(local), reader):
                 continue
             if reader.operands[position] == local:
                 self.editor.set_operand(reader, position, total)
 
 
-def _rename(table: dict[Place, Any], place: Place, whole: Place) -> None:
+def _rename(table: dict[ProgramPoint, Any], place: ProgramPoint, whole: ProgramPoint) -> None:
     if place in table:
         table[whole] = table.pop(place)
 
 
-def _start_of(place: Place) -> ir.InsertionPoint:
+def _start_of(place: ProgramPoint) -> ir.InsertionPoint:
     """The point at which a place's reduction is put."""
     if place.branch is not None:
         return ir.InsertionPoint.at_block_begin(place.branch)

@@ -14,12 +14,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from hlorewrite.analysis.loops import Loop
 from hlorewrite.ir.binding import ir
 from hlorewrite.ir.collectives import REDUCE_SCATTER
 from hlorewrite.ir.edit import Editor
 from hlorewrite.ir.view import View, defining_op, users
 from hlorewrite.passes.common.stacked_rows import RowStack, row_of, row_stacks
-from hlorewrite.spmd.loops import Loop
 
 _ADD = "stablehlo.add"
 _ELEMENTWISE = (_ADD, "stablehlo.multiply", "stablehlo.divide", "stablehlo.convert")

@@ -8,21 +8,21 @@ from dataclasses import dataclass
 from itertools import islice
 from typing import Literal
 
+from hlorewrite.analysis.block_frequency import times_of_block
+from hlorewrite.analysis.deferral_graph.graph import DeferralGraph, ForcingUse
+from hlorewrite.analysis.deferral_graph.path_regressions import PathRegression
+from hlorewrite.analysis.deferral_graph.placement import ReductionPlacement
+from hlorewrite.analysis.deferral_graph.program_point import ProgramPoint
+from hlorewrite.analysis.loops import Loop
 from hlorewrite.ir.binding import ir, op_key
 from hlorewrite.ir.collectives import ALL_REDUCE
 from hlorewrite.ir.types import tensor_bytes
 from hlorewrite.ir.view import View, ancestors, defining_op, owner_op
 from hlorewrite.passes.comm_shift.advice import ACROSS_CALLS, ADVICE, BUDGET, EXACT, EXPECTED, EXPOSE, NEXT_ITERATION
 from hlorewrite.passmanager.base import PassContext
-from hlorewrite.rules.about import Subject, remark_about
-from hlorewrite.rules.events import Explanation, Remark, RemarkKind, RewriteRecord
+from hlorewrite.rules.listener import Explanation, Remark, RemarkKind, RewriteRecord
+from hlorewrite.rules.remark_subject import RemarkSubject, remark_about
 from hlorewrite.rules.snippets import snippet
-from hlorewrite.spmd.executions import times_of_block
-from hlorewrite.spmd.flow.graph import Flow, ForcingUse
-from hlorewrite.spmd.flow.paths import WorsePath
-from hlorewrite.spmd.flow.placement import ReductionPlacement
-from hlorewrite.spmd.flow.places import Place
-from hlorewrite.spmd.loops import Loop
 
 Outcome = Literal["no root", "no match", "where", "legal", "cost", "applies"]
 
@@ -49,7 +49,7 @@ class _Departure:
       others: how many more reductions the same ones take the place of.
     """
 
-    subject: Subject
+    subject: RemarkSubject
     text: str
     load: str
     arrivals: tuple[str, ...]
@@ -90,9 +90,9 @@ class RemarkEmitter:
         """A reduction whose groups or reducer are not understood."""
         self._wait("blocked", f"the {what} stays: {sentence}", view, op)
 
-    def too_large(self, view: View, source: ir.Value, flow: Flow, extra: int, left: int, asked: bool) -> None:
+    def too_large(self, view: View, source: ir.Value, flow: DeferralGraph, extra: int, left: int, asked: bool) -> None:
         """A reduce-scatter whose local sums do not fit the memory budget: says what it would buy."""
-        saved = round((flow.executions[Place(source)] - 1) * tensor_bytes(owner_op(source).operands[0].type))
+        saved = round((flow.executions[ProgramPoint(source)] - 1) * tensor_bytes(owner_op(source).operands[0].type))
         limit = "the budget has" if asked else "without memory-budget=SIZE a step may grow by"
         self._wait("unprofitable", f"deferring it would save {saved} executed bytes for {extra} bytes of local sums; "
                    f"{limit} {left} bytes", view, owner_op(source), advice=BUDGET)
@@ -102,7 +102,7 @@ class RemarkEmitter:
         self._wait("blocked", "moving it would change the order of a floating-point sum, and exact was asked for", view,
                    owner_op(source), advice=EXACT)
 
-    def stays(self, view: View, flow: Flow, only_expected: Mapping[ir.Value, WorsePath]) -> None:
+    def stays(self, view: View, flow: DeferralGraph, only_expected: Mapping[ir.Value, PathRegression]) -> None:
         """No placement is cheaper: says for each reduction in a loop what needs it there."""
         if not self.ctx.wants_remarks:
             return
@@ -112,16 +112,17 @@ class RemarkEmitter:
             if worse is not None:
                 self._wait("unprofitable", _only_expected(view, worse), view, op, advice=EXPECTED)
                 continue
-            if flow.executions[Place(source)] <= 1 or not any(a.name == "stablehlo.while" for a in ancestors(op)):
+            in_loop = any(each.name == "stablehlo.while" for each in ancestors(op))
+            if flow.executions[ProgramPoint(source)] <= 1 or not in_loop:
                 self._once_a_call(view, flow, source, op)
                 continue
             self._explain(view, flow, source, op)
 
-    def _once_a_call(self, view: View, flow: Flow, source: ir.Value, op: ir.Operation) -> None:
+    def _once_a_call(self, view: View, flow: DeferralGraph, source: ir.Value, op: ir.Operation) -> None:
         """Names the accumulator of a step that is called once for each micro-batch."""
         if not self.ctx.wants_missed:
             return
-        for place in islice(flow.reachable([Place(source)]), _MOST_PLACES):
+        for place in islice(flow.reachable([ProgramPoint(source)]), _MOST_PLACES):
             adder = defining_op(place.value)
             if adder is None or adder.name != "stablehlo.add":
                 continue
@@ -131,9 +132,9 @@ class RemarkEmitter:
                            "reduced", view, op, advice=ACROSS_CALLS)
                 return
 
-    def _explain(self, view: View, flow: Flow, source: ir.Value, op: ir.Operation) -> None:
-        times = flow.executions[Place(source)]
-        near = list(islice(flow.reachable([Place(source)]), _MOST_PLACES))
+    def _explain(self, view: View, flow: DeferralGraph, source: ir.Value, op: ir.Operation) -> None:
+        times = flow.executions[ProgramPoint(source)]
+        near = list(islice(flow.reachable([ProgramPoint(source)]), _MOST_PLACES))
         uses = [use for place in near if flow.executions[place] >= times for use in flow.forcing_uses.get(place, ())]
         illegal = [use for use in uses if use.illegal]
         if not uses:
@@ -146,11 +147,11 @@ class RemarkEmitter:
         self._wait("blocked" if illegal else "missed", f"{where} needs the reduced value in the loop: {use.sentence}",
                    view, op, use, NEXT_ITERATION if self._read_next(flow, source, use) else ADVICE[use.need])
 
-    def _read_next(self, flow: Flow, source: ir.Value, use: ForcingUse) -> bool:
+    def _read_next(self, flow: DeferralGraph, source: ir.Value, use: ForcingUse) -> bool:
         """Whether a use that computes with a value does so in the next iteration of a loop."""
         if use.need not in ("not linear", "differs"):
             return False
-        pending, seen = [Place(source)], {Place(source)}
+        pending, seen = [ProgramPoint(source)], {ProgramPoint(source)}
         # Ends: a place is added once.
         for place in pending:
             if use in flow.forcing_uses.get(place, ()):
@@ -161,8 +162,8 @@ class RemarkEmitter:
                     pending.append(target)
         return True
 
-    def before(self, view: View, flow: Flow, placement: ReductionPlacement, parts: int = 1,
-               made_at: Sequence[Place] | None = None) -> None:
+    def before(self, view: View, flow: DeferralGraph, placement: ReductionPlacement, parts: int = 1,
+               made_at: Sequence[ProgramPoint] | None = None) -> None:
         """A placement is about to be carried out; a payload is ``parts`` times the result.
 
         ``made_at`` are the places where reductions will be made, in the order ``moved`` gets them.
@@ -172,12 +173,12 @@ class RemarkEmitter:
         alike = Counter(tuple(arrivals) for arrivals in arrivals_of.values())
         numbers = None if made_at is None else {place: number for number, place in enumerate(made_at)}
         for source in flow.sources:
-            if Place(source) not in placement.deferred:
+            if ProgramPoint(source) not in placement.deferred:
                 continue
             op = owner_op(source)
             arrivals = arrivals_of.get(source, [])
             self._leaving.append(_Departure(self.ctx.subject(view, op), _text(view, op) if self.ctx.wants_text else "",
-                                            _load(flow, Place(source), parts),
+                                            _load(flow, ProgramPoint(source), parts),
                                             tuple(_load(flow, arrival, parts) for arrival in arrivals),
                                             None if numbers is None else
                                             tuple(numbers[place] for place in arrivals if place in numbers),
@@ -226,7 +227,7 @@ class RemarkEmitter:
             culprit_location=view.place(culprit) if culprit is not None else "", advice=advice)
 
 
-def _only_expected(view: View, worse: WorsePath) -> str:
+def _only_expected(view: View, worse: PathRegression) -> str:
     """Why a reduction stays that would move under ``expected``."""
     return (f"moving it would send less in expectation, and more on {worse.words(view)}")
 
@@ -235,20 +236,20 @@ def _count(times: float) -> str:
     return f"{times:g}×"
 
 
-def _load(flow: Flow, place: Place, parts: int) -> str:
+def _load(flow: DeferralGraph, place: ProgramPoint, parts: int) -> str:
     return f"{_count(flow.executions[place])} {tensor_bytes(place.value.type) * parts} bytes"
 
 
-def _arrivals(flow: Flow, placement: ReductionPlacement) -> dict[ir.Value, list[Place]]:
+def _arrivals(flow: DeferralGraph, placement: ReductionPlacement) -> dict[ir.Value, list[ProgramPoint]]:
     """Each all-reduce that moves -> the places where its sum is made, found backwards from these."""
-    back: dict[Place, list[Place]] = {}
+    back: dict[ProgramPoint, list[ProgramPoint]] = {}
     for start, targets in flow.edges.items():
         if start in placement.deferred:
             for target in targets:
                 back.setdefault(target, []).append(start)
-    arrivals: dict[ir.Value, list[Place]] = {}
+    arrivals: dict[ir.Value, list[ProgramPoint]] = {}
     sources = set(flow.sources)
-    for arrival in flow.reachable([Place(source) for source in flow.sources]):
+    for arrival in flow.reachable([ProgramPoint(source) for source in flow.sources]):
         if arrival not in placement.reduced:
             continue
         pending, seen = [arrival], {arrival}
@@ -263,11 +264,11 @@ def _arrivals(flow: Flow, placement: ReductionPlacement) -> dict[ir.Value, list[
     return arrivals
 
 
-def _executed(flow: Flow, placement: ReductionPlacement) -> float:
+def _executed(flow: DeferralGraph, placement: ReductionPlacement) -> float:
     """Executed bytes a placement saves."""
-    def total(places: Iterable[Place]) -> float:
+    def total(places: Iterable[ProgramPoint]) -> float:
         return sum(flow.executions[place] * tensor_bytes(place.value.type) for place in places)
-    return total({Place(source) for source in flow.sources}) - total(placement.reduced)
+    return total({ProgramPoint(source) for source in flow.sources}) - total(placement.reduced)
 
 
 def _text(view: View, op: ir.Operation) -> str:
@@ -277,9 +278,9 @@ def _text(view: View, op: ir.Operation) -> str:
     return f"// {'in ' + ', in '.join(around) if around else 'outside loops'}\n{snippet([op], {})}"
 
 
-def _carried(flow: Flow, source: ir.Value, placement: ReductionPlacement) -> str:
+def _carried(flow: DeferralGraph, source: ir.Value, placement: ReductionPlacement) -> str:
     """The type of the first value between a reduction and its new place that a loop carries."""
-    for place in islice(flow.reachable([Place(source)]), _MOST_PLACES):
+    for place in islice(flow.reachable([ProgramPoint(source)]), _MOST_PLACES):
         around = place.value.owner if isinstance(place.value.owner, ir.Block) else None
         if place in placement.deferred and around is not None and around.owner.name == "stablehlo.while":
             return str(place.value.type)

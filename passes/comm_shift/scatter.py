@@ -6,6 +6,13 @@ import time
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+from hlorewrite.analysis.deferral_graph.builder import DeferralGraphBuilder
+from hlorewrite.analysis.deferral_graph.graph import DeferralGraph
+from hlorewrite.analysis.deferral_graph.placement import place
+from hlorewrite.analysis.deferral_graph.program_point import ProgramPoint
+from hlorewrite.analysis.groups import Groups, groups_of
+from hlorewrite.analysis.linearity import LinearityFacts, UniformContext
+from hlorewrite.analysis.uniform import Uniformity
 from hlorewrite.ir.binding import ir, op_key
 from hlorewrite.ir.collectives import REDUCE_SCATTER
 from hlorewrite.ir.edit import Editor
@@ -17,13 +24,6 @@ from hlorewrite.ops.table import BRANCHES
 from hlorewrite.passes.comm_shift.remarks import RemarkEmitter
 from hlorewrite.passes.comm_shift.scatter_deferral import ScatterDeferral, ScatterPlan, add_twins
 from hlorewrite.passes.comm_shift.scatter_facts import ScatterDimensions
-from hlorewrite.spmd.flow.builder import FlowBuilder
-from hlorewrite.spmd.flow.graph import Flow
-from hlorewrite.spmd.flow.placement import place
-from hlorewrite.spmd.flow.places import Place
-from hlorewrite.spmd.groups import Groups, groups_of
-from hlorewrite.spmd.linearity import LinearityFacts, UniformContext
-from hlorewrite.spmd.uniform import Uniformity
 
 _OTHER_DIMENSION = "what it meets there is scattered along another dimension"
 DEFAULT_SHARE = 0.02
@@ -101,10 +101,10 @@ class ScatterStage:
 
     def _components(self, candidates: _Candidates) -> list[_Candidates]:
         flow = self._builder(candidates).build(list(candidates.sources))
-        part_of: dict[Place, list[ir.Value]] = {}
+        part_of: dict[ProgramPoint, list[ir.Value]] = {}
         for source in candidates.sources:
             part = [source]
-            pending = [Place(source)]
+            pending = [ProgramPoint(source)]
             # Ends: the targets of a place are added once.
             for reached in pending:
                 other = part_of.get(reached)
@@ -118,8 +118,8 @@ class ScatterStage:
         parts = {id(part): part for part in part_of.values()}
         return [_Candidates(candidates.groups, tuple(values)) for values in parts.values()]
 
-    def _builder(self, candidates: _Candidates) -> FlowBuilder:
-        return FlowBuilder(self.facts, UniformContext("sum", Uniformity(self.view, candidates.groups)))
+    def _builder(self, candidates: _Candidates) -> DeferralGraphBuilder:
+        return DeferralGraphBuilder(self.facts, UniformContext("sum", Uniformity(self.view, candidates.groups)))
 
     def _plan(self, candidates: _Candidates) -> ScatterPlan | None:
         """The plan for some reduce-scatters; None when there is none without entering branches."""
@@ -150,9 +150,9 @@ class ScatterStage:
                 self.emitter.stays(self.view, plan.flow, plan.placement.only_expected)
                 self.blocked_calls |= private_callees(self.view, plan.flow)
             return False
-        if any(Place(value) not in plan.placement.deferred for value in candidates.sources):
+        if any(ProgramPoint(value) not in plan.placement.deferred for value in candidates.sources):
             self.emitter.stays(self.view, plan.flow, plan.placement.only_expected)
-            self._stay([value for value in candidates.sources if Place(value) in plan.placement.deferred],
+            self._stay([value for value in candidates.sources if ProgramPoint(value) in plan.placement.deferred],
                        "it meets another one that has to stay, and those that meet move together")
             return False
         extra = plan.extra_bytes()
@@ -172,7 +172,7 @@ class ScatterStage:
         return True
 
 
-def private_callees(view: View, flow: Flow) -> set[int]:
+def private_callees(view: View, flow: DeferralGraph) -> set[int]:
     """Keys of the private functions to which a flow's values are passed."""
     calls = [use.reader for uses in flow.forcing_uses.values() for use in uses if use.reader.name == "func.call"]
     functions = [function for call in calls if (function := view.callee(call)) is not None]

@@ -9,6 +9,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from hlorewrite.analysis.deferral_graph.graph import DeferralGraph
+from hlorewrite.analysis.deferral_graph.placement import ReductionPlacement
+from hlorewrite.analysis.deferral_graph.program_point import ProgramPoint
+from hlorewrite.analysis.loops import Loop
 from hlorewrite.ir.binding import ir, op_key
 from hlorewrite.ir.collectives import REDUCE_SCATTER
 from hlorewrite.ir.edit import Editor
@@ -20,10 +24,6 @@ from hlorewrite.passes.comm_shift.in_place import stacked_sums
 from hlorewrite.passes.comm_shift.scatter_facts import LIFTED, SCATTER, ScatterDimensions, is_scalar, splat_of
 from hlorewrite.passes.common.reducer_region import add_reducer
 from hlorewrite.passes.common.splats import repeated, splat_constant
-from hlorewrite.spmd.flow.graph import Flow
-from hlorewrite.spmd.flow.placement import ReductionPlacement
-from hlorewrite.spmd.flow.places import Place
-from hlorewrite.spmd.loops import Loop
 
 LOOP = "stablehlo.while"
 
@@ -39,7 +39,7 @@ class ScatterPlan:
       parts: how many parts there are: the size of a group.
     """
 
-    flow: Flow
+    flow: DeferralGraph
     placement: ReductionPlacement
     dimensions: ScatterDimensions
     parts: int
@@ -47,7 +47,7 @@ class ScatterPlan:
     def loop_results(self) -> list[tuple[ir.Operation, int]]:
         """(loop, position) of each carried value that needs a twin."""
         touched = set(self.placement.touched)
-        places = [p for p in self.flow.reachable([Place(v) for v in self.flow.sources])
+        places = [p for p in self.flow.reachable([ProgramPoint(v) for v in self.flow.sources])
                   if p in touched and p.branch is None]
         results = []
         for place in places:
@@ -106,8 +106,8 @@ class ScatterDeferral:
     def run(self) -> list[ir.Operation]:
         """Rewrites; returns the reduce-scatters it made."""
         flow, placement = self.plan.flow, self.plan.placement
-        sources = [value for value in dict.fromkeys(flow.sources) if Place(value) in placement.deferred]
-        made = [place for place in flow.reachable([Place(value) for value in flow.sources])
+        sources = [value for value in dict.fromkeys(flow.sources) if ProgramPoint(value) in placement.deferred]
+        made = [place for place in flow.reachable([ProgramPoint(value) for value in flow.sources])
                 if place in placement.reduced and place.value in self.plan.dimensions.by_value]
         for loop, position in self.plan.loop_results():
             self._connect(loop, position)
@@ -120,7 +120,7 @@ class ScatterDeferral:
         return scattered
 
     def _deferred(self, value: ir.Value) -> bool:
-        return Place(value) in self.plan.placement.deferred
+        return ProgramPoint(value) in self.plan.placement.deferred
 
     def _connect(self, loop: ir.Operation, position: int) -> None:
         """Gives a loop's twin its first value and its next ones."""

@@ -9,15 +9,15 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from hlorewrite.analysis.deferral_graph.graph import DeferralGraph
+from hlorewrite.analysis.deferral_graph.program_point import ProgramPoint
+from hlorewrite.analysis.linearity import FactContext, JointlyLinear, LinearityFacts, NotLinear
 from hlorewrite.ir.binding import ir
 from hlorewrite.ir.view import defining_op, owner_op
 from hlorewrite.ops.constants import splat_number
 from hlorewrite.ops.dims import dim_factor
 from hlorewrite.ops.reducers import reduction_kind
 from hlorewrite.ops.table import MOVES
-from hlorewrite.spmd.flow.graph import Flow
-from hlorewrite.spmd.flow.places import Place
-from hlorewrite.spmd.linearity import FactContext, JointlyLinear, LinearityFacts, NotLinear
 
 LIFTED = {"stablehlo.add", "stablehlo.subtract", "stablehlo.negate", "stablehlo.multiply", "stablehlo.divide",
           "stablehlo.convert", "stablehlo.select"}
@@ -88,12 +88,12 @@ class ScatterDimensions:
         of loops and branches alike.
     """
 
-    def __init__(self, flow: Flow, touched: Iterable[Place]) -> None:
+    def __init__(self, flow: DeferralGraph, touched: Iterable[ProgramPoint]) -> None:
         self.flow = flow
         deferred = set(touched)
         self.by_value: dict[ir.Value, int] = {}
         self.conflicts: list[tuple[ir.Operation, int]] = []
-        pending = [Place(value) for value in flow.sources if Place(value) in deferred]
+        pending = [ProgramPoint(value) for value in flow.sources if ProgramPoint(value) in deferred]
         for place in pending:
             owner = defining_op(place.value)
             assert owner is not None

@@ -18,7 +18,7 @@ from hlorewrite.ir.inline import contains_any
 from hlorewrite.ir.types import tensor_bytes
 from hlorewrite.ir.view import View, ancestors, defining_op
 from hlorewrite.ops.table import FILLINGS
-from hlorewrite.util.shared_sets import NONE, NumberRange, NumberSet, union
+from hlorewrite.util.hash_consed_sets import NONE, NumberRange, NumberSet, union
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,6 +6,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 
+from hlorewrite.analysis.groups import device_count, groups_of
 from hlorewrite.cost.collective_times import CollectiveTimes
 from hlorewrite.cost.kernels.clock import KernelClock
 from hlorewrite.errors import UsageError
@@ -14,7 +15,6 @@ from hlorewrite.ir.collectives import ALL_GATHER, COLLECTIVES, REDUCING, kind_of
 from hlorewrite.ir.types import tensor_bytes
 from hlorewrite.ir.view import View, defining_op, nested_ops
 from hlorewrite.passmanager.base import PassContext
-from hlorewrite.spmd.groups import device_count, groups_of
 from hlorewrite.timeline.stream_tasks import StreamTask
 
 OVERLAPPED = "hlorewrite.overlapped"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from hlorewrite.analysis.groups import Rows
 from hlorewrite.ir.binding import ir, op_key
 from hlorewrite.ir.edit import Editor
 from hlorewrite.ir.types import with_dimension
@@ -10,7 +11,6 @@ from hlorewrite.ops.dims import repeats_whole
 from hlorewrite.ops.table import FILLINGS
 from hlorewrite.passes.common.device_masks import lookup
 from hlorewrite.passes.common.splats import splat_constant
-from hlorewrite.spmd.groups import Rows
 
 
 class OwnShard:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from hlorewrite.ir.binding import ir
 from hlorewrite.ir.view import View
 from hlorewrite.passmanager.base import PassContext
-from hlorewrite.rules.about import remark_about
-from hlorewrite.rules.events import RemarkKind
+from hlorewrite.rules.listener import RemarkKind
+from hlorewrite.rules.remark_subject import remark_about
 
 
 def tell(ctx: PassContext, kind: RemarkKind, name: str, sentence: str, view: View, op: ir.Operation,

@@ -7,14 +7,14 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from hlorewrite.analysis.groups import Groups, device_count, groups_of, replica_count
+from hlorewrite.analysis.mesh import fully_manual
+from hlorewrite.analysis.per_device_constants import PerDeviceConstants
 from hlorewrite.ir.binding import ir
 from hlorewrite.ir.types import element_count
 from hlorewrite.ir.view import View, defining_op
 from hlorewrite.ops.constants import constant_attribute, is_splat
 from hlorewrite.ops.table import SPREADS
-from hlorewrite.spmd.device_map import DeviceMap
-from hlorewrite.spmd.groups import Groups, device_count, groups_of, replica_count
-from hlorewrite.spmd.mesh import fully_manual
 
 
 @dataclass(frozen=True)
@@ -55,7 +55,7 @@ def partition_groups(op: ir.Operation, view: View) -> Groups | str:
     return groups
 
 
-def range_along(op: ir.Operation, dim: int, devices: DeviceMap) -> Range | str:
+def range_along(op: ir.Operation, dim: int, devices: PerDeviceConstants) -> Range | str:
     """What a ``slice`` or ``dynamic_slice`` reads along a dimension, on each device.
 
     Args:

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from hlorewrite.analysis.counters import in_each_iteration
+from hlorewrite.analysis.loops import Loop, constant_integer
 from hlorewrite.ir.binding import ir
 from hlorewrite.ir.edit import Editor
 from hlorewrite.ir.types import element_type, tensor_type
 from hlorewrite.ir.view import defining_op, users
-from hlorewrite.spmd.counters import in_each_iteration
-from hlorewrite.spmd.loops import Loop, constant_integer
 
 
 @dataclass(frozen=True)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
+from hlorewrite.analysis.groups import id_mode
 from hlorewrite.ir.binding import ir, op_key
 from hlorewrite.ir.collectives import COLLECTIVES
 from hlorewrite.ir.effects import MAY_HAVE_EFFECTS
@@ -16,7 +17,6 @@ from hlorewrite.ir.inline import is_private
 from hlorewrite.ir.view import View, defining_op, readable, terminator
 from hlorewrite.ops.constants import constant_text
 from hlorewrite.ops.reducers import reduction_kind
-from hlorewrite.spmd.groups import id_mode
 
 _OPAQUE = {*MAY_HAVE_EFFECTS, "stablehlo.optimization_barrier"}
 _WITH_REDUCER = {*COLLECTIVES, "stablehlo.reduce"}

@@ -7,6 +7,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import ClassVar
 
+from hlorewrite.analysis.groups import Groups, groups_of
+from hlorewrite.analysis.loops import trip_count
+from hlorewrite.analysis.uniform import Uniformity
 from hlorewrite.ir.binding import ir, op_key
 from hlorewrite.ir.collectives import ALL_GATHER
 from hlorewrite.ir.module import Module
@@ -18,9 +21,6 @@ from hlorewrite.passes.gather_once.emit import gather_before, gathered_type, rea
 from hlorewrite.passes.gather_once.source import GatherSource, source_of
 from hlorewrite.passmanager.base import Pass, PassContext
 from hlorewrite.passmanager.options import Size
-from hlorewrite.spmd.groups import Groups, groups_of
-from hlorewrite.spmd.loops import trip_count
-from hlorewrite.spmd.uniform import Uniformity
 
 
 @dataclass(frozen=True)

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
+from hlorewrite.analysis.loops import Loop
 from hlorewrite.ir.binding import ir
 from hlorewrite.ir.types import is_static_tensor
 from hlorewrite.ir.view import ancestors, defining_op
 from hlorewrite.ops.dims import dim_factor
 from hlorewrite.ops.table import SLICES
-from hlorewrite.spmd.loops import Loop
 
 _BARRIER = "stablehlo.optimization_barrier"
 _CONVERT, _RESHAPE = "stablehlo.convert", "stablehlo.reshape"

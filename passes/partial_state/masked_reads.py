@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
+from hlorewrite.analysis.deferral_graph.graph import DeferralGraph
+from hlorewrite.analysis.deferral_graph.program_point import ProgramPoint
 from hlorewrite.ir.binding import ir, op_key
 from hlorewrite.ir.edit import Editor
 from hlorewrite.ir.view import defining_op, nested_ops, users
 from hlorewrite.passes.comm_shift.deferral_rewrite import identity_constant
 from hlorewrite.passes.partial_state.calls_as_loop import CallsAsLoop
 from hlorewrite.passes.partial_state.masks import Mask, Masks, cone_of_numbers, mask_of
-from hlorewrite.spmd.flow.graph import Flow
-from hlorewrite.spmd.flow.places import Place
 
 _PASSES_ON = ("stablehlo.convert", "stablehlo.reshape")
 
@@ -32,7 +32,7 @@ class MaskedRead:
     mask: Mask
 
 
-def read_in_branches(loop: CallsAsLoop, flow: Flow, editor: Editor) -> bool:
+def read_in_branches(loop: CallsAsLoop, flow: DeferralGraph, editor: Editor) -> bool:
     """Makes masked readers of sums read a branch that gives zeros in all calls in which the mask hides them.
 
     What they compute in those calls is hidden as before; a product with 0 or 1 that hides it becomes a branch as well,
@@ -58,7 +58,7 @@ def read_in_branches(loop: CallsAsLoop, flow: Flow, editor: Editor) -> bool:
     return bool(by_mask)
 
 
-def _masked_reads(loop: CallsAsLoop, flow: Flow, masks: Masks) -> Iterable[MaskedRead]:
+def _masked_reads(loop: CallsAsLoop, flow: DeferralGraph, masks: Masks) -> Iterable[MaskedRead]:
     """The masked reads that are nearest to the sums.
 
     Of a value, those that need its sum; and, where it is also read otherwise, all that one mask hides.
@@ -88,10 +88,10 @@ def _ends_in_masks(group: Sequence[tuple[ir.Operation, int]], hidden: Sequence[i
         *group, *(use for value in hidden for use in users(value))))
 
 
-def _before_calls_end(loop: CallsAsLoop, flow: Flow) -> list[Place]:
+def _before_calls_end(loop: CallsAsLoop, flow: DeferralGraph) -> list[ProgramPoint]:
     """The places that sums of a call reach in that call, nearest first."""
-    found = [Place(value) for value in dict.fromkeys(flow.sources)]
-    seen = {*found, *(Place(value) for value in (*loop.body.arguments, *loop.op.results))}
+    found = [ProgramPoint(value) for value in dict.fromkeys(flow.sources)]
+    seen = {*found, *(ProgramPoint(value) for value in (*loop.body.arguments, *loop.op.results))}
     # Ends: a place is added once.
     for place in found:
         for target in flow.edges.get(place, ()):

@@ -5,6 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import ClassVar
 
+from hlorewrite.analysis.deferral_graph.builder import DeferralGraphBuilder
+from hlorewrite.analysis.deferral_graph.graph import DeferralGraph, ForcingUse
+from hlorewrite.analysis.deferral_graph.placement import place
+from hlorewrite.analysis.deferral_graph.program_point import ProgramPoint
+from hlorewrite.analysis.narrow_range import WithinRange
+from hlorewrite.analysis.parameter_provenance import at_the_same_place, continues, result_paths
 from hlorewrite.ir.binding import ir
 from hlorewrite.ir.location import argument_path
 from hlorewrite.ir.module import Module
@@ -27,12 +33,6 @@ from hlorewrite.passes.partial_state.emit import as_step
 from hlorewrite.passes.partial_state.masked_reads import read_in_branches
 from hlorewrite.passmanager.base import Pass, PassContext
 from hlorewrite.rules.library import shipped_facts
-from hlorewrite.spmd.argument_paths import at_the_same_place, continues, result_paths
-from hlorewrite.spmd.flow.builder import FlowBuilder
-from hlorewrite.spmd.flow.graph import Flow, ForcingUse
-from hlorewrite.spmd.flow.placement import place
-from hlorewrite.spmd.flow.places import Place
-from hlorewrite.spmd.narrow_range import WithinRange
 
 _BEGINS_ANEW = "it starts over at a value that is not zero"
 
@@ -96,7 +96,7 @@ class PartialState(Pass):
         plan = self._plan(step, loop)
         if plan is not None and read_in_branches(loop, plan.flow, editor):
             plan = self._plan(step, loop)
-        kept = [each for each in carried if plan and Place(loop.argument(each)) in plan.placement.deferred]
+        kept = [each for each in carried if plan and ProgramPoint(loop.argument(each)) in plan.placement.deferred]
         if plan is None or not kept:
             self._stays(step, loop, plan, ctx)
             return False
@@ -110,12 +110,12 @@ class PartialState(Pass):
 
     def _plan(self, step: ManualStep, loop: CallsAsLoop) -> DeferralPlan | None:
         """What is done about the sums that reach state; None where none does."""
-        state = {Place(argument) for argument in loop.arguments}
+        state = {ProgramPoint(argument) for argument in loop.arguments}
         for reductions in reduction_classes(step.view, lambda op, why: None):
             if reductions.kind == "sum" and _along(step, reductions):
                 builder = flow_builder(step.view, WithinRange(shipped_facts()), reductions)
                 flow = builder.build(list(reductions.sources))
-                reaching = [value for value in reductions.sources if state & set(flow.reachable([Place(value)]))]
+                reaching = [value for value in reductions.sources if state & set(flow.reachable([ProgramPoint(value)]))]
                 if reaching:
                     return _without_new_starts(builder, replace(reductions, sources=tuple(reaching)), loop)
         return None
@@ -133,20 +133,20 @@ class PartialState(Pass):
         if plan is None:
             tell(ctx, "blocked", self.name, f'no sum over "{self.axis}" is added to state', step.view, step.op)
             return
-        reached = set(plan.flow.reachable([Place(value) for value in plan.flow.sources]))
+        reached = set(plan.flow.reachable([ProgramPoint(value) for value in plan.flow.sources]))
         for each in loop.carried:
-            new_value = Place(loop.end.operands[each.argument])
+            new_value = ProgramPoint(loop.end.operands[each.argument])
             starts_over = next((use for use in plan.flow.forcing_uses.get(new_value, ())
                                 if use.reader == loop.end and use.sentence == _BEGINS_ANEW), None)
-            use = starts_over or (_first_use(plan.flow, Place(loop.argument(each)))
-                                  if Place(loop.argument(each)) in reached else None)
+            use = starts_over or (_first_use(plan.flow, ProgramPoint(loop.argument(each)))
+                                  if ProgramPoint(loop.argument(each)) in reached else None)
             if use is not None:
                 kind = "blocked" if starts_over else "unprofitable"
                 tell(ctx, kind, self.name, f"{_name(step, each)} is added to, but its sum is needed in each call: "
                      f"{use.sentence}", step.view, use.reader)
 
 
-def _without_new_starts(builder: FlowBuilder, reductions: ReductionClass, loop: CallsAsLoop) -> DeferralPlan:
+def _without_new_starts(builder: DeferralGraphBuilder, reductions: ReductionClass, loop: CallsAsLoop) -> DeferralPlan:
     """The plan in which no sum that state holds starts over at anything but zero."""
     # Ends: each round refuses a use that was not refused before, and the step has finitely many.
     while True:
@@ -192,7 +192,7 @@ def _along(step: ManualStep, reductions: ReductionClass) -> bool:
     return {frozenset(row) for row in groups.rows} == step.mesh.groups_along((step.axis,))
 
 
-def _first_use(flow: Flow, start: Place) -> ForcingUse | None:
+def _first_use(flow: DeferralGraph, start: ProgramPoint) -> ForcingUse | None:
     """The nearest use in every call that needs the sum of an argument."""
     for reached in flow.reachable([start]):
         if reached.branch is None:

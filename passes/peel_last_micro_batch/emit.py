@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from hlorewrite.analysis.loops import Loop, LoopCounter
 from hlorewrite.ir.binding import ir
 from hlorewrite.ir.edit import Editor
 from hlorewrite.ir.view import terminator, users
 from hlorewrite.passes.common.channel_handles import ChannelHandles
-from hlorewrite.passes.common.loop_copies.behind_loop import fill_behind, results_behind
-from hlorewrite.passes.common.loop_copies.carried_fillings import fill_again, keep_small_sources, read_outside
+from hlorewrite.passes.common.loop_copies.after_loop import fill_behind, results_behind
 from hlorewrite.passes.common.loop_copies.in_place import body_in_place
+from hlorewrite.passes.common.loop_copies.rematerialize_splats import fill_again, keep_small_sources, read_outside
 from hlorewrite.passes.common.splats import splat_constant
 from hlorewrite.passes.peel_last_micro_batch.next_condition import NextCondition, end_one_earlier, first_predicate
-from hlorewrite.spmd.loops import Loop, LoopCounter
 
 PEELED = "hlorewrite.peeled"
 """A unit attribute of loops that a second run leaves alone."""

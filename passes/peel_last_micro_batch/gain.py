@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
+from hlorewrite.analysis.block_frequency import ASSUMED_TRIPS
+from hlorewrite.analysis.loops import Loop, trip_count
 from hlorewrite.cost.kernels.clock import KERNELS
 from hlorewrite.ir.binding import ir, op_key
 from hlorewrite.ir.collectives import COLLECTIVES, REDUCING
@@ -12,8 +14,6 @@ from hlorewrite.ir.types import tensor_bytes
 from hlorewrite.ir.view import defining_op, users
 from hlorewrite.passes.common.overlap_model import OverlapModel
 from hlorewrite.passes.common.stacked_rows import row_stacks
-from hlorewrite.spmd.executions import ASSUMED_TRIPS
-from hlorewrite.spmd.loops import Loop, trip_count
 from hlorewrite.timeline.stream_tasks import StreamTask, block_time
 
 _MOST_ROWS = 1024

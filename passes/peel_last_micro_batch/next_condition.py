@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from hlorewrite.analysis.loops import Loop
 from hlorewrite.ir.binding import ir, op_key
 from hlorewrite.ir.collectives import COLLECTIVES
 from hlorewrite.ir.edit import Editor
 from hlorewrite.ir.effects import MAY_HAVE_EFFECTS
 from hlorewrite.ir.types import element_count
 from hlorewrite.ir.view import defining_op, terminator, users
-from hlorewrite.spmd.loops import Loop
 
 _MOST_OPS = 16
 

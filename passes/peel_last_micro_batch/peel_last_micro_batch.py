@@ -6,6 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
+from hlorewrite.analysis.block_frequency import ASSUMED_TRIPS
+from hlorewrite.analysis.loops import Loop, LoopCounter, counter_of, trip_count
 from hlorewrite.ir.binding import ir
 from hlorewrite.ir.collectives import REDUCING
 from hlorewrite.ir.inline import contains_any
@@ -21,8 +23,6 @@ from hlorewrite.passes.peel_last_micro_batch.gain import ReductionBehind, gain, 
 from hlorewrite.passes.peel_last_micro_batch.next_condition import NextCondition, next_condition
 from hlorewrite.passes.peel_last_micro_batch.speculative import why_not_speculative
 from hlorewrite.passmanager.base import Pass, PassContext
-from hlorewrite.spmd.executions import ASSUMED_TRIPS
-from hlorewrite.spmd.loops import Loop, LoopCounter, counter_of, trip_count
 
 
 @dataclass(frozen=True)

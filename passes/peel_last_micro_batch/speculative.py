@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
+from hlorewrite.analysis.loops import Loop, trip_count
 from hlorewrite.ir.binding import ir, op_key
 from hlorewrite.ir.view import View, nested_ops
 from hlorewrite.passes.common.effects import Effects
-from hlorewrite.spmd.loops import Loop, trip_count
 
 
 def why_not_speculative(loop: Loop, view: View) -> str:

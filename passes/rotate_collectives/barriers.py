@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from hlorewrite.analysis.loops import Loop
 from hlorewrite.ir.binding import ir
 from hlorewrite.ir.edit import Editor
 from hlorewrite.passes.rotate_collectives.split import needs_of
-from hlorewrite.spmd.loops import Loop
 
 
 def separate_barriers(loop: Loop, collectives: Sequence[ir.Operation], editor: Editor) -> int:

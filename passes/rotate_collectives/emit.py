@@ -4,17 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from hlorewrite.analysis.loops import Loop, constant_integer, counter_step
 from hlorewrite.ir.binding import ir
 from hlorewrite.ir.edit import Editor, remap
 from hlorewrite.ir.view import defining_op, terminator, users
 from hlorewrite.ops.table import FILLINGS
+from hlorewrite.passes.common.add_results import add_results
 from hlorewrite.passes.common.channel_handles import ChannelHandles
-from hlorewrite.passes.common.loop_copies.behind_loop import fill_behind, results_behind
+from hlorewrite.passes.common.loop_copies.after_loop import fill_behind, results_behind
 from hlorewrite.passes.common.loop_copies.kept_sources import is_kept
-from hlorewrite.passes.common.more_results import with_more_results
 from hlorewrite.passes.common.splats import splat_constant, wrapped
 from hlorewrite.passes.rotate_collectives.split import BodySplit
-from hlorewrite.spmd.loops import Loop, constant_integer, counter_step
 
 
 def rotate(op: ir.Operation, split: BodySplit, editor: Editor, channels: ChannelHandles) -> ir.Operation:
@@ -45,7 +45,7 @@ def rotate(op: ir.Operation, split: BodySplit, editor: Editor, channels: Channel
               if slot not in split.second_slots and value != loop.body.arguments[slot]}
     initial = iter([mapping.get(value, value) for value in split.handed])
     handed = [_slot_or_value(value) for value in split.handed]
-    op = with_more_results(editor, op, [value.type for value in split.handed], lambda _type, _before: next(initial))
+    op = add_results(editor, op, [value.type for value in split.handed], lambda _type, _before: next(initial))
     loop = Loop(op)
     for slot, value in starts.items():
         editor.set_operand(op, slot, value)

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
+from hlorewrite.analysis.loops import Loop
 from hlorewrite.ir.binding import ir, op_key
 from hlorewrite.passes.common.overlap_model import OverlapModel
 from hlorewrite.passes.rotate_collectives.split import BodySplit
-from hlorewrite.spmd.loops import Loop
 from hlorewrite.timeline.stream_tasks import StreamTask, block_time
 
 

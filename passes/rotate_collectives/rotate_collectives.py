@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
+from hlorewrite.analysis.loops import Loop, trip_count
 from hlorewrite.ir.binding import ir, op_key
 from hlorewrite.ir.collectives import ALL_GATHER, REDUCING
 from hlorewrite.ir.edit import Editor
@@ -15,7 +16,7 @@ from hlorewrite.ir.view import View, nested_ops
 from hlorewrite.passes.common.channel_handles import ChannelHandles
 from hlorewrite.passes.common.effects import Effects
 from hlorewrite.passes.common.inlined_copy import with_inlined
-from hlorewrite.passes.common.loop_copies.carried_fillings import fill_again, read_outside
+from hlorewrite.passes.common.loop_copies.rematerialize_splats import fill_again, read_outside
 from hlorewrite.passes.common.overlap_model import CROWDED, OVERLAPPED, OverlapModel
 from hlorewrite.passes.common.pass_remarks import tell
 from hlorewrite.passes.rotate_collectives.barriers import separate_barriers
@@ -23,7 +24,6 @@ from hlorewrite.passes.rotate_collectives.emit import hoist_filling, rotate
 from hlorewrite.passes.rotate_collectives.gain import iteration_seconds, late_gathers
 from hlorewrite.passes.rotate_collectives.split import BodySplit, behind, in_front
 from hlorewrite.passmanager.base import Pass, PassContext
-from hlorewrite.spmd.loops import Loop, trip_count
 
 ROTATED = "hlorewrite.rotated"
 """A unit attribute of loops that a second run leaves alone, with those around them that hold copies of their halves."""

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
+from hlorewrite.analysis.loops import Loop
 from hlorewrite.ir.binding import ir, op_key
 from hlorewrite.ir.view import defining_op, nested_ops, owner_op, terminator, users
-from hlorewrite.spmd.loops import Loop
 
 BARRIER = "stablehlo.optimization_barrier"
 

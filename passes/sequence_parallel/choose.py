@@ -12,13 +12,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from hlorewrite.analysis.block_frequency import executed_times
+from hlorewrite.analysis.deferral_graph.max_flow import FlowNetwork
+from hlorewrite.analysis.loops import Loop
 from hlorewrite.ir.binding import ir
 from hlorewrite.ir.types import tensor_bytes
 from hlorewrite.ir.view import defining_op, terminator
 from hlorewrite.passes.sequence_parallel.region import Region, RegionMember
-from hlorewrite.spmd.executions import executed_times
-from hlorewrite.spmd.flow.max_flow import FlowNetwork
-from hlorewrite.spmd.loops import Loop
 
 PRICES = (4000, 1000, 250, 50, 10)
 """Thousandths of a byte on the wire that a byte of memory is worth, the largest first."""

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from hlorewrite.analysis.dense_groups import rows_attribute
+from hlorewrite.analysis.groups import Rows
+from hlorewrite.analysis.loops import Loop
 from hlorewrite.ir.binding import ir
 from hlorewrite.ir.collectives import ALL_GATHER, ALL_REDUCE, REDUCE_SCATTER
 from hlorewrite.ir.edit import Editor
@@ -12,9 +15,6 @@ from hlorewrite.passes.common.own_shard import OwnShard
 from hlorewrite.passes.common.reducer_region import add_reducer
 from hlorewrite.passes.sequence_parallel.choose import ShardChoice
 from hlorewrite.passes.sequence_parallel.region import RegionMember
-from hlorewrite.spmd.dense_groups import rows_attribute
-from hlorewrite.spmd.groups import Rows
-from hlorewrite.spmd.loops import Loop
 
 
 class ShardEmitter:

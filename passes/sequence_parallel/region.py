@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from hlorewrite.analysis.loops import Loop
+from hlorewrite.analysis.uniform import Uniformity
 from hlorewrite.ir.binding import ir, op_key
 from hlorewrite.ir.collectives import COLLECTIVES
 from hlorewrite.ir.types import is_static_tensor
 from hlorewrite.ir.view import ancestors, defining_op, terminator, users
 from hlorewrite.ops.dims import DimFactor, dim_factor, repeats_whole
 from hlorewrite.ops.table import BRANCHES
-from hlorewrite.spmd.loops import Loop
-from hlorewrite.spmd.uniform import Uniformity
 
 BARRIER = "stablehlo.optimization_barrier"
 _TRANSPARENT = ("func.func", "sdy.manual_computation")

@@ -6,6 +6,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import ClassVar
 
+from hlorewrite.analysis.groups import Groups
+from hlorewrite.analysis.mesh import axis_names, meshes
+from hlorewrite.analysis.uniform import Uniformity
 from hlorewrite.errors import UsageError, did_you_mean
 from hlorewrite.ir.binding import ir, op_key
 from hlorewrite.ir.collectives import ALL_REDUCE
@@ -20,9 +23,6 @@ from hlorewrite.passes.sequence_parallel.choose import ShardChoice, best_of
 from hlorewrite.passes.sequence_parallel.emit import ShardEmitter
 from hlorewrite.passes.sequence_parallel.region import Region, RegionFinder
 from hlorewrite.passmanager.base import Pass, PassContext
-from hlorewrite.spmd.groups import Groups
-from hlorewrite.spmd.mesh import axis_names, meshes
-from hlorewrite.spmd.uniform import Uniformity
 
 _MATMULS = ("stablehlo.dot_general", "stablehlo.convolution")
 _ANYTHING = ("func.return",)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from hlorewrite.analysis.dense_groups import rows_attribute
 from hlorewrite.ir.binding import ir, op_key
 from hlorewrite.ir.collectives import ALL_GATHER, ALL_REDUCE, REDUCE_SCATTER, REPLICA_GROUPS
 from hlorewrite.ir.edit import Editor
@@ -15,7 +16,6 @@ from hlorewrite.passes.common.steps.manual_step import ManualStep, Rows, along
 from hlorewrite.passes.shard_update.carried import operand_dimensions, whole_reduction
 from hlorewrite.passes.shard_update.growth import StateShards
 from hlorewrite.passes.shard_update.pairs import StatePair
-from hlorewrite.spmd.dense_groups import rows_attribute
 
 
 @dataclass

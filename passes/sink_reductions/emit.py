@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from hlorewrite.analysis.loops import Loop
 from hlorewrite.ir.binding import ir
 from hlorewrite.ir.edit import Editor
 from hlorewrite.ir.types import element_type, tensor_type
@@ -10,7 +11,6 @@ from hlorewrite.passes.common.shard_index import scalar_behind
 from hlorewrite.passes.common.splats import repeated, splat_constant
 from hlorewrite.passes.common.stacked_rows import row_of
 from hlorewrite.passes.sink_reductions.find import Sinking, fills
-from hlorewrite.spmd.loops import Loop
 
 
 def sink(sinking: Sinking, editor: Editor) -> ir.Operation:

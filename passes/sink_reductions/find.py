@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from hlorewrite.analysis.groups import groups_of
+from hlorewrite.analysis.loops import Loop
 from hlorewrite.ir.binding import ir, op_key
 from hlorewrite.ir.view import View, defining_op, owner_op, users
 from hlorewrite.ops.constants import splat_number
 from hlorewrite.passes.common.shard_index import scalar_behind
 from hlorewrite.passes.common.stacked_rows import RowStack, row_stacks
-from hlorewrite.spmd.groups import groups_of
-from hlorewrite.spmd.loops import Loop
 
 ELEMENTWISE = ("stablehlo.add", "stablehlo.subtract", "stablehlo.multiply", "stablehlo.divide", "stablehlo.negate",
                "stablehlo.convert", "stablehlo.maximum", "stablehlo.minimum", "stablehlo.and", "stablehlo.or")

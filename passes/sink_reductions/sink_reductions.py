@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
+from hlorewrite.analysis.loops import Loop, trip_count
 from hlorewrite.ir.binding import ir, op_key
 from hlorewrite.ir.collectives import ALL_REDUCE
 from hlorewrite.ir.module import Module
@@ -19,7 +20,6 @@ from hlorewrite.passes.sink_reductions.emit import sink
 from hlorewrite.passes.sink_reductions.find import Sinking, SinkingFinder
 from hlorewrite.passes.sink_reductions.why_not import why_not_sunk
 from hlorewrite.passmanager.base import Pass, PassContext
-from hlorewrite.spmd.loops import Loop, trip_count
 from hlorewrite.timeline.stream_tasks import StreamTask, block_time
 
 

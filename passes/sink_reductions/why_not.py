@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+from hlorewrite.analysis.loops import Loop, trip_count
 from hlorewrite.ir.binding import ir, op_key
 from hlorewrite.ir.view import defining_op, terminator, users
 from hlorewrite.passes.common.stacked_rows import row_stacks
 from hlorewrite.passes.sink_reductions.find import ELEMENTWISE
-from hlorewrite.spmd.loops import Loop, trip_count
 
 _MOST_OPS = 64
 

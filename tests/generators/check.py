@@ -11,13 +11,13 @@ from types import FrameType
 
 import numpy as np
 
+from hlorewrite.checks.reference.compare import compare
+from hlorewrite.checks.reference.inputs import run_on_random_inputs
+from hlorewrite.checks.reference.program import Array, Outcome, prepare
 from hlorewrite.cost.report.growth import worst_growth
 from hlorewrite.errors import HlorewriteError, InputError
 from hlorewrite.ir.load import parse
 from hlorewrite.ir.module import Module
-from hlorewrite.oracle.compare import compare
-from hlorewrite.oracle.inputs import run_on_random_inputs
-from hlorewrite.oracle.program import Array, Outcome, prepare
 from hlorewrite.passmanager.base import PassContext
 from hlorewrite.passmanager.manager import run_passes
 from hlorewrite.passmanager.spec import parse_pipeline

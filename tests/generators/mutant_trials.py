@@ -14,19 +14,19 @@ from generators.golden_cases import LIT, cases
 from generators.mutants import mutant
 from generators.random_programs import random_program
 
+from hlorewrite.checks.reference.compare import compare
+from hlorewrite.checks.reference.inputs import random_inputs
+from hlorewrite.checks.reference.program import LockstepProgram, Outcome, prepare
+from hlorewrite.checks.translation_validation.validate import validate
+from hlorewrite.checks.translation_validation.verdict import Proved
 from hlorewrite.cli.opt.job import split_text
 from hlorewrite.errors import HlorewriteError
 from hlorewrite.ir.context import new_context
 from hlorewrite.ir.load import parse
 from hlorewrite.ir.module import Module
-from hlorewrite.oracle.compare import compare
-from hlorewrite.oracle.inputs import random_inputs
-from hlorewrite.oracle.program import LockstepProgram, Outcome, prepare
 from hlorewrite.passmanager.base import PassContext
 from hlorewrite.passmanager.manager import run_passes
 from hlorewrite.passmanager.spec import parse_pipeline
-from hlorewrite.validate.validate import validate
-from hlorewrite.validate.verdict import Proved
 
 SEEDS = (0, 1)
 SECONDS = 1.0

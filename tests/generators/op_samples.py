@@ -7,10 +7,10 @@ import re
 
 import numpy as np
 
+from hlorewrite.checks.reference.interpreter import dtype_of
 from hlorewrite.ir.binding import ir
 from hlorewrite.ir.load import parse
 from hlorewrite.ir.module import Module
-from hlorewrite.oracle.interpreter import dtype_of
 
 SUM = ("({\n  ^bb0(%x: tensor<f32>, %y: tensor<f32>):\n    %s = stablehlo.add %x, %y : tensor<f32>\n"
        "    stablehlo.return %s : tensor<f32>\n  })")

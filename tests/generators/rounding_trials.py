@@ -12,13 +12,13 @@ from generators.golden_cases import cases, modules
 from generators.random_layers import random_layers
 from generators.random_programs import random_program
 
+from hlorewrite.checks.reference.inputs import run_on_random_inputs
+from hlorewrite.checks.reference.program import Array, LockstepProgram, Outcome, entries, prepare
+from hlorewrite.checks.reference.rounding.bounds import RoundingBounds, bounds_or_reason
+from hlorewrite.checks.reference.rounding.tightest_bound import apart_by, at_largest
 from hlorewrite.errors import CannotExecute, HlorewriteError
 from hlorewrite.ir.load import parse
 from hlorewrite.ir.module import Module
-from hlorewrite.oracle.inputs import run_on_random_inputs
-from hlorewrite.oracle.program import Array, LockstepProgram, Outcome, entries, prepare
-from hlorewrite.oracle.rounding.bounds import RoundingBounds, bounds_or_reason
-from hlorewrite.oracle.rounding.nearest import apart_by, at_largest
 from hlorewrite.passmanager.programs import is_program
 from hlorewrite.pipelines.adapter.sequential import sequential
 

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 from warm_process import warm_python
 
+from hlorewrite.checks.reference import prepare
 from hlorewrite.ir.load import load
-from hlorewrite.oracle import prepare
 
 SCRIPT = Path(__file__).with_name("jax_programs.py")
 NAMES = ("accumulate", "accumulate_shuffled", "ring", "collectives", "collectives_shuffled", "by_group",

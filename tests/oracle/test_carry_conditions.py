@@ -5,15 +5,15 @@ from __future__ import annotations
 import pytest
 from generators.condition_mutations import Mutation, mutate, outcome
 
+from hlorewrite.checks.translation_validation.validate import validate
+from hlorewrite.checks.translation_validation.verdict import Unknown
 from hlorewrite.ir.load import parse
 from hlorewrite.passmanager.base import PassContext
 from hlorewrite.passmanager.manager import run_passes
 from hlorewrite.passmanager.spec import parse_pipeline
 from hlorewrite.rules.register import NATIVES
-from hlorewrite.validate.validate import validate
-from hlorewrite.validate.verdict import Unknown
 
-KEEPERS, SHARDS = "hlorewrite.patterns.keepers", "hlorewrite.patterns.shards"
+KEEPERS, SHARDS = "hlorewrite.patterns.device_masks", "hlorewrite.patterns.shards"
 PIPELINE = "rules{only=carry-inside-scatter}"
 T = "tensor<4x2xf32>"
 

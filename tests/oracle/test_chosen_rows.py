@@ -8,10 +8,10 @@ from functools import cache
 import pytest
 from generators.golden_cases import cases, modules
 
+from hlorewrite.checks.reference.check import check
+from hlorewrite.checks.translation_validation.validate import validate
+from hlorewrite.checks.translation_validation.verdict import Proved, Unknown
 from hlorewrite.ir.load import parse
-from hlorewrite.oracle.check import check
-from hlorewrite.validate.validate import validate
-from hlorewrite.validate.verdict import Proved, Unknown
 
 FOLDER = "passes/reshard-to-broadcast/"
 FORMS, IN_LOOP, LARGE = (FOLDER + name for name in ("stack-forms.mlir", "stack-in-a-loop.mlir",

@@ -13,18 +13,18 @@ from pathlib import Path
 import pytest
 from generators.condition_mutations import Mutation, check_condition, mutate
 
+from hlorewrite.checks.translation_validation.validate import validate
+from hlorewrite.checks.translation_validation.verdict import Proved, Unknown
 from hlorewrite.errors import HlorewriteError
 from hlorewrite.ir.load import parse
 from hlorewrite.passmanager.base import PassContext
 from hlorewrite.passmanager.manager import run_passes
 from hlorewrite.passmanager.spec import parse_pipeline
-from hlorewrite.validate.validate import validate
-from hlorewrite.validate.verdict import Proved, Unknown
 
 SCATTER, STAGE = "hlorewrite.passes.comm_shift.scatter_facts", "hlorewrite.passes.comm_shift.scatter"
 DIMS = "hlorewrite.ops.dims"
-FLOW, DEFERRAL = "hlorewrite.spmd.flow.builder", "hlorewrite.passes.comm_shift.deferral"
-UNIFORM, GROUPS, REDUCERS = "hlorewrite.spmd.uniform", "hlorewrite.spmd.groups", "hlorewrite.ops.reducers"
+FLOW, DEFERRAL = "hlorewrite.analysis.deferral_graph.builder", "hlorewrite.passes.comm_shift.deferral"
+UNIFORM, GROUPS, REDUCERS = "hlorewrite.analysis.uniform", "hlorewrite.analysis.groups", "hlorewrite.ops.reducers"
 F = "tensor<4xf32>"
 WIDE = "tensor<4x1024xf32>"
 COMPLEX = "tensor<4xcomplex<f32>>"

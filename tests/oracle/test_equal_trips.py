@@ -11,14 +11,14 @@ import numpy as np
 import pytest
 from generators.condition_mutations import Mutation, check_condition
 
+from hlorewrite.checks.reference.compare import compare
+from hlorewrite.checks.reference.program import prepare
 from hlorewrite.ir.load import parse
-from hlorewrite.oracle.compare import compare
-from hlorewrite.oracle.program import prepare
 from hlorewrite.passmanager.base import PassContext
 from hlorewrite.passmanager.manager import run_passes
 from hlorewrite.passmanager.spec import parse_pipeline
 
-EQUAL = "hlorewrite.spmd.equal_trips"
+EQUAL = "hlorewrite.analysis.uniform_trip_count"
 F, WIDE = "tensor<4xf32>", "tensor<4x8xf32>"
 IDS = "channel_handle = #stablehlo.channel_handle<handle = 1, type = 0>, use_global_device_ids, "
 
@@ -172,7 +172,8 @@ MUTATIONS = {
         EQUAL, " if self._dependence.survives(op, loop)]", "]",
         whole=per_device(counted("%some", reduce("%g", "%s", ALL) + ADD, "%start"), "%l#1"), executed=False),
     "the bound is not computed from the device's id": Mutation(
-        "hlorewrite.spmd.uniform", "\n                             if not self._is_known_to_differ(predicate)}", "}",
+        "hlorewrite.analysis.uniform",
+        "\n                             if not self._is_known_to_differ(predicate)}", "}",
         whole=per_device(counted("%mine", turn() + reduce("%g", "%own", ALL) + ADD, "%start"), "%l#1"), executed=False),
 }
 

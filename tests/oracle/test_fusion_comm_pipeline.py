@@ -7,10 +7,10 @@ import random
 import pytest
 from generators.random_programs import random_program
 
+from hlorewrite.checks.reference.check import check
 from hlorewrite.cost.report.stablehlo import collectives_of
 from hlorewrite.ir.load import parse
 from hlorewrite.ir.module import Module
-from hlorewrite.oracle.check import check
 from hlorewrite.passmanager.base import PassContext
 from hlorewrite.passmanager.manager import run_passes
 from hlorewrite.passmanager.spec import parse_pipeline

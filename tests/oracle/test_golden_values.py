@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 from generators.golden_cases import GoldenCase, cases, modules
 
+from hlorewrite.checks.reference.check import check
 from hlorewrite.errors import CannotExecute
-from hlorewrite.oracle.check import check
 
 
 @pytest.mark.parametrize("case", cases(), ids=lambda case: case.file)

@@ -10,10 +10,10 @@ from pathlib import Path
 
 import pytest
 
+from hlorewrite.checks.reference.compare import compare
+from hlorewrite.checks.reference.inputs import random_inputs
+from hlorewrite.checks.reference.program import prepare
 from hlorewrite.ir.load import parse
-from hlorewrite.oracle.compare import compare
-from hlorewrite.oracle.inputs import random_inputs
-from hlorewrite.oracle.program import prepare
 from hlorewrite.passmanager.base import PassContext
 from hlorewrite.passmanager.manager import run_passes
 from hlorewrite.passmanager.named import PIPELINES

@@ -16,14 +16,14 @@ from textwrap import indent
 
 import pytest
 
+from hlorewrite.checks.reference.check import check
 from hlorewrite.ir.load import parse
 from hlorewrite.ir.module import Module
-from hlorewrite.oracle.check import check
 from hlorewrite.passmanager.base import PassContext
 from hlorewrite.passmanager.manager import run_passes
 from hlorewrite.passmanager.named import named_pipeline
 from hlorewrite.passmanager.spec import parse_pipeline
-from hlorewrite.rules.events import Recorder
+from hlorewrite.rules.listener import Recorder
 
 F, K = "tensor<4xf32>", "tensor<4x4xf32>"
 CHANNEL = "channel_handle = #stablehlo.channel_handle<handle = 1, type = 1>, use_global_device_ids"

@@ -12,18 +12,18 @@ from dataclasses import dataclass
 import numpy as np
 import pytest
 
+from hlorewrite.checks.reference.compare import compare
+from hlorewrite.checks.reference.inputs import random_inputs
+from hlorewrite.checks.reference.program import prepare
+from hlorewrite.checks.translation_validation.validate import validate
+from hlorewrite.checks.translation_validation.verdict import Proved
 from hlorewrite.errors import HlorewriteError
 from hlorewrite.ir.load import parse
-from hlorewrite.oracle.compare import compare
-from hlorewrite.oracle.inputs import random_inputs
-from hlorewrite.oracle.program import prepare
 from hlorewrite.passmanager.base import PassContext
 from hlorewrite.passmanager.manager import run_passes
 from hlorewrite.passmanager.spec import parse_pipeline
 from hlorewrite.rules.facts import CompiledFact, Facts
 from hlorewrite.rules.library import shipped_facts
-from hlorewrite.validate.validate import validate
-from hlorewrite.validate.verdict import Proved
 
 FLOATS, INTS, BYTES, TRUTHS, BFLOATS = (f"tensor<4x{e}>" for e in ("f32", "i32", "i8", "i1", "bf16"))
 SQUARE = "tensor<4x4xf32>"

@@ -6,8 +6,8 @@ from collections.abc import Callable
 
 import pytest
 
+from hlorewrite.checks.reference.check import check
 from hlorewrite.ir.load import parse
-from hlorewrite.oracle.check import check
 from hlorewrite.passmanager.base import PassContext
 from hlorewrite.passmanager.manager import run_passes
 from hlorewrite.passmanager.spec import parse_pipeline

@@ -14,6 +14,7 @@ from generators.golden_cases import LIT, GoldenCase, cases
 from generators.random_paths import random_paths
 from oracle.at_random.test_random_programs import NIGHTLY
 
+from hlorewrite.checks.reference.check import check
 from hlorewrite.cli.opt import command as opt
 from hlorewrite.cli.opt.job import split_text
 from hlorewrite.cli.parser import Parser
@@ -22,7 +23,6 @@ from hlorewrite.errors import HlorewriteError
 from hlorewrite.ir.load import parse
 from hlorewrite.ir.module import Module
 from hlorewrite.ir.view import View
-from hlorewrite.oracle.check import check
 from hlorewrite.passmanager.base import Pass, PassContext
 from hlorewrite.passmanager.manager import run_passes
 from hlorewrite.passmanager.programs import is_program

@@ -8,7 +8,7 @@ from collections.abc import Iterable
 import pytest
 from generators.rounding_trials import RoundingTrial, at_random, golden, layers
 
-from hlorewrite.oracle.rounding import bounds as bounds_module
+from hlorewrite.checks.reference.rounding import bounds as bounds_module
 
 PROGRAMS = 5000 if os.environ.get("HLOREWRITE_NIGHTLY") == "1" else 120
 FAR = 100.0

@@ -14,6 +14,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from hlorewrite.analysis.block_frequency import executed_times
+from hlorewrite.checks.reference.check import check
+from hlorewrite.checks.reference.program import prepare
 from hlorewrite.cli import lint
 from hlorewrite.cli.parser import Parser
 from hlorewrite.ir.edit import Editor
@@ -21,12 +24,9 @@ from hlorewrite.ir.inline import inline_calls
 from hlorewrite.ir.load import parse
 from hlorewrite.ir.module import Module
 from hlorewrite.ir.view import View
-from hlorewrite.oracle.check import check
-from hlorewrite.oracle.program import prepare
 from hlorewrite.passmanager.base import PassContext
 from hlorewrite.passmanager.manager import run_passes
 from hlorewrite.passmanager.spec import parse_pipeline
-from hlorewrite.spmd.executions import executed_times
 
 FOLDER = Path(__file__).resolve().parent / "xla_situations"
 DOCS = Path(__file__).resolve().parents[2] / "docs" / "xla-situations.md"

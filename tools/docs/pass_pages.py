@@ -16,7 +16,7 @@ from hlorewrite.passmanager.named import PIPELINES
 from hlorewrite.passmanager.options import options_of
 from hlorewrite.passmanager.registry import built_in_passes, find_pass, help_line
 from hlorewrite.passmanager.spec import parse_pipeline
-from hlorewrite.rules.events import Recorder
+from hlorewrite.rules.listener import Recorder
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 GOLDEN = ROOT / "tests" / "lit" / "passes"

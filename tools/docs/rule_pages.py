@@ -12,8 +12,8 @@ from hlorewrite.ir.load import parse
 from hlorewrite.passmanager.base import PassContext
 from hlorewrite.passmanager.manager import run_passes
 from hlorewrite.passmanager.spec import parse_pipeline
-from hlorewrite.rules.events import Recorder
 from hlorewrite.rules.library import checked, read_source, shipped_names, written
+from hlorewrite.rules.listener import Recorder
 from hlorewrite.rules.proofs import how_known
 from hlorewrite.rules.syntax import ast
 from hlorewrite.rules.syntax.printer import expression, print_file

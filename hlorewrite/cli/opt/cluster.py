@@ -31,9 +31,9 @@ def cluster_of(args: argparse.Namespace, module: Module) -> str:
     if is_program(module):
         return named_cluster(args)
     if args.topology:
+        from hlorewrite.analysis.groups import device_count
         from hlorewrite.cost.collective_times import CollectiveTimes
         from hlorewrite.ir.view import View
-        from hlorewrite.spmd.groups import device_count
         CollectiveTimes(args.topology, device_count(View(module)) or 1)
     if not args.target:
         return args.topology

@@ -9,6 +9,7 @@ import sys
 import time
 from dataclasses import dataclass, field
 
+from hlorewrite.checks.translation_validation.steps import PassStages
 from hlorewrite.cli.opt.cluster import cluster_of, hides_collectives, named_cluster, what_was_not_done, with_exposed
 from hlorewrite.cli.opt.plan import OptPlan, check_plan_usage
 from hlorewrite.cli.opt.reports import Reports
@@ -26,7 +27,6 @@ from hlorewrite.passmanager.spec import format_pipeline, parse_pipeline
 from hlorewrite.util.frames import Frames
 from hlorewrite.util.progress import progress
 from hlorewrite.util.write import write_output
-from hlorewrite.validate.steps import PassStages
 
 
 @dataclass
@@ -274,7 +274,7 @@ class Job:
             reports.trace.manifest["proof"] = answer
 
     def _compare(self, original: Module, module: Module) -> None:
-        from hlorewrite.oracle.worker import check_in_subprocess
+        from hlorewrite.checks.reference.worker import check_in_subprocess
         start = time.perf_counter()
         report = check_in_subprocess(original, module, seed=self.args.seed, tolerance=self.args.tol)
         self.timings.add("check", time.perf_counter() - start)

@@ -9,16 +9,16 @@ from dataclasses import dataclass, field, replace
 from hlorewrite.errors import HlorewriteError, PlanMismatch, UsageError
 from hlorewrite.ir.module import Module
 from hlorewrite.jaxbridge.step.options import unset_options
+from hlorewrite.lockfile.document import PlanDocument
+from hlorewrite.lockfile.files import read_plan, write_plan
+from hlorewrite.lockfile.fingerprint import jax_version, made_for, pipeline_text
+from hlorewrite.lockfile.remarks import remarks_data, remarks_of
+from hlorewrite.lockfile.replay import fitting
+from hlorewrite.lockfile.stored import stored_text
+from hlorewrite.lockfile.tuned import LeftOpen, is_tuned, options_of, options_text
 from hlorewrite.passmanager.base import Pass
 from hlorewrite.passmanager.remarks import RemarkSink, parse_kinds
-from hlorewrite.planlock.document import PlanDocument
-from hlorewrite.planlock.files import read_plan, write_plan
-from hlorewrite.planlock.made_for import jax_version, made_for, pipeline_text
-from hlorewrite.planlock.remarks import remarks_data, remarks_of
-from hlorewrite.planlock.replay import fitting
-from hlorewrite.planlock.stored import stored_text
-from hlorewrite.planlock.tuned import LeftOpen, is_tuned, options_of, options_text
-from hlorewrite.rules.events import Listener
+from hlorewrite.rules.listener import Listener
 
 _CONSEQUENCES = {"error": "nothing is written; --on-mismatch=replan makes a new plan, =original writes the input",
                  "original": "the input is written", "replan": "a new plan is made"}

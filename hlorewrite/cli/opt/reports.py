@@ -15,7 +15,7 @@ from hlorewrite.ir.module import Module
 from hlorewrite.passmanager.base import Pass, PassContext
 from hlorewrite.passmanager.dumps import IrPrinter
 from hlorewrite.passmanager.manager import Observer, Timings
-from hlorewrite.rules.events import Listener, Remark, RewriteRecord, RuleStatistics
+from hlorewrite.rules.listener import Listener, Remark, RewriteRecord, RuleStatistics
 from hlorewrite.util.progress import Step, nothing
 
 if TYPE_CHECKING:
@@ -171,7 +171,7 @@ class Reports:
 
 def explanation_text(explanation: object) -> str:
     """One explanation as lines: what was tried, how far it came, why it stopped."""
-    from hlorewrite.rules.events import Explanation
+    from hlorewrite.rules.listener import Explanation
     assert isinstance(explanation, Explanation)
     written = f" ({explanation.rule_location})" if explanation.rule_location else ""
     lines = [f"rule {explanation.rule}{written}: {explanation.outcome}"]
@@ -216,7 +216,7 @@ class UnprovedRules:
         """One for each rule that was applied and is not proved; shipped ones are, or say so in their documents."""
         if not self.applied:
             return []
-        from hlorewrite.prove.prove import why_unproved
+        from hlorewrite.checks.prove.prove import why_unproved
         found = []
         for (location, rule), file in ((key, key[0].rpartition(":")[0]) for key in self.applied):
             why = why_unproved(file, rule) if os.path.isfile(file) else ""

@@ -24,7 +24,7 @@ from typing import NoReturn
 
 from hlorewrite.cli.process.limits import resident_bytes
 from hlorewrite.errors import HlorewriteError
-from hlorewrite.util.parent import end_with_parent
+from hlorewrite.util.parent_process import end_with_parent
 from hlorewrite.util.read import READ_GUARD
 from hlorewrite.util.sizes import format_bytes, format_seconds
 

@@ -143,13 +143,13 @@ def _check(args: argparse.Namespace) -> int:
 
 def _decided(name: str, results: list[dict[str, Any]]) -> list[dict[str, Any]]:
     """Results with why a rule or fact that was executed on no program is not proved either; empty for the others."""
-    from hlorewrite.prove.prove import why_unproved
+    from hlorewrite.checks.prove.prove import why_unproved
     return [{**result, "undecided": "" if result["executed"] or result["wrong"] else why_unproved(name, result["rule"])}
             for result in results]
 
 
 def _executed(name: str, programs: int, natives: list[str]) -> list[dict[str, Any]]:
-    from hlorewrite.oracle.rule_checks.worker import items, results_in_subprocess
+    from hlorewrite.checks.reference.rule_checks.worker import items, results_in_subprocess
     from hlorewrite.rules.library import load
     from hlorewrite.util.progress import advanced, progress
     with progress(f"executing the rules of {name}", len(items(load(name)))) as step:

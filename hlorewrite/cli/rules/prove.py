@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from hlorewrite.errors import InputError, ValuesDiffer, did_you_mean
 
 if TYPE_CHECKING:
-    from hlorewrite.prove.verdict import Verdict
+    from hlorewrite.checks.prove.verdict import Verdict
 
 HELP = "prove rules and facts for all ranks, sizes, groups and element types"
 DESCRIPTION = (HELP + ". Exit code 0: all are proved; 1: some are unknown or, without a solver, assumed; 3: some are "
@@ -36,7 +36,7 @@ def prove(args: argparse.Namespace, files: Sequence[str]) -> int:
     Raises:
       InputError: a rule or fact that is asked for is in none of them.
     """
-    from hlorewrite.prove.prove import has_solver, prove_file, prove_lemmas
+    from hlorewrite.checks.prove.prove import has_solver, prove_file, prove_lemmas
     from hlorewrite.rules.register import load_natives
     from hlorewrite.util.progress import progress
     load_natives(args.natives)
@@ -59,7 +59,7 @@ def prove(args: argparse.Namespace, files: Sequence[str]) -> int:
 
 
 def _require_names(files: Sequence[str], names: Sequence[str]) -> None:
-    from hlorewrite.prove.prove import provable
+    from hlorewrite.checks.prove.prove import provable
     from hlorewrite.rules.library import checked, read_source
     known = [item.name for file in files for item in provable(checked(read_source(file))[0])]
     for name in names:
@@ -72,8 +72,8 @@ def _with_counterexample(verdict: Verdict, file: str, args: argparse.Namespace) 
     """A verdict that is not a proof, with a program that refutes it where one is found."""
     from dataclasses import replace
 
-    from hlorewrite.prove.counterexamples import counterexample, write_counterexample
-    from hlorewrite.prove.verdict import REFUTED, UNKNOWN
+    from hlorewrite.checks.prove.counterexamples import counterexample, write_counterexample
+    from hlorewrite.checks.prove.verdict import REFUTED, UNKNOWN
     if verdict.status not in (REFUTED, UNKNOWN):
         return verdict, ""
     programs = counterexample(file, verdict.name, args.natives)
@@ -84,7 +84,7 @@ def _with_counterexample(verdict: Verdict, file: str, args: argparse.Namespace) 
 
 
 def _exit_code(verdicts: Sequence[Verdict]) -> int:
-    from hlorewrite.prove.verdict import REFUTED
+    from hlorewrite.checks.prove.verdict import REFUTED
     if any(v.status == REFUTED for v in verdicts):
         return ValuesDiffer.exit_code
     return 0 if all(v.sound for v in verdicts) else 1

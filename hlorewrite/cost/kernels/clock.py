@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 
+from hlorewrite.analysis.block_frequency import times_of_block
 from hlorewrite.cost import Topology
 from hlorewrite.cost.kernels.fusion import FREE, HELD, KernelGraph, KernelOp, kernel_seconds
 from hlorewrite.cost.kernels.rates import KernelRates
@@ -17,7 +18,6 @@ from hlorewrite.ir.binding import ir, op_key, stablehlo
 from hlorewrite.ir.collectives import COLLECTIVES
 from hlorewrite.ir.types import element_count, tensor_bytes
 from hlorewrite.ir.view import View, callee_name, nested_ops, terminator
-from hlorewrite.spmd.executions import times_of_block
 
 CONTAINERS = frozenset(("stablehlo.while", "stablehlo.case", "stablehlo.if", "func.call", "sdy.manual_computation"))
 """Ops that hold kernels."""

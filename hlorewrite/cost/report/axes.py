@@ -7,10 +7,10 @@ import re
 from collections.abc import Sequence
 from dataclasses import replace
 
+from hlorewrite.analysis.mesh import Mesh
 from hlorewrite.cost.report.report import Executed
 from hlorewrite.errors import UsageError
 from hlorewrite.ir.collectives import COLLECTIVE_PERMUTE
-from hlorewrite.spmd.mesh import Mesh
 
 
 def parse_mesh(text: str) -> Mesh:

@@ -24,14 +24,14 @@ from dataclasses import dataclass
 from difflib import SequenceMatcher
 from fractions import Fraction
 
+from hlorewrite.analysis.branches import taken_shares
+from hlorewrite.analysis.groups import group_members
+from hlorewrite.analysis.loops import trip_count
 from hlorewrite.ir.binding import ir, op_key
 from hlorewrite.ir.collectives import COLLECTIVES, kind_of, wire_share
 from hlorewrite.ir.module import Module
 from hlorewrite.ir.types import tensor_bytes
 from hlorewrite.ir.view import View
-from hlorewrite.spmd.branches import taken_shares
-from hlorewrite.spmd.groups import group_members
-from hlorewrite.spmd.loops import trip_count
 
 Bytes = float | Fraction
 """Whole bytes, or infinity where no number bounds them."""

@@ -4,16 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from hlorewrite.cost.report.report import Executed
-from hlorewrite.ir.binding import ir, op_key
-from hlorewrite.ir.collectives import COLLECTIVE_PERMUTE, COLLECTIVES, kind_of
-from hlorewrite.ir.edit import Editor
-from hlorewrite.ir.inline import inline_calls
-from hlorewrite.ir.module import Module
-from hlorewrite.ir.types import tensor_bytes
-from hlorewrite.ir.view import View, ancestors, nested_ops
-from hlorewrite.spmd.executions import never_runs
-from hlorewrite.spmd.groups import (
+from hlorewrite.analysis.block_frequency import never_runs
+from hlorewrite.analysis.groups import (
     Rows,
     device_count,
     id_mode,
@@ -22,8 +14,16 @@ from hlorewrite.spmd.groups import (
     written_groups,
     written_pairs,
 )
-from hlorewrite.spmd.loops import trip_count
-from hlorewrite.spmd.mesh import axis_names, meshes
+from hlorewrite.analysis.loops import trip_count
+from hlorewrite.analysis.mesh import axis_names, meshes
+from hlorewrite.cost.report.report import Executed
+from hlorewrite.ir.binding import ir, op_key
+from hlorewrite.ir.collectives import COLLECTIVE_PERMUTE, COLLECTIVES, kind_of
+from hlorewrite.ir.edit import Editor
+from hlorewrite.ir.inline import inline_calls
+from hlorewrite.ir.module import Module
+from hlorewrite.ir.types import tensor_bytes
+from hlorewrite.ir.view import View, ancestors, nested_ops
 
 
 def collectives_of(module: Module) -> tuple[int, list[Executed], list[str]]:

@@ -16,7 +16,7 @@ from hlorewrite.cost.training.iteration import Estimate
 from hlorewrite.cost.training.search import Candidate
 from hlorewrite.cost.training.show import PARTS
 from hlorewrite.errors import HlorewriteError, UsageError
-from hlorewrite.util.extras import install
+from hlorewrite.util.optional_dependencies import install
 
 if TYPE_CHECKING:
     import numpy as np

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
+from hlorewrite.checks.reference.rounding.static.summation_order import OrdersOnDemand
 from hlorewrite.cost.cluster.capacity import BudgetRefused
 from hlorewrite.errors import InputError
 from hlorewrite.ir.module import Format, Module
@@ -26,10 +27,9 @@ from hlorewrite.jaxbridge.xla.compile_no_codegen import DeviceSet
 from hlorewrite.jaxbridge.xla.partition import NotExposed, expose_collectives, hides_collectives
 from hlorewrite.jaxbridge.xla.platform_passes import with_platform_passes
 from hlorewrite.jaxbridge.xla.spmd_module import for_spmd
-from hlorewrite.oracle.rounding.static.orders import OrdersOnDemand
 from hlorewrite.passmanager.base import Pass
 from hlorewrite.passmanager.spec import format_pipeline
-from hlorewrite.rules.events import Remark
+from hlorewrite.rules.listener import Remark
 
 _EXPOSE = "expose-collectives"
 NOTHING_TO_REWRITE = ("holds no collective, so there is nothing to rewrite; check that its inputs are sharded over the "

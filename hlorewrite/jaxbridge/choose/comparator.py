@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from hlorewrite.analysis.varying_ops import DEVICE_IDS
 from hlorewrite.ir.view import View
 from hlorewrite.jaxbridge.baseline.comparison import (
     NOISE,
@@ -16,7 +17,6 @@ from hlorewrite.jaxbridge.baseline.comparison import (
 )
 from hlorewrite.jaxbridge.baseline.measured import Measured
 from hlorewrite.jaxbridge.choose.candidates import RewriteCandidate
-from hlorewrite.spmd.varying_ops import DEVICE_IDS
 
 
 @dataclass(frozen=True)

@@ -20,7 +20,7 @@ from hlorewrite.jaxbridge.xla.partition import clean_import
 from hlorewrite.jaxbridge.xla.spmd_module import for_spmd
 from hlorewrite.jaxbridge.xla.target import Target, parse_target
 from hlorewrite.passmanager.named import PIPELINES
-from hlorewrite.rules.events import Remark
+from hlorewrite.rules.listener import Remark
 from hlorewrite.timeline.simulate import ScheduledStep
 
 

@@ -6,14 +6,14 @@ from collections.abc import Mapping
 from fractions import Fraction
 from typing import Any
 
+from hlorewrite.checks.reference.rounding.static.summation_order import SummationOrders
 from hlorewrite.errors import PlanMismatch
 from hlorewrite.jaxbridge.baseline.comparison import XlaComparison
 from hlorewrite.jaxbridge.baseline.measured import Measured
 from hlorewrite.jaxbridge.step.report import RewriteReport, StepCollective
-from hlorewrite.oracle.rounding.static.orders import SummationOrders
-from hlorewrite.planlock.document import PlanDocument
-from hlorewrite.planlock.locations import short_place, short_places
-from hlorewrite.planlock.remarks import remarks_of
+from hlorewrite.lockfile.document import PlanDocument
+from hlorewrite.lockfile.locations import short_place, short_places
+from hlorewrite.lockfile.remarks import remarks_of
 
 
 def report_data(report: RewriteReport) -> dict[str, Any]:

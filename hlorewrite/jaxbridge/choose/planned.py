@@ -18,14 +18,14 @@ from hlorewrite.jaxbridge.step.report import Rewritten
 from hlorewrite.jaxbridge.step.variants import StepChoice
 from hlorewrite.jaxbridge.xla.compile_no_codegen import DeviceSet
 from hlorewrite.jaxbridge.xla.spmd_module import for_spmd
-from hlorewrite.planlock.document import PlanDocument, read_document
-from hlorewrite.planlock.files import PlanFiles, PlanPlace
-from hlorewrite.planlock.locations import short_places
-from hlorewrite.planlock.made_for import flags_text, jax_version, made_for
-from hlorewrite.planlock.remarks import remarks_data
-from hlorewrite.planlock.replay import PlanReplay, fitting, place_of_step, replayed
-from hlorewrite.planlock.stored import stored_text
-from hlorewrite.planlock.tuned import (
+from hlorewrite.lockfile.document import PlanDocument, read_document
+from hlorewrite.lockfile.files import PlanFiles, PlanPlace
+from hlorewrite.lockfile.fingerprint import flags_text, jax_version, made_for
+from hlorewrite.lockfile.locations import short_places
+from hlorewrite.lockfile.remarks import remarks_data
+from hlorewrite.lockfile.replay import PlanReplay, fitting, place_of_step, replayed
+from hlorewrite.lockfile.stored import stored_text
+from hlorewrite.lockfile.tuned import (
     CHOSEN_BY,
     OPTIONS,
     CompilerOptions,

@@ -20,7 +20,7 @@ from typing import Any
 
 from hlorewrite.errors import TRACEBACK_VARIABLE, HlorewriteError, UsageError
 from hlorewrite.tune.choice import TuneChoice, TunePoint
-from hlorewrite.util.parent import end_with_parent
+from hlorewrite.util.parent_process import end_with_parent
 
 _ERRORS = {kind.exit_code: kind for kind in (HlorewriteError, UsageError)}
 _CHUNK = 1 << 16

@@ -16,7 +16,7 @@ from hlorewrite.jaxbridge.step.options import StepOptions
 from hlorewrite.jaxbridge.step.report import RewriteReport
 from hlorewrite.jaxbridge.xla import private
 from hlorewrite.jaxbridge.xla.compile_no_codegen import DeviceSet, device_set
-from hlorewrite.planlock.files import is_final
+from hlorewrite.lockfile.files import is_final
 
 OFF = f"{KILL_SWITCH}=0 is set"
 

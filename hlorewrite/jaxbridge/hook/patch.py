@@ -118,7 +118,7 @@ class JitPatch:
 
     def _raise_final(self, error: Exception | None) -> None:
         """Raises where a plan does not fit and the program is to stop then."""
-        from hlorewrite.planlock.files import is_final
+        from hlorewrite.lockfile.files import is_final
         if error is not None and is_final(error):
             raise error
 

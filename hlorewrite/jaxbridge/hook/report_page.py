@@ -6,7 +6,7 @@ import html
 from collections.abc import Sequence
 
 from hlorewrite.jaxbridge.hook.records import CompiledStep
-from hlorewrite.rules.events import Remark
+from hlorewrite.rules.listener import Remark
 from hlorewrite.util.sizes import format_bytes
 
 _STYLE = """

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypedDict, TypeVar, get_args
 
 from hlorewrite.errors import UsageError, did_you_mean
 from hlorewrite.jaxbridge.processes.store import TIMEOUT_S
-from hlorewrite.planlock.files import OnMismatch, PlanFiles, checked_files
+from hlorewrite.lockfile.files import OnMismatch, PlanFiles, checked_files
 from hlorewrite.util.frames import USUAL_FRAMES, Frames
 from hlorewrite.util.memory_budget import MemoryBudget, checked_budget
 

@@ -8,6 +8,9 @@ from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from functools import cached_property
 
+from hlorewrite.analysis.block_frequency import executed_times
+from hlorewrite.analysis.groups import group_members
+from hlorewrite.checks.reference.rounding.static.summation_order import OrdersOnDemand, SummationOrders
 from hlorewrite.hlo.collectives import executed_bytes
 from hlorewrite.ir.binding import ir
 from hlorewrite.ir.collectives import BY_OP, COLLECTIVES, kind_of, wire_share
@@ -16,11 +19,8 @@ from hlorewrite.ir.module import Module
 from hlorewrite.ir.types import tensor_bytes
 from hlorewrite.ir.view import View, ancestors, symbol_name
 from hlorewrite.jaxbridge.baseline.comparison import XlaComparison
-from hlorewrite.oracle.rounding.static.orders import OrdersOnDemand, SummationOrders
 from hlorewrite.passmanager.base import Pass
-from hlorewrite.rules.events import Remark, RewriteRecord, RuleStatistics
-from hlorewrite.spmd.executions import executed_times
-from hlorewrite.spmd.groups import group_members
+from hlorewrite.rules.listener import Remark, RewriteRecord, RuleStatistics
 from hlorewrite.util.sizes import format_seconds
 from hlorewrite.version import VERSION
 

@@ -12,6 +12,7 @@ from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING
 
+from hlorewrite.checks.translation_validation.steps import PassStages
 from hlorewrite.errors import HlorewriteError
 from hlorewrite.ir.binding import ir
 from hlorewrite.ir.load import parse
@@ -34,7 +35,6 @@ from hlorewrite.passmanager.manager import Timings, run_passes
 from hlorewrite.passmanager.spec import format_pipeline
 from hlorewrite.util.collector import collector_paused
 from hlorewrite.util.frames import USUAL_FRAMES, Frames
-from hlorewrite.validate.steps import PassStages
 
 if TYPE_CHECKING:
     from hlorewrite.passmanager.trace.writer import TraceWriter

@@ -17,7 +17,7 @@ from hlorewrite.jaxbridge.xla.compile_no_codegen import DeviceSet
 from hlorewrite.jaxbridge.xla.platform_passes import legal_module
 from hlorewrite.jaxbridge.xla.spmd_module import SpmdModule, for_spmd, free_shardings
 from hlorewrite.jaxbridge.xla.target import Target
-from hlorewrite.util.extras import install
+from hlorewrite.util.optional_dependencies import install
 
 _DEVICELESS_FLAGS: dict[str, str | bool | int] = {"xla_gpu_autotune_level": 0}
 

@@ -9,7 +9,7 @@ from hlorewrite.errors import InputError, PassFailed
 from hlorewrite.ir.module import Module
 from hlorewrite.passmanager.base import Pass, PassContext
 from hlorewrite.passmanager.programs import is_program, program_adapter
-from hlorewrite.rules.events import Remark
+from hlorewrite.rules.listener import Remark
 
 if TYPE_CHECKING:
     from hlorewrite.jaxbridge.xla.compile_no_codegen import DeviceSet

@@ -17,6 +17,7 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
+from hlorewrite.analysis.dense_groups import rows_attribute
 from hlorewrite.errors import InputError
 from hlorewrite.hlo.collectives import collective_kind
 from hlorewrite.hlo.groups import parse_groups
@@ -41,7 +42,6 @@ from hlorewrite.jaxbridge.xla.mesh_sharding import MeshAxes, mesh_axes, sharding
 from hlorewrite.jaxbridge.xla.metadata import drop_shardings_of_shardy, lost_annotation
 from hlorewrite.jaxbridge.xla.own_compilations import own_compilation
 from hlorewrite.jaxbridge.xla.spmd_module import for_spmd, free_shardings, main_function
-from hlorewrite.spmd.dense_groups import rows_attribute
 
 _FREE = {"stablehlo.constant", "stablehlo.reshape", "stablehlo.broadcast_in_dim", "stablehlo.convert",
          "stablehlo.transpose", "func.return", "func.call", "sdy.manual_computation", "sdy.sharding_constraint"}

@@ -8,18 +8,18 @@ from dataclasses import replace
 
 import numpy as np
 
+from hlorewrite.checks.reference.extremes import exponents_of
+from hlorewrite.checks.reference.interpreter import dtype_of
+from hlorewrite.checks.reference.program import LockstepProgram, element_count, prepare
+from hlorewrite.checks.reference.range_check import range_faults
+from hlorewrite.checks.reference.rounding.arithmetic import COMPILED, TENSOR_CORES
+from hlorewrite.checks.reference.rounding.bounds import RoundingBounds, bounds_or_reason
+from hlorewrite.checks.reference.rounding.static.computed_types import computed_tolerances
+from hlorewrite.checks.reference.rounding.trace import MOST_ELEMENTS, MOST_STEPS
 from hlorewrite.errors import CannotExecute
 from hlorewrite.ir.module import Module
 from hlorewrite.ir.view import View, nested_ops, symbol_name
 from hlorewrite.jaxbridge.xla.spmd_module import for_spmd, main_function
-from hlorewrite.oracle.extremes import exponents_of
-from hlorewrite.oracle.interpreter import dtype_of
-from hlorewrite.oracle.program import LockstepProgram, element_count, prepare
-from hlorewrite.oracle.range_check import range_faults
-from hlorewrite.oracle.rounding.arithmetic import COMPILED, TENSOR_CORES
-from hlorewrite.oracle.rounding.bounds import RoundingBounds, bounds_or_reason
-from hlorewrite.oracle.rounding.static.computed_types import computed_tolerances
-from hlorewrite.oracle.rounding.tape import MOST_ELEMENTS, MOST_STEPS
 
 _MOST_FOR_RANGES = 1 << 14
 """Elements of all inputs: the interpreter takes seconds for more."""

@@ -6,12 +6,12 @@ from typing import cast
 
 import numpy as np
 
+from hlorewrite.checks.reference.rounding.tightest_bound import bound_lines
 from hlorewrite.hlo.collectives import HloCollective, executed_bytes
 from hlorewrite.ir.collectives import COLLECTIVE_PERMUTE
 from hlorewrite.jaxbridge.xla.compile_for import Compilation
 from hlorewrite.jaxbridge.xla.execute import Execution
 from hlorewrite.jaxbridge.xla.verify import Verification
-from hlorewrite.oracle.rounding.nearest import bound_lines
 from hlorewrite.util.sizes import format_bytes
 from hlorewrite.util.tables import table
 

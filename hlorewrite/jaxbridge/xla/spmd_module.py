@@ -12,6 +12,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from hlorewrite.analysis.groups import device_count
 from hlorewrite.errors import InputError
 from hlorewrite.ir.binding import ir
 from hlorewrite.ir.collectives import COLLECTIVES, GROUP_ATTRIBUTES, WITH_GLOBAL_IDS
@@ -19,7 +20,6 @@ from hlorewrite.ir.edit import Editor
 from hlorewrite.ir.load import parse
 from hlorewrite.ir.module import Module
 from hlorewrite.ir.view import View, ancestors, symbol_name
-from hlorewrite.spmd.groups import device_count
 
 _MESH = "hlorewrite_devices"
 _AXIS = "device"

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from hlorewrite.checks.reference.rounding.bounds import RoundingBounds
 from hlorewrite.errors import UsageError
 from hlorewrite.ir.module import Module
 from hlorewrite.jaxbridge.xla.execute import (
@@ -19,7 +20,6 @@ from hlorewrite.jaxbridge.xla.execute import (
 )
 from hlorewrite.jaxbridge.xla.rounding import range_problems, rounding_between
 from hlorewrite.jaxbridge.xla.target import Target
-from hlorewrite.oracle.rounding.bounds import RoundingBounds
 from hlorewrite.util.tolerances import relative_tolerance
 
 

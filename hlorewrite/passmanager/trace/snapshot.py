@@ -6,6 +6,9 @@ from collections import Counter
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
+from hlorewrite.analysis.groups import device_count
+from hlorewrite.analysis.loops import trip_count
+from hlorewrite.analysis.parameter_provenance import ParameterProvenance
 from hlorewrite.cost.report.report import CommunicationReport, Executed, build_report
 from hlorewrite.cost.report.stablehlo import counted_collectives
 from hlorewrite.errors import HlorewriteError
@@ -17,9 +20,6 @@ from hlorewrite.ir.module import Module
 from hlorewrite.ir.view import View, ancestors
 from hlorewrite.passmanager.programs import is_program, program_adapter
 from hlorewrite.rules.snippets import snippet
-from hlorewrite.spmd.argument_paths import ArgumentPaths
-from hlorewrite.spmd.groups import device_count
-from hlorewrite.spmd.loops import trip_count
 
 if TYPE_CHECKING:
     from hlorewrite.cost.cluster.topology import Topology
@@ -138,7 +138,7 @@ def _of_stablehlo(module: Module, spec: str) -> Snapshot:
     texts = tuple(snippet([op], {}) for op, _ in collectives)
     where = tuple(places.of(op) for op, _ in collectives)
     report = _report(module, "stablehlo", devices, [what for _, what in collectives], remarks, spec)
-    paths = ArgumentPaths(view)
+    paths = ParameterProvenance(view)
     tensors = tuple((paths.of(op), str(op.results[0].type) if len(op.results) == 1 else "") for op, _ in collectives)
     return Snapshot(report, texts, where, tuple(places.nests), tensors)
 

@@ -23,7 +23,7 @@ from hlorewrite.errors import HlorewriteError, InputError, OutputError
 from hlorewrite.ir.module import Module
 from hlorewrite.passmanager.base import Pass
 from hlorewrite.passmanager.trace import format as form
-from hlorewrite.rules.events import Remark, RewriteRecord, RuleStatistics
+from hlorewrite.rules.listener import Remark, RewriteRecord, RuleStatistics
 from hlorewrite.util.read import read_regular
 
 if TYPE_CHECKING:

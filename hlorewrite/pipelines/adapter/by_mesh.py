@@ -10,7 +10,7 @@ from hlorewrite.pipelines.mpmd.mesh_view import MeshView
 from hlorewrite.pipelines.mpmd.program import read_program
 from hlorewrite.pipelines.mpmd.program_edit import rewrite_by_mesh
 from hlorewrite.pipelines.mpmd.sums_across import SentSum
-from hlorewrite.rules.events import Remark
+from hlorewrite.rules.listener import Remark
 
 
 def run_by_mesh(pass_: Pass, module: Module, ctx: PassContext) -> bool:

@@ -12,6 +12,7 @@ import re
 from collections import Counter
 from dataclasses import replace
 
+from hlorewrite.analysis.mesh import Mesh
 from hlorewrite.cost.report.report import Executed
 from hlorewrite.cost.report.stablehlo import executed_of
 from hlorewrite.errors import InputError
@@ -24,7 +25,6 @@ from hlorewrite.ir.types import element_bytes
 from hlorewrite.ir.view import View, ancestors, nested_ops, symbol_name
 from hlorewrite.passmanager.programs import ProgramPiece
 from hlorewrite.pipelines.mpmd.types import meshes_in_topology
-from hlorewrite.spmd.mesh import Mesh
 
 _TENSOR = re.compile(r'!mpmd\.mesh_tensor<"([^"]+)",\s*(tensor<[^>]*>)(?:,\s*sharding=<@?[\w.]+,\s*\[(.*?)\]\s*[,>])?')
 _DIMENSION = re.compile(r"\{([^}]*)\}")

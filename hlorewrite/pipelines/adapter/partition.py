@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 
+from hlorewrite.analysis.mesh import Mesh
 from hlorewrite.errors import InputError
 from hlorewrite.ir.binding import ir, sdy
 from hlorewrite.ir.edit import Editor
@@ -14,7 +15,6 @@ from hlorewrite.ir.module import Module
 from hlorewrite.ir.view import View, symbol_name
 from hlorewrite.pipelines.mpmd.mesh_view import body_of, local_mesh, manual_body
 from hlorewrite.pipelines.mpmd.program import FragmentCall, read_program
-from hlorewrite.spmd.mesh import Mesh
 
 _MESH = "hlorewrite_mesh"
 

@@ -33,7 +33,7 @@ from hlorewrite.pipelines.decorator.stage_array import StageArray
 from hlorewrite.pipelines.mpmd.program import Program, read_program
 from hlorewrite.pipelines.runtime.driver import PipelineDriver
 from hlorewrite.pipelines.schedules import Schedule
-from hlorewrite.rules.events import Remark
+from hlorewrite.rules.listener import Remark
 from hlorewrite.util.collector import collector_paused
 from hlorewrite.util.sizes import format_bytes
 from hlorewrite.util.tables import table

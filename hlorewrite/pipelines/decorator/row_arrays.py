@@ -12,6 +12,7 @@ import jax
 import numpy as np
 from jax.sharding import NamedSharding, PartitionSpec
 
+from hlorewrite.analysis.mesh import Mesh
 from hlorewrite.errors import UsageError
 from hlorewrite.ir.module import Module
 from hlorewrite.pipelines.decorator.global_state import moved_to, rows_moved_to
@@ -20,7 +21,6 @@ from hlorewrite.pipelines.mpmd.program import Program
 from hlorewrite.pipelines.mpmd.rows import RowParts, row_parts
 from hlorewrite.pipelines.runtime.driver import PipelineDriver
 from hlorewrite.pipelines.runtime.meshes import numpy_type
-from hlorewrite.spmd.mesh import Mesh
 
 STAGES = "stages"
 """The axis over which the rows of a stack are cut; with underscores in front where a mesh has one of that name."""

@@ -15,6 +15,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, field
 
+from hlorewrite.analysis.mesh import Mesh, meshes
 from hlorewrite.ir.binding import ir, sdy
 from hlorewrite.ir.edit import Editor
 from hlorewrite.ir.inline import inline_calls
@@ -23,7 +24,6 @@ from hlorewrite.ir.module import Module
 from hlorewrite.ir.view import View, symbol_name, terminator
 from hlorewrite.pipelines.mpmd.program import FragmentCall, Program, ProgramOps, Step
 from hlorewrite.pipelines.mpmd.types import MeshTensor
-from hlorewrite.spmd.mesh import Mesh, meshes
 
 BEGIN, END, SEND, RECEIVE = "hlorewrite.begin", "hlorewrite.end", "hlorewrite.send", "hlorewrite.receive"
 NUMBER, VALUES, COPY = "hlorewrite.number", "hlorewrite.values", "hlorewrite.copy"

@@ -9,16 +9,16 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
+from hlorewrite.analysis.loops import Loop
 from hlorewrite.ir.binding import ir
 from hlorewrite.ir.types import element_bytes
 from hlorewrite.ir.view import users
+from hlorewrite.pipelines.mpmd.fragment_assignment import CannotCut, FragmentAssignment, ViewFragment, assign_fragments
 from hlorewrite.pipelines.mpmd.mesh_view import PARTS, SEND, MeshView, ProgramPosition
 from hlorewrite.pipelines.mpmd.mesh_view_emit import FragmentEmitter, Interface, read_outside
-from hlorewrite.pipelines.mpmd.mesh_view_homes import CannotCut, Homes, ViewFragment, homes_of
 from hlorewrite.pipelines.mpmd.mesh_view_types import Differences, nearest_base, whole_tiles, with_leading
 from hlorewrite.pipelines.mpmd.program import Carry, FragmentCall, Program, Step
 from hlorewrite.pipelines.mpmd.types import MeshTensor
-from hlorewrite.spmd.loops import Loop
 
 
 @dataclass(frozen=True)
@@ -90,8 +90,8 @@ class _Cutter:
                  fresh: Callable[[], int]) -> None:
         self.program = program
         self.view = view
-        self.before = homes_of(pristine, program)
-        self.after = homes_of(view, program)
+        self.before = assign_fragments(pristine, program)
+        self.after = assign_fragments(view, program)
         self.pristine = pristine
         self.scratch = scratch
         self.fresh = fresh
@@ -115,7 +115,7 @@ class _Cutter:
 
     # ---- what passes between fragments
 
-    def _outputs(self, homes: Homes) -> dict[int, list[ir.Value]]:
+    def _outputs(self, homes: FragmentAssignment) -> dict[int, list[ir.Value]]:
         """Values each fragment makes that another fragment reads, in the order they are read."""
         outputs: dict[int, dict[ir.Value, None]] = {id(fragment): {} for fragment in homes.fragments}
 
@@ -131,7 +131,7 @@ class _Cutter:
             note(value, None)
         return {key: list(values) for key, values in outputs.items()}
 
-    def _handed_on(self, homes: Homes) -> list[ir.Value]:
+    def _handed_on(self, homes: FragmentAssignment) -> list[ir.Value]:
         """What the loop carries, what is sent, what is returned."""
         loop = None if homes.loop is None else Loop(homes.loop)
         carried = [] if loop is None else [*list(loop.op.operands)[1:], *list(loop.yields)[1:]]

@@ -10,8 +10,8 @@ from hlorewrite.ir.channels import channel_number, renumbered
 from hlorewrite.ir.collectives import CHANNEL, COLLECTIVES
 from hlorewrite.ir.edit import remap
 from hlorewrite.ir.view import defining_op, nested_ops
+from hlorewrite.pipelines.mpmd.fragment_assignment import FragmentAssignment, ViewFragment, is_repeatable
 from hlorewrite.pipelines.mpmd.mesh_view import COPY, MeshView
-from hlorewrite.pipelines.mpmd.mesh_view_homes import Homes, ViewFragment, is_repeatable
 from hlorewrite.pipelines.mpmd.types import MeshTensor
 
 
@@ -28,7 +28,7 @@ class Interface:
     outputs: tuple[ir.Value, ...]
 
 
-def read_outside(fragment: ViewFragment, homes: Homes) -> list[ir.Value]:
+def read_outside(fragment: ViewFragment, homes: FragmentAssignment) -> list[ir.Value]:
     """Values a fragment reads that it does not make, in the order it reads them first."""
     own = {result for op in _ops(fragment) for inner in nested_ops(op) for result in inner.results}
     own |= {argument for op in _ops(fragment) for inner in nested_ops(op) for region in inner.regions
@@ -55,7 +55,7 @@ class FragmentEmitter:
       target: the block new functions are put into.
     """
 
-    def __init__(self, view: MeshView, homes: Homes, target: ir.Block) -> None:
+    def __init__(self, view: MeshView, homes: FragmentAssignment, target: ir.Block) -> None:
         self.view = view
         self.homes = homes
         self.target = target

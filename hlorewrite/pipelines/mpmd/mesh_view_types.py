@@ -9,13 +9,13 @@ from __future__ import annotations
 import math
 from dataclasses import replace
 
+from hlorewrite.analysis.groups import Groups
+from hlorewrite.analysis.uniform import Uniformity
 from hlorewrite.ir.binding import ir
 from hlorewrite.ir.collectives import ALL_REDUCE
 from hlorewrite.ir.view import View, defining_op
 from hlorewrite.pipelines.mpmd.mesh_view import MeshView, local_shape
 from hlorewrite.pipelines.mpmd.types import MeshTensor
-from hlorewrite.spmd.groups import Groups
-from hlorewrite.spmd.uniform import Uniformity
 
 
 class Differences:

@@ -10,12 +10,12 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from functools import cached_property
 
+from hlorewrite.analysis.mesh import Mesh
 from hlorewrite.errors import InputError
 from hlorewrite.ir.binding import ir
 from hlorewrite.ir.module import Module
 from hlorewrite.ir.view import View, terminator
 from hlorewrite.pipelines.mpmd.types import MeshTensor, mesh_tensor, meshes_in_topology
-from hlorewrite.spmd.mesh import Mesh
 
 FRAGMENT_TASKS = ("before", "F", "B", "I", "W", "update")
 SCHEDULE, TASK, STAGE, SUMS = "hlorewrite.schedule", "hlorewrite.task", "hlorewrite.stage", "hlorewrite.sums"

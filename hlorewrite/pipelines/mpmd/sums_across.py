@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
+from hlorewrite.analysis.uniform import PARTS_OF_SUM
 from hlorewrite.ir.binding import ir
 from hlorewrite.ir.collectives import ALL_REDUCE
 from hlorewrite.ir.edit import Editor
@@ -20,7 +21,6 @@ from hlorewrite.ir.view import View, ancestors, defining_op, users
 from hlorewrite.pipelines.mpmd.mesh_view import PARTS, RECEIVE, SEND, MeshView, ProgramPosition, mark_of
 from hlorewrite.pipelines.mpmd.mesh_view_types import Differences
 from hlorewrite.pipelines.mpmd.program import Program, Transfer
-from hlorewrite.spmd.uniform import PARTS_OF_SUM
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,7 @@ import numpy as np
 
 from hlorewrite.errors import OutputError, UsageError
 from hlorewrite.pipelines.reshard.plan import ReshardPlan
-from hlorewrite.util.extras import install
+from hlorewrite.util.optional_dependencies import install
 
 ENDINGS = (".png", ".svg", ".pdf")
 MOST_BARS = 20_000

@@ -25,7 +25,7 @@ from hlorewrite.pipelines.reshard.schedule import TransferSchedule, of_items, ro
 from hlorewrite.pipelines.reshard.tasks import UnitTasks, unit_tasks
 from hlorewrite.pipelines.reshard.transfers import STRATEGIES, SliceTransfers, shared, transfers
 from hlorewrite.pipelines.reshard.trees.schedule import least_trees_time, trees_schedule
-from hlorewrite.util.extras import install
+from hlorewrite.util.optional_dependencies import install
 
 ORDERS = ("naive", "size", "optimal")
 SENDERS = ("first", "least-loaded")

@@ -30,7 +30,7 @@ from hlorewrite.jaxbridge.xla.platform_passes import legal_module
 from hlorewrite.pipelines.mpmd.program import FragmentCall
 from hlorewrite.pipelines.mpmd.types import MeshTensor
 from hlorewrite.pipelines.runtime.compile_once import ExecutableStore, compile_all, spread
-from hlorewrite.pipelines.runtime.filled_results import FilledCall, Number, take_filled
+from hlorewrite.pipelines.runtime.host_splats import FilledCall, Number, take_filled
 from hlorewrite.pipelines.runtime.meshes import PlacedMeshes, numpy_type
 from hlorewrite.pipelines.runtime.standalone import add_token, standalone
 

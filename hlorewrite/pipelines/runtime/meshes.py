@@ -12,11 +12,11 @@ import jax
 import numpy as np
 from jax.sharding import NamedSharding, PartitionSpec
 
+from hlorewrite.analysis.mesh import Mesh
 from hlorewrite.errors import InputError, UsageError
 from hlorewrite.jaxbridge.xla.execute import Value
 from hlorewrite.pipelines.mpmd.program import Program
 from hlorewrite.pipelines.mpmd.types import MeshTensor
-from hlorewrite.spmd.mesh import Mesh
 
 _PART = re.compile(r"(?P<name>.+):\((?P<before>\d+)\)(?P<size>\d+)")
 

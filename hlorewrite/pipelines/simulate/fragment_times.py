@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from hlorewrite.analysis.mesh import Mesh
 from hlorewrite.cost import CollectiveModel, Topology, collective_model
 from hlorewrite.cost.kernels.clock import KernelClock
 from hlorewrite.cost.report.stablehlo import executed_of
@@ -16,7 +17,6 @@ from hlorewrite.ops.table import SLICES
 from hlorewrite.pipelines.mpmd.mesh_view import body_of, local_mesh
 from hlorewrite.pipelines.mpmd.program import FragmentCall, Program
 from hlorewrite.pipelines.simulate.program import FragmentTime
-from hlorewrite.spmd.mesh import Mesh
 
 _ENDS = ("func.return", "sdy.return")
 

@@ -10,7 +10,7 @@ from typing import Any
 
 from hlorewrite.errors import HlorewriteError
 from hlorewrite.pipelines.simulate.simulation import Simulation
-from hlorewrite.util.extras import install
+from hlorewrite.util.optional_dependencies import install
 
 INK = "#7f7f7f"
 COLOURS = {"F": "#4477aa", "B": "#228833", "I": "#66ccee", "W": "#ccbb44", "all-reduce": "#ee6677", "update": "#aa3377",

@@ -16,14 +16,14 @@ from hlorewrite.errors import HlorewriteError, PassFailed
 from hlorewrite.ir.binding import ir, op_key
 from hlorewrite.ir.edit import Editor
 from hlorewrite.ir.view import View
-from hlorewrite.rules.about import Subjects, remark_about
 from hlorewrite.rules.apply.matcher import find
 from hlorewrite.rules.apply.tracker import EditTracker, Link, OpNotes
 from hlorewrite.rules.compile.compiled import CompiledRule, Failure, PatternNode
 from hlorewrite.rules.compile.environment import Environment
 from hlorewrite.rules.compile.rewrite import Rewriting
 from hlorewrite.rules.context import RuleContext
-from hlorewrite.rules.events import Listener, Recorder, RemarkKind, RewriteRecord, RuleStatistics
+from hlorewrite.rules.listener import Listener, Recorder, RemarkKind, RewriteRecord, RuleStatistics
+from hlorewrite.rules.remark_subject import RemarkSubjects, remark_about
 from hlorewrite.rules.snippets import short_op, snippet
 
 _LEAST_CHAIN_LIMIT = 1000
@@ -87,7 +87,7 @@ class Driver:
                  ignore_cost: bool) -> None:
         self.rules = sorted(rules, key=lambda rule: -rule.benefit)
         self.view = view
-        self.subjects = Subjects(view)
+        self.subjects = RemarkSubjects(view)
         self.listener = listener
         self.context = replace(context, every_partner=context.every_partner or listener.wants_mismatches)
         self.ignore_cost = ignore_cost

@@ -9,7 +9,7 @@ from hlorewrite.ir.view import View
 from hlorewrite.rules.apply.matcher import find
 from hlorewrite.rules.compile.compiled import CompiledRule, Failure
 from hlorewrite.rules.context import RuleContext
-from hlorewrite.rules.events import Explanation
+from hlorewrite.rules.listener import Explanation
 from hlorewrite.rules.proofs import how_known
 from hlorewrite.rules.snippets import short_op
 

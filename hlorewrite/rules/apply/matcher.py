@@ -6,10 +6,10 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from hlorewrite.ir.binding import ir
-from hlorewrite.rules.answers import No
 from hlorewrite.rules.compile.compiled import CompiledRule, Failure
 from hlorewrite.rules.compile.environment import Environment
 from hlorewrite.rules.compile.match import MatchStep
+from hlorewrite.rules.match_failure import MatchFailure
 
 Note = Callable[[int, MatchStep, Environment], None]
 _RANK = {"match": 0, "where": 1, "legal": 2, "cost": 3}
@@ -89,7 +89,7 @@ def find(rule: CompiledRule, op: ir.Operation, context: Any, *, ignore_cost: boo
 
     def note(i: int, step: MatchStep, env: Environment) -> None:
         sentence, culprit = step.why(env)
-        keep(Failure("match", No(sentence, culprit), "", i, env.copy()))
+        keep(Failure("match", MatchFailure(sentence, culprit), "", i, env.copy()))
 
     env = rule.slots.empty(context)
     env[rule.root.slot] = op

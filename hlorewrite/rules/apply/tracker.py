@@ -10,7 +10,7 @@ from hlorewrite.ir.binding import ir, op_key
 from hlorewrite.ir.view import defining_op, nested_ops
 from hlorewrite.rules.compile.compiled import PatternNode
 from hlorewrite.rules.context import RuleContext
-from hlorewrite.rules.events import Remark
+from hlorewrite.rules.listener import Remark
 
 
 class Worklist:

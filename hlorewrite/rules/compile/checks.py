@@ -8,10 +8,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from hlorewrite.errors import PassFailed
-from hlorewrite.rules.answers import No
 from hlorewrite.rules.compile.environment import CONTEXT, Environment, Slots
 from hlorewrite.rules.compile.literals import parse_mlir
 from hlorewrite.rules.compile.native_functions import NativeFunction
+from hlorewrite.rules.match_failure import MatchFailure
 from hlorewrite.rules.syntax import ast
 from hlorewrite.rules.syntax.printer import expression
 
@@ -24,7 +24,7 @@ _BINARY: dict[str, Callable[[Any, Any], Any]] = {
 class Refused(Exception):
     """An analysis answered with a sentence instead of a value."""
 
-    def __init__(self, answer: No) -> None:
+    def __init__(self, answer: MatchFailure) -> None:
         super().__init__(answer.sentence)
         self.answer = answer
 
@@ -71,10 +71,10 @@ class ExpressionCompiler:
                 answer = refused.answer
             if answer is True:
                 return True
-            if isinstance(answer, No):
-                return No(sentence, answer.culprit) if sentence else answer
+            if isinstance(answer, MatchFailure):
+                return MatchFailure(sentence, answer.culprit) if sentence else answer
             if answer is False:
-                return No(sentence or f"`{text}` does not hold")
+                return MatchFailure(sentence or f"`{text}` does not hold")
             raise PassFailed(f"rule {self.rule}: `{text}` answered {answer!r}",
                              hint="a predicate answers True or No(sentence)")
         return CompiledCheck(check, text)
@@ -86,7 +86,7 @@ class ExpressionCompiler:
             try:
                 answer = evaluate(env)
             except Refused as refused:
-                return No(node.sentence, refused.answer.culprit) if node.sentence else refused.answer
+                return MatchFailure(node.sentence, refused.answer.culprit) if node.sentence else refused.answer
             values = (answer,) if len(slots) == 1 else tuple(answer)
             for slot, value in zip(slots, values, strict=True):
                 env[slot] = value
@@ -154,7 +154,7 @@ class ExpressionCompiler:
         def result(env: Environment) -> Any:
             results = env[slot].results
             if (single and len(results) != 1) or number >= len(results):
-                raise Refused(No(f"`%{node.name}` has {len(results)} results", env[slot]))
+                raise Refused(MatchFailure(f"`%{node.name}` has {len(results)} results", env[slot]))
             return results[number]
         return result
 
@@ -184,7 +184,7 @@ class ExpressionCompiler:
             if each is not None:
                 return _for_all(function, env[CONTEXT], values, each)
             answer = function(env[CONTEXT], *values)
-            if not predicate and isinstance(answer, No):
+            if not predicate and isinstance(answer, MatchFailure):
                 raise Refused(answer)
             return answer
         return call

@@ -6,20 +6,20 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
+from hlorewrite.analysis.narrow_range import has_narrow_range, regrouped
 from hlorewrite.ir.binding import ir
 from hlorewrite.ir.types import element_type, is_floating
 from hlorewrite.ir.view import defining_op
-from hlorewrite.rules.answers import No
 from hlorewrite.rules.checks.declared import REGROUPING
 from hlorewrite.rules.compile.checks import CompiledCheck, ExpressionCompiler
 from hlorewrite.rules.compile.environment import CONTEXT, Environment, Slots
+from hlorewrite.rules.compile.join_index import pair_conditions
 from hlorewrite.rules.compile.match import MatchCompiler, MatchStep
 from hlorewrite.rules.compile.native_functions import NativeFunction
-from hlorewrite.rules.compile.partners import pair_conditions
 from hlorewrite.rules.compile.pattern_graph import Visit
 from hlorewrite.rules.compile.rewrite import Action, RewriteCompiler
+from hlorewrite.rules.match_failure import MatchFailure
 from hlorewrite.rules.syntax import ast
-from hlorewrite.spmd.narrow_range import has_narrow_range, regrouped
 
 Stage = Literal["where", "legal", "cost"]
 _BLOCKS: tuple[tuple[str, Stage], ...] = (("where", "where"), ("types", "legal"), ("legal", "legal"), ("cost", "cost"))
@@ -98,7 +98,7 @@ class Failure:
     """
 
     stage: Stage | Literal["match"]
-    answer: No
+    answer: MatchFailure
     check: str
     progress: int
     environment: Environment = field(repr=False)
@@ -136,14 +136,14 @@ def _float_check(floats: ast.Floats, root: int) -> CompiledCheck:
     names = ", ".join(floats.names)
     regroups = not REGROUPING.isdisjoint(floats.names)
 
-    def allowed(env: Environment) -> bool | No:
+    def allowed(env: Environment) -> bool | MatchFailure:
         op = env[root]
         floats = [element for result in op.results if is_floating(element := element_type(result))]
         if floats and not env[CONTEXT].allow_reassociation:
-            return No(f"floating-point numbers would change (the rule {names}), which is not allowed", op)
+            return MatchFailure(f"floating-point numbers would change (the rule {names}), which is not allowed", op)
         narrow = None if env[CONTEXT].allow_narrow_range or not regroups else next(
             filter(has_narrow_range, floats), None)
-        return True if narrow is None else No(regrouped(narrow), op)
+        return True if narrow is None else MatchFailure(regrouped(narrow), op)
     return CompiledCheck(allowed, f"floats {names}")
 
 

@@ -15,8 +15,8 @@ from hlorewrite.ir.view import defining_op, terminator
 from hlorewrite.ops.reducers import reduction_kind
 from hlorewrite.ops.table import COMMUTATIVE
 from hlorewrite.rules.compile.environment import ABSENT, CONTEXT, Environment, Slots
+from hlorewrite.rules.compile.join_index import PairCondition, indexed, together
 from hlorewrite.rules.compile.literals import attribute_matches
-from hlorewrite.rules.compile.partners import PairCondition, indexed, together
 from hlorewrite.rules.compile.pattern_graph import OpPatternNode, Visit, nodes_of, results_of, visit_order
 from hlorewrite.rules.dialects import signature
 from hlorewrite.rules.syntax import ast

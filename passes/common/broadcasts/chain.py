@@ -10,13 +10,13 @@ import itertools
 import math
 from collections.abc import Sequence
 
+from hlorewrite.analysis.dense_groups import rows_attribute
 from hlorewrite.errors import UsageError
 from hlorewrite.ir.binding import ir
 from hlorewrite.ir.collectives import COLLECTIVE_PERMUTE
 from hlorewrite.ir.edit import Editor
 from hlorewrite.passes.common.broadcasts.emit import static_slice
 from hlorewrite.passes.common.device_masks import compare, lookup, zeros_like
-from hlorewrite.spmd.dense_groups import rows_attribute
 
 
 def emit_chain(editor: Editor, op: ir.Operation, rows: Sequence[Sequence[int]], id_op: str, chunks: int) -> ir.Value:

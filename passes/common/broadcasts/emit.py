@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from hlorewrite.analysis.dense_groups import rows_attribute
 from hlorewrite.ir.binding import ir
 from hlorewrite.ir.collectives import BY_KIND, COLLECTIVE_BROADCAST, COLLECTIVE_PERMUTE
 from hlorewrite.ir.edit import Editor
-from hlorewrite.spmd.dense_groups import rows_attribute
 
 
 @dataclass(frozen=True)

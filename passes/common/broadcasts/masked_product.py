@@ -8,12 +8,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from hlorewrite.analysis.per_device_constants import PerDeviceConstants
 from hlorewrite.ir.binding import ir
 from hlorewrite.ir.types import element_count, is_floating
 from hlorewrite.ir.view import defining_op
 from hlorewrite.ops.table import MOVES_OF_ONE
 from hlorewrite.passes.common.shard_index import scalar_behind
-from hlorewrite.spmd.device_map import DeviceMap
 
 _MOVES = MOVES_OF_ONE | {"stablehlo.concatenate"}
 _WIDE_RANGE = ("f32", "f64", "bf16")  # hold every integer of 64 bits, rounded
@@ -36,7 +36,7 @@ class MaskedProduct:
     chosen: dict[int, bool]
 
 
-def masked_product(value: ir.Value, devices: DeviceMap) -> MaskedProduct | None:
+def masked_product(value: ir.Value, devices: PerDeviceConstants) -> MaskedProduct | None:
     """The factors of a product of which one is a mask.
 
     Args:
@@ -56,7 +56,7 @@ def masked_product(value: ir.Value, devices: DeviceMap) -> MaskedProduct | None:
     return None
 
 
-def _ones(mask: ir.Value, devices: DeviceMap) -> dict[int, bool] | None:
+def _ones(mask: ir.Value, devices: PerDeviceConstants) -> dict[int, bool] | None:
     """By device whether a value is one there and not zero; None when it is not a mask."""
     scalar = scalar_behind(mask)
     # Ends: each step goes to an operand.

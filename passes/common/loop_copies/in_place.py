@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from hlorewrite.analysis.loops import Loop
 from hlorewrite.ir.binding import ir
 from hlorewrite.ir.edit import Editor
-from hlorewrite.spmd.loops import Loop
 
 
 def body_in_place(loop: Loop, editor: Editor) -> list[ir.Operation]:

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from hlorewrite.analysis.groups import Groups
+from hlorewrite.analysis.mesh import Mesh, fully_manual, mesh_of, varying_axes
+from hlorewrite.analysis.uniform import Uniformity
 from hlorewrite.errors import InputError
 from hlorewrite.ir.binding import ir, sdy
 from hlorewrite.ir.collectives import ALL_REDUCE
@@ -12,9 +15,6 @@ from hlorewrite.ir.types import is_static_tensor
 from hlorewrite.ir.view import View, terminator, users
 from hlorewrite.ops.reducers import reduction_kind
 from hlorewrite.passes.common.shard_index import partition_groups
-from hlorewrite.spmd.groups import Groups
-from hlorewrite.spmd.mesh import Mesh, fully_manual, mesh_of, varying_axes
-from hlorewrite.spmd.uniform import Uniformity
 
 Rows = tuple[tuple[int, ...], ...]
 _EXPOSE = "run expose-collectives first"

@@ -6,8 +6,8 @@ import random
 
 import pytest
 
+from hlorewrite.checks.reference.check import check
 from hlorewrite.ir.load import parse
-from hlorewrite.oracle.check import check
 from hlorewrite.passes.all_reduce_fusion import AllReduceFusion
 from hlorewrite.passmanager.base import PassContext
 

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 from generators.structure.random_ranges import RangeCase, random_ranges
 
+from hlorewrite.checks.reference.program import Outcome, prepare
 from hlorewrite.ir.load import parse
-from hlorewrite.oracle.program import Outcome, prepare
 from hlorewrite.passmanager.base import PassContext
 from hlorewrite.passmanager.manager import run_passes
 from hlorewrite.passmanager.spec import parse_pipeline

@@ -7,11 +7,11 @@ from typing import Any
 import numpy as np
 import pytest
 
+from hlorewrite.checks.reference.check import check
+from hlorewrite.checks.reference.program import prepare
 from hlorewrite.ir.load import parse
 from hlorewrite.jaxbridge.xla.execute import run_module
 from hlorewrite.jaxbridge.xla.target import parse_target
-from hlorewrite.oracle.check import check
-from hlorewrite.oracle.program import prepare
 
 TYPES: dict[str, Any] = {"i32": np.int32, "i8": np.int8, "ui8": np.uint8, "ui32": np.uint32}
 REGIONS = {"add": "%s = stablehlo.add %p, %q : tensor<f32> stablehlo.return %s : tensor<f32>",

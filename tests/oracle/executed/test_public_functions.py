@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
+from hlorewrite.checks.reference.check import check
+from hlorewrite.checks.reference.compare import Comparison
 from hlorewrite.cli.main import main
 from hlorewrite.errors import CannotExecute, ValuesDiffer
 from hlorewrite.ir.load import parse
-from hlorewrite.oracle.check import check
-from hlorewrite.oracle.compare import Comparison
 
 T = "tensor<4xf32>"
 MAIN = f"func.func @main(%x: {T}) -> {T} {{ return %x : {T} }}\n"

@@ -7,13 +7,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from hlorewrite.checks.reference.check import check
+from hlorewrite.checks.reference.extremes import KINDS, SHARES, exponents_of, extreme_inputs
+from hlorewrite.checks.reference.program import prepare
 from hlorewrite.cli.main import main
 from hlorewrite.errors import ValuesDiffer
 from hlorewrite.ir.load import parse
 from hlorewrite.ir.module import Module
-from hlorewrite.oracle.check import check
-from hlorewrite.oracle.extremes import KINDS, SHARES, exponents_of, extreme_inputs
-from hlorewrite.oracle.program import prepare
 
 HEAD = "module attributes {mhlo.num_partitions = 8 : i32, mhlo.num_replicas = 1 : i32} {\n"
 NARROW = ("f16", "f8E4M3FN", "f8E5M2")

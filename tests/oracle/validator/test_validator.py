@@ -11,12 +11,12 @@ from generators.golden_cases import GoldenCase, cases, modules
 from generators.mutant_trials import differing_trials, mixed_sources
 from generators.random_programs import random_program
 
+from hlorewrite.checks.translation_validation.validate import FAILED, validate
+from hlorewrite.checks.translation_validation.verdict import Proved, Unknown
 from hlorewrite.errors import InputError
 from hlorewrite.ir.load import parse
 from hlorewrite.passmanager.manager import run_passes
 from hlorewrite.passmanager.spec import parse_pipeline
-from hlorewrite.validate.validate import FAILED, validate
-from hlorewrite.validate.verdict import Proved, Unknown
 
 NIGHTLY = os.environ.get("HLOREWRITE_NIGHTLY") == "1"
 

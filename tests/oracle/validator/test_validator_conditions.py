@@ -13,15 +13,15 @@ from dataclasses import dataclass
 import pytest
 from generators.code_mutation import replace_source
 
+from hlorewrite.checks.reference.check import check
+from hlorewrite.checks.translation_validation.validate import validate
+from hlorewrite.checks.translation_validation.verdict import Proved, Unknown
 from hlorewrite.errors import CannotExecute
 from hlorewrite.ir.load import parse
-from hlorewrite.oracle.check import check
-from hlorewrite.validate.validate import validate
-from hlorewrite.validate.verdict import Proved, Unknown
 
-V = "hlorewrite.validate."
+V = "hlorewrite.checks.translation_validation."
 F, B, C = "tensor<4xf32>", "tensor<4xbf16>", "tensor<2xf32>"
-EQUAL_TRIPS = "hlorewrite.spmd.equal_trips"
+EQUAL_TRIPS = "hlorewrite.analysis.uniform_trip_count"
 SAME, LOOPS, GROUPS, LINEAR = f"{V}nodes.uniform", f"{V}program.loops", f"{V}nodes.groups", f"{V}program.linear"
 
 

@@ -7,16 +7,17 @@ from pathlib import Path
 import pytest
 from generators.code_mutation import replace_source
 
+from hlorewrite.checks.reference.check import check
+from hlorewrite.checks.translation_validation.validate import validate
+from hlorewrite.checks.translation_validation.verdict import Proved, Unknown
 from hlorewrite.ir.load import parse
-from hlorewrite.oracle.check import check
 from hlorewrite.passmanager.base import PassContext
 from hlorewrite.passmanager.manager import run_passes
 from hlorewrite.passmanager.spec import parse_pipeline
-from hlorewrite.validate.validate import validate
-from hlorewrite.validate.verdict import Proved, Unknown
 
 GOLDEN = Path(__file__).resolve().parents[2] / "lit" / "passes" / "rotate-collectives" / "layers.mlir"
-STREAMS, COUNTERS = "hlorewrite.validate.program.streams_of_ops", "hlorewrite.validate.program.last_iteration"
+STREAMS = "hlorewrite.checks.translation_validation.program.rotated_streams"
+COUNTERS = "hlorewrite.checks.translation_validation.program.last_iteration"
 OTHER_OP = ("stablehlo.tanh %iterArg_3", "stablehlo.exponential %iterArg_3")
 OTHER_OPERAND = ("stablehlo.return %9, %8, %7, %8", "%bad = stablehlo.tanh %iterArg_4 : tensor<8xf32>\n"
                                                     "      stablehlo.return %9, %8, %7, %bad")

@@ -6,13 +6,13 @@ from pathlib import Path
 
 import pytest
 
+from hlorewrite.checks.reference.check import check
+from hlorewrite.checks.translation_validation.validate import validate
+from hlorewrite.checks.translation_validation.verdict import Proved, Unknown
 from hlorewrite.ir.load import parse
-from hlorewrite.oracle.check import check
 from hlorewrite.passmanager.base import PassContext
 from hlorewrite.passmanager.manager import run_passes
 from hlorewrite.passmanager.spec import parse_pipeline
-from hlorewrite.validate.validate import validate
-from hlorewrite.validate.verdict import Proved, Unknown
 
 GOLDEN = Path(__file__).resolve().parents[2] / "lit" / "passes" / "sink-reductions" / "layers.mlir"
 MISTAKES = {

@@ -9,12 +9,12 @@ from types import ModuleType
 
 import pytest
 
+from hlorewrite.checks.translation_validation.steps import PassStages
+from hlorewrite.checks.translation_validation.validate import validate
 from hlorewrite.ir.load import parse
 from hlorewrite.passmanager.base import PassContext
 from hlorewrite.passmanager.manager import run_passes
 from hlorewrite.passmanager.spec import parse_pipeline
-from hlorewrite.validate.steps import PassStages
-from hlorewrite.validate.validate import validate
 
 ROOT = Path(__file__).resolve().parents[3]
 LOSSY = "bf16 psum, f32 acc, wire-dtype=bf16"

@@ -8,9 +8,9 @@ import random
 import pytest
 from generators.structure.wrong_pairs import wrong_pair
 
+from hlorewrite.checks.translation_validation.validate import validate
+from hlorewrite.checks.translation_validation.verdict import Proved
 from hlorewrite.ir.load import parse
-from hlorewrite.validate.validate import validate
-from hlorewrite.validate.verdict import Proved
 
 PAIRS = 400 if os.environ.get("HLOREWRITE_NIGHTLY") == "1" else 80
 

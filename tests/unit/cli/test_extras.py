@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from hlorewrite.util.extras import EXTRAS
+from hlorewrite.util.optional_dependencies import EXTRAS
 
 ROOT = Path(__file__).resolve().parents[3]
 STEP = ("module attributes {mhlo.num_partitions = 2 : i32} {\n"

@@ -18,6 +18,7 @@ from jax import lax
 from jax.sharding import AbstractMesh, AxisType, NamedSharding
 from jax.sharding import PartitionSpec as P
 
+from hlorewrite.analysis.dense_groups import list_groups
 from hlorewrite.cost import Options, Parallelism, model
 from hlorewrite.cost.report.hlo import collectives_of_hlo
 from hlorewrite.cost.report.report import build_report
@@ -27,7 +28,6 @@ from hlorewrite.ir.inline import inline_calls
 from hlorewrite.ir.load import parse
 from hlorewrite.ir.view import View
 from hlorewrite.pipelines.adapter.collectives import collectives_of_program
-from hlorewrite.spmd.dense_groups import list_groups
 
 PP, TP, DP, M = 4, 2, 4, 2
 SHAPE = model("gpt", layers=8, hidden=16, heads=4, seq=8, vocab=32)

@@ -10,11 +10,11 @@ from typing import get_args
 import numpy as np
 import pytest
 
+from hlorewrite.checks.reference.program import execute
 from hlorewrite.hlo.collectives import collective_kind
 from hlorewrite.ir import collectives as table
 from hlorewrite.ir.collectives import TABLE, CollectiveOp
 from hlorewrite.ir.load import parse
-from hlorewrite.oracle.program import execute
 from hlorewrite.passes.all_reduce_fusion.all_reduce_fusion import Kind
 from hlorewrite.passes.all_reduce_fusion.members import FUSIBLE
 from hlorewrite.rules.dialects import op_names, signature
@@ -38,15 +38,15 @@ LISTS_OF_ROWS = {
     "hlorewrite/cost/collectives/calibrate.py": "the binaries of nccl-tests, one for each timed kind",
     "hlorewrite/cost/collectives/models.py": "kinds whose ramp was measured in both directions: a fact of the model",
     "hlorewrite/cost/traffic.py": "what sequence parallelism runs in place of an all-reduce",
-    "hlorewrite/oracle/lockstep/collectives.py": "what executes each op",
-    "hlorewrite/oracle/lockstep/grid.py": "the oracle reads groups independently of spmd/groups.py",
+    "hlorewrite/checks/reference/sequentialize/collectives.py": "what executes each op",
+    "hlorewrite/checks/reference/sequentialize/grid.py": "the oracle reads groups independently of spmd/groups.py",
     "passes/all_reduce_fusion/members.py": "the kinds that the pass can fuse",
     "passes/comm_shift/comm_shift.py": "the ops that the pass moves",
 }
 """Files that list several rows by name, with the reason."""
 
 
-INDEPENDENT = ("hlorewrite/prove/", "hlorewrite/validate/")
+INDEPENDENT = ("hlorewrite/checks/prove/", "hlorewrite/checks/translation_validation/")
 """What checks facts and rewrites writes the meaning of each op out anew, and shares no table with them."""
 
 

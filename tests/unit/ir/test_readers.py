@@ -9,7 +9,7 @@ import pytest
 from hlorewrite.ir.binding import ir, op_key
 from hlorewrite.ir.edit import Editor
 from hlorewrite.ir.load import parse
-from hlorewrite.ir.readers import ReaderIndex
+from hlorewrite.ir.user_index import UserIndex
 from hlorewrite.ir.view import View, ancestors
 
 T = "tensor<f32>"
@@ -47,7 +47,7 @@ def expected(view: View, value: ir.Value, op: ir.Operation) -> set[int]:
 class Reporter:
     """Reports edits to an index, as the rule driver does."""
 
-    def __init__(self, index: ReaderIndex) -> None:
+    def __init__(self, index: UserIndex) -> None:
         self.inserted = index.inserted
         self.erasing = index.erasing
         self.replacing = index.replacing
@@ -60,7 +60,7 @@ class Reporter:
 def test_index_and_search_agree(seed: int) -> None:
     """Ops are made, erased and given other operands at random."""
     random_, view = random.Random(seed), View(parse(BRANCHES))
-    index = ReaderIndex(NAMES, lambda op: op.name)
+    index = UserIndex(NAMES, lambda op: op.name)
     editor = Editor(view, "test", (Reporter(index),))
     x, y = list(view.functions["main"].regions[0].blocks[0].arguments)[:2]
     for _ in range(40):
@@ -84,7 +84,7 @@ def test_order_and_others() -> None:
     """Readers come in the order of the program; of what is nowhere before an op, some other reader is still there."""
     view = View(parse(BRANCHES))
     first, *_, last = [op for op in view.ops("stablehlo.negate") if op.operands[0].owner == op.block]
-    index = ReaderIndex(NAMES, lambda op: op.name)
+    index = UserIndex(NAMES, lambda op: op.name)
     assert [op == first for op in index.before(last.operands[0], last)] == [True]
     assert not list(index.before(first.operands[0], first))
     other = index.other(first.operands[0], first)

@@ -11,11 +11,11 @@ from generators.code_mutation import replace_source
 from generators.op_samples import BOTH, LESS, MAXIMUM, SUM, arrays, gather, sample, scatter
 from jaxlib.mlir import passmanager
 
+from hlorewrite.checks.reference.rounding.eval_op import eval_op
 from hlorewrite.ir.binding import ir, sdy
 from hlorewrite.ir.types import with_dimension
 from hlorewrite.ops.attributes import shape_of
 from hlorewrite.ops.dims import DimFactor, attributes_for, dim_factor, repeats_whole, reshaped
-from hlorewrite.oracle.rounding.alone import run_alone
 
 A = "tensor<4x2x6xf32>"
 INDEX, F = "tensor<i32>", "tensor<f32>"
@@ -100,7 +100,7 @@ def on_parts(op: ir.Operation, factor: DimFactor, inputs: list[np.ndarray], shar
         clone.operands[k] = op.block.add_argument(type_, op.location)
     clone.verify()
     for part in range(shards):
-        made.append(run_alone(clone, [(each[part], type_) for each, type_ in zip(split, types, strict=True)]))
+        made.append(eval_op(clone, [(each[part], type_) for each, type_ in zip(split, types, strict=True)]))
     clone.erase()
     if factor.result is None:
         return [np.sum(each, axis=0) for each in zip(*made, strict=True)]
@@ -111,7 +111,7 @@ def wrong(name: str) -> list[str]:
     """What an op on parts computes otherwise than the op; nothing where the table is right."""
     (_module, op), found = sample(*SAMPLES[name]), []
     inputs = arrays(op)
-    expected = run_alone(op, [(each, value.type) for each, value in zip(inputs, op.operands, strict=True)])
+    expected = eval_op(op, [(each, value.type) for each, value in zip(inputs, op.operands, strict=True)])
     for shards in (0, 2):
         for position, dimension, factor in factors(op, shards):
             assert (factor.result if position is None else factor.operands[position]) == dimension

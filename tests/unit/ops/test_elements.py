@@ -10,13 +10,13 @@ import numpy as np
 import pytest
 from generators.op_samples import arrays, sample
 
+from hlorewrite.checks.reference.interpreter import dtype_of
+from hlorewrite.checks.reference.rounding.eval_op import eval_op
 from hlorewrite.ir.types import integer_range
 from hlorewrite.ops.attributes import comparison_direction, integer, ints, shape_of
 from hlorewrite.ops.elements import MOVERS, iota, moved
 from hlorewrite.ops.elementwise import FUNCTIONS, INTEGER_OPS, of_integers
 from hlorewrite.ops.table import ELEMENTWISE, MOVES
-from hlorewrite.oracle.interpreter import dtype_of
-from hlorewrite.oracle.rounding.alone import run_alone
 
 A, INDEX, F = "tensor<4x2x6xf32>", "tensor<i32>", "tensor<f32>"
 STARTS = f"{INDEX}, {INDEX}, {INDEX}"
@@ -54,7 +54,7 @@ def test_elements_move_as_the_interpreter_moves_them(line: str) -> None:
     _module, op = sample(line)
     shape, name = shape_of(op.results[0]), op.name.removeprefix("stablehlo.")
     several = [arrays(op, seed) for seed in range(3)]
-    expected = [run_alone(op, [(each, value.type) for each, value in zip(given, op.operands, strict=True)])[0] for given in several]
+    expected = [eval_op(op, [(each, value.type) for each, value in zip(given, op.operands, strict=True)])[0] for given in several]
     for given, result in zip(several, expected, strict=True):
         made = moved(name, partial(ints, op), shape, given)
         assert made.shape == shape and np.array_equal(made, result)
@@ -73,7 +73,7 @@ def test_each_op_that_moves_elements_has_one_mover() -> None:
 def test_iota(line: str) -> None:
     _module, op = sample(line)
     made = iota(shape_of(op.results[0]), integer(op, "iota_dimension"), np.dtype(dtype_of(op.results[0].type)))
-    [expected] = run_alone(op, [])
+    [expected] = eval_op(op, [])
     assert np.array_equal(made, expected) and made.dtype == expected.dtype
 
 
@@ -103,7 +103,7 @@ def test_integers_as_the_interpreter_computes_them(name: str, element: str) -> N
         if name in ("divide", "remainder") and number:
             whole = np.where((whole == 0) | (whole.astype(int) == -1), 2, whole).astype(dtype)
         given.append(whole)
-    [expected] = run_alone(op, [(each, value.type) for each, value in zip(given, op.operands, strict=True)])
+    [expected] = eval_op(op, [(each, value.type) for each, value in zip(given, op.operands, strict=True)])
     made = of_integers(name, given, expected.dtype, comparison_direction(op) if name == "compare" else "")
     assert made is not None and np.array_equal(made, expected) and made.dtype == expected.dtype
 
@@ -118,6 +118,6 @@ def test_divisions_of_which_nothing_is_said(name: str, pair: tuple[int, int]) ->
 def test_comparisons(direction: str) -> None:
     _module, op = sample(f"compare {direction}, %a, %b : (tensor<9xi32>, tensor<9xi32>) -> tensor<9xi1>")
     given = [np.repeat(np.int32([-1, 0, 1]), 3), np.tile(np.int32([-1, 0, 1]), 3)]
-    [expected] = run_alone(op, [(each, value.type) for each, value in zip(given, op.operands, strict=True)])
+    [expected] = eval_op(op, [(each, value.type) for each, value in zip(given, op.operands, strict=True)])
     made = of_integers("compare", given, np.dtype(bool), comparison_direction(op))
     assert made is not None and np.array_equal(made, expected)

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+from hlorewrite.checks.reference.check import check
 from hlorewrite.ir.load import parse
 from hlorewrite.ir.module import Module
-from hlorewrite.oracle.check import check
 from hlorewrite.passmanager.base import Pass, PassContext
 from hlorewrite.passmanager.manager import run_passes
 from hlorewrite.passmanager.spec import parse_pipeline
-from hlorewrite.rules.events import Recorder
+from hlorewrite.rules.listener import Recorder
 
 CHANNEL = "channel_handle = #stablehlo.channel_handle<handle = 1, type = 1>"
 ALL = "[[0, 1, 2, 3]]"

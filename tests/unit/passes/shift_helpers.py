@@ -7,13 +7,13 @@ from dataclasses import dataclass
 
 from spmd_helpers import module
 
+from hlorewrite.checks.reference.check import check
 from hlorewrite.ir.module import Module
 from hlorewrite.ir.view import View, ancestors
-from hlorewrite.oracle.check import check
 from hlorewrite.passes.comm_shift import CommShift
 from hlorewrite.passmanager.base import PassContext
 from hlorewrite.passmanager.manager import run_passes
-from hlorewrite.rules.events import Recorder
+from hlorewrite.rules.listener import Recorder
 
 
 @dataclass(frozen=True)

@@ -6,15 +6,15 @@ import fusion_modules as m
 import pytest
 from generators.code_mutation import replace_source
 
+from hlorewrite.analysis.loops import Loop
+from hlorewrite.checks.reference.check import check
 from hlorewrite.ir.edit import Editor
 from hlorewrite.ir.module import Module
 from hlorewrite.ir.view import View, ancestors, users
-from hlorewrite.oracle.check import check
-from hlorewrite.passes.common.loop_copies.carried_fillings import fill_again, read_outside
+from hlorewrite.passes.common.loop_copies.rematerialize_splats import fill_again, read_outside
 from hlorewrite.passes.peel_last_micro_batch.peel_last_micro_batch import PeelLastMicroBatch
 from hlorewrite.passes.rotate_collectives.rotate_collectives import RotateCollectives
 from hlorewrite.passmanager.base import Pass, PassContext
-from hlorewrite.spmd.loops import Loop
 
 X, B, N = "tensor<8xf32>", "tensor<8xi1>", "tensor<i32>"
 FOUR_TIMES = "\n".join(f"%{name} = stablehlo.constant dense<{number}> : {N}"

@@ -6,13 +6,13 @@ import fusion_modules as m
 import pytest
 from generators.code_mutation import replace_source
 
+from hlorewrite.checks.translation_validation.validate import validate
+from hlorewrite.checks.translation_validation.verdict import Proved
 from hlorewrite.ir.module import Module
 from hlorewrite.passes.gather_once import GatherOnce
 from hlorewrite.passmanager.base import PassContext
 from hlorewrite.passmanager.manager import run_passes
 from hlorewrite.passmanager.spec import parse_pipeline
-from hlorewrite.validate.validate import validate
-from hlorewrite.validate.verdict import Proved
 
 STACK, ROW, SHARD = "tensor<3x2x5xf32>", "tensor<1x2x5xf32>", "tensor<2x5xf32>"
 WHOLE = "tensor<8x5xf32>"

@@ -8,14 +8,14 @@ import shard_update_steps as m
 from generators.code_mutation import replace_source
 from shard_update_steps import P
 
+from hlorewrite.checks.reference.program import prepare
 from hlorewrite.errors import InputError, PassFailed
 from hlorewrite.ir.load import parse
 from hlorewrite.ir.module import Module
-from hlorewrite.oracle.program import prepare
 from hlorewrite.passes.partial_state import PartialState
 from hlorewrite.passmanager.base import PassContext
 from hlorewrite.passmanager.manager import run_passes
-from hlorewrite.rules.events import Recorder
+from hlorewrite.rules.listener import Recorder
 
 PASS = "hlorewrite.passes.partial_state.partial_state"
 ADD = f"%new = stablehlo.add %m, %sum : {P}"

@@ -9,16 +9,16 @@ import numpy as np
 import pytest
 from generators.code_mutation import replace_source
 
+from hlorewrite.checks.reference.compare import compare
+from hlorewrite.checks.reference.program import prepare
+from hlorewrite.checks.translation_validation.validate import validate
+from hlorewrite.checks.translation_validation.verdict import Proved
 from hlorewrite.ir.load import parse
 from hlorewrite.ir.module import Module
-from hlorewrite.oracle.compare import compare
-from hlorewrite.oracle.program import prepare
 from hlorewrite.passes.peel_last_micro_batch.emit import PEELED
 from hlorewrite.passes.peel_last_micro_batch.peel_last_micro_batch import PeelLastMicroBatch
 from hlorewrite.passmanager.base import PassContext
-from hlorewrite.rules.events import Recorder
-from hlorewrite.validate.validate import validate
-from hlorewrite.validate.verdict import Proved
+from hlorewrite.rules.listener import Recorder
 
 T, I = "tensor<8xf32>", "tensor<i32>"  # noqa: E741
 WHILE = "11:10"

@@ -7,15 +7,15 @@ import re
 import fusion_modules as m
 import pytest
 
+from hlorewrite.checks.reference.check import check
+from hlorewrite.checks.translation_validation.validate import validate
+from hlorewrite.checks.translation_validation.verdict import Proved
 from hlorewrite.ir.load import parse
 from hlorewrite.ir.module import Module
-from hlorewrite.oracle.check import check
 from hlorewrite.passes.peel_last_micro_batch.emit import PEELED
 from hlorewrite.passes.peel_last_micro_batch.peel_last_micro_batch import PeelLastMicroBatch
 from hlorewrite.passmanager.base import PassContext
-from hlorewrite.rules.events import Recorder
-from hlorewrite.validate.validate import validate
-from hlorewrite.validate.verdict import Proved
+from hlorewrite.rules.listener import Recorder
 
 T = "tensor<8xf32>"
 

@@ -9,15 +9,15 @@ import pytest
 from fusion_modules import went_wrong
 from generators.code_mutation import replace_source
 
+from hlorewrite.checks.reference.check import check
 from hlorewrite.ir.module import Module
-from hlorewrite.oracle.check import check
 from hlorewrite.passes.comm_shift.comm_shift import CommShift
 from hlorewrite.passes.common.overlap_model import CROWDED, OVERLAPPED
 from hlorewrite.passes.rotate_collectives.rotate_collectives import RotateCollectives
 from hlorewrite.passmanager.base import PassContext
 from hlorewrite.passmanager.manager import run_passes
 from hlorewrite.passmanager.spec import parse_pipeline
-from hlorewrite.rules.events import Recorder
+from hlorewrite.rules.listener import Recorder
 
 X, N = "tensor<8xf32>", "tensor<i32>"
 GATHER = ('%full = "stablehlo.all_gather"(%part) <{all_gather_dim = 0 : i64, '

@@ -7,14 +7,14 @@ import shard_update_steps as m
 from generators.code_mutation import replace_source
 from shard_update_steps import APPLY, MEAN, MOMENTUM, P
 
+from hlorewrite.checks.reference.check import check
 from hlorewrite.errors import InputError, PassFailed
 from hlorewrite.ir.load import parse
 from hlorewrite.ir.module import Module
-from hlorewrite.oracle.check import check
 from hlorewrite.passes.shard_update import ShardUpdate
 from hlorewrite.passmanager.base import PassContext
 from hlorewrite.passmanager.manager import run_passes
-from hlorewrite.rules.events import Recorder
+from hlorewrite.rules.listener import Recorder
 
 SGD = (m.reduced(), MEAN, MOMENTUM.replace("%grad", "%mean"), APPLY)
 FOLDER, COMMON = "hlorewrite.passes.shard_update", "hlorewrite.passes.common.steps"

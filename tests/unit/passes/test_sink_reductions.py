@@ -7,13 +7,13 @@ import pytest
 from fusion_modules import went_wrong
 from generators.code_mutation import replace_source
 
+from hlorewrite.checks.reference.check import check
 from hlorewrite.ir.module import Module
-from hlorewrite.oracle.check import check
 from hlorewrite.passes.comm_shift.comm_shift import CommShift
 from hlorewrite.passes.common.overlap_model import OVERLAPPED
 from hlorewrite.passes.sink_reductions.sink_reductions import SinkReductions
 from hlorewrite.passmanager.base import PassContext
-from hlorewrite.rules.events import Recorder
+from hlorewrite.rules.listener import Recorder
 
 X, S, ROW = "tensor<8xf32>", "tensor<3x8xf32>", "tensor<1x8xf32>"
 UPDATE = f"%r2 = stablehlo.dynamic_update_slice %rows, %g, %at, %z : ({S}, {ROW}, tensor<i32>, tensor<i32>) -> {S}"

@@ -15,7 +15,7 @@ from hlorewrite.passmanager.remarks import RemarkSink, parse_kinds
 from hlorewrite.passmanager.reproducer import Reproducer, read_reproducer
 from hlorewrite.passmanager.stats import StatisticsSink, statistics_json, statistics_text, timing_json, timing_text
 from hlorewrite.passmanager.trace.writer import TraceWriter
-from hlorewrite.rules.events import Remark, RewriteRecord, RuleStatistics
+from hlorewrite.rules.listener import Remark, RewriteRecord, RuleStatistics
 
 SOURCE = """\
 // expected-error@+1 {{one}}

@@ -9,18 +9,18 @@ from unittest import mock
 import numpy as np
 import pytest
 
+from hlorewrite.checks.reference.check import check
 from hlorewrite.ir.load import load, parse
 from hlorewrite.ir.module import Module
 from hlorewrite.ir.view import View, nested_ops
 from hlorewrite.jaxbridge.xla import partition
 from hlorewrite.jaxbridge.xla.expose_collectives import ExposeCollectives
-from hlorewrite.oracle.check import check
 from hlorewrite.passes.comm_shift import CommShift
 from hlorewrite.passmanager.base import PassContext
 from hlorewrite.passmanager.manager import run_passes
 from hlorewrite.pipelines.mpmd.mesh_view import manual_body
 from hlorewrite.pipelines.mpmd.program import FragmentCall, read_program
-from hlorewrite.rules.events import Recorder
+from hlorewrite.rules.listener import Recorder
 
 PROGRAMS = Path(__file__).parents[2] / "programs"
 REAL = sorted(path.name for path in PROGRAMS.glob("gpt_*.mlir"))

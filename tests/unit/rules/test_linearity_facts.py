@@ -8,14 +8,14 @@ from dataclasses import dataclass, field
 import numpy as np
 import pytest
 
+from hlorewrite.analysis.groups import groups_of
+from hlorewrite.analysis.linearity import JointlyLinear, NotLinear, UniformContext
+from hlorewrite.analysis.uniform import Uniformity
+from hlorewrite.checks.reference.check import check
 from hlorewrite.ir.load import parse
 from hlorewrite.ir.module import Module
 from hlorewrite.ir.view import View
-from hlorewrite.oracle.check import check
 from hlorewrite.rules.library import load, shipped_facts
-from hlorewrite.spmd.groups import groups_of
-from hlorewrite.spmd.linearity import JointlyLinear, NotLinear, UniformContext
-from hlorewrite.spmd.uniform import Uniformity
 
 GROUPS = "dense<[[0, 1], [2, 3]]> : tensor<2x2xi64>"
 ATTRIBUTES = (f"replica_groups = {GROUPS}, channel_handle = #stablehlo.channel_handle<handle = 1, type = 1>, "

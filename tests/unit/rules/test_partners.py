@@ -10,8 +10,8 @@ from hlorewrite.ir.load import parse
 from hlorewrite.ir.module import Module
 from hlorewrite.ir.view import View
 from hlorewrite.rules.apply.driver import apply_rules
-from hlorewrite.rules.events import Recorder
 from hlorewrite.rules.library import load, load_text, select
+from hlorewrite.rules.listener import Recorder
 
 T = "tensor<8xf32>"
 GROUPS = ("dense<[[0, 1, 2, 3]]> : tensor<1x4xi64>", "dense<[[0, 1], [2, 3]]> : tensor<2x2xi64>")

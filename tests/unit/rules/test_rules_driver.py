@@ -9,11 +9,11 @@ from hlorewrite.ir.binding import ir
 from hlorewrite.ir.load import parse
 from hlorewrite.ir.module import Module
 from hlorewrite.ir.view import View
-from hlorewrite.rules.answers import Answer
 from hlorewrite.rules.apply.driver import apply_rules
 from hlorewrite.rules.apply.explain import explain
-from hlorewrite.rules.events import Recorder
 from hlorewrite.rules.library import load_text
+from hlorewrite.rules.listener import Recorder
+from hlorewrite.rules.match_failure import Answer
 from hlorewrite.rules.register import native
 
 V = "tensor<4xf32>"
@@ -395,8 +395,8 @@ def test_explain_tells_how_far_a_rule_came(body: str, outcome: str, sentence: st
 
 
 def test_what_is_known_of_values_is_forgotten_with_them_and_with_changes_in_place() -> None:
+    from hlorewrite.analysis.groups import groups_of
     from hlorewrite.rules.context import RuleContext
-    from hlorewrite.spmd.groups import groups_of
     psum = ('%{0} = "stablehlo.all_reduce"(%{1}) ({{^bb0(%x: tensor<f32>, %y: tensor<f32>): %z = stablehlo.add %x, %y '
             ': tensor<f32> stablehlo.return %z : tensor<f32>}}) {{replica_groups = dense<[[0, 1]]> : tensor<1x2xi64>, '
             'channel_handle = #stablehlo.channel_handle<handle = 1, type = 1>, use_global_device_ids}} : '

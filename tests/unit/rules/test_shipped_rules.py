@@ -7,14 +7,14 @@ from pathlib import Path
 
 import pytest
 
+from hlorewrite.checks.reference.check import check
 from hlorewrite.ir.load import parse
 from hlorewrite.ir.module import Module
 from hlorewrite.ir.view import View
-from hlorewrite.oracle.check import check
 from hlorewrite.rules.apply.driver import apply_rules
 from hlorewrite.rules.context import RuleContext
-from hlorewrite.rules.events import Recorder
 from hlorewrite.rules.library import load, select
+from hlorewrite.rules.listener import Recorder
 
 PAIRS, CROSS, ALL, ALONE = "[[0, 1], [2, 3]]", "[[0, 2], [1, 3]]", "[[0, 1, 2, 3]]", "[[0], [1], [2], [3]]"
 CHANNEL = "channel_handle = #stablehlo.channel_handle<handle = 1, type = 1>"

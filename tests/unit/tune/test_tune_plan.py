@@ -24,7 +24,7 @@ from hlorewrite.jaxbridge.choose.tuned import TuneMeasurer
 from hlorewrite.jaxbridge.step.notices import HlorewriteWarning
 from hlorewrite.jaxbridge.step.rewrite import clone_of
 from hlorewrite.jaxbridge.xla import private
-from hlorewrite.planlock.document import PlanDocument, read_document
+from hlorewrite.lockfile.document import PlanDocument, read_document
 from hlorewrite.tune.choice import TuneChoice
 
 pytestmark = pytest.mark.skipif(importlib.util.find_spec("jax_plugins.xla_cuda13") is None,

@@ -6,7 +6,7 @@ import random
 
 import pytest
 
-from hlorewrite.util.shared_sets import NONE, NumberRange, NumberSet, meet, union, within, without
+from hlorewrite.util.hash_consed_sets import NONE, NumberRange, NumberSet, meet, union, within, without
 
 
 @pytest.mark.parametrize("count", [1, 100, 2048, 2049, 9000])

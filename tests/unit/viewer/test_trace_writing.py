@@ -16,7 +16,7 @@ from hlorewrite.ir.load import parse
 from hlorewrite.passmanager.trace.format import MANIFEST, OF_A_RUN, is_directory_name, read_manifest
 from hlorewrite.passmanager.trace.snapshot import differences, snapshot
 from hlorewrite.passmanager.trace.writer import MOST_MISSED, TraceWriter
-from hlorewrite.rules.events import Remark
+from hlorewrite.rules.listener import Remark
 
 
 def test_a_run_is_written_with_everything_known_of_it(tmp_path: Path) -> None:

@@ -16,8 +16,8 @@ from view_samples import STEP, content, simulated, traced
 from hlorewrite.cli.main import guarded
 from hlorewrite.errors import InputError, UsageError
 from hlorewrite.viewer.communication import Side, side_of
-from hlorewrite.viewer.fates import fates_of
 from hlorewrite.viewer.model import MOST_HELD, page_data
+from hlorewrite.viewer.outcomes import outcomes_of
 from hlorewrite.viewer.page import ASSETS, MAIN, bundle, render
 from hlorewrite.viewer.reading import read_trace
 from hlorewrite.viewer.serve import server_for
@@ -131,7 +131,7 @@ IN_LOOP = {"nest": 0, "trips": 8}
 def test_fates_tell_moved_from_fused_from_replaced_from_removed() -> None:
     """Each kind of fate, from the collectives alone."""
     def fates(before: Side, after: Side) -> list[tuple[str, int | None, tuple[int, ...]]]:
-        return [(fate.fate, fate.before, fate.after) for fate in fates_of(before, after, [])]
+        return [(fate.fate, fate.before, fate.after) for fate in outcomes_of(before, after, [])]
 
     one, other = _side(IN_LOOP), _side({})
     assert fates(one, one) == [("stays", 0, (0,))]
@@ -148,7 +148,7 @@ def test_fates_tell_moved_from_fused_from_replaced_from_removed() -> None:
 def test_equal_collectives_are_paired_in_the_order_of_the_program() -> None:
     """One of three equal ones left the loop."""
     before, after = _side(IN_LOOP, IN_LOOP, IN_LOOP), _side({}, IN_LOOP, IN_LOOP)
-    pairs = [(fate.fate, fate.before, fate.after) for fate in fates_of(before, after, [])]
+    pairs = [(fate.fate, fate.before, fate.after) for fate in outcomes_of(before, after, [])]
     assert pairs == [("stays", 0, (1,)), ("stays", 1, (2,)), ("moved", 2, (0,))]
 
 
@@ -164,7 +164,7 @@ def test_reasons_fit_the_fate_and_the_collective() -> None:
             remark("missed", "its result is read", "t.py:5:5", rule_location="a.hlopat:3"),
             remark("blocked", "it would be wrong", "t.py:5:5"), remark("blocked", "it would be wrong", "t.py:5:5"),
             remark("blocked", "another op's", "t.py:5:5", op="stablehlo.all_gather")]
-    why = [[reason["sentence"] for reason in fate.why] for fate in fates_of(before, after, said)]
+    why = [[reason["sentence"] for reason in fate.why] for fate in outcomes_of(before, after, said)]
     assert why[:3] == [["8× 64 bytes before"], ["8× 4096 bytes before"], ["it would be wrong", "its result is read"]]
     assert "runs once" in why[3][0]
 

@@ -5,6 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
+from hlorewrite.analysis.block_frequency import executed_times
+from hlorewrite.analysis.deferral_graph.path_regressions import path_regression
+from hlorewrite.analysis.groups import device_count
 from hlorewrite.cost.collective_times import CollectiveTimes
 from hlorewrite.ir.binding import ir
 from hlorewrite.ir.collectives import ALL_GATHER, COLLECTIVE_PERMUTE
@@ -20,9 +23,6 @@ from hlorewrite.passmanager.base import PassContext
 from hlorewrite.pipelines.passes.reshard_to_broadcast.layer_emit import emit_layer
 from hlorewrite.pipelines.passes.reshard_to_broadcast.layers import LayerRead, Stack, reads_at_run_time, stack_of
 from hlorewrite.pipelines.passes.reshard_to_broadcast.times import SWITCH_SECONDS, BroadcastTimes, Target
-from hlorewrite.spmd.executions import executed_times
-from hlorewrite.spmd.flow.paths import worse_path
-from hlorewrite.spmd.groups import device_count
 
 REWRITE = "reshard-to-broadcast"
 
@@ -63,7 +63,7 @@ class Gathers(_ForTarget, GatherToBroadcast):
             tell(ctx, "unprofitable", REWRITE, f"the gather stays: sending single layers takes {after * 1e6:.0f} us, "
                  f"gathering all {stack.layers} takes {before * 1e6:.0f} us on {times.cluster}", view, op)
             return False
-        worse = worse_path([(op.block, -tensor_bytes(op.results[0].type)),
+        worse = path_regression([(op.block, -tensor_bytes(op.results[0].type)),
                             *((read.op.block, _layer_bytes(stack)) for read in stack.reads)])
         if worse is not None and not ctx.ignore_cost:
             tell(ctx, "unprofitable", REWRITE, "the gather stays: single layers would send more on "

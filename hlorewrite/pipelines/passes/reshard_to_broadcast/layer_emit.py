@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from hlorewrite.analysis.dense_groups import rows_attribute
 from hlorewrite.ir.binding import ir
 from hlorewrite.ir.collectives import ALL_REDUCE, COLLECTIVE_BROADCAST
 from hlorewrite.ir.edit import Editor
@@ -17,7 +18,6 @@ from hlorewrite.passes.common.broadcasts.emit import Delivery, channel_of, emit_
 from hlorewrite.passes.common.device_masks import lookup, zeros_like
 from hlorewrite.passes.common.reducer_region import add_reducer
 from hlorewrite.pipelines.passes.reshard_to_broadcast.layers import LayerRead, Stack
-from hlorewrite.spmd.dense_groups import rows_attribute
 
 
 def emit_layer(editor: Editor, stack: Stack, read: LayerRead, form: str) -> None:

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from hlorewrite.analysis.groups import Groups
+from hlorewrite.analysis.per_device_constants import PerDeviceConstants
+from hlorewrite.analysis.uniform import Uniformity
 from hlorewrite.ir.binding import ir
 from hlorewrite.ir.types import is_static_tensor
 from hlorewrite.ir.view import View, ancestors, terminator, users
 from hlorewrite.ops.table import BRANCHES, SLICES
 from hlorewrite.passes.common.shard_index import partition_groups, range_along
-from hlorewrite.spmd.device_map import DeviceMap
-from hlorewrite.spmd.groups import Groups
-from hlorewrite.spmd.uniform import Uniformity
 
 
 @dataclass(frozen=True)
@@ -69,7 +69,7 @@ def reads_at_run_time(op: ir.Operation) -> bool:
     if len(op.operands) != 1:
         return False
     dim = ir.IntegerAttr(op.attributes["all_gather_dim"]).value
-    devices = DeviceMap([0])
+    devices = PerDeviceConstants([0])
     return any(reader.name == SLICES[1] and place == 0 and devices.table(reader.operands[1 + dim]) is None
                for reader, place in users(op.results[0]))
 
@@ -93,7 +93,7 @@ def stack_of(op: ir.Operation, view: View) -> Stack | str:
     held = ir.RankedTensorType(op.operands[0].type).shape[dim]
     if not held or not groups.size:
         return "it gathers nothing"
-    devices = DeviceMap(sorted(device for row in groups.rows for device in row))
+    devices = PerDeviceConstants(sorted(device for row in groups.rows for device in row))
     uniform = Uniformity(view, groups)
     world = Uniformity(view, Groups((devices.devices,), groups.mode))
     reads = []
@@ -109,7 +109,7 @@ def stack_of(op: ir.Operation, view: View) -> Stack | str:
     return Stack(op, groups, dim, held, tuple(reads))
 
 
-def _read(reader: ir.Operation, dim: int, devices: DeviceMap, uniform: Uniformity,
+def _read(reader: ir.Operation, dim: int, devices: PerDeviceConstants, uniform: Uniformity,
           world: Uniformity) -> LayerRead | str:
     known = range_along(reader, dim, devices)
     if not isinstance(known, str):

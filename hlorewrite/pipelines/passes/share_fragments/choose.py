@@ -13,8 +13,13 @@ from hlorewrite.pipelines.passes.share_fragments.fragment_graph import (
     prefix_of,
     whole_value,
 )
-from hlorewrite.pipelines.passes.share_fragments.inside import Occurrence, common_prefix, common_work, occurrence_in
-from hlorewrite.pipelines.passes.share_fragments.pieces import CannotDivide, FragmentPiece, divide
+from hlorewrite.pipelines.passes.share_fragments.outline import CannotDivide, FragmentPiece, divide
+from hlorewrite.pipelines.passes.share_fragments.subgraph_match import (
+    Occurrence,
+    common_prefix,
+    common_work,
+    occurrence_in,
+)
 
 CALLS = 3
 """Fragments of one task of one stage, in all."""

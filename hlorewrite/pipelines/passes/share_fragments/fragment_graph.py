@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 
+from hlorewrite.analysis.mesh import Mesh
 from hlorewrite.ir.binding import ir, sdy
 from hlorewrite.ir.channels import channel_number, renumbered
 from hlorewrite.ir.collectives import CHANNEL
@@ -15,7 +16,6 @@ from hlorewrite.ir.view import nested_ops, readable, terminator
 from hlorewrite.pipelines.mpmd.mesh_view import body_of, manual_body
 from hlorewrite.pipelines.mpmd.program import MOVES, FragmentCall
 from hlorewrite.pipelines.mpmd.types import MeshTensor, mesh_tensor
-from hlorewrite.spmd.mesh import Mesh
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,7 @@ from hlorewrite.ir.edit import remap
 from hlorewrite.ir.view import nested_ops
 from hlorewrite.pipelines.mpmd.mesh_view import manual_body
 from hlorewrite.pipelines.passes.share_fragments.fragment_graph import CrossingValue, FragmentGraph
-from hlorewrite.pipelines.passes.share_fragments.pieces import FragmentPiece
+from hlorewrite.pipelines.passes.share_fragments.outline import FragmentPiece
 
 _IN, _OUT = "in_shardings", "out_shardings"
 

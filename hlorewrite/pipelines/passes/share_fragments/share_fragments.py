@@ -16,7 +16,7 @@ from hlorewrite.pipelines.mpmd.types import MeshTensor
 from hlorewrite.pipelines.passes.share_fragments.choose import GROWTH, DivisionChooser, ShareDivision, crossing_values
 from hlorewrite.pipelines.passes.share_fragments.fragment_graph import FragmentGraph, OpSignatures, graph_of
 from hlorewrite.pipelines.passes.share_fragments.piece_function import piece_function
-from hlorewrite.rules.events import Remark
+from hlorewrite.rules.listener import Remark
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,7 @@ from hlorewrite.ops.dims import repeats_whole
 from hlorewrite.pipelines.passes.split_stages.graph import StepNode, Values, closure
 from hlorewrite.pipelines.passes.split_stages.meshes import ProgramMeshes
 from hlorewrite.pipelines.passes.split_stages.norms import regroup_sums
-from hlorewrite.pipelines.passes.split_stages.positions import Positions
+from hlorewrite.pipelines.passes.split_stages.stage_assignment import StageAssignment
 from hlorewrite.pipelines.passes.split_stages.step import Carried, TrainStep
 from hlorewrite.pipelines.passes.split_stages.update import Update, place_update
 
@@ -76,7 +76,7 @@ class StagePlan:
     outer: dict[tuple[int, int], None] = field(default_factory=dict)
 
 
-def make_plan(step: TrainStep, topology: ProgramMeshes, at: Positions) -> StagePlan:
+def make_plan(step: TrainStep, topology: ProgramMeshes, at: StageAssignment) -> StagePlan:
     """Plans a program.
 
     Args:
@@ -124,7 +124,7 @@ def drop_dead(step: TrainStep) -> None:
         nodes[:] = [node for node in nodes if id(node) in live_nodes]
 
 
-def _plan_body(plan: StagePlan, at: Positions) -> None:
+def _plan_body(plan: StagePlan, at: StageAssignment) -> None:
     step, topology, values = plan.step, plan.topology, plan.step.values
     by_place: dict[int, list[StepNode]] = {}
     for node in step.body:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import ClassVar, Literal
 
+from hlorewrite.analysis.dense_groups import list_groups
 from hlorewrite.errors import InputError, UsageError, did_you_mean
 from hlorewrite.ir.binding import passmanager
 from hlorewrite.ir.edit import Editor
@@ -24,18 +25,17 @@ from hlorewrite.pipelines.passes.split_stages.meshes import (
     stages_of,
 )
 from hlorewrite.pipelines.passes.split_stages.plan import StagePlan, make_plan
-from hlorewrite.pipelines.passes.split_stages.positions import (
-    Positions,
+from hlorewrite.pipelines.passes.split_stages.remat import keep_what_was_sent
+from hlorewrite.pipelines.passes.split_stages.shardings import read_shardings
+from hlorewrite.pipelines.passes.split_stages.stacks.cut_layers import cut_layer_loops
+from hlorewrite.pipelines.passes.split_stages.stacks.cut_stacks import cut_stacks
+from hlorewrite.pipelines.passes.split_stages.stage_assignment import (
+    StageAssignment,
     check_places,
     place_body,
     sink_forwards,
     split_backwards,
 )
-from hlorewrite.pipelines.passes.split_stages.received import received_in_vain
-from hlorewrite.pipelines.passes.split_stages.remat import keep_what_was_sent
-from hlorewrite.pipelines.passes.split_stages.shardings import read_shardings
-from hlorewrite.pipelines.passes.split_stages.stacks.cut_layers import cut_layer_loops
-from hlorewrite.pipelines.passes.split_stages.stacks.cut_stacks import cut_stacks
 from hlorewrite.pipelines.passes.split_stages.step import (
     TrainStep,
     cut_along_the_loop,
@@ -51,9 +51,9 @@ from hlorewrite.pipelines.passes.split_stages.sums import (
     separate_sums,
     write_skips_as_sums,
 )
+from hlorewrite.pipelines.passes.split_stages.unused_received_rows import unused_received_rows
 from hlorewrite.pipelines.schedules import SCHEDULES
-from hlorewrite.rules.events import Remark
-from hlorewrite.spmd.dense_groups import list_groups
+from hlorewrite.rules.listener import Remark
 from hlorewrite.util.sizes import format_bytes
 
 CUSTOM = "custom"
@@ -110,7 +110,7 @@ class SplitStages(Pass):
         if self.split_backward is not None:
             topology = replace(topology, split_backward=self.split_backward)
         read_shardings(step, cut=any(size > 1 for shape in topology.shapes for size in shape))
-        at = Positions(step.stages, topology.split_backward)
+        at = StageAssignment(step.stages, topology.split_backward)
         self._place(step, topology, at, ctx)
         plan = make_plan(step, topology, at)
         _check_stages(plan, marks)
@@ -161,7 +161,7 @@ class SplitStages(Pass):
                               f"{format_bytes(sent, 1)} cross there each micro-batch and way{assumed}", source))
         return replace(self, cuts=chosen.cuts)
 
-    def _place(self, step: TrainStep, topology: ProgramMeshes, at: Positions, ctx: PassContext) -> None:
+    def _place(self, step: TrainStep, topology: ProgramMeshes, at: StageAssignment, ctx: PassContext) -> None:
         """Gives every op of the micro-batch its place, and finds out what is carried."""
         ctx.count("marks that would run again", keep_what_was_sent(step))
         step.before += place_body(step, at)
@@ -215,7 +215,7 @@ class SplitStages(Pass):
         for node, axes in cut_along_the_loop(plan.step):
             said = f"the loop takes micro-batches from a dimension that is cut over {axes}; cut their rows instead"
             ctx.remark(Remark("unprofitable", self.name, said, _source(plan.step, node)))
-        for said, node in received_in_vain(plan):
+        for said, node in unused_received_rows(plan):
             ctx.remark(Remark("unprofitable", self.name, said, _source(plan.step, node)))
         ctx.count("fragments", len(plan.before) + len(plan.body) + len(plan.after))
         ctx.remark(Remark("applied", self.name, f"split into {plan.step.stages} stages on "

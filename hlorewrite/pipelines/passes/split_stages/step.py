@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from hlorewrite.analysis.loops import Loop, constant_integer, trip_count
 from hlorewrite.errors import InputError
 from hlorewrite.ir.binding import ir
 from hlorewrite.ir.edit import Editor
 from hlorewrite.ir.effects import has_side_effect
 from hlorewrite.ir.view import View, ancestors, defining_op
 from hlorewrite.pipelines.passes.split_stages.graph import StepNode, Values, ops_of
-from hlorewrite.spmd.loops import Loop, constant_integer, trip_count
 
 COMPOSITE, MARK = "hlorewrite.stage", "hlorewrite.mark"
 _HOW = "mark stages with hlorewrite.stage inside one lax.scan or fori_loop over the micro-batches"

@@ -11,8 +11,8 @@ from hlorewrite.ir.types import element_type
 from hlorewrite.ir.view import View, defining_op, users
 from hlorewrite.passes.common.splats import splat_constant
 from hlorewrite.pipelines.passes.split_stages.graph import StepNode, Values
-from hlorewrite.pipelines.passes.split_stages.positions import Positions, place_of
 from hlorewrite.pipelines.passes.split_stages.shardings import Spec
+from hlorewrite.pipelines.passes.split_stages.stage_assignment import StageAssignment, place_of
 from hlorewrite.pipelines.passes.split_stages.step import Carried, TrainStep
 from hlorewrite.pipelines.schedules import make_schedule
 
@@ -76,7 +76,7 @@ def _is_counter(step: TrainStep, number: int) -> bool:
         number = values.find(node.operands[0])
 
 
-def separate_sums(step: TrainStep, at: Positions) -> int:
+def separate_sums(step: TrainStep, at: StageAssignment) -> int:
     """Gives a sum to which several stages add one accumulator for each, added up once after the loop.
 
     ``s + sum_k (a_k + b_k) = (s + sum_k a_k) + (0 + sum_k b_k)``: what stages contribute no longer meets in every
@@ -108,7 +108,8 @@ def separate_sums(step: TrainStep, at: Positions) -> int:
     return count
 
 
-def _parts(values: Values, number: int, at: Positions, readers: dict[int, list[StepNode]]) -> list[tuple[int, int]]:
+def _parts(values: Values, number: int, at: StageAssignment, readers: dict[int, list[StepNode]]) -> list[tuple[int,
+                                                                                                               int]]:
     """The summands of a value that different stages make, each with its position."""
     node = values.producer[number]
     place = place_of(values, number)
@@ -151,7 +152,7 @@ def _again(values: Values, node: StepNode, inner: int, part: int, place: int) ->
 
 
 def _separate(step: TrainStep, carried: Carried, node: StepNode, parts: list[tuple[int, int]], stages: list[int],
-              at: Positions) -> None:
+              at: StageAssignment) -> None:
     values = step.values
     total, home = values.find(carried.after), stages[0]
     kind = values.types[carried.inside]
@@ -197,7 +198,8 @@ def _add_up(step: TrainStep, sums: list[int], total: int) -> None:
     step.after[:0] = made
 
 
-def check_order(step: TrainStep, at: Positions, schedule: str, meshes: int, source: Callable[[StepNode], str]) -> None:
+def check_order(step: TrainStep, at: StageAssignment, schedule: str, meshes: int, source: Callable[[StepNode],
+                                                                                                   str]) -> None:
     """Refuses schedules that run the micro-batches of a task in another order than a carried value needs.
 
     Raises:

@@ -17,7 +17,7 @@ from hlorewrite.jaxbridge.hook.patch import JitPatch
 from hlorewrite.jaxbridge.hook.records import records_text
 from hlorewrite.jaxbridge.hook.report_page import report_page
 from hlorewrite.jaxbridge.step.report import RewriteReport
-from hlorewrite.rules.events import Remark
+from hlorewrite.rules.listener import Remark
 
 HERE = "test_remarks.py"
 

@@ -9,6 +9,7 @@ from jax.sharding import AxisType
 from jax.sharding import PartitionSpec as P
 
 import hlorewrite
+from hlorewrite.checks.reference.rounding.static import summation_order
 from hlorewrite.ir.module import Module
 from hlorewrite.jaxbridge.choose.chosen_step import rewrite_step
 from hlorewrite.jaxbridge.step.options import StepOptions, as_passes
@@ -16,7 +17,6 @@ from hlorewrite.jaxbridge.step.report import Rewritten, digest
 from hlorewrite.jaxbridge.step.rewrite import clone_of, rewrite
 from hlorewrite.jaxbridge.xla import private
 from hlorewrite.jaxbridge.xla.compile_no_codegen import DeviceSet
-from hlorewrite.oracle.rounding.static import orders
 
 LONG = as_passes("comm-shift,cse,all-reduce-fusion")
 
@@ -93,13 +93,13 @@ def test_the_digest_is_made_when_it_is_read(monkeypatch: pytest.MonkeyPatch) -> 
 
 def test_the_order_of_sums_is_compared_when_the_report_is_read(monkeypatch: pytest.MonkeyPatch) -> None:
     compared: list[str] = []
-    original = orders.summation_orders
+    original = summation_order.summation_orders
 
-    def counted(before: Module, after: Module) -> orders.SummationOrders:
+    def counted(before: Module, after: Module) -> summation_order.SummationOrders:
         compared.append(after.name)
         return original(before, after)
 
-    monkeypatch.setattr(orders, "summation_orders", counted)
+    monkeypatch.setattr(summation_order, "summation_orders", counted)
     module = module_of_step()
     made, _ = rewrite_step(module.clone(), StepOptions(LONG, keep="always"), DeviceSet("cpu"))
     assert made.report.changed and not compared

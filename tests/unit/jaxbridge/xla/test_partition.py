@@ -27,7 +27,7 @@ from hlorewrite.passmanager.base import PassContext
 from hlorewrite.passmanager.manager import run_passes
 from hlorewrite.passmanager.signature import changes, signature_of
 from hlorewrite.passmanager.spec import parse_pipeline
-from hlorewrite.rules.events import Recorder
+from hlorewrite.rules.listener import Recorder
 
 
 def make_mesh(**axes: int) -> jax.sharding.Mesh:

@@ -5,9 +5,9 @@ from __future__ import annotations
 import fusion_modules as m
 import pytest
 
+from hlorewrite.checks.reference.check import check
 from hlorewrite.ir.edit import Editor
 from hlorewrite.ir.view import View
-from hlorewrite.oracle.check import check
 from hlorewrite.passes.all_reduce_fusion import AllReduceFusion
 from hlorewrite.passes.all_reduce_fusion.order import FusedCall, Spine, hold
 from hlorewrite.passmanager.base import PassContext

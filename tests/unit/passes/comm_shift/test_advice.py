@@ -13,7 +13,7 @@ from hlorewrite.passes.comm_shift import advice
 from hlorewrite.passmanager.base import PassContext
 from hlorewrite.passmanager.manager import run_passes
 from hlorewrite.passmanager.spec import parse_pipeline
-from hlorewrite.rules.events import Remark
+from hlorewrite.rules.listener import Remark
 
 BATCH_NORM = """module @step attributes {mhlo.num_partitions = 2 : i32} {
   func.func @main(%w: tensor<4x4xf32>, %x: tensor<4x4xf32>) -> tensor<4x4xf32> {

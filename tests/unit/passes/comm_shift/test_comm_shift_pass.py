@@ -13,7 +13,7 @@ from hlorewrite.ir.module import Module
 from hlorewrite.passes.comm_shift import CommShift
 from hlorewrite.passmanager.base import PassContext
 from hlorewrite.passmanager.manager import run_passes
-from hlorewrite.rules.events import Recorder
+from hlorewrite.rules.listener import Recorder
 
 GRADIENT = f"%w = stablehlo.multiply %s, %r : {V}\n%g = AR(%w) : {V}\n"
 ADD = f"{GRADIENT}%new = stablehlo.add %acc, %g : {V}"

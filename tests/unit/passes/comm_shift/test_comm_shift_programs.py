@@ -8,10 +8,11 @@ from pathlib import Path
 import pytest
 from program_texts import ProgramText, T
 
+from hlorewrite.analysis import uniform
+from hlorewrite.checks.reference.check import check
 from hlorewrite.ir.load import load, parse
 from hlorewrite.ir.module import Module
 from hlorewrite.ir.view import View, nested_ops
-from hlorewrite.oracle.check import check
 from hlorewrite.passes.comm_shift import CommShift
 from hlorewrite.passmanager.base import Pass, PassContext
 from hlorewrite.passmanager.manager import run_passes
@@ -20,8 +21,7 @@ from hlorewrite.passmanager.spec import parse_pipeline
 from hlorewrite.pipelines.mpmd.mesh_view_types import Differences
 from hlorewrite.pipelines.mpmd.program import FragmentCall, Program, read_program
 from hlorewrite.pipelines.mpmd.program_edit import rewrite_by_mesh
-from hlorewrite.rules.events import Recorder
-from hlorewrite.spmd import uniform
+from hlorewrite.rules.listener import Recorder
 
 DATA = {"m0": {"data": 2}}
 W, G, X, S = T("m0", (4,)), T("m0", (4,)), T("m0", (4, 8), ("", "data")), T("m0", ())

@@ -7,8 +7,8 @@ import random
 import pytest
 from program_texts import ProgramText, T, _expanded
 
+from hlorewrite.checks.reference.check import check
 from hlorewrite.ir.view import View
-from hlorewrite.oracle.check import check
 from hlorewrite.passes.comm_shift import CommShift
 from hlorewrite.passmanager.base import PassContext
 from hlorewrite.passmanager.manager import run_passes

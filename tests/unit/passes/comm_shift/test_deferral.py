@@ -6,18 +6,18 @@ import pytest
 from shift_helpers import shift
 from spmd_helpers import V, loop, marked, module, region
 
+from hlorewrite.analysis.deferral_graph.builder import DeferralGraphBuilder
+from hlorewrite.analysis.deferral_graph.placement import place
+from hlorewrite.analysis.groups import Groups, groups_of
+from hlorewrite.analysis.linearity import UniformContext
+from hlorewrite.analysis.loops import Loop
+from hlorewrite.analysis.uniform import Uniformity
 from hlorewrite.ir.view import View, defining_op, owner_op
 from hlorewrite.passes.comm_shift import CommShift
 from hlorewrite.passes.comm_shift.deferral import IDENTITY, ReplicatedAddends
 from hlorewrite.passmanager.base import PassContext
 from hlorewrite.passmanager.manager import run_passes
 from hlorewrite.rules.library import shipped_facts
-from hlorewrite.spmd.flow.builder import FlowBuilder
-from hlorewrite.spmd.flow.placement import place
-from hlorewrite.spmd.groups import Groups, groups_of
-from hlorewrite.spmd.linearity import UniformContext
-from hlorewrite.spmd.loops import Loop
-from hlorewrite.spmd.uniform import Uniformity
 
 GRADIENT = f"%w = stablehlo.multiply %s, %r : {V}\n%g = AR(%w) : {V}\n"
 ADD = f"{GRADIENT}%new = stablehlo.add %acc, %g : {V}"
@@ -29,7 +29,7 @@ def parts_of(text: str, kind: str = "sum") -> tuple[View, ReplicatedAddends]:
     sources = [result for op in view.ops("stablehlo.all_reduce") for result in op.results]
     groups = groups_of(view.ops("stablehlo.all_reduce")[0], view)
     assert isinstance(groups, Groups)
-    flow = FlowBuilder(shipped_facts(), UniformContext(kind, Uniformity(view, groups))).build(sources)
+    flow = DeferralGraphBuilder(shipped_facts(), UniformContext(kind, Uniformity(view, groups))).build(sources)
     return view, ReplicatedAddends(flow, place(flow), kind)
 
 

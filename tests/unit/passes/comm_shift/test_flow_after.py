@@ -7,14 +7,14 @@ from pathlib import Path
 import pytest
 from spmd_helpers import V, loop, module, region
 
+from hlorewrite.analysis.deferral_graph.builder import DeferralGraphBuilder
 from hlorewrite.errors import HlorewriteError
 from hlorewrite.ir.load import parse
 from hlorewrite.passes.comm_shift import comm_shift
 from hlorewrite.passmanager.base import PassContext
 from hlorewrite.passmanager.manager import run_passes
 from hlorewrite.passmanager.spec import parse_pipeline
-from hlorewrite.rules.events import Recorder
-from hlorewrite.spmd.flow.builder import FlowBuilder
+from hlorewrite.rules.listener import Recorder
 
 GOLDEN = Path(__file__).resolve().parents[3] / "lit/passes/comm-shift"
 FILES = sorted(path.relative_to(GOLDEN).as_posix() for path in GOLDEN.rglob("*.mlir"))
@@ -44,8 +44,8 @@ def test_planning_anew_finds_the_same(name: str, monkeypatch: pytest.MonkeyPatch
 def plans(text: str, monkeypatch: pytest.MonkeyPatch) -> int:
     """How many flows comm-shift builds for a program."""
     built: list[int] = []
-    build = FlowBuilder.build
-    monkeypatch.setattr(FlowBuilder, "build", lambda self, sources: built.append(1) or build(self, sources))
+    build = DeferralGraphBuilder.build
+    monkeypatch.setattr(DeferralGraphBuilder, "build", lambda self, sources: built.append(1) or build(self, sources))
     assert run_passes(module(text).module, parse_pipeline("comm-shift"), PassContext())
     return len(built)
 

@@ -6,16 +6,16 @@ import fusion_modules as m
 import pytest
 from generators.code_mutation import replace_source
 
+from hlorewrite.analysis.loops import Loop
+from hlorewrite.checks.reference.check import check
 from hlorewrite.ir.edit import Editor
 from hlorewrite.ir.module import Module
 from hlorewrite.ir.view import View
-from hlorewrite.oracle.check import check
 from hlorewrite.passes.comm_shift import CommShift
-from hlorewrite.passes.common.carried_zeros import drop_carried_zeros
+from hlorewrite.passes.common.zero_iter_args import drop_carried_zeros
 from hlorewrite.passmanager.base import PassContext
 from hlorewrite.passmanager.manager import run_passes
 from hlorewrite.passmanager.spec import parse_pipeline
-from hlorewrite.spmd.loops import Loop
 
 X, SHARD, ROW = "tensor<8x3xf32>", "tensor<2x3xf32>", "tensor<1x2x3xf32>"
 STACK, WHOLE = "tensor<2x2x3xf32>", "tensor<2x8x3xf32>"
@@ -125,7 +125,7 @@ def test_conditions_of_sums_in_place(old: str, new: str, changes: dict, monkeypa
 def test_conditions_of_carried_zeros(old: str, new: str, changes: dict, monkeypatch: pytest.MonkeyPatch) -> None:
     before = step(**changes)
     assert not m.went_wrong(before, "comm-shift{memory-budget=1GiB}")
-    replace_source("hlorewrite.passes.common.carried_zeros", old, new, monkeypatch)
+    replace_source("hlorewrite.passes.common.zero_iter_args", old, new, monkeypatch)
     assert m.went_wrong(before, "comm-shift{memory-budget=1GiB}")
 
 

@@ -7,6 +7,11 @@ from generators.code_mutation import replace_source
 from shift_helpers import Shifted, shift
 from spmd_helpers import CHANNEL, V, loop, module, region
 
+from hlorewrite.analysis.deferral_graph.builder import DeferralGraphBuilder
+from hlorewrite.analysis.deferral_graph.placement import place
+from hlorewrite.analysis.groups import Groups, groups_of
+from hlorewrite.analysis.linearity import UniformContext
+from hlorewrite.analysis.uniform import Uniformity
 from hlorewrite.ir.view import View
 from hlorewrite.passes.comm_shift import CommShift
 from hlorewrite.passes.comm_shift.scatter_facts import ScatterDimensions, ScatterFacts
@@ -14,11 +19,6 @@ from hlorewrite.passmanager.base import PassContext
 from hlorewrite.passmanager.manager import run_passes
 from hlorewrite.passmanager.options import Size
 from hlorewrite.rules.library import shipped_facts
-from hlorewrite.spmd.flow.builder import FlowBuilder
-from hlorewrite.spmd.flow.placement import place
-from hlorewrite.spmd.groups import Groups, groups_of
-from hlorewrite.spmd.linearity import UniformContext
-from hlorewrite.spmd.uniform import Uniformity
 
 WHOLE, PART = "tensor<8x4xf32>", "tensor<2x4xf32>"
 ROOM = CommShift(memory_budget=1 << 20)
@@ -285,7 +285,7 @@ def dimension_of(lines: str, kind: str) -> tuple[int | None, int]:
     source = view.ops("stablehlo.reduce_scatter")[0]
     groups = groups_of(source, view)
     assert isinstance(groups, Groups)
-    flow = FlowBuilder(ScatterFacts(shipped_facts()),
+    flow = DeferralGraphBuilder(ScatterFacts(shipped_facts()),
                        UniformContext("sum", Uniformity(view, groups))).build([source.results[0]])
     placement = place(flow)
     dimensions = ScatterDimensions(flow, placement.touched)

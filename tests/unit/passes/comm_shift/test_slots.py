@@ -8,6 +8,11 @@ from typing import Any
 import pytest
 from spmd_helpers import loop, module, region
 
+from hlorewrite.analysis.deferral_graph.builder import DeferralGraphBuilder
+from hlorewrite.analysis.deferral_graph.graph import DeferralGraph
+from hlorewrite.analysis.groups import Groups, groups_of
+from hlorewrite.analysis.linearity import FactContext, JointlyLinear, LinearityFacts, NotLinear, UniformContext
+from hlorewrite.analysis.uniform import Uniformity
 from hlorewrite.ir.binding import ir
 from hlorewrite.ir.edit import Editor
 from hlorewrite.ir.view import View
@@ -17,11 +22,6 @@ from hlorewrite.passmanager.base import PassContext
 from hlorewrite.passmanager.manager import run_passes
 from hlorewrite.passmanager.spec import parse_pipeline
 from hlorewrite.rules.library import shipped_facts
-from hlorewrite.spmd.flow.builder import FlowBuilder
-from hlorewrite.spmd.flow.graph import Flow
-from hlorewrite.spmd.groups import Groups, groups_of
-from hlorewrite.spmd.linearity import FactContext, JointlyLinear, LinearityFacts, NotLinear, UniformContext
-from hlorewrite.spmd.uniform import Uniformity
 
 V = "tensor<4xf32>"
 STEP = region(loop("l", 5, {"acc": "%zero"}, (
@@ -54,7 +54,7 @@ def context_of(view: View) -> UniformContext:
     return UniformContext("sum", Uniformity(view, groups))
 
 
-def described(flow: Flow) -> tuple[object, ...]:
+def described(flow: DeferralGraph) -> tuple[object, ...]:
     uses = [(str(place.value), use.sentence, use.reader.name) for place, found in flow.forcing_uses.items()
             for use in found]
     return list(flow.executions.items()), flow.edges, flow.joint, uses
@@ -64,14 +64,14 @@ def test_linear_ops_stay_known_when_loops_get_slots() -> None:
     """The flow is that of a new builder; only ops that are not linear are asked about again."""
     view = module(STEP)
     sources, facts = list(view.ops("stablehlo.all_reduce")[0].results), CountedFacts()
-    builder = FlowBuilder(facts, context_of(view))
+    builder = DeferralGraphBuilder(facts, context_of(view))
     builder.build(sources)
     assert {"stablehlo.add", "stablehlo.reshape", "stablehlo.tanh"} == set(facts.asked)
     facts.asked.clear()
     add_slots(Editor(view), [(view.ops("stablehlo.while")[0], 1)], "sum")
     again = builder.with_slots(context_of(view)).build(sources)
     assert facts.asked == ["stablehlo.tanh"]
-    assert described(again) == described(FlowBuilder(shipped_facts(), context_of(view)).build(sources))
+    assert described(again) == described(DeferralGraphBuilder(shipped_facts(), context_of(view)).build(sources))
     assert view.ops("stablehlo.while")[0].results[1] in {place.value for place in again.executions}
 
 
@@ -79,7 +79,7 @@ def test_a_builder_with_slots_has_refused_nothing() -> None:
     view = module(STEP)
     source = view.ops("stablehlo.all_reduce")[0].results[0]
     reader = next(iter(source.uses))
-    builder = FlowBuilder(shipped_facts(), context_of(view))
+    builder = DeferralGraphBuilder(shipped_facts(), context_of(view))
     assert builder.refuse([(reader.owner.operation, reader.operand_number)], "for a reason") == 1
     flow = builder.with_slots(context_of(view)).build([source])
     assert "for a reason" not in {use.sentence for uses in flow.forcing_uses.values() for use in uses}
@@ -88,16 +88,16 @@ def test_a_builder_with_slots_has_refused_nothing() -> None:
 def test_the_flow_before_slots_is_gone_when_the_next_is_built(monkeypatch: pytest.MonkeyPatch) -> None:
     """Two flows of a large program would be the most that the pass holds."""
     alive: list[list[bool]] = []
-    flows: list[weakref.ref[Flow]] = []
-    build = FlowBuilder.build
+    flows: list[weakref.ref[DeferralGraph]] = []
+    build = DeferralGraphBuilder.build
 
-    def watched(builder: FlowBuilder, sources: list[ir.Value]) -> Flow:
+    def watched(builder: DeferralGraphBuilder, sources: list[ir.Value]) -> DeferralGraph:
         alive.append([flow() is not None for flow in flows])
         flow = build(builder, sources)
         flows.append(weakref.ref(flow))
         return flow
 
-    monkeypatch.setattr(FlowBuilder, "build", watched)
+    monkeypatch.setattr(DeferralGraphBuilder, "build", watched)
     view = module(WITH_SLOT)
     assert run_passes(view.module, parse_pipeline("comm-shift"), PassContext())
     assert alive[:2] == [[], [False]]
@@ -131,7 +131,8 @@ def test_what_was_found_out_is_gone_before_the_rewrite(monkeypatch: pytest.Monke
 
 def test_a_place_is_one_object_in_a_flow() -> None:
     view = module(STEP)
-    flow = FlowBuilder(shipped_facts(), context_of(view)).build(list(view.ops("stablehlo.all_reduce")[0].results))
+    flow = DeferralGraphBuilder(shipped_facts(),
+                                context_of(view)).build(list(view.ops("stablehlo.all_reduce")[0].results))
     held = {place: place for place in flow.executions}
     targets = [target for targets in flow.edges.values() for target in targets]
     assert len(targets) > len(set(targets)) and all(held[target] is target for target in targets)

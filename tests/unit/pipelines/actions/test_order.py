@@ -7,6 +7,7 @@ import itertools
 
 import pytest
 
+from hlorewrite.analysis.mesh import Mesh
 from hlorewrite.errors import PlanError
 from hlorewrite.pipelines.actions.fit import schedule_for, steps_by_task
 from hlorewrite.pipelines.actions.liveness import liveness
@@ -14,7 +15,6 @@ from hlorewrite.pipelines.actions.order import OUTSIDE, Copy, ProgramOrder, orde
 from hlorewrite.pipelines.mpmd.program import Carry, FragmentCall, Program, Step, Transfer
 from hlorewrite.pipelines.mpmd.types import MeshTensor
 from hlorewrite.pipelines.schedules import SCHEDULES, Schedule, Task, custom_schedule, make_schedule
-from hlorewrite.spmd.mesh import Mesh
 
 FIRST, SECOND = (MeshTensor(mesh, "tensor<8xf32>", (8,), "f32", 32, ((),)) for mesh in ("m0", "m1"))
 W0, W1, ZERO, A0, A1, L1, X, H, HT, G, GT, N0, N1, R0, R1, U0, U1 = range(17)

@@ -12,6 +12,7 @@ from jax import lax
 from pipeline_steps import batch, calls, difference, lowered, run_on_one_device, sent, sent_outside, train_step
 
 import hlorewrite
+from hlorewrite.analysis.loops import trip_count
 from hlorewrite.errors import HlorewriteError, UsageError
 from hlorewrite.ir.module import Module
 from hlorewrite.ir.view import View
@@ -20,7 +21,6 @@ from hlorewrite.passmanager.base import PassContext
 from hlorewrite.passmanager.manager import run_passes
 from hlorewrite.pipelines.mpmd.program import Program, read_program
 from hlorewrite.pipelines.passes.split_stages import SplitStages
-from hlorewrite.spmd.loops import trip_count
 
 FOUR = "(2),(2),(2),(2)"
 

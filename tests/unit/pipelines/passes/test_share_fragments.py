@@ -7,15 +7,15 @@ from collections.abc import Sequence
 
 import pytest
 
+from hlorewrite.checks.reference.check import check
 from hlorewrite.ir.load import parse
 from hlorewrite.ir.module import Module
 from hlorewrite.ir.view import View
-from hlorewrite.oracle.check import check
 from hlorewrite.passmanager.base import PassContext
 from hlorewrite.passmanager.manager import run_passes
 from hlorewrite.pipelines.mpmd.program import FragmentCall, read_program
 from hlorewrite.pipelines.passes.share_fragments import ShareFragments, choose, share_fragments
-from hlorewrite.rules.events import Recorder
+from hlorewrite.rules.listener import Recorder
 
 TENSOR = "tensor<4x4xf32>"
 LAYER = """%a = stablehlo.tanh %x : T

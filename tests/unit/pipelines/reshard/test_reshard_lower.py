@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 from reshard_helpers import check_delivery, plan_of, setting, tiles
 
+from hlorewrite.checks.reference.program import execute
 from hlorewrite.errors import PlanError, UsageError
 from hlorewrite.ir.load import parse
-from hlorewrite.oracle.program import execute
 from hlorewrite.pipelines.reshard import ReshardPlan, plan_reshard
 from hlorewrite.pipelines.reshard.lower import Lowered, default_chunk_bytes, lower, rounds_time
 from hlorewrite.pipelines.reshard.lowering.flows import _side_by_side, flows

@@ -18,8 +18,8 @@ from hlorewrite.ir.module import Module
 from hlorewrite.ir.view import View
 from hlorewrite.pipelines.mpmd.program import FragmentCall
 from hlorewrite.pipelines.runtime.driver import PipelineDriver
-from hlorewrite.pipelines.runtime.filled_results import FilledCall, take_filled
 from hlorewrite.pipelines.runtime.fragments import Fragments, PreparedFragment
+from hlorewrite.pipelines.runtime.host_splats import FilledCall, take_filled
 
 T, U = "tensor<4x2xf32>", "tensor<4xf32>"
 ZEROS = f"""%z = stablehlo.constant dense<0.0> : tensor<f32>

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
+from hlorewrite.analysis.loops import Loop, trip_count
 from hlorewrite.ir.binding import ir, op_key, passmanager
 from hlorewrite.ir.edit import Editor
 from hlorewrite.ir.module import Module
@@ -14,8 +15,7 @@ from hlorewrite.pipelines.passes.split_stages.auto.cut_graph import CutGraph, re
 from hlorewrite.pipelines.passes.split_stages.graph import ops_of
 from hlorewrite.pipelines.passes.split_stages.stacks.cut_loops import cut_loop
 from hlorewrite.pipelines.passes.split_stages.stacks.direct_rows import make_rows_direct
-from hlorewrite.pipelines.passes.split_stages.stacks.roles import READ_ROWS, WRITTEN_ROWS, roles_of
-from hlorewrite.spmd.loops import Loop, trip_count
+from hlorewrite.pipelines.passes.split_stages.stacks.iter_arg_kinds import READ_ROWS, WRITTEN_ROWS, iter_arg_kinds
 
 MOST_ITERATIONS = 256
 """A loop that runs more often counts as one op."""
@@ -137,7 +137,7 @@ def _cut_loops(graph: CutGraph, wanted: Mapping[int, Sequence[int]]) -> dict[int
 
 def _rows_by_stack(op: ir.Operation) -> dict[ir.Value, tuple[int, ...]]:
     """The row that each iteration of a loop reads or writes of each stack outside of it."""
-    roles = roles_of(Loop(op), [(0, iterations_of(op))])
+    roles = iter_arg_kinds(Loop(op), [(0, iterations_of(op))])
     return {value: role.rows for kind, values in ((READ_ROWS, op.operands), (WRITTEN_ROWS, op.results))
             for value, role in zip(values, roles, strict=True) if role.kind == kind}
 

@@ -9,7 +9,7 @@ from hlorewrite.ir.edit import Editor
 from hlorewrite.ir.view import nested_ops
 from hlorewrite.pipelines.passes.split_stages.auto.cut_graph import CutGraph
 from hlorewrite.pipelines.passes.split_stages.graph import StepNode
-from hlorewrite.pipelines.passes.split_stages.positions import is_backward
+from hlorewrite.pipelines.passes.split_stages.stage_assignment import is_backward
 from hlorewrite.pipelines.passes.split_stages.step import stage_mark
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 
+from hlorewrite.analysis.loops import Loop
 from hlorewrite.ir.binding import ir
 from hlorewrite.ir.edit import Editor
 from hlorewrite.ir.types import with_dimension
@@ -23,7 +24,6 @@ from hlorewrite.pipelines.passes.split_stages.stacks.row_ops import (
     rows_of,
 )
 from hlorewrite.pipelines.passes.split_stages.stacks.stacks import StackCut, Stacks
-from hlorewrite.spmd.loops import Loop
 
 Part = ir.Value | None  # None: zeros
 _BARRIER = "stablehlo.optimization_barrier"

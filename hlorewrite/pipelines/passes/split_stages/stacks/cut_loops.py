@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
+from hlorewrite.analysis.loops import Loop, LoopCounter, constant_integer, counter_of, counter_step
 from hlorewrite.ir.binding import ir, op_key
 from hlorewrite.ir.edit import Editor
 from hlorewrite.ir.types import holds_number, with_dimension
@@ -11,18 +12,17 @@ from hlorewrite.ir.view import nested_ops, users
 from hlorewrite.passes.common.device_masks import zeros_like
 from hlorewrite.passes.common.splats import splat_constant, wrapped
 from hlorewrite.pipelines.passes.split_stages.stacks.direct_rows import joined, origins_of, rows_from
-from hlorewrite.pipelines.passes.split_stages.stacks.roles import (
+from hlorewrite.pipelines.passes.split_stages.stacks.iter_arg_kinds import (
     CARRIED,
     COUNTER,
     READ_ROWS,
     SAME,
     SUM,
     WRITTEN_ROWS,
-    Role,
+    IterArgKind,
     direction,
-    roles_of,
+    iter_arg_kinds,
 )
-from hlorewrite.spmd.loops import Loop, LoopCounter, constant_integer, counter_of, counter_step
 
 
 def cut_loop(editor: Editor, loop: Loop, ranges: Sequence[tuple[int, int]],
@@ -52,13 +52,13 @@ class _LoopCut:
     def __init__(self, editor: Editor, loop: Loop, ranges: Sequence[tuple[int, int]],
                  passed: Callable[[ir.Value, int], ir.Value]) -> None:
         self.editor, self.loop, self.op, self.ranges, self.passed = editor, loop, loop.op, ranges, passed
-        self.roles = roles_of(loop, ranges)
+        self.roles = iter_arg_kinds(loop, ranges)
         counter = counter_of(loop)
         assert counter is not None  # the trip count is known
         self.counter: LoopCounter = counter
         self.trips = ranges[-1][1]
         if counter.step != 1:
-            self.roles = [Role(SAME if each.kind == READ_ROWS else CARRIED) if each.accesses else each
+            self.roles = [IterArgKind(SAME if each.kind == READ_ROWS else CARRIED) if each.accesses else each
                           for each in self.roles]
 
     def write(self) -> list[ir.Operation]:
@@ -145,7 +145,8 @@ class _LoopCut:
         editor.set_operand(loop.op, position, splat_constant(editor, 0, counter.type, loop.op))
         editor.set_operand(compare, side, splat_constant(editor, end, compare.operands[side].type, compare))
 
-    def _index(self, access: ir.Operation, role: Role, local: ir.Value, top: ir.Operation, low: int, high: int) -> None:
+    def _index(self, access: ir.Operation, role: IterArgKind, local: ir.Value, top: ir.Operation, low: int,
+               high: int) -> None:
         """Makes an access take its row from the local count of iterations."""
         editor, number = self.editor, 1 if role.kind == READ_ROWS else 2
         index = local

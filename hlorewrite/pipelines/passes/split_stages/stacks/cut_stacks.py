@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from hlorewrite.analysis.loops import Loop
 from hlorewrite.ir.binding import ir, op_key, passmanager, sdy
 from hlorewrite.ir.edit import Editor
 from hlorewrite.ir.module import Module
@@ -11,13 +12,12 @@ from hlorewrite.ir.types import with_dimension
 from hlorewrite.ir.view import View, nested_ops, terminator
 from hlorewrite.pipelines.mpmd.rows import ROWS, rows_attribute
 from hlorewrite.pipelines.passes.split_stages.graph import ops_of
-from hlorewrite.pipelines.passes.split_stages.positions import Positions, place_body
 from hlorewrite.pipelines.passes.split_stages.remat import keep_what_was_sent
 from hlorewrite.pipelines.passes.split_stages.stacks.by_part import PartWriter
 from hlorewrite.pipelines.passes.split_stages.stacks.row_ops import row_range, rows_of
 from hlorewrite.pipelines.passes.split_stages.stacks.stacks import StackCut, Stacks, stacks_of
+from hlorewrite.pipelines.passes.split_stages.stage_assignment import StageAssignment, place_body
 from hlorewrite.pipelines.passes.split_stages.step import argument_name, find_loop, mark_of, read_step
-from hlorewrite.spmd.loops import Loop
 
 
 def cut_stacks(module: Module) -> int:
@@ -60,7 +60,7 @@ def _reading_stages(module: Module) -> dict[int, int]:
     """The first stage that reads each slice of the micro-batch, by its key, as ops are placed without any cut."""
     copy = module.clone()
     step = read_step(View(copy), View(copy).functions["main"])
-    at = Positions(step.stages)
+    at = StageAssignment(step.stages)
     keep_what_was_sent(step)
     place_body(step, at)
     values = step.values

@@ -11,6 +11,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from hlorewrite.analysis.loops import constant_integer
 from hlorewrite.ir.binding import ir
 from hlorewrite.ir.edit import Editor
 from hlorewrite.ir.types import element_count, holds_number, with_dimension
@@ -20,7 +21,6 @@ from hlorewrite.ops.table import SLICES
 from hlorewrite.passes.common.broadcasts.emit import static_slice
 from hlorewrite.pipelines.passes.split_stages.graph import ops_of
 from hlorewrite.pipelines.passes.split_stages.stacks.row_ops import row_range, rows_of
-from hlorewrite.spmd.loops import constant_integer
 
 
 @dataclass(frozen=True)

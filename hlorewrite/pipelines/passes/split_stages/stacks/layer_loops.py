@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from hlorewrite.analysis.loops import Loop, trip_count
 from hlorewrite.errors import InputError
 from hlorewrite.ir.binding import ir, op_key
 from hlorewrite.ir.view import View
-from hlorewrite.spmd.loops import Loop, trip_count
 
 COMPOSITE = "hlorewrite.layers"
 _HOW = "call hlorewrite.stage_layers in the body of a lax.scan over layers, inside the loop over micro-batches"

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from hlorewrite.analysis.loops import Loop
 from hlorewrite.ir.binding import ir
 from hlorewrite.pipelines.passes.split_stages.graph import ops_of
 from hlorewrite.pipelines.passes.split_stages.stacks.row_ops import corresponding, rows_of
-from hlorewrite.spmd.loops import Loop
 
 
 @dataclass(frozen=True)

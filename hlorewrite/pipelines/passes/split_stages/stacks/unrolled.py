@@ -11,6 +11,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import pairwise
 
+from hlorewrite.analysis.loops import Loop, trip_count
 from hlorewrite.errors import InputError
 from hlorewrite.ir.binding import ir, op_key
 from hlorewrite.ir.edit import Editor
@@ -23,7 +24,6 @@ from hlorewrite.pipelines.passes.split_stages.stacks.cut_loops import cut_loop
 from hlorewrite.pipelines.passes.split_stages.stacks.direct_rows import make_rows_direct, whole_origin
 from hlorewrite.pipelines.passes.split_stages.stacks.layer_loops import LayerMark, edges_of, is_layer_mark, said_by
 from hlorewrite.pipelines.passes.split_stages.step import stage_mark
-from hlorewrite.spmd.loops import Loop, trip_count
 
 
 @dataclass(frozen=True)

@@ -5,19 +5,19 @@ from __future__ import annotations
 import pytest
 from spmd_helpers import CHANNEL, module
 
+from hlorewrite.checks.reference.check import check
 from hlorewrite.errors import UsageError
 from hlorewrite.ir.binding import ir
 from hlorewrite.ir.load import parse
 from hlorewrite.ir.module import Module
 from hlorewrite.ir.view import View
-from hlorewrite.oracle.check import check
 from hlorewrite.passmanager.base import PassContext
 from hlorewrite.passmanager.manager import run_passes
 from hlorewrite.pipelines.passes.reshard_to_broadcast import ReshardToBroadcast
 from hlorewrite.pipelines.passes.reshard_to_broadcast.mpmd_types import meshes_of_topology
 from hlorewrite.pipelines.passes.reshard_to_broadcast.transfer import PLAN, plan_transfer
 from hlorewrite.pipelines.reshard.lower import lower
-from hlorewrite.rules.events import Recorder
+from hlorewrite.rules.listener import Recorder
 
 SLOW = "p3.8xlarge:4x1"
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
+from hlorewrite.analysis.loops import Loop, trip_count
 from hlorewrite.ir.edit import Editor
 from hlorewrite.ir.load import parse
 from hlorewrite.ir.view import View
 from hlorewrite.pipelines.passes.split_stages.stacks.cut_loops import cut_loop
-from hlorewrite.spmd.loops import Loop, trip_count
 
 MODULE = """
 func.func public @main(%x: tensor<4xf32>) -> tensor<4xf32> {

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
+from hlorewrite.analysis.loops import Loop
 from hlorewrite.ir.edit import Editor
 from hlorewrite.ir.load import parse
 from hlorewrite.ir.view import View
 from hlorewrite.pipelines.passes.split_stages.stacks.direct_rows import make_rows_direct
-from hlorewrite.spmd.loops import Loop
 
 MODULE = """
 func.func public @main(%a: tensor<4x6xf32>, %b: tensor<2x6xf32>, %n: tensor<i32>) -> TYPE {

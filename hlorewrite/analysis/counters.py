@@ -1,0 +1,60 @@
+"""What integer values of a loop's body are in each iteration, where its counters start, step and end at constants."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from hlorewrite.analysis.loops import Loop, constant_integer, counter_step, trip_count
+from hlorewrite.analysis.per_device_constants import PerDeviceConstants, numpy_type
+from hlorewrite.ir.binding import ir
+
+_MOST_TRIPS = 1 << 16
+
+
+def loop_counters(loop: Loop) -> tuple[dict[ir.Value, np.ndarray], int] | None:
+    """What the counters of a loop hold in each iteration.
+
+    Args:
+      loop: the loop.
+
+    Returns:
+      Scalar arguments of the body with a value for each iteration, and how many iterations there are; None where the
+      trip count is not known, zero, or above 65536.
+    """
+    trips = trip_count(loop.op)
+    if trips is None or not 0 < trips <= _MOST_TRIPS:
+        return None
+    counted = {argument: _counted(loop, argument, trips) for argument in loop.body.arguments}
+    return {argument: table for argument, table in counted.items() if table is not None}, trips
+
+
+def in_each_iteration(loop: Loop, value: ir.Value) -> list[int] | None:
+    """A scalar integer of a loop's body, iteration by iteration.
+
+    Args:
+      loop: the loop.
+      value: read in its body.
+
+    Returns:
+      One number for each iteration; None unless it is computed from constants and counters alone.
+    """
+    counters = loop_counters(loop)
+    if counters is None:
+        return None
+    table = PerDeviceConstants.of_iterations(counters[0]).table(value)
+    return None if table is None else [int(number) for number in np.broadcast_to(table[0], (counters[1],))]
+
+
+def _counted(loop: Loop, argument: ir.BlockArgument, trips: int) -> np.ndarray | None:
+    """What a counter holds in each iteration; None when the argument is not a counter that starts at a constant."""
+    start = constant_integer(loop.op.operands[argument.arg_number])
+    if start is None:
+        return None
+    step = 0 if loop.yields[argument.arg_number] == argument else counter_step(loop, argument.arg_number)
+    tensor = ir.RankedTensorType(argument.type)
+    if step is None or tensor.shape or (dtype := numpy_type(argument.type)) is None:
+        return None
+    ends = (start, start + step * (trips - 1))
+    if dtype.kind == "b" or min(ends) < np.iinfo(dtype).min or max(ends) > np.iinfo(dtype).max:
+        return None
+    return (start + step * np.arange(trips, dtype=object)).astype(dtype)

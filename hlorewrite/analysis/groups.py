@@ -1,0 +1,286 @@
+"""Replica groups of collectives, read, checked and compared."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from hlorewrite.analysis.mesh import mesh_of
+from hlorewrite.errors import InputError
+from hlorewrite.ir.binding import ir, stablehlo
+from hlorewrite.ir.collectives import DYNAMIC_ROOT, SOURCE_TARGET_PAIRS, WITH_GLOBAL_IDS
+from hlorewrite.ir.view import View
+
+Rows = tuple[tuple[int, ...], ...]
+
+
+@dataclass(frozen=True)
+class Groups:
+    """Who reduces with whom.
+
+    Attributes:
+      rows: the groups in the order of the op, each in the op's member order.
+      mode: how ids are meant (StableHLO specification, "Execution of collective ops"): ``flattened_ids``,
+        ``cross_partition``, ``cross_replica`` or ``cross_replica_and_partition``.
+    """
+
+    rows: Rows
+    mode: str
+
+    @cached_property
+    def key(self) -> tuple[str, frozenset[frozenset[int]]]:
+        """Equal for collectives whose reductions mean the same."""
+        return self.mode, frozenset(frozenset(row) for row in self.rows)
+
+    @property
+    def size(self) -> int:
+        """Members of one group."""
+        return len(self.rows[0]) if self.rows else 0
+
+    def __str__(self) -> str:
+        return "{" + ",".join("{" + ",".join(map(str, row)) + "}" for row in self.rows) + "}"
+
+
+def device_count(view: View) -> int | None:
+    """How many devices a module runs on: replicas × partitions; None when it does not say."""
+    counts = [count for name in ("mhlo.num_replicas", "mhlo.num_partitions")
+              if (count := _stated(view, name)) is not None]
+    return math.prod(counts) if counts else None
+
+
+def replica_count(view: View) -> int:
+    """How many replicas a module runs as; 1 when it does not say."""
+    replicas = _stated(view, "mhlo.num_replicas")
+    return 1 if replicas is None else replicas
+
+
+def partition_count(view: View) -> int | None:
+    """How many partitions a module runs as; None when it does not say."""
+    return _stated(view, "mhlo.num_partitions")
+
+
+def process_groups(rows: Rows, mode: str | None, replicas: int, partitions: int) -> Rows:
+    """Who takes part: StableHLO's flattened process groups, in which process (r, p) has the id r * partitions + p.
+
+    Args:
+      rows: the groups a collective lists; of a permute the (source, target) pairs.
+      mode: how it means the ids (``id_mode``).
+      replicas: number of replicas.
+      partitions: number of partitions.
+
+    Returns:
+      Groups of process ids.
+
+    Example:
+      >>> process_groups(((0, 1),), "cross_replica", 2, 2)
+      ((0, 2), (1, 3))
+      >>> process_groups(((0,),), "cross_replica_and_partition", 1, 4)
+      ((0, 1, 2, 3),)
+    """
+    if mode == "cross_partition":
+        return tuple(tuple(r * partitions + p for p in row) for r in range(replicas) for row in rows)
+    if mode == "cross_replica":
+        return tuple(tuple(r * partitions + p for r in row) for p in range(partitions) for row in rows)
+    if mode == "cross_replica_and_partition":
+        return tuple(tuple(r * partitions + p for p in range(partitions) for r in row) for row in rows)
+    return tuple(tuple(row) for row in rows)
+
+
+def refuse_placed_ops(view: View) -> None:
+    """Refuses programs that are not SPMD: those that place values on single devices.
+
+    Args:
+      view: the module.
+
+    Raises:
+      InputError: an argument or result of a function says ``{maximal device=N}``. (Callbacks of SPMD programs say so
+        too, and are left alone.)
+    """
+    for op in view.ops("func.func"):
+        for name in ("arg_attrs", "res_attrs"):
+            text = str(op.attributes[name]) if name in op.attributes else ""
+            if "{maximal device=" in text:
+                raise InputError("a value is placed on one device ({maximal device=...}), so it is not SPMD",
+                                 location=view.source(op),
+                                 hint="hlorewrite rewrites programs that every device runs; drop the placement")
+
+
+def groups_of(op: ir.Operation, view: View) -> Groups | str:
+    """The replica groups of a collective, for analyses and rewrites: each row holds all members of its group.
+
+    Args:
+      op: a collective with ``replica_groups``.
+      view: the module it is in, for meshes and the device count.
+
+    Returns:
+      The groups, or a sentence why they are ill-formed or not rewritten.
+    """
+    if DYNAMIC_ROOT in op.attributes:
+        return "an operand decides which member of a group it sends from"
+    groups = written_groups(op, view)
+    if isinstance(groups, str) or groups.mode != "cross_replica_and_partition" or partition_count(view) == 1:
+        return groups
+    return ("its replica groups join all partitions of their replicas (it has a channel and no use_global_device_ids), "
+            "a form that is reported and not rewritten")
+
+
+def written_groups(op: ir.Operation, view: View) -> Groups | str:
+    """The replica groups of a collective as its attributes list them, in any mode.
+
+    In mode ``cross_replica_and_partition`` the ids name replicas, and a group is larger than its row: ask
+    ``process_groups`` who takes part.
+
+    Args:
+      op: a collective with ``replica_groups``.
+      view: the module it is in, for meshes and the device count.
+
+    Returns:
+      The groups, or a sentence why they are ill-formed.
+    """
+    attribute = op.attributes.get("replica_groups", None)
+    mode = id_mode(op)
+    if mode is None:
+        return "it uses global device ids without a channel id"
+    if attribute is None:
+        return "it has no replica groups"
+    count = _id_count(view, mode)
+    if isinstance(attribute, ir.DenseIntElementsAttr):
+        return view.memoize((attribute, mode, count), lambda: _checked(_dense_rows(attribute), mode, count))
+    rows = _mesh_rows(attribute, view)
+    return rows if isinstance(rows, str) else _checked(rows, mode, count)
+
+
+def group_members(op: ir.Operation, view: View) -> int:
+    """How many devices take part in the largest group of a collective; 0 where that is not known.
+
+    Args:
+      op: a collective.
+      view: the module it is in.
+    """
+    groups = written_groups(op, view) if SOURCE_TARGET_PAIRS not in op.attributes else "it has pairs"
+    if isinstance(groups, str):
+        return 0
+    whole = groups.mode == "cross_replica_and_partition"
+    return max(map(len, groups.rows)) * ((partition_count(view) or 1) if whole else 1)
+
+
+def written_pairs(op: ir.Operation, view: View) -> Rows | str:
+    """The (source, target) pairs of a permute, in the ids of its mode.
+
+    Args:
+      op: a ``collective_permute``.
+      view: the module it is in, for the device count.
+
+    Returns:
+      The pairs, or a sentence why the specification forbids them ("collective_permute", C4; MLIR's verifier checks
+      the other constraints).
+    """
+    table = np.array(ir.DenseIntElementsAttr(op.attributes[SOURCE_TARGET_PAIRS]))
+    pairs = tuple((int(source), int(target)) for source, target in table.reshape(-1, 2))
+    mode = id_mode(op)
+    count = None if mode is None else _id_count(view, mode)
+    named = [member for pair in pairs for member in pair]
+    if named and (min(named) < 0 or (count is not None and max(named) >= count)):
+        what = "replica" if mode == "cross_replica" else "device"
+        worst = min(named) if min(named) < 0 else max(named)
+        return f"its source-target pairs name {what} {worst}" + (f", and the module has {count}" if count else "")
+    return pairs
+
+
+def id_mode(op: ir.Operation) -> str | None:
+    """How a collective means the ids in its groups; None when its attributes contradict each other."""
+    has_channel = ("channel_handle" in op.attributes
+                   and stablehlo.ChannelHandle(op.attributes["channel_handle"]).handle > 0)
+    return mode_of(op.name in WITH_GLOBAL_IDS, has_channel, "use_global_device_ids" in op.attributes)
+
+
+def mode_of(takes_global_ids: bool, has_channel: bool, global_ids: bool) -> str | None:
+    """How a collective means its ids, from what it says; the same in StableHLO and HLO text.
+
+    Args:
+      takes_global_ids: whether the collective can say ``use_global_device_ids``.
+      has_channel: whether it has a channel.
+      global_ids: whether it says ``use_global_device_ids``.
+
+    Returns:
+      The mode; None when global ids stand without a channel.
+
+    Example:
+      >>> mode_of(True, True, True), mode_of(True, True, False), mode_of(False, True, False)
+      ('flattened_ids', 'cross_replica_and_partition', 'cross_partition')
+    """
+    if not takes_global_ids:
+        return "cross_partition" if has_channel else "cross_replica"
+    if global_ids:
+        return "flattened_ids" if has_channel else None
+    return "cross_replica_and_partition" if has_channel else "cross_replica"
+
+
+def _dense_rows(attribute: ir.DenseIntElementsAttr) -> Rows:
+    table = np.array(attribute)
+    if table.ndim != 2 or table.size == 0:
+        return ()
+    return tuple(tuple(member for member in row if member >= 0) for row in table.tolist())
+
+
+def _mesh_rows(attribute: ir.Attribute, view: View) -> Rows | str:
+    """Groups written as axes of a mesh (``#stablehlo.replica_group_mesh_axes``)."""
+    if not stablehlo.ReplicaGroupMeshAxesAttr.isinstance(attribute):
+        return f"its replica groups have an unknown form ({str(attribute)[:60]})"
+    mesh_axes = stablehlo.ReplicaGroupMeshAxesAttr(attribute)
+    mesh = mesh_of(view, mesh_axes.mesh)
+    if mesh is None:
+        return "its replica groups name a mesh that the module does not hold"
+    names = []
+    for axis in list(mesh_axes.axes):  # pyright: ignore
+        reference = stablehlo.AxisRefAttr(axis)
+        if reference.sub_axis_info is not None:
+            return "its replica groups use a part of a mesh axis"
+        names.append(reference.name)
+    others = [name for name, _ in mesh.axes if name not in names]
+    rows: dict[tuple[int, ...], list[tuple[tuple[int, ...], int]]] = {}
+    inside = mesh.coordinates(names)
+    for device, place in mesh.coordinates(others).items():
+        rows.setdefault(place, []).append((inside[device], device))
+    return tuple(tuple(device for _, device in sorted(row)) for row in rows.values())
+
+
+def _id_count(view: View, mode: str) -> int | None:
+    """How many ids there are in a mode; None when the module does not say."""
+    if mode == "flattened_ids":
+        return device_count(view)
+    return _stated(view, "mhlo.num_partitions" if mode == "cross_partition" else "mhlo.num_replicas")
+
+
+def _stated(view: View, name: str) -> int | None:
+    attributes = view.module.operation.attributes
+    return ir.IntegerAttr(attributes[name]).value if name in attributes else None
+
+
+_ONE_DEVICE = ("; was it lowered without shardings? JAX takes a step over an abstract mesh for one of a single device "
+               "unless its arguments name theirs: "
+               "jax.ShapeDtypeStruct(shape, dtype, sharding=NamedSharding(mesh, spec))")
+
+
+def _checked(rows: Rows, mode: str, count: int | None) -> Groups | str:
+    """Groups that partition all ids evenly, or why they do not."""
+    if not rows:
+        return "its replica groups are empty"
+    groups = Groups(rows, mode)
+    members = [member for row in groups.rows for member in row]
+    if len(set(members)) != len(members):
+        return "a device appears twice in its replica groups"
+    if len({len(row) for row in groups.rows}) != 1:
+        return "its replica groups are of uneven size"
+    if count is None:
+        return groups
+    what = "replica" if groups.mode.startswith("cross_replica") else "device"
+    if any(member >= count for member in members):
+        return (f"its replica groups name {what} {max(members)}, and the module has {count}"
+                + (_ONE_DEVICE if what == "device" and count == 1 else ""))
+    if len(members) != count:
+        return f"its replica groups cover {len(members)} of {count} {what}s"
+    return groups

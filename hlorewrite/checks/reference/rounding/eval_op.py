@@ -1,0 +1,57 @@
+"""One op, evaluated alone by the interpreter: for what is not written in numpy here."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from hlorewrite.checks.reference import interpreter
+from hlorewrite.ir.binding import ir
+
+
+def eval_op(op: ir.Operation, operands: Sequence[tuple[np.ndarray, ir.Type]],
+              results: Sequence[ir.Type] | None = None) -> list[np.ndarray]:
+    """Evaluates one op on arrays by the interpreter.
+
+    Args:
+      op: the op; its regions read nothing from outside.
+      operands: an array and its type for each operand.
+      results: other types of the results than the op's, for an op without regions.
+
+    Returns:
+      The results.
+
+    Raises:
+      CannotExecute: the interpreter fails, or numpy does not know a type.
+    """
+    with op.context, ir.Location.unknown():
+        module = ir.Module.create()
+        types = [type_ for _, type_ in operands]
+        main = ir.Operation.create("func.func", regions=1, ip=ir.InsertionPoint(module.body), attributes={
+            "sym_name": ir.StringAttr.get("main"),
+            "function_type": ir.TypeAttr.get(ir.FunctionType.get(types, []))})
+        block = main.regions[0].blocks.append(*types, arg_locs=[ir.Location.unknown()] * len(types))
+        point = ir.InsertionPoint(block)
+        if results is None:
+            made = op.clone(point).operation
+            for position, argument in enumerate(block.arguments):
+                made.operands[position] = argument
+        else:
+            made = ir.Operation.create(op.name, results=list(results), operands=list(block.arguments), ip=point,
+                                       attributes={name: op.attributes[name] for name in attribute_names(op)})
+        returned = interpreter.readable_parts(list(made.results), point)
+        ir.Operation.create("func.return", operands=returned, ip=point)
+        main.attributes["function_type"] = ir.TypeAttr.get(ir.FunctionType.get(types, [v.type for v in returned]))
+        out = iter(interpreter.evaluate(module, [interpreter.to_attribute(*each) for each in operands]))
+        return [_array(out, type_) for type_ in (results or [result.type for result in op.results])]
+
+
+def _array(parts, type_: ir.Type) -> np.ndarray:
+    count = 2 if isinstance(ir.RankedTensorType(type_).element_type, ir.ComplexType) else 1
+    return interpreter.from_attributes([next(parts) for _ in range(count)], type_)
+
+
+def attribute_names(op: ir.Operation) -> list[str]:
+    """Names of an op's attributes, in order."""
+    return sorted(name if isinstance(name, str) else name.name for name in op.attributes)

@@ -1,0 +1,211 @@
+"""In what order two modules add: how far their outputs may differ by that, before there are values."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from hlorewrite.checks.reference.interpreter import dtype_of
+from hlorewrite.checks.reference.rounding.static.order_ops import Summed
+from hlorewrite.checks.reference.rounding.static.order_walk import OrderWalk
+from hlorewrite.checks.reference.rounding.units import float_format
+from hlorewrite.errors import HlorewriteError
+from hlorewrite.ir.binding import ir
+from hlorewrite.ir.load import parse
+from hlorewrite.ir.module import Module
+from hlorewrite.ir.view import View
+from hlorewrite.util.tables import table
+
+SHOWN = 5
+"""Outputs that a text shows; JSON has all."""
+
+
+@dataclass(frozen=True)
+class OutputOrder:
+    """One output whose terms are added in another order.
+
+    Attributes:
+      output: its position.
+      type: of its elements.
+      before: roundings in a row since the values that both modules compute alike, in unit roundoffs of the type.
+      after: the same in the rewritten module.
+      longest_before: terms of the longest sum on the way.
+      longest_after: the same in the rewritten module.
+      wires: element types of the reductions between devices on the way, in the rewritten module.
+      bound: how far the output may differ, relative to the sum of the magnitudes of its terms; None where no bound is
+        known without values.
+      ended: the first op after the sums that is not linear; it passes the bound on by its slope. Empty where the
+        output itself is such a sum.
+    """
+
+    output: int
+    type: str
+    before: float | None
+    after: float | None
+    longest_before: int
+    longest_after: int
+    wires: tuple[str, ...]
+    bound: float | None
+    ended: str = ""
+
+
+@dataclass(frozen=True)
+class SummationOrders:
+    """What differs in the order of sums between two modules.
+
+    Attributes:
+      outputs: how many there are.
+      changed: those whose order differs, the widest bound first.
+      reason: why nothing is known; empty otherwise.
+    """
+
+    outputs: int
+    changed: tuple[OutputOrder, ...] = ()
+    reason: str = ""
+
+    def as_dict(self) -> dict[str, Any]:
+        """The same as JSON takes it."""
+        return {"outputs": self.outputs, "equal_order": self.outputs - len(self.changed),
+                "changed": [asdict(each) | {"wires": list(each.wires)} for each in self.changed],
+                "relative_to": "the sum of the magnitudes of the terms", "reason": self.reason}
+
+    @classmethod
+    def of_dict(cls, data: Mapping[str, Any]) -> SummationOrders:
+        """What ``as_dict`` wrote.
+
+        Raises:
+          KeyError, TypeError: it is another document.
+        """
+        changed = tuple(OutputOrder(**{**each, "wires": tuple(each["wires"])}) for each in data["changed"])
+        return cls(int(data["outputs"]), changed, str(data["reason"]))
+
+    def lines(self) -> list[str]:
+        """A table of the outputs with the widest bounds."""
+        if self.reason:
+            return [f"rounding: the order of sums is not compared: {self.reason}"]
+        if not self.changed:
+            return [f"rounding: equal order of sums in all {self.outputs} outputs"]
+        rows = [["output", "type", "roundings in a row", "longest sum", "wire", "may differ by"]]
+        for each in self.changed[:SHOWN]:
+            rows.append([f"#{each.output}", each.type, f"{_count(each.before)} -> {_count(each.after)}",
+                         f"{each.longest_before} -> {each.longest_after}", ",".join(each.wires) or "-",
+                         "no bound" if each.bound is None else f"{each.bound:.1e}"
+                         + (f" before {each.ended}" if each.ended else "")])
+        more = len(self.changed) - SHOWN
+        return [f"rounding: another order of sums in {len(self.changed)} of {self.outputs} outputs; bounds are "
+                "relative to the sum of the magnitudes of the terms", *table(rows, "<<><><<<"),
+                *([f"and {more} more"] if more > 0 else [])]
+
+
+@dataclass(frozen=True)
+class OrdersOnDemand:
+    """Two modules whose orders of sums are compared when that is first asked for: it takes as long as the passes.
+
+    Attributes:
+      before: the original, serialized.
+      after: the rewritten module, serialized.
+      name: of both, for messages.
+
+    Example:
+      >>> OrdersOnDemand(b"func.func @main() { return }", b"func.func @main() { return }", "empty").found
+      SummationOrders(outputs=0, changed=(), reason='')
+    """
+
+    before: bytes = field(repr=False)
+    after: bytes = field(repr=False)
+    name: str
+
+    @cached_property
+    def found(self) -> SummationOrders:
+        """What differs in the order of sums."""
+        return summation_orders(parse(self.before, name=self.name), parse(self.after, name=self.name))
+
+
+def summation_orders(before: Module, after: Module) -> SummationOrders:
+    """Compares the order of sums of two modules.
+
+    The bound needs no values: with n roundings in a row on one side and m on the other, of unit u, sums of the same
+    terms differ by at most ``(n + m) u / (1 - (n + m) u)`` times the sum of the magnitudes of the terms.
+
+    Args:
+      before: the original.
+      after: the rewritten module.
+
+    Returns:
+      The outputs of ``main`` whose order of sums differs.
+
+    Example:
+      >>> from hlorewrite.ir.load import parse
+      >>> def sums(text):
+      ...     return parse("func.func @main(%a: tensor<f32>, %b: tensor<f32>, %c: tensor<f32>) -> tensor<f32> {"
+      ...                  f"{text} return %y : tensor<f32> }}")
+      >>> one = sums("%x = stablehlo.add %a, %b : tensor<f32>  %y = stablehlo.add %x, %c : tensor<f32>")
+      >>> other = sums("%x = stablehlo.add %b, %c : tensor<f32>  %y = stablehlo.add %a, %x : tensor<f32>")
+      >>> [found] = summation_orders(one, other).changed
+      >>> found.before, found.after, f"{found.bound / 2.0**-24:.2f} unit roundoffs"
+      (2.0, 2.0, '4.00 unit roundoffs')
+      >>> summation_orders(one, one).lines()
+      ['rounding: equal order of sums in all 1 outputs']
+    """
+    try:
+        with before.context:
+            first, kinds = _walked(before, None)
+        with after.context:
+            second, others = _walked(after, None)
+        if len(kinds) != len(others):
+            return SummationOrders(0, reason="the modules have other outputs")
+        if [each.key for each in first.results] == [each.key for each in second.results]:
+            return SummationOrders(len(kinds))
+        with before.context:
+            first = _walked(before, frozenset(second.keys))[0]
+        with after.context:
+            second = _walked(after, frozenset(first.keys))[0]
+    except HlorewriteError as error:
+        return SummationOrders(0, reason=error.what)
+    except Exception as error:  # a report does not stop a step
+        why = str(error).partition("\n")[0]
+        return SummationOrders(0, reason=f"the analysis failed: {type(error).__name__}: {why}")
+    pairs = enumerate(zip(first.results, second.results, kinds, strict=True))
+    found = [_output(position, one, other, kind) for position, (one, other, kind) in pairs if one.key != other.key]
+    changed = [each for each in found if each.bound is None or each.bound > 0]
+    widest = sorted(changed, key=lambda each: (-(float("inf") if each.bound is None else each.bound), each.output))
+    return SummationOrders(len(kinds), tuple(widest))
+
+
+@dataclass(frozen=True)
+class _Walked:
+    results: Sequence[Summed]
+    keys: set[int]
+
+
+def _walked(module: Module, shared: frozenset[int] | None) -> tuple[_Walked, list[ir.Type]]:
+    view = View(module)
+    function = view.functions.get("main")
+    if function is None or not function.regions[0].blocks:
+        raise HlorewriteError("there is no main function", location=module.name)
+    walk = OrderWalk(view, shared)
+    results = walk.outputs(function)
+    return _Walked(results, walk.keys), list(ir.FunctionType(ir.TypeAttr(function.attributes["function_type"]).value
+                                                             ).results)
+
+
+def _output(position: int, one: Summed, other: Summed, kind: ir.Type) -> OutputOrder:
+    form = float_format(np.dtype(dtype_of(kind)))
+    unit = form.unit if form else 2.0**-53
+    error = one.most + other.most
+    bound = error / (1 - error) if error < 1 else None
+    ended = max((one, other), key=lambda each: each.before).ended
+    return OutputOrder(position, str(ir.RankedTensorType(kind).element_type), _known(one.most / unit),
+                       _known(other.most / unit), one.longest, other.longest, tuple(sorted(other.wires)), bound, ended)
+
+
+def _known(count: float) -> float | None:
+    return count if np.isfinite(count) else None
+
+
+def _count(count: float | None) -> str:
+    return "-" if count is None else f"{count:.0f}"

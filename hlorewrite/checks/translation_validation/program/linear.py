@@ -1,0 +1,195 @@
+"""Ops on values that wait for reductions: done part by part where a linearity fact allows it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from hlorewrite.analysis.linearity import JointlyLinear
+from hlorewrite.checks.translation_validation.program.state import ProgramState
+from hlorewrite.checks.translation_validation.program.through_reduce_scatter import moved_parts
+from hlorewrite.checks.translation_validation.value_graph.graph import is_float, shape_and_element, tensor_type
+from hlorewrite.checks.translation_validation.value_graph.groups import Members
+from hlorewrite.checks.translation_validation.value_graph.pending_reduction import (
+    LOCAL,
+    Key,
+    PendingReduction,
+    SymbolicValue,
+    joined,
+    own_part_of,
+    part_type,
+    parts_of,
+)
+from hlorewrite.ir.binding import ir
+
+MakeNode = Callable[[tuple[int, ...], str], int]
+_LIFTED = frozenset(f"stablehlo.{name}" for name in (
+    "add", "subtract", "negate", "multiply", "divide", "convert", "select"))
+"""Ops that are done on whole sums as on parts of them, where their other operands are one number."""
+
+
+@dataclass(frozen=True)
+class Differs:
+    """What a fact gets to know of a value that may differ between members of a group."""
+
+    sentence: str = "it may differ between devices of a group"
+    culprit: ir.Operation | None = None
+
+
+@dataclass(frozen=True)
+class GraphContext:
+    """Answers what a linearity fact asks, from the graph.
+
+    Attributes:
+      state: the program.
+      kind: the kind of reduction.
+      members: its groups; None for an identity, which is one on each process by itself.
+    """
+
+    state: ProgramState
+    kind: str
+    members: Members | None
+
+    def varying(self, value: ir.Value) -> Any:
+        """None when a value, its reductions carried out, is the same on all members of a group."""
+        if self.members is None or self.state.same.same(self.state.node_of(value), self.members):
+            return None
+        return Differs()
+
+    def is_zero(self, value: ir.Value) -> bool:
+        """Whether a value is filled with the identity of the reduction."""
+        held = self.state.env[value]
+        return isinstance(held, int) and self.state.graph.is_identity(held, self.kind)
+
+
+def part_by_part(state: ProgramState, op: ir.Operation, values: Sequence[SymbolicValue], make: MakeNode
+                 ) -> SymbolicValue | None:
+    """An op of one result done on the parts of its operands.
+
+    ``op(AR(a) + p, AR(b) + q) = AR(op(a, b)) + op(p, q)`` for the operands a fact names, all others fixed.
+
+    Args:
+      state: the program.
+      op: the op.
+      values: its operands.
+      make: makes the result's node of operand nodes and its type.
+
+    Returns:
+      The result; None when no fact allows it, and the reductions have to be carried out.
+    """
+    if len(op.regions) and not _in_own_type(state, op):
+        return None
+    positions = [place for place, value in enumerate(values) if isinstance(value, PendingReduction)]
+    for position in positions[::-1] if state.strategy.last_factor else positions:
+        asked = values[position]
+        assert isinstance(asked, PendingReduction)
+        joint = _joint(state, op, values, position, asked.kind)
+        if joint is not None:
+            result = _by_key(state, op, values, asked.kind, joint, make)
+            if result is not None:
+                return result
+    return None
+
+
+def _in_own_type(state: ProgramState, op: ir.Operation) -> bool:
+    """Whether the regions of an op work in the type of its result; a promoting one rounds or wraps around otherwise."""
+    inside = [argument for region in op.regions for block in region.blocks for argument in block.arguments]
+    known = [shape_and_element(state.type_of(value)) for value in (op.operands[0], op.results[0], *inside)]
+    return len({each[1] if each else None for each in known} - {None}) == 1 and None not in known
+
+
+def _joint(state: ProgramState, op: ir.Operation, values: Sequence[SymbolicValue], position: int, kind: str
+           ) -> frozenset[int] | None:
+    """The operands an op is jointly linear in, for the groups of every operand among them; None when it is not."""
+    joint: frozenset[int] | None = None
+    pending, seen = [position], {position}
+    # Ends: an operand is added once.
+    for place in pending:
+        value = values[place]
+        assert isinstance(value, PendingReduction)
+        for members in value.members or [None]:
+            answer = state.facts.linear_in(op, place, GraphContext(state, kind, members))
+            if not isinstance(answer, JointlyLinear) or (joint is not None and joint != answer.operands):
+                return None
+            joint = answer.operands
+        assert joint is not None
+        for other in joint:
+            held = values[other]
+            if other not in seen and isinstance(held, PendingReduction) and held.kind == kind:
+                seen.add(other)
+                pending.append(other)
+    return joint
+
+
+def _by_key(state: ProgramState, op: ir.Operation, values: Sequence[SymbolicValue], kind: str, joint: frozenset[int],
+            make: MakeNode) -> SymbolicValue | None:
+    graph = state.graph
+    types = [state.type_of(operand) for operand in op.operands]
+    result = state.type_of(op.results[0])
+    parts, fixed = {}, {}
+    for place, (value, type_) in enumerate(zip(values, types, strict=True)):
+        if place not in joint:
+            fixed[place] = state.carried_out(value, type_)
+        elif isinstance(value, PendingReduction) and value.kind != kind:
+            parts[place] = {LOCAL: state.carried_out(value, type_)}
+        else:
+            parts[place] = parts_of(graph, value, kind)
+    identities = {place: graph.identity(kind, types[place]) for place in joint}
+    if any(node is None for node in identities.values()) or graph.identity(kind, result) is None:
+        return None
+    made: dict[Key, int] = {}
+    moves = op.name not in _LIFTED
+    if moves and any(own_part_of(key) for held in parts.values() for key in held):
+        scattered = moved_parts(state, op, parts, fixed)
+        if scattered is None:
+            return None
+        made |= scattered
+    for key in dict.fromkeys(key for held in parts.values() for key in held):
+        if moves and own_part_of(key):
+            continue
+        args: list[int | None] = []
+        for place, type_ in enumerate(types):
+            if place in fixed:
+                args.append(_lifted(state, op, fixed[place], key))
+            else:
+                args.append(parts[place].get(key, graph.identity(kind, part_type(key, type_))))
+        if any(arg is None for arg in args):
+            return None
+        made[_in_type(state, key, result)] = make(tuple(args), part_type(key, result))  # type: ignore[arg-type]
+    return joined(graph, kind, made)
+
+
+def _lifted(state: ProgramState, op: ir.Operation, node: int, key: Key) -> int | None:
+    """An operand that is fixed, for a part that is as large as the whole sum; None when it is not one number."""
+    graph, own = state.graph, own_part_of(key)
+    known = shape_and_element(graph.types[node])
+    if own is None or known is None or not known[0]:
+        return node
+    label = graph.labels[node]
+    one_number = label[0] == "splat" or (label[0] == "stablehlo.broadcast_in_dim"
+                                         and graph.types[graph.args[node][0]] == tensor_type((), known[1]))
+    return graph.node(label, tensor_type(own.whole, known[1]), graph.args[node]) if one_number else None
+
+
+def _in_type(state: ProgramState, key: Key, type_: str) -> Key:
+    """The reductions of the original taken in a wider float type, which rounds less: only that way round."""
+    if not state.strategy.widen or not state.original:
+        return key
+    known = shape_and_element(type_)
+    if known is None or not is_float(known[1]):
+        return key
+    return tuple(state.space.reduction(each.members, each.kind, wire_of(each.kind, known[1]), each.own)
+                 for each in key)
+
+
+def wire_of(kind: str, element: str) -> str:
+    """The element type that decides how a reduction rounds; empty where it is exact.
+
+    Example:
+      >>> wire_of("sum", "bf16"), wire_of("sum", "complex<f32>"), wire_of("max", "bf16"), wire_of("sum", "i8")
+      ('bf16', 'f32', '', '')
+    """
+    if kind not in ("sum", "product") or not is_float(element):
+        return ""
+    return element.removeprefix("complex<").removesuffix(">")

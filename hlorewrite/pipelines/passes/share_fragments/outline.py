@@ -1,0 +1,161 @@
+"""A fragment around one that it contains: what runs before it, it, and what runs after it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from hlorewrite.pipelines.passes.share_fragments.fragment_graph import FragmentGraph
+from hlorewrite.pipelines.passes.share_fragments.subgraph_match import Occurrence
+
+
+class CannotDivide(Exception):
+    """Why a fragment stays whole.
+
+    Args:
+      what: the reason, a sentence without subject.
+    """
+
+    def __init__(self, what: str) -> None:
+        super().__init__(what)
+        self.what = what
+
+
+@dataclass(frozen=True)
+class FragmentPiece:
+    """What becomes a fragment.
+
+    Attributes:
+      ops: positions of its ops, in the order they are written; one that moves data may stand in several pieces.
+      reads: numbers of the values it takes.
+      gives: numbers of the values it returns.
+      shared: whether it is the fragment that was found inside.
+    """
+
+    ops: tuple[int, ...]
+    reads: tuple[int, ...]
+    gives: tuple[int, ...]
+    shared: bool
+
+
+def divide(host: FragmentGraph, part: FragmentGraph, found: Occurrence) -> tuple[FragmentPiece, ...]:
+    """Divides a fragment around one that it contains.
+
+    Args:
+      host: the fragment.
+      part: what it contains.
+      found: where.
+
+    Returns:
+      Two or three pieces, in the order they run; every result is given by one of them, and a piece reads what the
+      fragment reads or an earlier piece gives.
+
+    Raises:
+      CannotDivide: what is around it is needed by it and needs it at the same time, something in it is read that it
+        does not return, or the fragment returns an argument or a value twice.
+    """
+    return _FragmentDivision(host, part, found).pieces()
+
+
+class _FragmentDivision:
+    def __init__(self, host: FragmentGraph, part: FragmentGraph, found: Occurrence) -> None:
+        self.host, self.part = host, part
+        self.middle = set(found.ops)
+        self.order = found.ops
+        self.taken = tuple(found.values[value] for value in range(part.arguments))
+        self.given = tuple(found.values[value] for value in part.returned)
+
+    def pieces(self) -> tuple[FragmentPiece, ...]:
+        """The pieces."""
+        host = self.host
+        arguments = range(host.arguments)
+        if len(set(host.returned)) < len(host.returned) or any(value in arguments for value in host.returned):
+            raise CannotDivide("it returns an argument, or a value twice")
+        if len(self.middle) == len(host.ops):
+            raise CannotDivide("there is nothing around it")
+        before = self._needed(value for value in self.taken if value not in arguments)
+        if before & self.middle:
+            raise CannotDivide("what is before it depends on what it contains")
+        rest = [position for position in range(len(host.ops)) if position not in self.middle]
+        after = [position for position in rest if position not in before]
+        if before and not self._reads_it(after):
+            before, after = set(rest), []
+        groups = [sorted(before), list(self.order), after]
+        return self._written([each for each in groups if each])
+
+    def _needed(self, values: Iterable[int]) -> set[int]:
+        """Ops that some values depend on, without data of the contained fragment that is made again."""
+        todo, found = list(values), set[int]()
+        # Ends: the operands of an op are added once.
+        while todo:
+            position = self.host.maker.get(todo.pop())
+            if position is not None and position not in found:
+                found.add(position)
+                todo += self.host.ops[position].reads
+        return {each for each in found if each not in self.middle or not self.host.ops[each].moves}
+
+    def _reads_it(self, after: list[int]) -> bool:
+        """Whether one of some ops reads what the contained fragment makes, apart from data that is made again."""
+        made = set(self.given)
+        for position in sorted(self.middle):
+            op = self.host.ops[position]
+            if not op.moves or any(value in made for value in op.reads):
+                made.update(op.results)
+        return any(value in made for position in after for value in self.host.ops[position].reads)
+
+    def _written(self, groups: list[list[int]]) -> tuple[FragmentPiece, ...]:
+        """Groups of ops with what they read and give; data that no piece gives is made again."""
+        host = self.host
+        home = {value: number for number, group in enumerate(groups) for position in group
+                for value in host.ops[position].results}
+        shared = next(number for number, group in enumerate(groups) if group == list(self.order))
+        gives: list[dict[int, None]] = [{} for _ in groups]
+        for value in host.returned:
+            gives[home[value]][value] = None
+        plans = []
+        for number, group in enumerate(groups):
+            ops, reads = self._closed(number, group, groups, home, shared)
+            for value in reads:
+                if value in home:
+                    gives[home[value]][value] = None
+            plans.append((ops, reads))
+        if not all(gives):
+            raise CannotDivide("nothing is read of what is around what it contains")
+        if set(gives[shared]) - set(self.given):
+            raise CannotDivide("a value is read, or returned, that what it contains does not return")
+        if set(self.given) - set(gives[shared]):
+            raise CannotDivide("nothing reads a result of what it contains")
+        return tuple(FragmentPiece(self.order, self.taken, self.given, True) if number == shared else
+                     FragmentPiece(ops, reads, tuple(sorted(gives[number])), False)
+                     for number, (ops, reads) in enumerate(plans))
+
+    def _closed(self, number: int, group: list[int], groups: list[list[int]], home: dict[int, int], shared: int
+                ) -> tuple[tuple[int, ...], tuple[int, ...]]:
+        """Ops of a group, with those that make data again, and the values it reads."""
+        if number == shared:
+            return self.order, self.taken
+        host, own = self.host, set(group)
+        reads: set[int] = set()
+        todo = [value for position in group for value in host.ops[position].reads]
+        # Ends: an op is added once, and a value looked at once for each reader.
+        while todo:
+            value = todo.pop()
+            position = host.maker.get(value)
+            if position is None:
+                reads.add(value)
+            elif position not in own:
+                at = home[value]
+                again = host.ops[position].moves and value not in host.returned and (
+                    at > number or (at == shared and value not in self.given) or (
+                        at != shared and not host.ops[position].reads))
+                if again:
+                    own.add(position)
+                    todo += host.ops[position].reads
+                elif at > number:
+                    raise CannotDivide("what is before it reads what it makes")
+                else:
+                    reads.add(value)
+        return tuple(sorted(own)), tuple(sorted(reads))
+
+
+__all__ = ["CannotDivide", "FragmentPiece", "divide"]

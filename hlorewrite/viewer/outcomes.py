@@ -1,0 +1,202 @@
+"""What became of every collective, and the sentences that say why.
+
+The two sides of a run are compared. A collective that is the same on both sides stays; one that is the same except for
+the loops around it moved; fewer of one kind over the same groups are fused; one that is left at the same source line
+took its place. The reasons are the remarks of passes on that line.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Hashable, Iterable
+from dataclasses import dataclass
+from typing import Any
+
+from hlorewrite.viewer.communication import CollectiveRow, Side
+
+FATES = ("moved", "fused", "replaced", "removed", "stays", "new")
+_MOST_REASONS = 4
+_MOST_AFTER = 32
+_RANKS = 4
+
+
+@dataclass(frozen=True)
+class CollectiveOutcome:
+    """What became of one collective.
+
+    Attributes:
+      fate: one of ``FATES``.
+      before: its position before; None for one that came.
+      after: positions of what is there in its place; of very many the first.
+      share: how many collectives of before they stand for together.
+      why: remarks, as the trace holds them; the last may be made here, with an empty rule.
+    """
+
+    fate: str
+    before: int | None
+    after: tuple[int, ...]
+    share: int
+    why: tuple[dict[str, Any], ...]
+
+
+def outcomes_of(before: Side, after: Side, remarks: list[dict[str, Any]]) -> list[CollectiveOutcome]:
+    """Says for each collective of either side what became of it.
+
+    Args:
+      before: what the module communicated.
+      after: what it communicates now.
+      remarks: lines of ``remarks.jsonl``.
+
+    Returns:
+      First those of the module before, in its order, then those that are new.
+
+    Example:
+      >>> from hlorewrite.viewer.communication import side_of
+      >>> one = {"kind": "all-reduce", "groups": 0, "payload_bytes": 64}
+      >>> loop = {"op": "while", "trips": 8, "trips_known": True}
+      >>> before = {"groups": [[[0, 1]]], "nests": [loop], "collectives": [one | {"trips": 8, "nest": 0}]}
+      >>> after = {"groups": [[[0, 1]]], "collectives": [one | {"trips": 1, "nest": -1}]}
+      >>> [fate.fate for fate in outcomes_of(side_of(before), side_of(after), [])]
+      ['moved']
+    """
+    matched = _Matching(before, after)
+    matched.pair("stays", lambda side, one: (*_identity(one), one.trips, side.path(one.nest)))
+    matched.pair("moved", lambda side, one: _identity(one))
+    matched.fuse()
+    matched.gather()
+    said = _by_place(remarks)
+    fates = []
+    for number, (fate, places, share) in sorted(matched.fates.items()):
+        shown = tuple(places[:_MOST_AFTER])
+        why = _why(fate, before.collectives[number], said, [after.collectives[place].source for place in shown])
+        fates.append(CollectiveOutcome(fate, number, shown, share, why))
+    new = [number for number in range(len(after.collectives)) if number in matched.left_after]
+    return fates + [CollectiveOutcome("new", None, (number,), 1, _why("new", after.collectives[number], said))
+                    for number in new]
+
+
+def _identity(one: CollectiveRow) -> tuple[Hashable, ...]:
+    return one.kind, one.source, one.groups, one.payload_bytes
+
+
+class _Matching:
+    """Pairs collectives of both sides, from the strictest likeness to the loosest."""
+
+    def __init__(self, before: Side, after: Side) -> None:
+        self.before, self.after = before, after
+        self.fates: dict[int, tuple[str, list[int], int]] = {}
+        self.left_before = dict.fromkeys(range(len(before.collectives)))
+        self.left_after = dict.fromkeys(range(len(after.collectives)))
+
+    def pair(self, fate: str, key: Callable[[Side, CollectiveRow], Hashable]) -> None:
+        """Pairs one with one, in the order of the program."""
+        waiting: dict[Hashable, list[int]] = defaultdict(list)
+        for number in reversed(self.left_after):
+            waiting[key(self.after, self.after.collectives[number])].append(number)
+        for number in list(self.left_before):
+            partners = waiting.get(key(self.before, self.before.collectives[number]))
+            if partners:
+                self._settle(fate, [number], [partners.pop()])
+
+    def fuse(self) -> None:
+        """Of what is left: fewer of one kind over the same groups than before, wherever they stand, do the same."""
+        sides = []
+        for side, left in ((self.before, self.left_before), (self.after, self.left_after)):
+            by_groups: dict[Hashable, list[int]] = defaultdict(list)
+            for number in left:
+                by_groups[side.collectives[number].kind, side.collectives[number].groups].append(number)
+            sides.append(by_groups)
+        for key, old in sides[0].items():
+            if 0 < len(new := sides[1].get(key, [])) < len(old):
+                self._settle("fused", old, new)
+
+    def gather(self) -> None:
+        """What is left at one source line belongs together, first on the same devices, then on any."""
+        for devices_too in (True, False):
+            sides = []
+            for side, left in ((self.before, self.left_before), (self.after, self.left_after)):
+                by_source: dict[Hashable, list[int]] = defaultdict(list)
+                for number in left:
+                    one = side.collectives[number]
+                    by_source[one.source, _devices(one) if devices_too else None].append(number)
+                sides.append(by_source)
+            for key, old in sides[0].items():
+                if new := sides[1].get(key):
+                    self._settle("replaced", old, new)
+        self._settle("removed", list(self.left_before), [])
+
+    def _settle(self, fate: str, old: list[int], new: list[int]) -> None:
+        for number in old:
+            self.fates[number] = (fate, new, len(old))
+            del self.left_before[number]
+        for number in new:
+            self.left_after.pop(number, None)
+
+
+def _devices(one: CollectiveRow) -> frozenset[int]:
+    return frozenset(device for group in one.groups for device in group)
+
+
+# ---- why
+
+
+Said = dict[str, list[dict[str, Any]]]
+
+
+def _by_place(remarks: list[dict[str, Any]]) -> Said:
+    by_place: Said = defaultdict(list)
+    for remark in _distinct(remarks):
+        by_place[str(remark.get("location", ""))].append(remark)
+    return by_place
+
+
+def _why(fate: str, one: CollectiveRow, said: Said, new_places: Iterable[str] = ()) -> tuple[dict[str, Any], ...]:
+    """What was said about a collective's line that fits its fate; of a stay, about collectives of its kind.
+
+    A pass that fuses speaks about the line where the fused call stands, which may be another.
+    """
+    wanted = ("blocked", "unprofitable", "missed") if fate == "stays" else ("applied",)
+    reasons = [remark for remark in said.get(one.source, ()) if remark.get("kind") in wanted
+               and (fate != "stays" or _kind(remark) == one.kind)]
+    named = [remark for remark in reasons if f" {one.payload_bytes} bytes" in str(remark.get("sentence", ""))]
+    chosen = sorted(named or reasons, key=_rank)
+    if fate == "fused":
+        rules = {remark.get("rule") for remark in chosen}
+        elsewhere = [remark for place in dict.fromkeys(new_places) for remark in said.get(place, ())]
+        chosen = [remark for remark in elsewhere if remark.get("kind") == "applied"
+                  and remark.get("rule") not in rules] + chosen
+    if not chosen or _rank(chosen[0]) == _RANKS:  # that some rule's pattern is not all there explains little
+        chosen.insert(0, {"kind": fate, "rule": "", "sentence": _plain(fate, one)})
+    return tuple(chosen[:_MOST_REASONS])
+
+
+def _rank(remark: dict[str, Any]) -> int:
+    """The most important remarks first: what would be wrong, what would not pay, what a pass missed, what a rule
+    did."""
+    kind = remark.get("kind")
+    of_rule = kind == "missed" and bool(remark.get("rule_location"))
+    return {"applied": 0, "blocked": 1, "unprofitable": 2}.get(str(kind), 3) + of_rule
+
+
+def _kind(remark: dict[str, Any]) -> str:
+    return str(remark.get("op", "")).removeprefix("stablehlo.").replace("_", "-")
+
+
+def _distinct(remarks: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
+    distinct: dict[tuple[str, ...], dict[str, Any]] = {}
+    for remark in remarks:
+        key = tuple(str(remark.get(name)) for name in ("location", "op", "kind", "rule", "sentence"))
+        distinct.setdefault(key, remark)
+    return list(distinct.values())
+
+
+def _plain(fate: str, one: CollectiveRow) -> str:
+    if fate == "stays":
+        if one.trips <= 1 and one.nest < 0:
+            return "it stands outside loops and runs once, so there is nothing to gain by moving it"
+        return "no pass of this run found a way to make it cheaper"
+    return {"moved": "the loops around it are others than before",
+            "fused": "fewer calls at the same line send the same",
+            "replaced": "other collectives stand at the same line now",
+            "removed": "no call at its line is left",
+            "new": "nothing at its line was there before"}[fate]
