@@ -1,7 +1,5 @@
 """hlorewrite: rewrites the communication of StableHLO programs by declared, proven rules."""
 
-from __future__ import annotations
-
 import importlib
 import importlib.util
 import os.path

@@ -4,8 +4,6 @@ Every error carries its exit code, so the command line needs no table of its own
 0 ok, 1 failed or findings, 2 usage or unreadable input, 3 values differ.
 """
 
-from __future__ import annotations
-
 import difflib
 from collections.abc import Iterable
 

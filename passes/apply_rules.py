@@ -1,7 +1,5 @@
 """The ``rules`` pass: applies the rewrite rules of rule files."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 from hlorewrite.ir.module import Module

@@ -1,8 +1,6 @@
 """collective-cse: a collective whose result is there already is not run again; one that is not read is not run at
 all."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from itertools import takewhile
 from typing import ClassVar

@@ -1,7 +1,5 @@
 """The class of the pass expose-collectives, by its public path. The bridge to JAX defines it, since it needs jax."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from hlorewrite.passmanager.registry import find_pass

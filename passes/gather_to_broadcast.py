@@ -1,7 +1,5 @@
 """gather-to-broadcast: a gather of which every device reads one shard becomes a broadcast or a permute."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import ClassVar
 

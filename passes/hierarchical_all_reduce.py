@@ -1,7 +1,5 @@
 """hierarchical-all-reduce: within hosts, across them, within them again, where the topology says that it pays."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """hoist-collectives: a collective that gives the same in every iteration runs once, before the loop."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, field
 from typing import ClassVar
 

@@ -1,7 +1,5 @@
 """The ``inline`` pass; MLIR's own of that name does nothing in jaxlib."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 from hlorewrite.ir.inline import inline_calls

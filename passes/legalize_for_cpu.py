@@ -1,7 +1,5 @@
 """legalize-for-cpu: what XLA:CPU does not implement, said with what it does."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar, Literal

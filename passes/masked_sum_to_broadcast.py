@@ -1,7 +1,5 @@
 """masked-sum-to-broadcast: a sum to which one device contributes becomes a broadcast from it."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import ClassVar

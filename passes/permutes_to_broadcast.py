@@ -1,7 +1,5 @@
 """permutes-to-broadcast: permutes that send one value from one device to several become one broadcast."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar

@@ -4,8 +4,6 @@ Where several devices of a group keep the same slice (sharded within hosts, repl
 the slice among these follows.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import ClassVar
 

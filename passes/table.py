@@ -3,8 +3,6 @@
 ``tools/import_layers.py`` reads this table as imports.
 """
 
-from __future__ import annotations
-
 PASSES = {
     "all-reduce-fusion": "hlorewrite.passes.all_reduce_fusion:AllReduceFusion",
     "collective-cse": "hlorewrite.passes.collective_cse:CollectiveCse",

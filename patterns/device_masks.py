@@ -1,7 +1,5 @@
 """Selects by device id: which devices keep a value where all others have zero."""
 
-from __future__ import annotations
-
 from hlorewrite.analysis.per_device_constants import PerDeviceConstants
 from hlorewrite.ir.binding import ir
 from hlorewrite.ir.types import element_count

@@ -1,7 +1,5 @@
 """Predicates of rules about element types: which numbers a type holds, what a convert and a sum keep of them."""
 
-from __future__ import annotations
-
 import math
 
 from hlorewrite.ir.binding import ir

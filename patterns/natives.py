@@ -4,8 +4,6 @@ Each takes the context first: a ``RuleContext`` from rewrite rules, a ``FactCont
 answer True or No with a sentence; analyses answer a value or No.
 """
 
-from __future__ import annotations
-
 from hlorewrite.analysis.dense_groups import rows_attribute
 from hlorewrite.analysis.groups import Groups, device_count, groups_of, id_mode, written_pairs
 from hlorewrite.analysis.linearity import FactContext

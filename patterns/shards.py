@@ -1,7 +1,5 @@
 """Analyses of slices by device id: which shard each device reads."""
 
-from __future__ import annotations
-
 from hlorewrite.analysis.dense_groups import rows_attribute
 from hlorewrite.analysis.groups import Groups, groups_of
 from hlorewrite.analysis.mesh import fully_manual

@@ -3,8 +3,6 @@
 ``tools/import_layers.py`` reads this table as imports.
 """
 
-from __future__ import annotations
-
 NATIVE_MODULES = {
     "natives": "hlorewrite.patterns.natives",
     "element_types": "hlorewrite.patterns.element_types",

@@ -1,7 +1,5 @@
 """How often ops run."""
 
-from __future__ import annotations
-
 from hlorewrite.analysis.branches import taken_shares
 from hlorewrite.analysis.loops import trip_count
 from hlorewrite.ir.binding import ir

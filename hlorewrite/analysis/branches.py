@@ -4,8 +4,6 @@
 evaluated for every iteration, as index expressions are for every device.
 """
 
-from __future__ import annotations
-
 from fractions import Fraction
 
 import numpy as np

@@ -1,7 +1,5 @@
 """What integer values of a loop's body are in each iteration, where its counters start, step and end at constants."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from hlorewrite.analysis.loops import Loop, constant_integer, counter_step, trip_count

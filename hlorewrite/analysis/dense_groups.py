@@ -4,8 +4,6 @@ JAX 0.12 writes ``#stablehlo.replica_group_mesh_axes<mesh = @mesh, axes = [...]>
 the mesh, as fragments of a program do, need the groups themselves.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 import numpy as np

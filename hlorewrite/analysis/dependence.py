@@ -10,8 +10,6 @@ of ops below says so for few operands of few ops, and for no other. A value that
 be constant, invariant or dead, and is taken for it.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Sequence
 
 from hlorewrite.analysis.groups import Groups, groups_of

@@ -1,7 +1,5 @@
 """Replica groups of collectives, read, checked and compared."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass
 from functools import cached_property

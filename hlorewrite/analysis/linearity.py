@@ -4,8 +4,6 @@ An op is *jointly linear* in some operands when, with all others fixed and unifo
 ``op(AR(a) + p, AR(b) + q) = AR(op(a, b)) + op(p, q)``. For reductions other than a sum, ``+`` is that reduction.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Protocol
 

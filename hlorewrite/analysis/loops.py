@@ -1,7 +1,5 @@
 """The parts of ``stablehlo.while`` and the number of its iterations."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 from hlorewrite.ir.binding import ir

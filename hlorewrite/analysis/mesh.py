@@ -1,7 +1,5 @@
 """Meshes and shardings of the ``sdy`` dialect: which devices hold the same data."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass

@@ -6,8 +6,6 @@ that train: f16 ends at 65504 and is normal down to 6e-5. In bf16, f32 and f64 a
 factor by which sums grow of 3e38 or 1e-38 (docs/rounding.md).
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 from hlorewrite.analysis.linearity import FactContext, JointlyLinear, LinearityFacts, NotLinear

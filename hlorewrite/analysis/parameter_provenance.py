@@ -7,8 +7,6 @@ one that the step also reads otherwise, in a product, a broadcast or a slice. A 
 back from its operand. Where that names no argument, or two, there is no answer.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field

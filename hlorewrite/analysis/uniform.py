@@ -9,8 +9,6 @@ value is visited once, and loops need no second round. The predicate of a loop t
 members of a group, or the program would never end, ends the walk too (``equal_trips``).
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 from hlorewrite.analysis.groups import Groups, groups_of, id_mode, replica_count, written_pairs

@@ -17,8 +17,6 @@ What has to hold:
 * the members of each group in question hang together by the groups of such collectives.
 """
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Iterable
 

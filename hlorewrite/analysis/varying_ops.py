@@ -1,7 +1,5 @@
 """Ops whose results may differ between devices whatever their operands are."""
 
-from __future__ import annotations
-
 from hlorewrite.ir.binding import ir
 from hlorewrite.ir.effects import has_side_effect
 from hlorewrite.ir.view import nested_ops

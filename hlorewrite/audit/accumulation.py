@@ -6,8 +6,6 @@ tuple, written into one at an index, or takes the place of one that the body doe
 value in every iteration.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from heapq import heappop, heappush
 

@@ -1,7 +1,5 @@
 """Why XLA leaves communication where it is, and what a user has to do."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 
 from hlorewrite.audit.accumulation import LeavesLoops

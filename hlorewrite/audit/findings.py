@@ -4,8 +4,6 @@ No source is needed. A finding is a prediction: whether values are equal on all 
 the text does not say.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from math import prod

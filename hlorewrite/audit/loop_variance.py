@@ -5,8 +5,6 @@ tuple, an element that the body passes on unchanged is the same in every iterati
 value depends on, which is closed under iterations. A query follows the bits outwards, loop by loop.
 """
 
-from __future__ import annotations
-
 import re
 from dataclasses import dataclass
 

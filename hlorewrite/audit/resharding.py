@@ -1,7 +1,5 @@
 """Exchanges that XLA's partitioner inserts because a value is sharded otherwise than its reader wants it."""
 
-from __future__ import annotations
-
 import re
 from dataclasses import dataclass
 

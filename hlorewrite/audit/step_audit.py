@@ -1,7 +1,5 @@
 """The audit of a step: what is sent, what of it runs in loops, and what could be saved."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any

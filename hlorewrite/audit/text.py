@@ -1,7 +1,5 @@
 """An audit as text for a terminal."""
 
-from __future__ import annotations
-
 from hlorewrite.audit.findings import AuditFinding
 from hlorewrite.audit.profile.reconcile import ReconciledProfile
 from hlorewrite.audit.step_audit import DumpRewrite, RewrittenSchedule, StepAudit

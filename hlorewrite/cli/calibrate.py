@@ -1,7 +1,5 @@
 """``hlorewrite calibrate``: a topology file from nccl-tests output."""
 
-from __future__ import annotations
-
 import argparse
 import json
 

@@ -1,7 +1,5 @@
 """``hlorewrite collective``: the time of one collective on a topology."""
 
-from __future__ import annotations
-
 import argparse
 import json
 

@@ -4,8 +4,6 @@ The script is static: completing starts no Python. ``shtab`` writes it from the 
 which arguments are files and which names passes, rules and topologies have, is added here.
 """
 
-from __future__ import annotations
-
 import argparse
 import re
 from collections.abc import Iterable

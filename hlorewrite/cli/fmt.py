@@ -1,7 +1,5 @@
 """``hlorewrite fmt``: rule files in their canonical form."""
 
-from __future__ import annotations
-
 import argparse
 import difflib
 import sys

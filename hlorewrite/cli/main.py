@@ -3,8 +3,6 @@
 ``subcommands.py`` lists the subcommands; only the named subcommand's module is imported.
 """
 
-from __future__ import annotations
-
 import os
 import signal
 import sys

@@ -1,7 +1,5 @@
 """The argument parser of every subcommand: its mistakes are ``UsageError`` with a suggestion."""
 
-from __future__ import annotations
-
 import argparse
 import os
 from typing import Any, NoReturn

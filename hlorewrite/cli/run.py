@@ -1,7 +1,5 @@
 """``hlorewrite run``: execute a module once on random arguments and show its outputs."""
 
-from __future__ import annotations
-
 import argparse
 import json
 

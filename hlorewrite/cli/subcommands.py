@@ -4,8 +4,6 @@ A subcommand is a module with ``HELP``, ``add_arguments(parser)`` and ``run(args
 which sees the command line before it is parsed. ``tools/import_layers.py`` reads this table as imports.
 """
 
-from __future__ import annotations
-
 import argparse
 import importlib
 import importlib.util

@@ -1,7 +1,5 @@
 """``hlorewrite view``: a run as one page that needs nothing but a browser."""
 
-from __future__ import annotations
-
 import argparse
 
 HELP = "show a traced run as one self-contained page: what moved, why, where, and what it saves"

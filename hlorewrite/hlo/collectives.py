@@ -4,8 +4,6 @@ A collective inside a loop runs as often as the loops around it turn; trip count
 ``known_trip_count`` or, where that is missing, from a loop condition that compares a counter with a constant.
 """
 
-from __future__ import annotations
-
 import functools
 import re
 from collections.abc import Iterable

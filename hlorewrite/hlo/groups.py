@@ -1,7 +1,5 @@
 """The three ways HLO text writes replica groups: lists, iota lists, and axes of a mesh."""
 
-from __future__ import annotations
-
 import re
 from itertools import pairwise
 from math import prod

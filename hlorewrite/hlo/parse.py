@@ -3,8 +3,6 @@
 Reads what ``Compiled.as_text()``, XLA dumps and ``HloModule.to_string()`` print, in long or short form.
 """
 
-from __future__ import annotations
-
 import functools
 import re
 from dataclasses import dataclass, field

@@ -1,7 +1,5 @@
 """Protocol buffers: numbers of variable length, and the one field of an ``HloProto`` that is read, the module."""
 
-from __future__ import annotations
-
 
 def varint(data: bytes, at: int) -> tuple[int, int]:
     """Reads a number of variable length.

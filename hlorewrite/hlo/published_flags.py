@@ -1,7 +1,5 @@
 """Sets of XLA flags that are published as fast: what ``hlorewrite tune`` tries, and all that a plan file may set."""
 
-from __future__ import annotations
-
 import os
 import shlex
 from collections.abc import Mapping

@@ -1,7 +1,5 @@
 """Who reads a value, in parsed HLO."""
 
-from __future__ import annotations
-
 from hlorewrite.hlo.parse import Computation, HloInstruction, HloText
 
 

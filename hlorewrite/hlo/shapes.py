@@ -1,7 +1,5 @@
 """Shapes of HLO text: element types, sizes and bytes."""
 
-from __future__ import annotations
-
 import functools
 import re
 from math import prod

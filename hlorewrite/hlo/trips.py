@@ -7,8 +7,6 @@ addition into fusions and copies scalars, so values are followed through both; a
 passes on unchanged, and a start may come from a loop around that passes it on unchanged.
 """
 
-from __future__ import annotations
-
 import re
 from dataclasses import dataclass
 

@@ -5,8 +5,6 @@ XLA wraps a collective for which it has no ``-start`` opcode, or several that ru
 that holds the ``all-reduce``. Kind, payload and groups then belong to an instruction one or more calls below.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 from hlorewrite.hlo.collectives import collective_kind

@@ -5,8 +5,6 @@ through ops the pass looks through, that value being read nowhere else in the bo
 does before.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import dataclass
 

@@ -1,7 +1,5 @@
 """Releases of XLA that miscompile some programs, and the pass of XLA at fault in each."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 CODE_MOTION = "while-loop-all-reduce-code-motion"

@@ -6,8 +6,6 @@ and HLO to StableHLO) and the capsule of an operation (its address). ``tests/uni
 so that a new jaxlib breaks one test, not the project.
 """
 
-from __future__ import annotations
-
 import ctypes
 import os
 from typing import Any

@@ -1,7 +1,5 @@
 """Channel handles of collectives, sends and receives."""
 
-from __future__ import annotations
-
 from hlorewrite.ir.binding import ir, stablehlo
 from hlorewrite.ir.collectives import CHANNEL
 

@@ -5,8 +5,6 @@ HLO kind also occurs as a pair ``KIND-start`` and ``KIND-done``, whether or not 
 To add a collective, add a row to ``TABLE``; a test compares it with the ops of the installed jaxlib.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction

@@ -1,7 +1,5 @@
 """MLIR contexts, made without importing jax (0.2 s less at start-up), and their diagnostics."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """The only place that changes a module; every change is reported to the view and to listeners."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from typing import Protocol
 

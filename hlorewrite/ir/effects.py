@@ -1,7 +1,5 @@
 """Ops that do more than compute their results from their operands: it matters how often and in which order they run."""
 
-from __future__ import annotations
-
 from hlorewrite.ir.binding import ir
 
 EFFECTS = ("stablehlo.send", "stablehlo.recv", "stablehlo.infeed", "stablehlo.outfeed", "stablehlo.rng",

@@ -5,8 +5,6 @@ since serialization version 1). FlatBuffers address by relative offsets, so a lo
 pointed at it; everything else (shardings, trees, kept arguments, vjp) stays byte for byte.
 """
 
-from __future__ import annotations
-
 import struct
 
 _MODULE_SLOT = 30

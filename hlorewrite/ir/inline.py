@@ -5,8 +5,6 @@ called by ``func.call @_where``. A call is inlined by cloning the whole function
 and moving its ops before the call, so the cost in Python is one step per op of the body.
 """
 
-from __future__ import annotations
-
 import re
 from collections import Counter
 from collections.abc import Callable

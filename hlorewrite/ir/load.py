@@ -1,7 +1,5 @@
 """Reading modules: MLIR text, MLIR bytecode, StableHLO portable artifacts, serialized ``jax.export``."""
 
-from __future__ import annotations
-
 import os
 import re
 import stat

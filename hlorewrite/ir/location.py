@@ -1,7 +1,5 @@
 """From MLIR locations to the line a user wrote."""
 
-from __future__ import annotations
-
 import os
 import re
 from collections.abc import Sequence

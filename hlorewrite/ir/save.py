@@ -1,7 +1,5 @@
 """Writing modules: text, generic text, bytecode, portable artifact, serialized ``jax.export``."""
 
-from __future__ import annotations
-
 import io
 import re
 

@@ -1,7 +1,5 @@
 """Sizes of tensor types."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 

@@ -1,7 +1,5 @@
 """The readers of values, by block and by a key, each block's in the order of the program."""
 
-from __future__ import annotations
-
 from bisect import bisect_left, insort
 from collections.abc import Callable, Hashable, Iterator
 from functools import cmp_to_key

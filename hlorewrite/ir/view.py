@@ -8,8 +8,6 @@ Never use an ``ir.Operation`` as a key of a dict or set: its hash is structural 
 ``op_key(op)``; values and blocks are safe keys. Compare ops with ``==``, never ``is``: every access makes a new handle.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Hashable, Iterable, Iterator
 from typing import TypeVar, cast
 

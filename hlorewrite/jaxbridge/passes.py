@@ -3,8 +3,6 @@
 ``tools/import_layers.py`` reads this table as imports.
 """
 
-from __future__ import annotations
-
 PASSES = {
     "expose-collectives": "hlorewrite.jaxbridge.xla.expose_collectives:ExposeCollectives",
 }

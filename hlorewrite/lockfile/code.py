@@ -4,8 +4,6 @@ A version does not change with each edit, and the name of a file says nothing of
 is another one, the passes may make another module, so the plan does not fit.
 """
 
-from __future__ import annotations
-
 import ast
 import hashlib
 import os

@@ -3,8 +3,6 @@
 Nothing in it depends on the machine or the time it was made: the same step under the same options gives the same bytes.
 """
 
-from __future__ import annotations
-
 import base64
 import hashlib
 import json

@@ -1,7 +1,5 @@
 """Where plans are kept: a file for one step, or a folder with a file for each step."""
 
-from __future__ import annotations
-
 import os
 import re
 import threading

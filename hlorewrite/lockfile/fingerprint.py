@@ -1,7 +1,5 @@
 """What a plan is made for: all that has to be the same for it to be replayed."""
 
-from __future__ import annotations
-
 import hashlib
 import os
 from collections.abc import Mapping, Sequence

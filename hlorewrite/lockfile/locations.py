@@ -1,7 +1,5 @@
 """Source lines without the folders of this machine, so that plans made in different checkouts are equal."""
 
-from __future__ import annotations
-
 import re
 
 _IN_MODULE = re.compile(r'"(?:[^"\\\n]|\\.)*?([^"/\\\n]+)":(\d+):(\d+)')

@@ -1,7 +1,5 @@
 """What the passes said, as data in a plan file, and back."""
 
-from __future__ import annotations
-
 from dataclasses import fields
 from typing import get_args
 

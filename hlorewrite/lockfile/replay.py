@@ -1,7 +1,5 @@
 """Finds the plan of a step, and says whether it can be replayed."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass
 

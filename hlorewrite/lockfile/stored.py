@@ -1,7 +1,5 @@
 """The resulting module of a plan: as it is stored, and what is checked before it takes the place of the original."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 from hlorewrite.errors import HlorewriteError, PlanMismatch

@@ -4,8 +4,6 @@ The run that replays one need not repeat its passes, ``keep``, memory budget or 
 is the plan's, and what the user gives has to be the same.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cache

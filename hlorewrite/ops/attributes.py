@@ -3,8 +3,6 @@
 Everything comes from jaxlib's bindings. Nothing is read from printed text.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 

@@ -3,8 +3,6 @@
 jaxlib raises ``TypeError`` for the attribute of a complex constant, so all who read constants do so here.
 """
 
-from __future__ import annotations
-
 from hlorewrite.ir.binding import ir
 
 _FEW = 4

@@ -9,8 +9,6 @@ results are partial sums. These are the sharding rules of GSPMD (Xu et al. 2021,
 The same factor says where a dimension goes when an op on parts is done on whole tensors in their place.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass

@@ -5,8 +5,6 @@ serves index expressions per device, the validator's tables, and the bounds of r
 jaxlib's interpreter. ``dims.py`` says the same about whole dimensions and does not use these.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 
 import numpy as np

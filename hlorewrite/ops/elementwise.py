@@ -4,8 +4,6 @@ Bounds of rounding replay floats with it. Index expressions are whole numbers, a
 every implementation has to agree; no float is computed there.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from typing import Any
 

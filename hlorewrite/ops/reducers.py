@@ -1,7 +1,5 @@
 """What a reducer region computes, and the number that such a reduction leaves alone."""
 
-from __future__ import annotations
-
 from hlorewrite.ir.binding import ir
 from hlorewrite.ir.types import element_type, is_static_tensor, largest_float
 from hlorewrite.ops.constants import is_complex_zero, splat_number

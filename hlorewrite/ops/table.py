@@ -4,8 +4,6 @@ An op without a row is opaque: nothing may be concluded about it. Two more table
 ``ir/collectives.py`` for collectives, and ``patterns/linearity.hlopat`` for what is linear in which operands.
 """
 
-from __future__ import annotations
-
 from enum import Enum
 
 from hlorewrite.ir.collectives import COLLECTIVES

@@ -1,7 +1,5 @@
 """Where a message points: the user's source line, or the line of the module's own file."""
 
-from __future__ import annotations
-
 from hlorewrite.ir.location import line_of_text
 from hlorewrite.ir.module import Module
 

@@ -1,7 +1,5 @@
 """``--diff``: what changed between two texts of a module, SSA names set aside."""
 
-from __future__ import annotations
-
 import difflib
 import re
 

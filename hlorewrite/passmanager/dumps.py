@@ -1,7 +1,5 @@
 """``--print-ir-before/after``: the module on stderr around chosen passes, under MLIR's banner."""
 
-from __future__ import annotations
-
 import sys
 from collections.abc import Collection
 from dataclasses import dataclass, field

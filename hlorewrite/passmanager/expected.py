@@ -5,8 +5,6 @@
 means a place that is not in the file; ``expected-error-re`` reads ``{{...}}`` in the text as regular expressions.
 """
 
-from __future__ import annotations
-
 import re
 from dataclasses import dataclass
 

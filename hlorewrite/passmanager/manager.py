@@ -1,7 +1,5 @@
 """Runs passes in order: each is timed, verified, and held to the module's signature."""
 
-from __future__ import annotations
-
 import os
 import time
 from collections.abc import Sequence

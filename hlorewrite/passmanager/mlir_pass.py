@@ -1,7 +1,5 @@
 """A pass of MLIR itself, run by jaxlib's pass manager, with its mistakes reported in one line."""
 
-from __future__ import annotations
-
 import os
 import re
 import sys

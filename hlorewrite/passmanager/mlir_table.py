@@ -4,8 +4,6 @@ Two columns, because jaxlib cannot be asked: where a pass can run (a pass *pipel
 aborts the process instead of raising), and its help. A name missing here is unknown to us even if jaxlib has it.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Literal
 

@@ -1,7 +1,5 @@
 """Pipelines with a name, ``hlorewrite opt -O NAME``."""
 
-from __future__ import annotations
-
 from hlorewrite.errors import UsageError, did_you_mean
 
 _COMM = ("collective-cse", "gather-once", "hoist-collectives", "masked-sum-to-broadcast", "gather-to-broadcast",

@@ -1,7 +1,5 @@
 """Options of a pass: the typed fields of a frozen dataclass, to text and back."""
 
-from __future__ import annotations
-
 import dataclasses
 import enum
 import inspect

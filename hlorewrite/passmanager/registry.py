@@ -6,8 +6,6 @@ A plug-in is a package with an entry point of group ``hlorewrite.passes``::
     my-pass = "my_package.my_pass:MyPass"
 """
 
-from __future__ import annotations
-
 import importlib
 import importlib.util
 import inspect

@@ -1,7 +1,5 @@
 """``--remarks``: what rules did, did not do, and why, each with the user's source line."""
 
-from __future__ import annotations
-
 import dataclasses
 import json
 from collections.abc import Collection

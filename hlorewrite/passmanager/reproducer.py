@@ -4,8 +4,6 @@ MLIR keeps the pipeline in the file itself, as the external resource ``mlir_repr
 does not give access to the resource, so it is written and read as text here.
 """
 
-from __future__ import annotations
-
 import os
 import re
 from collections.abc import Sequence

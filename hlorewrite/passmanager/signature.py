@@ -5,8 +5,6 @@ XLA and JAX bind buffers by position and read donation (``tf.aliasing_output``, 
 still verifies.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 from hlorewrite.ir.binding import ir

@@ -1,7 +1,5 @@
 """``--stats`` and ``--timing``: what each rule and pass did, as tables or JSON."""
 
-from __future__ import annotations
-
 import dataclasses
 import json
 from dataclasses import dataclass, field

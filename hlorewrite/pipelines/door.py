@@ -3,8 +3,6 @@
 ``tools/import_layers.py`` reads these tables as imports.
 """
 
-from __future__ import annotations
-
 from hlorewrite.util.registered import register
 
 PASSES = {

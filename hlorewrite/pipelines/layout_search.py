@@ -1,7 +1,5 @@
 """A search over pipelines of a step: meshes, schedules, micro-batches, each with the stages that suit it best."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace

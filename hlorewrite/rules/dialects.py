@@ -4,8 +4,6 @@ The generated Python classes of MLIR dialects have one property for each operand
 property's code touches show which of the three it is. So the rule checker always has the ops of this very jaxlib.
 """
 
-from __future__ import annotations
-
 import importlib
 from dataclasses import dataclass
 from functools import cache

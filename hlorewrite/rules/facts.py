@@ -4,8 +4,6 @@ A fact says ``op(AR(a) + p, AR(b) + q) = AR(op(a, b)) + op(p, q)`` for the opera
 reductions of the kinds it lists (``+`` stands for that reduction). Facts of an op are tried in the order of the files.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 

@@ -1,7 +1,5 @@
 """Loads rule files: parse, import, check, compile; shipped files by name."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field

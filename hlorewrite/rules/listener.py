@@ -3,8 +3,6 @@
 Everything is plain data, so that a pipeline, a trace writer or a test can subscribe without knowing the driver.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass, field
 from typing import Literal, Protocol, runtime_checkable
 

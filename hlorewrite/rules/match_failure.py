@@ -1,7 +1,5 @@
 """The answers of native predicates and analyses: True or a value, or No with a sentence and the op at fault."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Literal
 

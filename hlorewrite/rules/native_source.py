@@ -1,7 +1,5 @@
 """What the Python source of natives says, for digests of proofs: a verdict on a rule is one on its natives too."""
 
-from __future__ import annotations
-
 import ast
 import importlib.util
 import re

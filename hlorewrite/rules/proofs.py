@@ -5,8 +5,6 @@ of the natives that text calls.
 ``tools/update_proofs.py`` writes the file, and a test compares it with fresh proofs.
 """
 
-from __future__ import annotations
-
 import hashlib
 import json
 from dataclasses import dataclass, replace

@@ -8,8 +8,6 @@ user loads: an import, ``--natives MODULE`` on the command line, or a package wi
     divisible = "my_package.natives:divisible"
 """
 
-from __future__ import annotations
-
 import importlib
 import importlib.util
 import os

@@ -4,8 +4,6 @@ The first section whose pattern occurs in the sentence counts. A test finds a se
 emit, and a heading on the page for each section.
 """
 
-from __future__ import annotations
-
 import re
 from dataclasses import dataclass
 

@@ -1,7 +1,5 @@
 """What a remark is about, in the user's words: his own line, the library's, the parameter, the tensor's type."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 from hlorewrite.analysis.parameter_provenance import ParameterProvenance

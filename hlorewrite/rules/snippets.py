@@ -1,7 +1,5 @@
 """Short text of a few ops, for traces and remarks, without numbering the whole function."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping
 
 from hlorewrite.ir.binding import ir

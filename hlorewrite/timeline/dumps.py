@@ -1,7 +1,5 @@
 """Finds the scheduled HLO in a folder that XLA dumped into (``--xla_dump_to``)."""
 
-from __future__ import annotations
-
 import os
 import re
 from collections.abc import Mapping

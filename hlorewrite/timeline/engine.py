@@ -12,8 +12,6 @@ simulated until its state repeats, which takes a few iterations; the rest is mul
 of a module, whatever the trip counts.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any

@@ -6,8 +6,6 @@ of its operands the needed elements of an op's result come from. Bytes of severa
 the whole.
 """
 
-from __future__ import annotations
-
 from hlorewrite.cost.kernels.work import IN_PLACE, SAME_BYTES, SCATTER, UPDATE, OpSizes, needed_elements
 from hlorewrite.hlo.parse import Computation, HloInstruction
 from hlorewrite.hlo.shapes import shape_bytes, shape_elements

@@ -1,7 +1,5 @@
 """The matrix products and convolutions in a kernel, by their shapes."""
 
-from __future__ import annotations
-
 import json
 import re
 from math import prod

@@ -1,7 +1,5 @@
 """Seconds of the kernels of a scheduled module: the reader of HLO of :mod:`hlorewrite.cost.kernels`."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping
 

@@ -1,7 +1,5 @@
 """From parsed HLO to programs: what each instruction of a schedule is on the streams of a GPU."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping, Sequence
 

@@ -1,7 +1,5 @@
 """Reads measured times of kernels: name and seconds, as TOML, JSON or CSV."""
 
-from __future__ import annotations
-
 import csv
 import io
 import json

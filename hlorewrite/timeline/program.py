@@ -21,8 +21,6 @@ TUPLE, ELEMENT and ALIAS carry transfers in flight from their start to their end
 which some end is not a direct reader of its start.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Any
 

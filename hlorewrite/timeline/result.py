@@ -1,7 +1,5 @@
 """What a simulated schedule says: step time, compute, communication, and what of it compute waits for."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, field
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Simulates the schedule of a compiled step: one call, from HLO text to its timeline."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 
 from hlorewrite.cost import CollectiveModel, Topology

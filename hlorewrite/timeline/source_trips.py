@@ -1,7 +1,5 @@
 """Trip counts by the user's line, from the StableHLO module that was compiled."""
 
-from __future__ import annotations
-
 from hlorewrite.analysis.loops import trip_count
 from hlorewrite.ir.module import Module
 from hlorewrite.ir.view import View

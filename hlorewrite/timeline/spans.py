@@ -1,7 +1,5 @@
 """What happens when in a simulated step: spans on streams, as a list or as trace events of Perfetto."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any

@@ -6,8 +6,6 @@ under way at a time, its end as late as its readers allow, its start before enou
 :mod:`hlorewrite.timeline.engine` then says how long that takes, as for a schedule of XLA.
 """
 
-from __future__ import annotations
-
 import heapq
 import math
 from collections import deque

@@ -5,8 +5,6 @@ the first kernel that reads it, or sums of it, next to a parameter of its shape,
 Values are followed into loops and out of them through their tuples. A search looks at a bounded number of values.
 """
 
-from __future__ import annotations
-
 import re
 from math import prod
 

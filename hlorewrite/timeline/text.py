@@ -1,7 +1,5 @@
 """A timeline as text for a terminal."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 from hlorewrite.timeline.result import CollectiveExposure, StepTimeline, UnknownTime

@@ -1,7 +1,5 @@
 """Measured choices on disk, so that a search that was stopped goes on where it was."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 import os

@@ -1,7 +1,5 @@
 """What a memory budget buys: the bytes a step sends, against the memory that passes keep for it."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from typing import Any

@@ -1,7 +1,5 @@
 """The frontier of a tuned step as a picture. Needs the ``viz`` extra."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from hlorewrite.cost.training.plots import draw_times

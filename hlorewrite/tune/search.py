@@ -1,7 +1,5 @@
 """The order in which choices are tried: pipelines, then budgets and buckets of the best, then XLA flags."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 

@@ -1,7 +1,5 @@
 """A tuned step as text: every choice that was tried, the frontier, and the line of Python for each of its points."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from hlorewrite.tune.choice import TunedStep, TunePoint

@@ -1,7 +1,5 @@
 """Python's collector of reference cycles, held back while work makes many objects without cycles."""
 
-from __future__ import annotations
-
 import contextlib
 import gc
 from collections.abc import Iterator

@@ -1,7 +1,5 @@
 """The frames of a call stack that are the user's own."""
 
-from __future__ import annotations
-
 import os
 import re
 from dataclasses import dataclass

@@ -6,8 +6,6 @@ number more than another takes one path of the tree, so the sets of a chain take
 (Okasaki and Gill, "Fast mergeable integer maps", ML workshop 1998).
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from typing import TypeAlias
 

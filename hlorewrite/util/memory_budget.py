@@ -1,7 +1,5 @@
 """Memory budgets as people write them: one rule for the decorator, ``patch_jit`` and the command line."""
 
-from __future__ import annotations
-
 from typing import Literal
 
 from hlorewrite.errors import UsageError

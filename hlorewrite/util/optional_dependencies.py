@@ -1,7 +1,5 @@
 """Optional parts of the installation, and the one line that says how to get them."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from types import MappingProxyType
 

@@ -1,7 +1,5 @@
 """Ends a process with its parent, so that no work goes on after a killed command."""
 
-from __future__ import annotations
-
 import ctypes
 import os
 import signal

@@ -4,8 +4,6 @@ The line is on stderr and is gone when the work is over. rich is imported only w
 installed (extra ``terminal``), nothing is shown.
 """
 
-from __future__ import annotations
-
 import os
 import sys
 from collections.abc import Callable, Iterator, Sequence

@@ -1,7 +1,5 @@
 """Reads small files of others: regular files only, and no more bytes than such a file can sensibly have."""
 
-from __future__ import annotations
-
 import os
 import stat
 from collections.abc import Callable

@@ -3,8 +3,6 @@
 Nothing is imported before it is asked for, so this file costs ``import hlorewrite`` nothing.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 
 PASSES: dict[str, str] = {}

@@ -1,7 +1,5 @@
 """Sizes and times as people write them."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable
 

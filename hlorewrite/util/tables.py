@@ -1,7 +1,5 @@
 """Rows as aligned columns of text."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Sequence
 

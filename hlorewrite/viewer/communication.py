@@ -1,7 +1,5 @@
 """The collectives of one side of a run, as the page needs them; rows that make no sense are counted and left out."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Everything the page shows, as plain data: a small head that is painted at once, and parts that may be large."""
 
-from __future__ import annotations
-
 import re
 from dataclasses import replace
 from typing import Any

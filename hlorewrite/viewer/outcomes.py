@@ -5,8 +5,6 @@ the loops around it moved; fewer of one kind over the same groups are fused; one
 took its place. The reasons are the remarks of passes on that line.
 """
 
-from __future__ import annotations
-
 from collections import defaultdict
 from collections.abc import Callable, Hashable, Iterable
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """The page: one file with everything in it, that loads nothing from anywhere."""
 
-from __future__ import annotations
-
 import base64
 import hashlib
 import html

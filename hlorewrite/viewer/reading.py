@@ -1,7 +1,5 @@
 """Reads a trace directory, whatever state it is in: what is damaged or missing becomes a note, not an error."""
 
-from __future__ import annotations
-
 import json
 import os
 from dataclasses import dataclass, field

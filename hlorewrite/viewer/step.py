@@ -1,7 +1,5 @@
 """The page of one simulated step: its times, its collectives, and its streams as lanes."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any
 

@@ -4,8 +4,6 @@ Each process is a mesh, each of its threads a row of spans, and each counter a c
 and so may a run that measures.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 MOST_SPANS = 200_000

@@ -1,7 +1,5 @@
 """Who sends how much to whom, before and after, small enough for a page."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 

@@ -1,7 +1,5 @@
 """all-reduce-fusion: independent collectives travel together, in the buckets the cost model finds best."""
 
-from __future__ import annotations
-
 import bisect
 import functools
 import itertools

@@ -1,7 +1,5 @@
 """One class of collectives that may travel together, and the best buckets for it."""
 
-from __future__ import annotations
-
 import functools
 from collections.abc import Sequence
 from dataclasses import dataclass, replace

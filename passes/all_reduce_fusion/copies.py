@@ -6,8 +6,6 @@ matrix products, arguments and results of loops are copied (measured: compute ti
 with and without buckets where every member is a sum).
 """
 
-from __future__ import annotations
-
 from hlorewrite.cost.kernels.clock import KERNELS
 from hlorewrite.ir.binding import ir
 from hlorewrite.ir.collectives import COLLECTIVES

@@ -1,7 +1,5 @@
 """Loops whose collectives fill most of an iteration: there each call that is saved counts."""
 
-from __future__ import annotations
-
 from hlorewrite.ir.binding import ir
 from hlorewrite.ir.collectives import ALL_GATHER
 from hlorewrite.passes.common.overlap_model import CROWDED

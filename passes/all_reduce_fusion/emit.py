@@ -8,8 +8,6 @@ StableHLO's all-reduce also takes several operands, but XLA 0.10 refuses such an
 tuple-shaped but validation shape is not"), and XLA:GPU flattens it in any case (AllReduceContiguous).
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """Collectives that may share a call: read, checked, and sorted into classes."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 

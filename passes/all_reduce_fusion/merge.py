@@ -4,8 +4,6 @@ The dynamic programme keeps, of states that are equally late so far, those that 
 fit into one are left apart then. Fewer calls leave XLA's scheduler less to order.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 

@@ -17,8 +17,6 @@ may only be read when all it takes is there (StableHLO specification); XLA:GPU d
 Peak memory falls, since activations are freed as gradients are taken.
 """
 
-from __future__ import annotations
-
 import bisect
 import itertools
 from collections.abc import Callable, Iterable, Iterator, Sequence

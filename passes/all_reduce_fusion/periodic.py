@@ -8,8 +8,6 @@ period are tried, the same in all layers, and one bucket for two, four, ... laye
 are grouped as in the plan without this, stay alone, or travel with the layer next to them.
 """
 
-from __future__ import annotations
-
 import itertools
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace

@@ -5,8 +5,6 @@ lies between. Buckets of one class cannot (they are intervals of one order); buc
 graph of all buckets is sorted, and a bucket on a cycle is split.
 """
 
-from __future__ import annotations
-
 import functools
 from bisect import insort
 from collections.abc import Sequence

@@ -1,7 +1,5 @@
 """What bucketing works on: single items, or runs of small neighbours when there are very many."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Protocol
 

@@ -1,7 +1,5 @@
 """The model's times of a plan, and which items are all latency."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 from hlorewrite.passes.all_reduce_fusion.model import Costs, FusionItem, FusionPlan, Limits

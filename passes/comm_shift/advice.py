@@ -3,8 +3,6 @@
 None changes what a step computes: where the program means what it says, it stays.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from types import MappingProxyType
 

@@ -5,8 +5,6 @@ started at ``acc0`` keeps ``u = acc0``). Only where it is neither must it be com
 a loop or branch carry it in a place of its own.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 from hlorewrite.analysis.deferral_graph.graph import DeferralGraph

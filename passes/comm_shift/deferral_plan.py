@@ -1,7 +1,5 @@
 """What comm-shift does about one class of reductions: the flow of each, where it is reduced, its replicated addends."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass
 

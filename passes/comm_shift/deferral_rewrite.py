@@ -6,8 +6,6 @@ the reduction in place of the others; a loop's deferred accumulator starts at th
 where it is not the identity, and ``AR(w) + u`` where the placement says so.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from typing import Any
 

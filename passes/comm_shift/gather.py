@@ -1,7 +1,5 @@
 """The part of comm-shift that moves loop-invariant all-gathers before loops, within the same memory budget."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import ClassVar
 

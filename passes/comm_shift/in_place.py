@@ -10,8 +10,6 @@ numbers. While a reduce-scatter stood in the loop the stack held shards; once it
 gradients, and a second copy of them is what a step runs out of memory by.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 from hlorewrite.analysis.loops import Loop

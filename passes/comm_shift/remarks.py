@@ -1,7 +1,5 @@
 """The remarks of comm-shift: which reductions moved, which did not, and why."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass

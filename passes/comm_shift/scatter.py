@@ -1,7 +1,5 @@
 """The part of comm-shift that defers reduce-scatters, as far as a memory budget allows."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Iterable
 from dataclasses import dataclass

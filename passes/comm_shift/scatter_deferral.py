@@ -5,8 +5,6 @@ deferred value, as large as before the scatter, holds ``w``. So loops get one mo
 accumulator; that memory is what the bytes are paid with, and a budget says how much may be spent.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 from hlorewrite.analysis.deferral_graph.graph import DeferralGraph

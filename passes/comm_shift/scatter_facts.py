@@ -5,8 +5,6 @@ with taking a part along one dimension, and is linear, can be done on the whole 
 other operands are the same number everywhere, and ops that move elements without touching that dimension.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 
 from hlorewrite.analysis.deferral_graph.graph import DeferralGraph

@@ -1,7 +1,5 @@
 """Loops and branches with more results than they had."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 
 from hlorewrite.ir.binding import ir

@@ -4,8 +4,6 @@ Only ops that collectives reach are visited: a block of 100 000 ops whose gradie
 accumulator costs one walk for the positions and a few steps for each gradient.
 """
 
-from __future__ import annotations
-
 import itertools
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """Small values that differ between devices: masks and places, looked up by the device's id."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Sequence
 
 import numpy as np

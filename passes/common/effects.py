@@ -1,7 +1,5 @@
 """Ops that do more than compute their results: how often and in which order they run is seen outside."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from functools import cached_property
 

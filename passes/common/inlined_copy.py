@@ -1,7 +1,5 @@
 """Passes that see through the functions in which JAX puts bodies of loops and rows of stacked tensors."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 from hlorewrite.ir.binding import ir

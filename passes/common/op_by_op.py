@@ -1,7 +1,5 @@
 """Passes that look at one op of a kind after the other."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import ClassVar
 

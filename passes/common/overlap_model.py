@@ -1,8 +1,6 @@
 """What a block takes with its collectives next to compute: the passes that change what runs concurrently with what ask
 this before and after."""
 
-from __future__ import annotations
-
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 

@@ -1,7 +1,5 @@
 """The part of a whole value that a device holds of it."""
 
-from __future__ import annotations
-
 from hlorewrite.analysis.groups import Rows
 from hlorewrite.ir.binding import ir, op_key
 from hlorewrite.ir.edit import Editor

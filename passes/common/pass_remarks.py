@@ -1,7 +1,5 @@
 """Remarks of passes that look at one op at a time."""
 
-from __future__ import annotations
-
 from hlorewrite.ir.binding import ir
 from hlorewrite.ir.view import View
 from hlorewrite.passmanager.base import PassContext

@@ -1,7 +1,5 @@
 """The region of a reducing collective."""
 
-from __future__ import annotations
-
 from hlorewrite.ir.binding import ir
 from hlorewrite.ir.edit import Editor
 from hlorewrite.ops.reducers import OP_OF_KIND

@@ -1,7 +1,5 @@
 """Where each device's slice starts: indices evaluated once for every device, and checks that groups fit them."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass
 

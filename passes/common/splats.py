@@ -1,7 +1,5 @@
 """Tensors that hold one number everywhere."""
 
-from __future__ import annotations
-
 from hlorewrite.ir.binding import ir
 from hlorewrite.ir.edit import Editor
 from hlorewrite.ir.types import holds_number, integer_range

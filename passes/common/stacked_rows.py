@@ -1,7 +1,5 @@
 """Loops that fill a tensor slice by slice, one in each iteration, as ``jax.lax.scan`` stacks what its body returns."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 

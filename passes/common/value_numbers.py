@@ -5,8 +5,6 @@ not a function of its operands, has a number of its own. A call is numbered by w
 operands.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 
 from hlorewrite.analysis.groups import id_mode

@@ -1,7 +1,5 @@
 """Loops that carry nothing but zeros: what is left of a sum whose terms are all reduced later."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 
 from hlorewrite.analysis.loops import Loop

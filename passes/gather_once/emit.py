@@ -1,7 +1,5 @@
 """Gathers a value before the loops that read it, and slices what is gathered in them."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 from hlorewrite.ir.binding import ir

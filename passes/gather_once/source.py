@@ -1,7 +1,5 @@
 """What an all-gather in a loop gathers: a value from outside the loop, a slice of which it may be."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 

@@ -1,7 +1,5 @@
 """The calls of a step as the iterations of a loop that carries its state."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 

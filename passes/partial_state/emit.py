@@ -1,7 +1,5 @@
 """Takes the body of a step out of the loop over its calls, with local sums as arguments and results."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 from hlorewrite.ir.binding import ir

@@ -1,7 +1,5 @@
 """Lets computations that a mask hides read their sum in a branch, in which it may be reduced."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 

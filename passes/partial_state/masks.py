@@ -5,8 +5,6 @@ Libraries that accumulate gradients compute the update in each call, and mask it
 the other calls, so it need not be reduced in them.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 from hlorewrite.ir.binding import ir, op_key

@@ -1,7 +1,5 @@
 """partial-state: gradients that are accumulated across calls of a step stay local sums between them."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, replace
 from typing import ClassVar
 

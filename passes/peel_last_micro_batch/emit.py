@@ -1,7 +1,5 @@
 """Puts the last iteration of a loop after it."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 from hlorewrite.analysis.loops import Loop, LoopCounter

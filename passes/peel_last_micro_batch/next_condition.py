@@ -1,7 +1,5 @@
 """Whether a loop goes on after an iteration, computed before that iteration from what its condition reads."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 

@@ -1,7 +1,5 @@
 """peel-last-micro-batch: the last iteration of an accumulation loop runs after the loop, next to the reductions."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar

@@ -1,7 +1,5 @@
 """Whether a loop's body may run once where the loop itself may run not at all."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator
 
 from hlorewrite.analysis.loops import Loop, trip_count

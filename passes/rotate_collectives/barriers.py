@@ -1,7 +1,5 @@
 """Divides the barriers of rematerialised layers, which tie gathers to what the layer computes."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 from hlorewrite.analysis.loops import Loop

@@ -1,7 +1,5 @@
 """Rotates a loop: the second half of each iteration runs concurrently with the first half of the next."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 
 from hlorewrite.analysis.loops import Loop, constant_integer, counter_step

@@ -1,7 +1,5 @@
 """What a rotation gains, and the gathers that it is for."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import replace
 

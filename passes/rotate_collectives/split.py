@@ -1,7 +1,5 @@
 """The two halves of a loop's body between which a rotation cuts."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 

@@ -7,8 +7,6 @@ price for memory in bytes on the wire, the cheapest choice of all is a minimum c
 member, or on a maker of a value being on the source side while one of its readers is not.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass
 

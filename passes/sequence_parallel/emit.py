@@ -1,7 +1,5 @@
 """Puts chosen members on shards: all-reduces become reduce-scatters, and values are gathered or sliced in between."""
 
-from __future__ import annotations
-
 from hlorewrite.analysis.dense_groups import rows_attribute
 from hlorewrite.analysis.groups import Rows
 from hlorewrite.analysis.loops import Loop

@@ -1,7 +1,5 @@
 """The values that may be sharded together with the result of an all-reduce, and the ops between them."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 

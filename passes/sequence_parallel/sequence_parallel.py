@@ -1,7 +1,5 @@
 """sequence-parallel: what stands between the matrix products of tensor parallelism works on shards of the sequence."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import ClassVar

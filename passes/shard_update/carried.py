@@ -1,7 +1,5 @@
 """How a shard goes through the ops of an update: those that carry it, and reductions of it to one element."""
 
-from __future__ import annotations
-
 from hlorewrite.ir.binding import ir
 from hlorewrite.ir.types import element_count
 from hlorewrite.ops.attributes import ints

@@ -1,7 +1,5 @@
 """Writes the update of shards: reduce-scatters, ops of shards, sums of shards, all-gathers of new parameters."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, field
 
 from hlorewrite.analysis.dense_groups import rows_attribute

@@ -1,7 +1,5 @@
 """The values of a step that become shards when one gradient does: all it goes into, and all that is added to it."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, field
 
 from hlorewrite.ir.binding import ir, op_key

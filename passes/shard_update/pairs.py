@@ -1,7 +1,5 @@
 """Pairs arguments of a step with the results that are their new values."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial

@@ -1,7 +1,5 @@
 """shard-update: optimizer state sharded over the devices that hold the same parameters (ZeRO's first stage)."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import ClassVar
 

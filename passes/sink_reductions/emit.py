@@ -1,7 +1,5 @@
 """Moves a reduction into the loop that stacks what it reduces."""
 
-from __future__ import annotations
-
 from hlorewrite.analysis.loops import Loop
 from hlorewrite.ir.binding import ir
 from hlorewrite.ir.edit import Editor

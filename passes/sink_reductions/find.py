@@ -1,7 +1,5 @@
 """Reductions of a stacked tensor, and the elementwise ops between the loop that stacks and the reduction."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass
 

@@ -1,8 +1,6 @@
 """sink-reductions: reductions of what a layer loop stacks go into that loop, concurrently with the compute of other
 layers."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar

@@ -1,7 +1,5 @@
 """Why a reduction of what a loop stacks stays after the loop."""
 
-from __future__ import annotations
-
 from hlorewrite.analysis.loops import Loop, trip_count
 from hlorewrite.ir.binding import ir, op_key
 from hlorewrite.ir.view import defining_op, terminator, users

@@ -1,7 +1,5 @@
 """Products of two candidates: an op that is linear in either of two pairs, not in both, is taken as linear in one."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 
 from hlorewrite.analysis.deferral_graph.graph import DeferralGraph

@@ -1,7 +1,5 @@
 """The graph of a flow: the places that pairs ``v = AR(w) + u`` travel to, and the uses that force the reduction."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field

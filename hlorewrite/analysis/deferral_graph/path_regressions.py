@@ -12,8 +12,6 @@ when the block is run once. It follows the structure of the program, since what 
 At most 0 means: never more, for any outcome of branches and any trip count of at least one.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from fractions import Fraction

@@ -1,7 +1,5 @@
 """The places where a value can be reduced: its definition, and the entries of branches on the way to its readers."""
 
-from __future__ import annotations
-
 from typing import NamedTuple
 
 from hlorewrite.ir.binding import ir

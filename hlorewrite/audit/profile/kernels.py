@@ -1,7 +1,5 @@
 """Kernels of a profile, whichever tool wrote it."""
 
-from __future__ import annotations
-
 import re
 from dataclasses import dataclass
 

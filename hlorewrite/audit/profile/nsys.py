@@ -1,7 +1,5 @@
 """Reads what ``nsys stats --format csv`` writes: the report ``cuda_gpu_kern_sum``, or the trace ``cuda_gpu_trace``."""
 
-from __future__ import annotations
-
 import csv
 import io
 import math

@@ -5,8 +5,6 @@ of one kind on one device, in the order of the schedule, step after step. A sum 
 kind alone. Where the numbers of runs do not fit, nothing is matched, and that is said.
 """
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace

@@ -4,8 +4,6 @@ Source: openxla/xla, third_party/tsl/tsl/profiler/protobuf/xplane.proto. A GPU i
 are streams, and each event of a stream is a kernel, with the HLO instruction in its statistics.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 from hlorewrite.audit.profile.kernels import ProfiledKernel

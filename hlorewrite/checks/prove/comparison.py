@@ -6,8 +6,6 @@ that keep an element reduced with itself, and the converts that keep zero are no
 the solver to answer for each combination of element types.
 """
 
-from __future__ import annotations
-
 import itertools
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace

@@ -4,8 +4,6 @@ A contract is trusted, and stated here in full. Tests compare those that compute
 over all small cases. A native without a contract gives no premise, so a rule is proved without it or not at all.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any, Protocol
 

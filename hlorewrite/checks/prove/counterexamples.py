@@ -8,8 +8,6 @@ only when the reference interpreter finds the values to differ.
 the interpreter ends its process on some programs, so the search runs in one of its own.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import subprocess

@@ -1,7 +1,5 @@
 """Meanings that a rule file declares for ops the prover does not know."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 

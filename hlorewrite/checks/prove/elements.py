@@ -9,8 +9,6 @@ Floats are what the float class of a fact allows them to be:
 * ``reals``: real numbers.
 """
 
-from __future__ import annotations
-
 import itertools
 from dataclasses import dataclass, field
 from typing import Any

@@ -6,8 +6,6 @@ operand that no condition makes uniform has a value of its own on each. Conditio
 (``uniform``, ``is_identity``); a condition that is missing is a premise that is missing.
 """
 
-from __future__ import annotations
-
 import itertools
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace

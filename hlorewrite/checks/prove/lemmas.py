@@ -14,8 +14,6 @@ whenever it holds for n. ``T`` is any set of elements, ``+`` and ``*`` any opera
 * **identities**: a reduction in which all terms but one are the identity is that term.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Any
 

@@ -1,7 +1,5 @@
 """An op of a rule, with symbols for what the rule leaves open."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any

@@ -12,8 +12,6 @@ interpreter. There are five classes:
 For a selection, fold, sum or substitution it is enough to look at one or two elements (the lemmas in ``lemmas.py``).
 """
 
-from __future__ import annotations
-
 import functools
 import itertools
 from collections.abc import Callable, Iterator

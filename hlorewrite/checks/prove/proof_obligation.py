@@ -1,7 +1,5 @@
 """A rule as tensors and premises: the ops there are, what each computes, and what is assumed of groups and types."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any

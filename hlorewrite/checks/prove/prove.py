@@ -1,7 +1,5 @@
 """Proves the rules and facts of a file."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 
 from hlorewrite.checks.prove.declared import declared_meanings

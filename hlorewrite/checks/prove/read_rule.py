@@ -1,7 +1,5 @@
 """Reads a rule into a scene: what its match computes, what its conditions promise, what its rewrite makes."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any

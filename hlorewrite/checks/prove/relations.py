@@ -1,7 +1,5 @@
 """The element types that a rule or fact admits: its relations, asked as the natives they are."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any

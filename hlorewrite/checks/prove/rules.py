@@ -1,7 +1,5 @@
 """Proves rewrite rules: on every device, at every index, what is replaced equals what replaces it."""
 
-from __future__ import annotations
-
 import itertools
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any

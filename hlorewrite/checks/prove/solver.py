@@ -1,7 +1,5 @@
 """The one place that imports the solver: z3, an optional dependency."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any

@@ -1,7 +1,5 @@
 """What is known about a rule or fact: proved, refuted, assumed, or unknown."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 PROVED, OVER_REALS, REFUTED, UNKNOWN, ASSUMED = "proved", "proved over the reals", "refuted", "unknown", "assumed"

@@ -1,7 +1,5 @@
 """Before and after: executes a module as it was and as it became, and compares."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import replace
 

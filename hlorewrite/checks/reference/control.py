@@ -1,7 +1,5 @@
 """The inputs of a program that decide what is executed, trip counts and branches, and where it reads and writes."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 

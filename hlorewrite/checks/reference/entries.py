@@ -1,7 +1,5 @@
 """The functions of two modules that are executed: ``main``, and every other public one that differs."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 

@@ -1,7 +1,5 @@
 """Inputs of extreme values: large, cancelling and tiny ones, and integers next to the ends of their type."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass
 from typing import Literal

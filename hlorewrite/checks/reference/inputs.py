@@ -1,7 +1,5 @@
 """Inputs made from a seed: the same on every machine."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Literal
 

@@ -4,8 +4,6 @@ An op the interpreter does not know ends the process (``report_fatal_error``), s
 ``stablehlo/reference/Ops.cpp``.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any
 

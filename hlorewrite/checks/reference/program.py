@@ -1,7 +1,5 @@
 """Programs ready to be executed: prepared once, run on many inputs."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass

@@ -6,8 +6,6 @@ infinite, or tiny ones are lost, both are replayed op by op: it counts only wher
 range, and what rounding explains without underflow does not explain it.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 import numpy as np

@@ -1,7 +1,5 @@
 """``check`` in a process of its own, because the interpreter may end its process: JSON request in, JSON answer out."""
 
-from __future__ import annotations
-
 import io
 import json
 import subprocess

@@ -1,7 +1,5 @@
 """Where two programs differ, for a reader; and whether the result may hang where the original does not."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 from hlorewrite.checks.translation_validation.program.state import CollectiveRun, ProgramState

@@ -5,8 +5,6 @@ does, while each pass has one. If the first program equals the second, and the s
 third.
 """
 
-from __future__ import annotations
-
 from hlorewrite.checks.translation_validation.verdict import Proved, Unknown
 from hlorewrite.ir.module import Module
 

@@ -4,8 +4,6 @@ Translation validation (Pnueli, Siegel and Singerman, TACAS 1998) by a shared no
 Govereau and Morrisett (PLDI 2011): both programs are evaluated symbolically to one graph, and their results compared.
 """
 
-from __future__ import annotations
-
 import gc
 
 from hlorewrite.analysis.mesh import meshes

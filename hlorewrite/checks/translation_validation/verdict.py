@@ -1,7 +1,5 @@
 """What the validator answers."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 

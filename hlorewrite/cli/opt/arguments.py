@@ -1,7 +1,5 @@
 """The flags of ``hlorewrite opt``; they are those of ``mlir-opt``."""
 
-from __future__ import annotations
-
 import argparse
 
 from hlorewrite.cli.parser import add_frame_arguments, add_plan_arguments, add_step_flag

@@ -1,7 +1,5 @@
 """The cluster of one run of ``opt``: what is checked of it, and which collectives XLA inserts only for it."""
 
-from __future__ import annotations
-
 import argparse
 from collections.abc import Sequence
 

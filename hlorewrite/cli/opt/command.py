@@ -1,7 +1,5 @@
 """``hlorewrite opt``: reads a module, runs passes over it, writes it."""
 
-from __future__ import annotations
-
 import argparse
 import json
 

@@ -1,7 +1,5 @@
 """One run of ``hlorewrite opt``: read, split, rewrite each part, report, and write all or nothing."""
 
-from __future__ import annotations
-
 import argparse
 import os
 import re

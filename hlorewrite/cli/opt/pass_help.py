@@ -1,7 +1,5 @@
 """``--list-passes``, ``--list-rules``, ``help PASS``."""
 
-from __future__ import annotations
-
 import inspect
 import json
 

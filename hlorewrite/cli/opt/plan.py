@@ -1,7 +1,5 @@
 """``hlorewrite opt --plan``: the result of a run kept in a file, and replayed where it fits."""
 
-from __future__ import annotations
-
 import argparse
 import sys
 from dataclasses import dataclass, field, replace

@@ -1,7 +1,5 @@
 """What ``hlorewrite opt`` prints besides the module: remarks, statistics, times, explanations, diffs, diagnostics."""
 
-from __future__ import annotations
-
 import argparse
 import os
 import re

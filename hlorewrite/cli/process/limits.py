@@ -1,7 +1,5 @@
 """``--time-limit`` and ``--memory-limit``: what a subcommand may use before it is stopped."""
 
-from __future__ import annotations
-
 import argparse
 import os
 import sys

@@ -1,7 +1,5 @@
 """Standard streams that a shell closed, and names that are not UTF-8."""
 
-from __future__ import annotations
-
 import io
 import os
 import sys

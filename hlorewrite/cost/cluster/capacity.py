@@ -1,7 +1,5 @@
 """Memory budgets against the memory of a described device."""
 
-from __future__ import annotations
-
 from hlorewrite.cost.cluster.topology_file import topology
 from hlorewrite.errors import InputError
 from hlorewrite.util.sizes import format_bytes

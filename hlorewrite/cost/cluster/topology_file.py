@@ -3,8 +3,6 @@
 A file may ``extends = "h100"`` a shipped topology and then states only what differs.
 """
 
-from __future__ import annotations
-
 import functools
 import itertools
 import re

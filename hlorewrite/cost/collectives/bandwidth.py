@@ -1,7 +1,5 @@
 """Bandwidths that follow from a collective's time, by nccl-tests' definitions."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any
 

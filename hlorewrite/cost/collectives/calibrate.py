@@ -4,8 +4,6 @@ nccl-tests prints one line a size: bytes, elements, type, reduction, root, then 
 bandwidth, out of place and in place. Its size is the larger of operand and result, as this package counts.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass

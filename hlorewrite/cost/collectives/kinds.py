@@ -1,7 +1,5 @@
 """Kinds of collectives, and the calibrated constants of their model."""
 
-from __future__ import annotations
-
 import functools
 import tomllib
 from collections.abc import Mapping

@@ -4,8 +4,6 @@ Loops count as often as they turn, calls what their function takes. A function o
 the block that calls it, since XLA inlines it.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping, Sequence
 

@@ -16,8 +16,6 @@ in place. Three fusions of XLA save more than that:
 * Products compute transposes, broadcasts and conversions of their operands themselves.
 """
 
-from __future__ import annotations
-
 import heapq
 from collections.abc import Iterator
 from dataclasses import dataclass, field

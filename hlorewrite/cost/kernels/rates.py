@@ -4,8 +4,6 @@ Every prediction of a kernel's time is made here: passes ask by way of :mod:`hlo
 schedules by way of :mod:`hlorewrite.timeline.kernel_times`.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 
 from hlorewrite.cost import Topology

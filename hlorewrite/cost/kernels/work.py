@@ -3,8 +3,6 @@
 Kinds are HLO's opcodes; :func:`kind_of_op` gives that of a StableHLO op.
 """
 
-from __future__ import annotations
-
 import functools
 from dataclasses import dataclass
 from typing import NamedTuple

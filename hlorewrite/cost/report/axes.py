@@ -1,7 +1,5 @@
 """Names mesh axes for modules that hold no mesh, such as optimised HLO."""
 
-from __future__ import annotations
-
 import math
 import re
 from collections.abc import Sequence

@@ -1,7 +1,5 @@
 """Collectives of optimised HLO text, as the report counts them."""
 
-from __future__ import annotations
-
 from hlorewrite.cost.report.report import Executed
 from hlorewrite.hlo.collectives import collective_kind, collectives
 from hlorewrite.hlo.parse import HloText, parse_hlo

@@ -1,7 +1,5 @@
 """Collectives of a StableHLO module, as the report counts them."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 from hlorewrite.analysis.block_frequency import never_runs

@@ -1,7 +1,5 @@
 """A report as text for a terminal."""
 
-from __future__ import annotations
-
 from hlorewrite.cost.report.report import CommunicationReport, axis_key, change, kind_key, loop_key
 from hlorewrite.ir.collectives import COLLECTIVE_PERMUTE
 from hlorewrite.util.sizes import format_bytes, format_seconds

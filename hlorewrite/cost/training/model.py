@@ -4,8 +4,6 @@ Symbols: l layers, h hidden, a heads, s sequence, V vocabulary, f feed-forward w
 when f = 4h: P = 12 l h^2 (1 + 13/(12h) + (V+s)/(12 l h)) (Narayanan et al., SC 2021, equation 2).
 """
 
-from __future__ import annotations
-
 import tomllib
 from dataclasses import dataclass, replace
 from functools import cache

@@ -1,7 +1,5 @@
 """Ranks all configurations of a model on a cluster that divide evenly and fit in memory."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass
 

@@ -1,7 +1,5 @@
 """Estimates and rankings as text for a terminal."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 from hlorewrite.cost.cluster.topology import Topology

@@ -1,7 +1,5 @@
 """XLA alone's compilation of a step in another thread; what its partitioner makes is there before it ends."""
 
-from __future__ import annotations
-
 from concurrent.futures import Future, wait
 from dataclasses import dataclass, field
 from pathlib import Path

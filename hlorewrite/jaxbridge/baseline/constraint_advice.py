@@ -1,7 +1,5 @@
 """Sharding constraints on activations that a program lacks: each is tried with XLA's partitioner, and weighed."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 from hlorewrite.cost.report.stablehlo import collectives_of

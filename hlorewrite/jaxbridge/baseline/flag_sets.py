@@ -1,7 +1,5 @@
 """The published sets of XLA flags that a step is compiled with, and XLA at its best over them."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 

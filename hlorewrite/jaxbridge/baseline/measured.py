@@ -1,7 +1,5 @@
 """What XLA makes of one module: calls, bytes, memory. With code or without, the figures are the same ones."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace

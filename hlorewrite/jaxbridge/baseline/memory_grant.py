@@ -1,7 +1,5 @@
 """What passes may spend of a device's memory: the user's budget, checked against the device, or what is left of it."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 from hlorewrite.cost import topology

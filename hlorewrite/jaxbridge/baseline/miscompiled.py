@@ -1,7 +1,5 @@
 """Whether XLA alone would compile a step to something else: for certain, or likely before it is partitioned."""
 
-from __future__ import annotations
-
 from jaxlib import version as jaxlib_version
 
 from hlorewrite.hlo.xla_hazards import find_hazards

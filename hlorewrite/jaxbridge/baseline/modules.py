@@ -1,7 +1,5 @@
 """Two modules for a named target: what was rewritten next to what XLA alone makes of the original."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import replace
 

@@ -7,8 +7,6 @@ program is a second candidate where the first one still scatters into a carry. N
 all processes of a step choose the same.
 """
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field

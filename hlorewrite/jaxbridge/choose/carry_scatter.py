@@ -1,8 +1,6 @@
 """Carried sums of a partitioned step: those inside scatters, where no reduction can be deferred, and those whose
 reductions XLA:GPU alone moves out of their loops."""
 
-from __future__ import annotations
-
 from fractions import Fraction
 
 from hlorewrite.hlo.xla_hazards import moved_out

@@ -1,7 +1,5 @@
 """A lowering's module through a pipeline: cloned, rewritten, reported; the original is never touched."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import replace
 

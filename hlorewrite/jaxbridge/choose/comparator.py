@@ -1,7 +1,5 @@
 """What is better: bytes, then calls, within memory; where a cluster is named, the shorter step. Nothing is compiled."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 from hlorewrite.analysis.varying_ops import DEVICE_IDS

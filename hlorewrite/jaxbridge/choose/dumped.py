@@ -1,7 +1,5 @@
 """What hlorewrite makes of the program of an XLA dump, compared with XLA alone: no source is needed."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 

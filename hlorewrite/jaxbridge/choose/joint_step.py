@@ -1,7 +1,5 @@
 """The module that a step is compiled from, made by this process alone or agreed on with the others of the step."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import jax

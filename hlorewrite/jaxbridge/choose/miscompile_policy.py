@@ -4,8 +4,6 @@ A rewritten module is compiled without that pass. XLA alone is compiled with it,
 computes something else than the user's program, it is compared by what it makes without.
 """
 
-from __future__ import annotations
-
 from concurrent.futures import Future
 from dataclasses import dataclass, field, replace
 from fractions import Fraction

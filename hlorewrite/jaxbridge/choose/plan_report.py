@@ -1,7 +1,5 @@
 """The report of a step as data in a plan file, and back."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from fractions import Fraction
 from typing import Any

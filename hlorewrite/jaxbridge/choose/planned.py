@@ -1,7 +1,5 @@
 """A step through a plan file: replayed where a plan fits, made and written where there is none."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, field, replace
 
 from hlorewrite.errors import OutputError, PlanMismatch

@@ -1,7 +1,5 @@
 """Selects the module that a step is compiled from: the best rewritten candidate, or the user's own."""
 
-from __future__ import annotations
-
 import tempfile
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor

@@ -4,8 +4,6 @@ XLA alone compiles in another thread. The passes run as soon as its partitioner 
 expected to be compared next is compiled meanwhile. A compilation that was expected wrongly is not looked at.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field, replace

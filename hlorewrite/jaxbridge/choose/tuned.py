@@ -1,7 +1,5 @@
 """Measures choices of ``hlorewrite tune``: rewrites the step, compiles it for the target, simulates its schedule."""
 
-from __future__ import annotations
-
 import hashlib
 from dataclasses import dataclass, field, replace
 from typing import Any

@@ -1,7 +1,5 @@
 """``check="first_call"``: original and rewritten run once on the same arguments, and every output is compared."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import jax

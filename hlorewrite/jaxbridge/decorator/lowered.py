@@ -1,7 +1,5 @@
 """What ``optimize(f).lower(...)`` returns: a ``jax.stages.Lowered`` of the rewritten module that keeps the original."""
 
-from __future__ import annotations
-
 import difflib
 from collections.abc import Mapping
 from typing import Any

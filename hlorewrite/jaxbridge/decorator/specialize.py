@@ -1,7 +1,5 @@
 """One signature of a jitted function: lower, rewrite, agree with the other processes, swap the module."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import jax

@@ -4,8 +4,6 @@ An NNX module, optimizer or variable is changed in place. ``nnx.jit`` copies the
 ``jax.jit`` passes copies to the function and drops them. flax is inspected only where the user imported it.
 """
 
-from __future__ import annotations
-
 import functools
 import sys
 from collections.abc import Iterator

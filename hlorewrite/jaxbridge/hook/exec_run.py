@@ -1,7 +1,5 @@
 """What ``hlorewrite exec`` passes to the program it starts, in one environment variable."""
 
-from __future__ import annotations
-
 import json
 import os
 from collections.abc import Mapping

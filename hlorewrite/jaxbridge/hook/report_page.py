@@ -1,7 +1,5 @@
 """The report of ``hlorewrite exec`` as one HTML page that loads nothing."""
 
-from __future__ import annotations
-
 import html
 from collections.abc import Sequence
 

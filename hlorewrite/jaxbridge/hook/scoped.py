@@ -4,8 +4,6 @@ The call keeps the semantics of whatever jitted the function: state that ``flax.
 arguments, arguments of classes that check their leaves.
 """
 
-from __future__ import annotations
-
 import functools
 import types
 import warnings

@@ -1,7 +1,5 @@
 """What the shim of ``hlorewrite exec`` calls once a program has imported jax."""
 
-from __future__ import annotations
-
 import atexit
 import os
 import sys

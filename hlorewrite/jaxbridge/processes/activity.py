@@ -1,7 +1,5 @@
 """What a process does at a moment, from the stack of its main thread: no cost in the step itself."""
 
-from __future__ import annotations
-
 import os
 import sys
 import threading

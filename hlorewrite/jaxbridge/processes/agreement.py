@@ -19,8 +19,6 @@ Later it keeps asking for the verdict, and stops when it cannot have it (``Undec
 rewritten module.
 """
 
-from __future__ import annotations
-
 import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress

@@ -6,8 +6,6 @@ through the buffer protocol (``np.stack(arrays)``, ``host[:] = array``), and by 
 at one instruction, it sleeps on a lock rather than on a clock, a file or a socket, and an array is not ready.
 """
 
-from __future__ import annotations
-
 import dis
 import platform
 import time

@@ -1,7 +1,5 @@
 """The object that a Python frame is calling: a call of C++ leaves no frame, but its name stands in the source."""
 
-from __future__ import annotations
-
 import ast
 import builtins
 import inspect

@@ -1,7 +1,5 @@
 """The way to one decision for those that rewrite: decorated steps, ``patch_jit``, pipelines and resharding."""
 
-from __future__ import annotations
-
 import hashlib
 import threading
 from collections.abc import Callable, Iterable

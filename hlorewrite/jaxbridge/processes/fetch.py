@@ -1,7 +1,5 @@
 """The values of global arrays on the host, sent between processes by the key-value store of ``jax.distributed``."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import jax

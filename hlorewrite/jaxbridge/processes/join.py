@@ -8,8 +8,6 @@ answer with a digest of challenge, token and what they say. A connection that sa
 counted, and delays no other.
 """
 
-from __future__ import annotations
-
 import hashlib
 import hmac
 import ipaddress

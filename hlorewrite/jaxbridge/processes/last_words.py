@@ -7,8 +7,6 @@ outlives the other: it reads from a pipe, and when the pipe ends it looks whethe
 left alone: an abort ends the process at once, by that signal.
 """
 
-from __future__ import annotations
-
 import os
 import socket
 import subprocess

@@ -1,7 +1,5 @@
 """The lines that processes of a distributed program print about each other, and how one ends at once."""
 
-from __future__ import annotations
-
 import os
 import sys
 

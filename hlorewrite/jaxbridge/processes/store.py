@@ -4,8 +4,6 @@ Process 0 serves the store. While it is stopped (SIGSTOP, a debugger, a host tha
 a call that takes no time limit, such as ``key_value_set`` and ``key_value_dir_get``, does not return.
 """
 
-from __future__ import annotations
-
 import threading
 from collections.abc import Callable
 from contextlib import suppress

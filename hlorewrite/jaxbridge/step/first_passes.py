@@ -1,7 +1,5 @@
 """What the first passes of a pipeline leave, kept for a shorter pipeline, so that they do not run twice."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 

@@ -1,7 +1,5 @@
 """What the decorator and ``patch_jit`` say to a user, and the switch that disables both."""
 
-from __future__ import annotations
-
 import os
 import sys
 

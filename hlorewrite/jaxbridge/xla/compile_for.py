@@ -1,7 +1,5 @@
 """Compiling any module for a real or a described mesh, and reading back what XLA made of it."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass

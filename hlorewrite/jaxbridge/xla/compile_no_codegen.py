@@ -10,8 +10,6 @@ of it to its dump folder. The compilation is made to fail at this point:
 Where some version of XLA does not fail, it compiles to the end, and the answer is the same.
 """
 
-from __future__ import annotations
-
 import os
 import re
 import tempfile

@@ -1,7 +1,5 @@
 """The cluster that devices form: their kind of GPU, and how many of them a host has."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Sequence
 from typing import Any

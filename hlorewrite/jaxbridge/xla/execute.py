@@ -1,7 +1,5 @@
 """Running modules: random arguments that fit a signature, and what every device holds afterwards."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 

@@ -1,7 +1,5 @@
 """XLA's tile assignments as ``sdy`` shardings: which mesh axes split which dimension."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import dataclass
 from math import prod

@@ -4,8 +4,6 @@ XLA's partitioner carries most of it over; its CPU pipeline drops what is about 
 stand in the user's place.
 """
 
-from __future__ import annotations
-
 from hlorewrite.ir.binding import ir
 from hlorewrite.ir.module import Module
 from hlorewrite.ir.view import View, nested_ops

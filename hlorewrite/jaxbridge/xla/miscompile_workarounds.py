@@ -6,8 +6,6 @@ over micro-batches (openxla/xla#49143, fixed by openxla/xla#49182); the others a
 ``comm-shift`` the pass has nothing left to gain, so a rewritten step is compiled without it.
 """
 
-from __future__ import annotations
-
 from hlorewrite.hlo.published_flags import users_flags
 from hlorewrite.hlo.xla_versions import CODE_MOTION as PASS
 from hlorewrite.hlo.xla_versions import GPU_PLATFORMS, MISCOMPILATIONS

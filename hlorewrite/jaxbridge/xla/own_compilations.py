@@ -1,7 +1,5 @@
 """Compilations that this package asks JAX for itself; ``patch_jit`` leaves what they compile as it is."""
 
-from __future__ import annotations
-
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager

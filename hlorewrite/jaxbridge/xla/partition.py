@@ -10,8 +10,6 @@ The result is a module of the same signature: ``sdy.manual_computation`` over al
 program, with the shardings XLA settled on.
 """
 
-from __future__ import annotations
-
 import re
 import tempfile
 from pathlib import Path

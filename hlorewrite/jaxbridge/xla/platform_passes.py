@@ -1,7 +1,5 @@
 """Passes that a platform needs at the end of every pipeline."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 from hlorewrite.ir.collectives import COLLECTIVE_BROADCAST

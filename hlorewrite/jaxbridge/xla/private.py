@@ -4,8 +4,6 @@
 0.10.2 to 0.12.x.
 """
 
-from __future__ import annotations
-
 import copy
 import functools
 import importlib

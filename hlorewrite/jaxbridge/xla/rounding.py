@@ -1,7 +1,5 @@
 """Bounds of what rounding may change between two modules that XLA compiles."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from dataclasses import replace

@@ -1,7 +1,5 @@
 """Compilations, executions and comparisons as text tables."""
 
-from __future__ import annotations
-
 from typing import cast
 
 import numpy as np

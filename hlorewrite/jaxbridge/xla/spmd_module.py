@@ -5,8 +5,6 @@ the top, no mesh) is put into a ``sdy.manual_computation`` over all devices. A p
 global one of devices × n rows, a per-device scalar one of ``devices`` elements. Nothing is communicated by that.
 """
 
-from __future__ import annotations
-
 import re
 from dataclasses import dataclass
 

@@ -1,7 +1,5 @@
 """What a module is compiled for: ``cpu:8``, ``gpu``, or described GPUs such as ``h200:2x8`` (hosts x GPUs of each)."""
 
-from __future__ import annotations
-
 import re
 from dataclasses import dataclass
 from importlib import resources

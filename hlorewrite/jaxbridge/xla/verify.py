@@ -1,7 +1,5 @@
 """Do two modules compute the same values? Both run on the same devices with the same random arguments."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 

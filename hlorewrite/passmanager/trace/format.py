@@ -4,8 +4,6 @@ A trace is a directory. ``manifest.json`` says what ran; every other file is opt
 Lines of ``*.jsonl`` files are whole JSON objects, written as things happen. ``docs/viewer.md`` describes each file.
 """
 
-from __future__ import annotations
-
 import json
 import os
 from contextlib import suppress

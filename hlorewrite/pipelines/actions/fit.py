@@ -1,7 +1,5 @@
 """Does a schedule fit a program: stages, meshes, micro-batches, whole or halved backwards?"""
 
-from __future__ import annotations
-
 from hlorewrite.errors import PlanError
 from hlorewrite.pipelines.mpmd.program import FragmentCall, Program
 from hlorewrite.pipelines.schedules import Schedule, check, make_schedule

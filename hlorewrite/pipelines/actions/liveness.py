@@ -1,7 +1,5 @@
 """The slots that die with each action, and so the buffers that a fragment may overwrite."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 from hlorewrite.pipelines.actions.order import ProgramOrder

@@ -8,8 +8,6 @@ to it takes what the call before it left, whichever micro-batch that was, as a +
 value that micro-batch k-1 made, so a schedule that runs k before k-1 is refused.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 from hlorewrite.errors import PlanError

@@ -1,7 +1,5 @@
 """Runs a pass for SPMD modules on a program of several meshes: on one SPMD module for each mesh."""
 
-from __future__ import annotations
-
 from hlorewrite.ir.collectives import COLLECTIVES
 from hlorewrite.ir.module import Module
 from hlorewrite.ir.view import View

@@ -5,8 +5,6 @@ device of the target mesh gets every part of its shard from one device of the so
 at its own place where that one does, else from the one that has sent least.
 """
 
-from __future__ import annotations
-
 import math
 import re
 from collections import Counter

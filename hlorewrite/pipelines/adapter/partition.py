@@ -1,7 +1,5 @@
 """Programs of several meshes: XLA's partitioner for each of their fragments."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable
 

@@ -4,8 +4,6 @@ Micro-batches run one after the other, transfers forward values unchanged, and a
 devices of its own mesh. This function defines the meaning of a program; a schedule may only change the order.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise

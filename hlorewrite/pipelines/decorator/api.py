@@ -1,7 +1,5 @@
 """``hlorewrite.pipeline``: a train step with stage marks, run over several meshes."""
 
-from __future__ import annotations
-
 import functools
 from collections.abc import Callable, Sequence
 from typing import Any, NoReturn

@@ -1,7 +1,5 @@
 """The state of a pipeline as arrays over all of its processes, as checkpoints want them."""
 
-from __future__ import annotations
-
 import functools
 from collections.abc import Sequence
 from itertools import pairwise

@@ -5,8 +5,6 @@ lowers to ``stablehlo.composite "hlorewrite.stage"`` around the identity, which 
 unsplit on any backend, and needs no context to be traced in.
 """
 
-from __future__ import annotations
-
 import operator
 import os
 from collections.abc import Sequence

@@ -1,7 +1,5 @@
 """The loop over micro-batches, for those who do not write it themselves."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any, TypeVar
 

@@ -1,7 +1,5 @@
 """A step's arrays and its program's: a stack that is cut is one array over the meshes of its stages, without a copy."""
 
-from __future__ import annotations
-
 import functools
 import weakref
 from collections.abc import Mapping, Sequence

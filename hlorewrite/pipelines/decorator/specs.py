@@ -1,7 +1,5 @@
 """How a step's arguments and results lie, and the one mesh it is traced over before it is split."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass

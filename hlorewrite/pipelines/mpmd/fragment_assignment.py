@@ -1,7 +1,5 @@
 """The fragment of each op of a mesh's view, and the values that pass between fragments."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, field
 
 from hlorewrite.analysis.loops import Loop

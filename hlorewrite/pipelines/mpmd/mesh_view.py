@@ -10,8 +10,6 @@ sent away is the operand of such an op, so it must be there, reduced. Where a fr
 its results pass an optimisation barrier: ``mesh_view_cut`` cuts the view into fragments again by these.
 """
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass, field
 

@@ -4,8 +4,6 @@ Fragments that did not change are recognised and stay what they were. All others
 give, and the types of what passes between them, follow from the view.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass, field
 

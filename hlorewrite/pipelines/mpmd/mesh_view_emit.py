@@ -1,7 +1,5 @@
 """Writes one fragment of a mesh's view as a function."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 

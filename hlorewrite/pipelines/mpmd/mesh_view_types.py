@@ -4,8 +4,6 @@ A value may differ between devices now that was the same before: a sum that is s
 dimension, before it, as long as the axes along which it differs and cut over them.
 """
 
-from __future__ import annotations
-
 import math
 from dataclasses import replace
 

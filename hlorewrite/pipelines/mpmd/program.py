@@ -5,8 +5,6 @@ over the micro-batches whose body is an ``mpmd.call`` of a function of fragment 
 after it. Everything here is read once; executing, simulating and counting need no MLIR handle afterwards.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass, field
 from functools import cached_property
 

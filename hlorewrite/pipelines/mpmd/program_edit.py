@@ -1,7 +1,5 @@
 """A program of several meshes, rewritten mesh by mesh by something that handles SPMD modules only."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import replace
 

@@ -1,7 +1,5 @@
 """Writes a program of several meshes: its steps as plain data, and the functions they call, as one module."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 

@@ -1,7 +1,5 @@
 """Arguments and results of a program that are some rows of the step's: a stack that is cut, a part for each stage."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 

@@ -7,8 +7,6 @@ sum to device p of the other, and ``AR(a + send(b))`` reduces once:
     AR(a) + T(AR(b)) = AR(a) + AR(T(b)) = AR(a + T(b)),   T the transfer, tile by tile.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 

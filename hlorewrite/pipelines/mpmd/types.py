@@ -1,7 +1,5 @@
 """Types of the ``mpmd`` dialect; jaxlib has no Python face for them, so their text is read, here and nowhere else."""
 
-from __future__ import annotations
-
 import math
 import re
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """The port that sends each job, and the port by which each receiving host takes it in."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 import numpy as np

@@ -27,8 +27,6 @@ A port with messages of y_1 to y_k seconds, A in all, has a mean D of A / 2 + (s
 That is least for y_i = lambda - i o. Times A it is convex in A, so equal ports are best.
 """
 
-from __future__ import annotations
-
 import heapq
 import itertools
 import math

@@ -1,7 +1,5 @@
 """The order and the senders of a small plan, solved to proof with CP-SAT (extra ``reshard``)."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from importlib.util import find_spec

@@ -1,7 +1,5 @@
 """A picture of a plan: which link is busy when."""
 
-from __future__ import annotations
-
 import io
 from pathlib import Path
 

@@ -8,8 +8,6 @@ Chunks of a job arrive at equal distances. Its work is taken to arrive in propor
 its last, and a chunk's work with the last: never more than has arrived, and as much just before each chunk.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 

@@ -4,8 +4,6 @@ Two rows go the same way when their holders stand at the same NIC ports and so d
 a thousand devices has up to a million rows and only as many jobs as there are pairs of hosts.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from functools import cached_property
 

@@ -1,7 +1,5 @@
 """Where each tile of a sharded tensor lives: grid cuts per dimension, and the devices of each tile."""
 
-from __future__ import annotations
-
 import itertools
 import math
 import re

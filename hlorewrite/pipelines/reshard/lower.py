@@ -8,8 +8,6 @@ destination. A table gives the chunk by round and device. In addition to the two
 the message it sends and the one it receives: together one chunk.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """Device meshes and what a text says about them: ``2x4``, ``data=2,model=4``."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass
 

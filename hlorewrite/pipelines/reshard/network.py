@@ -7,8 +7,6 @@ the devices pass it on in a chain. These links are not scheduled one by one: a j
 the links of a host together for all copies (``host_links.py``).
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass

@@ -4,8 +4,6 @@ Without preemption it is NP-hard. Each heuristic here is deterministic, and its 
 measured against the lower bound of ``bounds.py``; ``exact.py`` closes what gap remains on small plans.
 """
 
-from __future__ import annotations
-
 import itertools
 from collections.abc import Sequence
 

@@ -1,7 +1,5 @@
 """Plans a resharding: strategy, senders, order, times, and the proof of how good they are."""
 
-from __future__ import annotations
-
 import hashlib
 from collections.abc import Iterator
 from dataclasses import dataclass, replace

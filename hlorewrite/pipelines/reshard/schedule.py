@@ -1,7 +1,5 @@
 """Times of jobs as arrays, and what follows from them for the rows."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 

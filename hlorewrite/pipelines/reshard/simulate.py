@@ -5,8 +5,6 @@ start, the incoming port of h1 for as long, and every further link the same time
 what one chunk needs. A job starts when all its links can take it. Directions of a port are apart.
 """
 
-from __future__ import annotations
-
 import functools
 from collections.abc import Sequence
 from dataclasses import dataclass

@@ -4,8 +4,6 @@ A row is one slice from one of its holders to a list of receivers: through all o
 chain, to a single one, or among them as an all-gather of parts they already have.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import numpy as np

@@ -4,8 +4,6 @@ An executable is compiled for its devices, but what is compiled does not depend 
 out and read for other devices runs there. That takes milliseconds, where XLA takes seconds.
 """
 
-from __future__ import annotations
-
 import os
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence

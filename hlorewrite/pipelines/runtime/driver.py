@@ -8,8 +8,6 @@ Everything is decided when the driver is made: the order of all calls, which slo
 are donated, how each transfer is made. A step is then one walk over a flat list.
 """
 
-from __future__ import annotations
-
 import hashlib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass

@@ -4,8 +4,6 @@ A fragment's function becomes ``@main`` of a module of its own, with its mesh an
 function of the same signature lends JAX's envelope (shardings, C++ dispatch), as in the decorator.
 """
 
-from __future__ import annotations
-
 import functools
 import hashlib
 import io

@@ -1,7 +1,5 @@
 """The processes of a pipeline outside of collectives: they agree, and watch each other."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 
 import jax

@@ -4,8 +4,6 @@ Accumulators begin as zeros, of many shapes on every mesh. XLA on CPU takes as l
 for any other one, some twenty milliseconds.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any

@@ -13,8 +13,6 @@ when there are threads for all devices of all programs in flight:
 On GPU a waiting collective holds a stream, not a thread, and there is no limit.
 """
 
-from __future__ import annotations
-
 import functools
 import os
 from collections import deque

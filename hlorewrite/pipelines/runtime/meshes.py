@@ -1,7 +1,5 @@
 """Devices and shardings of a program's meshes."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field

@@ -1,7 +1,5 @@
 """Values onto the mesh they belong to, and a check that arguments lie there."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Moves a JAX array to another sharding, on the same devices or on others, by a planned program."""
 
-from __future__ import annotations
-
 import dataclasses
 import functools
 import re

@@ -1,7 +1,5 @@
 """A fragment of a program as a module of its own: its function as ``@main``, its mesh and the functions it calls."""
 
-from __future__ import annotations
-
 from hlorewrite.errors import InputError
 from hlorewrite.ir.binding import ir, sdy
 from hlorewrite.ir.collectives import COLLECTIVES

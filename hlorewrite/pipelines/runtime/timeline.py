@@ -12,8 +12,6 @@ Two separate measurements, as each disturbs the other:
   Buffers are not donated in this step, since a donated result could not be waited for.
 """
 
-from __future__ import annotations
-
 import json
 import queue
 import statistics

@@ -9,8 +9,6 @@ The choice between them:
   program carries (``hlorewrite.reshard``) is made again and must be the same one.
 """
 
-from __future__ import annotations
-
 import itertools
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field

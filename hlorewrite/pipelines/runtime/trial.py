@@ -1,7 +1,5 @@
 """Runs of one program by several schedules on the same random inputs, compared and timed."""
 
-from __future__ import annotations
-
 import statistics
 import time
 from collections.abc import Sequence

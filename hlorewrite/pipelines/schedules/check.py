@@ -1,7 +1,5 @@
 """Checks a schedule before anything runs: complete, in order, free of deadlock, within its memory bound."""
 
-from __future__ import annotations
-
 from hlorewrite.errors import PlanError
 from hlorewrite.pipelines.schedules.order import earliest
 from hlorewrite.pipelines.schedules.schedule import KINDS, Schedule, Task

@@ -1,7 +1,5 @@
 """Schedules from a small table: one line a mesh, its tasks in order."""
 
-from __future__ import annotations
-
 import re
 
 from hlorewrite.errors import PlanError

@@ -1,7 +1,5 @@
 """DualPipeV: the pipeline folded into a V, so that each mesh holds an early and a late stage (DeepSeek-AI, 2025)."""
 
-from __future__ import annotations
-
 from collections import deque
 
 from hlorewrite.errors import PlanError

@@ -1,7 +1,5 @@
 """Interleaved 1F1B: v chunks of the model on each mesh, which divides the bubble by v."""
 
-from __future__ import annotations
-
 from hlorewrite.errors import PlanError, UsageError
 from hlorewrite.pipelines.schedules.schedule import Schedule, Task, build, check_sizes, looped
 

@@ -1,7 +1,5 @@
 """Schedules of one stage a mesh with whole backward passes: GPipe, 1F1B and eager-1F1B."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 from hlorewrite.pipelines.schedules.schedule import Schedule, Task, build, check_sizes

@@ -1,7 +1,5 @@
 """Schedules by name."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 from hlorewrite.errors import UsageError, did_you_mean

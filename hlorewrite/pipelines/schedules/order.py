@@ -1,7 +1,5 @@
 """Runs a schedule's order without resources: earliest times, ticks, and where it gets stuck."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 from hlorewrite.errors import PlanError

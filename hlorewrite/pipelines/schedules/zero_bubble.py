@@ -1,7 +1,5 @@
 """Zero-bubble schedules: the weight gradients, which nothing waits for, fill the gaps (Qi et al., ICLR 2024)."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 from hlorewrite.pipelines.schedules.schedule import Schedule, Task, build, check_sizes

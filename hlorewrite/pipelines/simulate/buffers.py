@@ -5,8 +5,6 @@ at a sender until the transfer is over, at a receiver while it waits for its rea
 that is donated to it and as large as a result. Arguments that the caller keeps, and results, stay until the end.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 
 import numpy as np

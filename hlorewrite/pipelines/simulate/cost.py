@@ -1,7 +1,5 @@
 """What the tasks of a pipeline cost: seconds and bytes of each stage, and of the transfers between stages."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, fields

@@ -1,7 +1,5 @@
 """Durations of a schedule's tasks, transfers and reductions, laid out for the simulation's inner loops."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 from hlorewrite.errors import PlanError

@@ -6,8 +6,6 @@ of its mesh. Ports serve requests in the order in which they come up, as communi
 O(log meshes): a mesh has at most one computation, one transfer out and one reduction under way.
 """
 
-from __future__ import annotations
-
 from collections import deque
 from dataclasses import dataclass
 from heapq import heappop, heappush

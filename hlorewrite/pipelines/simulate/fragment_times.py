@@ -1,7 +1,5 @@
 """Seconds of a program's fragments by the cost model: their computation and the collectives inside them."""
 
-from __future__ import annotations
-
 from hlorewrite.analysis.mesh import Mesh
 from hlorewrite.cost import CollectiveModel, Topology, collective_model
 from hlorewrite.cost.kernels.clock import KernelClock

@@ -3,8 +3,6 @@
 The background is transparent and text mid-grey, so that the chart reads on light and dark pages.
 """
 
-from __future__ import annotations
-
 from collections import defaultdict
 from typing import Any
 

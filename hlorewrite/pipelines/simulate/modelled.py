@@ -1,7 +1,5 @@
 """A program of several meshes simulated with the cost model's times alone."""
 
-from __future__ import annotations
-
 from hlorewrite.cost import topology as find_topology
 from hlorewrite.ir.module import Module
 from hlorewrite.pipelines.actions.fit import schedule_for

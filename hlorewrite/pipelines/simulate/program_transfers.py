@@ -1,7 +1,5 @@
 """Seconds of a program's transfers, by the plans that resharding makes for them."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping
 

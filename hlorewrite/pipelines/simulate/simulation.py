@@ -1,7 +1,5 @@
 """Simulates a pipeline, and says what its iteration spends its time and memory on."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property

@@ -3,8 +3,6 @@
 Each mesh is a process with three rows: computation, what it sends, gradient reductions; memory is a counter.
 """
 
-from __future__ import annotations
-
 import json
 from typing import Any
 

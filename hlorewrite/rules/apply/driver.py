@@ -5,8 +5,6 @@ collectives costs nothing in a module of 100 000 ops that holds none. After a re
 again. The order is fixed by the module and the rules, so equal inputs give equal outputs.
 """
 
-from __future__ import annotations
-
 import time
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace

@@ -1,7 +1,5 @@
 """Why a rule does not apply: its best partial match in a module, and the check that stopped it."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 from hlorewrite.ir.binding import ir

@@ -1,7 +1,5 @@
 """Runs the steps of a match with backtracking, then its checks."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from typing import Any
 

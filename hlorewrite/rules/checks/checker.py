@@ -1,7 +1,5 @@
 """Checks what a rule file means: names, kinds, arity, ops and attributes, unbound variables."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping, Sequence
 
 from hlorewrite.errors import RuleCheckError, did_you_mean

@@ -1,7 +1,5 @@
 """Checks what a rule or fact declares: its element types and its float class, and the meanings of unknown ops."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
 from typing import Any
 

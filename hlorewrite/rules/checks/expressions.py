@@ -1,7 +1,5 @@
 """Checks expressions: names, calls of natives, types."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Checks a ``match`` block: ops, operands, attributes, regions; binds its names."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 from hlorewrite.errors import did_you_mean

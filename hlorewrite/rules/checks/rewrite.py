@@ -1,7 +1,5 @@
 """Checks a ``rewrite`` block."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any
 

@@ -1,7 +1,5 @@
 """The names of a rule and what kind of thing each stands for."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, field
 
 from hlorewrite.errors import did_you_mean

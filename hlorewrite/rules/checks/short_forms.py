@@ -1,7 +1,5 @@
 """Checks families of rules and ``sole`` ops where they are written; what they stand for is checked like any rule."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Compiles expressions and checks into functions of an environment."""
 
-from __future__ import annotations
-
 import operator
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -76,7 +74,7 @@ class ExpressionCompiler:
             if answer is False:
                 return MatchFailure(sentence or f"`{text}` does not hold")
             raise PassFailed(f"rule {self.rule}: `{text}` answered {answer!r}",
-                             hint="a predicate answers True or No(sentence)")
+                             hint="a predicate answers True or MatchFailure(sentence)")
         return CompiledCheck(check, text)
 
     def _let(self, node: ast.Let, evaluate: Function) -> Function:

@@ -1,7 +1,5 @@
 """A rule, compiled once: steps, checks, actions, and the ways from any matched op back to the root."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal

@@ -1,7 +1,5 @@
 """Where a match keeps what its names stand for: numbered slots of a list, the context first."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, field
 from typing import Any
 

@@ -4,8 +4,6 @@ All pairs of n readers of one value are n times n. Where a rule asks that a key 
 result of the one may be read at the other (``only_if_equal``, ``only_if_available``), its partners are looked up.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 

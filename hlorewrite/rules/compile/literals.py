@@ -1,7 +1,5 @@
 """Literals of rule files and MLIR attributes: compared in ``match``, built in ``rewrite``."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

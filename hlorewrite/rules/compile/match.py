@@ -4,8 +4,6 @@ A step either tests (and binds) and answers True or False, or offers alternative
 Steps run in an order that follows the ops from the root along their operands, so that most ops fail at the first.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any

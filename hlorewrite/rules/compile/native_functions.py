@@ -1,7 +1,5 @@
 """From declared natives to the Python functions that implement them."""
 
-from __future__ import annotations
-
 import inspect
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass

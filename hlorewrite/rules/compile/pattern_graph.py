@@ -1,7 +1,5 @@
 """How the ops of a match block hang together: from the root along operands, then along uses, then into regions."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Literal

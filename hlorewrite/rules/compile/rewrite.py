@@ -1,7 +1,5 @@
 """Compiles a rewrite block into actions on an editor."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any

@@ -5,8 +5,6 @@ name that holds the digest of the file's text, of the grammar and of the code th
 cannot be written, files are parsed each time.
 """
 
-from __future__ import annotations
-
 import hashlib
 import io
 import pickle

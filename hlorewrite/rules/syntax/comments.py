@@ -1,7 +1,5 @@
 """Gives each comment of a rule file to the node it belongs to, so that printing keeps it."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any

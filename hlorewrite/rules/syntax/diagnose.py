@@ -1,7 +1,5 @@
 """Turns lark's parse errors into sentences: where, what, what was expected, what to do."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable
 from typing import Any
 

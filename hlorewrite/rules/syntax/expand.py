@@ -7,8 +7,6 @@ the name and the doc lines ``$op`` is that op's name.
 ``sole %r = ...`` says that nothing but the match reads the op, and that it runs as often as the root.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import fields, replace

@@ -1,7 +1,5 @@
 """What every node of a syntax tree has: a place, equality without it, comments."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, field, fields
 from typing import Any, TypeVar, dataclass_transform
 

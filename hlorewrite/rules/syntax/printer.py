@@ -3,8 +3,6 @@
 Statements stand on lines of their own; a block with one short statement stays on one line.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from typing import Any
 

@@ -4,8 +4,6 @@ With n members in a row and c chunks, step s sends chunk s - p from place p to p
 member has every chunk, and each link has carried the value once (van de Geijn's pipelined broadcast).
 """
 
-from __future__ import annotations
-
 import itertools
 import math
 from collections.abc import Sequence

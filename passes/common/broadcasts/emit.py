@@ -1,7 +1,5 @@
 """Writing the collectives that carry one device's value to others."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 

@@ -4,8 +4,6 @@
 device. So such a sum is a broadcast for integers, and for floats that are known to be finite.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 from hlorewrite.analysis.per_device_constants import PerDeviceConstants

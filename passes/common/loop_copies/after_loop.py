@@ -1,7 +1,5 @@
 """Copies of a loop's ops after it that XLA does not begin before it."""
 
-from __future__ import annotations
-
 from hlorewrite.ir.binding import ir
 from hlorewrite.ir.edit import Editor
 from hlorewrite.ir.types import element_count, element_type, tensor_bytes

@@ -1,7 +1,5 @@
 """The body of a loop in the place of the loop, where it runs once."""
 
-from __future__ import annotations
-
 from hlorewrite.analysis.loops import Loop
 from hlorewrite.ir.binding import ir
 from hlorewrite.ir.edit import Editor

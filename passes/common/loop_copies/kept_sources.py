@@ -6,8 +6,6 @@ each copy of a body, an eighth of what it takes to compile such a step. Read fro
 such a kernel reads.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 from hlorewrite.ir.binding import ir

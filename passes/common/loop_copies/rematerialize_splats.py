@@ -5,8 +5,6 @@ operand of a loop stays a buffer, and copies of the body outside the loop read t
 are 192 MiB for each softmax of 16 heads and 4 sequences of 1024 tokens.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 from hlorewrite.analysis.loops import Loop

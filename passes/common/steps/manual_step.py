@@ -1,7 +1,5 @@
 """The step a module holds: its manual computation, the mesh axis to shard over, and what enters and leaves it."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 from hlorewrite.analysis.groups import Groups

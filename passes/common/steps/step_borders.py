@@ -1,7 +1,5 @@
 """What callers see of a step: shardings of arguments and results, and which buffers are donated to which."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from dataclasses import dataclass
 

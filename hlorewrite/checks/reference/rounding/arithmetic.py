@@ -1,7 +1,5 @@
 """What is assumed of the arithmetic that executes a program."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, replace
 
 from hlorewrite.checks.reference.rounding.units import FloatFormat

@@ -13,8 +13,6 @@ analysis starts at the inputs. A function that is zero on the moved cut by chanc
 1980; Zippel 1979).
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 

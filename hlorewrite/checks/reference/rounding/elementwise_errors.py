@@ -5,8 +5,6 @@ x + e; f itself adds its roundings, relative to the computed result: the running
 "Accuracy and Stability of Numerical Algorithms", 2nd edition, section 3.3).
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 import numpy as np

@@ -1,7 +1,5 @@
 """One op, evaluated alone by the interpreter: for what is not written in numpy here."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 import numpy as np

@@ -6,8 +6,6 @@ they are equal bit for bit. A fingerprint belongs to an element, not to a tensor
 elements have one by chance with probability below n**2 / 2**64.
 """
 
-from __future__ import annotations
-
 import hashlib
 from collections.abc import Sequence
 

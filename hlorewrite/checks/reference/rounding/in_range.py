@@ -4,8 +4,6 @@ Of float16 and narrower formats the whole range counts, subnormal numbers too wh
 are (Hauser 1996). Of wider formats only numbers away from both ends count, so that sums in another order stay in range.
 """
 
-from __future__ import annotations
-
 import numpy as np
 
 from hlorewrite.checks.reference.rounding.trace import ExecutionTrace, TraceStep

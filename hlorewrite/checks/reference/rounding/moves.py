@@ -4,8 +4,6 @@ An index map is made by applying the op to the places of the elements instead of
 does it for ops that are not written here, so that their meaning is written down once.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 import numpy as np

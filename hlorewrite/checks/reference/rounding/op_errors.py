@@ -1,7 +1,5 @@
 """The error of one op's result: what its operands' errors cause, and the roundings it adds."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import numpy as np

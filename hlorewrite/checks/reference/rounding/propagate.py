@@ -11,8 +11,6 @@ A probe is computed too: the program in float64 on a cut whose elements were mov
 programs whose probes agree are equal as functions of the cut, not only on its values (`bounds.py`).
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Texts of regions that do not depend on where the op stands."""
 
-from __future__ import annotations
-
 from hlorewrite.checks.reference.rounding.eval_op import attribute_names
 from hlorewrite.ir.binding import ir
 

@@ -1,7 +1,5 @@
 """Replays a sequential program in numpy: the same values as the interpreter's, op by op, on a tape."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any, TypeVar

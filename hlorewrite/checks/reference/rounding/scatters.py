@@ -1,7 +1,5 @@
 """Scatters of one operand: which element of the operand each update goes to."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import numpy as np

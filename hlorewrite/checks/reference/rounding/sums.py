@@ -1,7 +1,5 @@
 """Sums: matrix products and reductions, brought into one form, with their terms along the last axis."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import numpy as np

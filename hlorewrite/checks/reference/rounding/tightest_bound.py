@@ -1,7 +1,5 @@
 """Differences and their bounds: which element and which output is nearest to what rounding explains."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 import numpy as np

@@ -1,7 +1,5 @@
 """The tape of a run: what a sequential program did on its inputs, with loops, branches and calls resolved."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any

@@ -1,7 +1,5 @@
 """Unit roundoff, underflow and gamma of floating-point types."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from functools import cache
 

@@ -4,8 +4,6 @@ A window sum is a reduction of a tensor that holds the elements of each window s
 of matrices of such a tensor and the kernel (Chellapilla, Puri and Simard 2006).
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass

@@ -4,8 +4,6 @@ Operands that are not linear are constants or identities of the reduction, and o
 where a fact refuses one of these, it is asked again without each of its conditions, and what it then says is executed.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 

@@ -1,7 +1,5 @@
 """Ops of generated programs that change shapes, and linear algebra: what they draw, and the shape that results."""
 
-from __future__ import annotations
-
 import math
 import random
 import re

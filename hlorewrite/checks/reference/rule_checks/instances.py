@@ -6,8 +6,6 @@ types. Some results get a second reader, at once or at the end. Instances often 
 purpose: a condition is tested by leaving it out.
 """
 
-from __future__ import annotations
-
 import random
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field

@@ -1,7 +1,5 @@
 """Well-formed ops for checking linearity facts: their text, operand types and result type."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 

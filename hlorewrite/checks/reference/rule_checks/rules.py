@@ -1,7 +1,5 @@
 """Checks rules by execution: both sides of each on generated programs, and each condition by leaving it out."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 

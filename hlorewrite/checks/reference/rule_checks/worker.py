@@ -4,8 +4,6 @@
 each rule and fact from START on.
 """
 
-from __future__ import annotations
-
 import json
 import subprocess
 import sys

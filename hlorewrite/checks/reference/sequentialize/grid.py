@@ -5,8 +5,6 @@ cross-replica-and-partition, flattened ids. Written from the specification and n
 mistake there is not repeated here.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 from hlorewrite.errors import CannotExecute

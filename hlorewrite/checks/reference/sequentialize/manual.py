@@ -4,8 +4,6 @@ Every device of the mesh runs the region. Along an axis that stays automatic all
 manual computation inside the region cuts those along its own axes.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 

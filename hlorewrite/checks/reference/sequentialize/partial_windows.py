@@ -3,8 +3,6 @@
 The interpreter leaves out single elements, so a window that lies partly outside still writes the others.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Any
 

@@ -5,8 +5,6 @@ convolution up in the type of its operands, so that sums of 8 bits wrap around i
 at a reduction whose region takes a wider type than the operands have.
 """
 
-from __future__ import annotations
-
 from hlorewrite.ir.binding import ir
 from hlorewrite.ir.view import nested_ops
 

@@ -1,7 +1,5 @@
 """The writer that handlers of ops use: ops of the new module, masks of active processes, divergence."""
 
-from __future__ import annotations
-
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager

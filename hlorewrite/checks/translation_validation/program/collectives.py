@@ -1,7 +1,5 @@
 """What collectives compute, as nodes and pending reductions."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Branches, calls and the order of effects."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 
 from hlorewrite.checks.translation_validation.program.dynamic_selection import case_of_fetches

@@ -10,8 +10,6 @@ lists the members of p's group. Three forms are one:
 The number has to be the same on all members, so that the holder computes the row that the others ask for.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Evaluates a program symbolically: each op to nodes of the graph, or to parts that wait for reductions."""
 
-from __future__ import annotations
-
 import sys
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass

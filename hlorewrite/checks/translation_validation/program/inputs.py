@@ -1,7 +1,5 @@
 """What a program is given: arguments, and the part of a value that a device holds inside a manual region."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 from hlorewrite.analysis.mesh import Mesh, mesh_of

@@ -5,8 +5,6 @@ form: its predicate ``i < bound`` becomes ``i < bound - step``, and its body is 
 That the loop is counted, by constants, is read off the nodes. The loops to try are guessed from the two texts.
 """
 
-from __future__ import annotations
-
 import math
 import re
 from dataclasses import dataclass

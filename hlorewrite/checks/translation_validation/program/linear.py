@@ -1,7 +1,5 @@
 """Ops on values that wait for reductions: done part by part where a linearity fact allows it."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any

@@ -15,8 +15,6 @@ waits, and the loop around is read again, whatever it finds. Otherwise each loop
 around it.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 

@@ -1,7 +1,5 @@
 """Regions of ops as nested tuples: reducers, comparators, scalar functions."""
 
-from __future__ import annotations
-
 from hlorewrite.checks.translation_validation.program.state import ProgramState
 from hlorewrite.ir.binding import ir
 from hlorewrite.ir.collectives import COLLECTIVES

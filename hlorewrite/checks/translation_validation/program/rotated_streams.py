@@ -10,8 +10,6 @@ by induction over the iterations; and what a loop leaves of an op of streams is 
 number; its predicate is shifted with it where no number of the loop wraps around.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 
 from hlorewrite.checks.translation_validation.program.last_iteration import CountedByConstants, counted

@@ -11,8 +11,6 @@ iteration, as of the parts of one that waits for a reduction, x_i may be made of
 written once is seen by evaluating the index in all iterations, which the counter and the predicate have to allow.
 """
 
-from __future__ import annotations
-
 from hlorewrite.checks.translation_validation.program.state import ProgramState
 from hlorewrite.checks.translation_validation.value_graph.graph import Graph, shape_and_element
 from hlorewrite.checks.translation_validation.value_graph.normalize import op_label, op_of

@@ -1,7 +1,5 @@
 """What is known while one program is evaluated."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field

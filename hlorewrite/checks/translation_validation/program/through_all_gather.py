@@ -5,8 +5,6 @@ the same on all members of each group; a transpose, and a reshape that keeps the
 with ``AG`` as they stand. Converts of the gathered value become converts of the result.
 """
 
-from __future__ import annotations
-
 from hlorewrite.analysis.groups import Rows
 from hlorewrite.checks.translation_validation.program import collectives, dynamic_selection
 from hlorewrite.checks.translation_validation.program.state import ProgramState

@@ -5,8 +5,6 @@ several operands, such as the parts of a concatenation, each has its own whole s
 the same dimension, or the op is done for one of them and zeros in place of the others.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass
 

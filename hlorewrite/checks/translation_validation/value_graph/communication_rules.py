@@ -4,8 +4,6 @@
 shard of a gathered value are fetches; so is a value masked by the device's id.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 import numpy as np

@@ -8,8 +8,6 @@ There are several nodes for an op of a large program, so a node takes few bytes:
 expressions are found in a table of node numbers with open addressing.
 """
 
-from __future__ import annotations
-
 import math
 import re
 from array import array

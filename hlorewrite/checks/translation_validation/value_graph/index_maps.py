@@ -8,8 +8,6 @@ Elementwise ops are done on what was moved: ``move(f(x)) = f(move(x))``. Reducti
 ``AR(move(x)) = move(AR(x))``, where each process moves its own elements, and all members of a group alike.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 
 import numpy as np

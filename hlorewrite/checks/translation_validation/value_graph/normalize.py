@@ -4,8 +4,6 @@
 These equations hold for every element type and on every process by itself.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable
 

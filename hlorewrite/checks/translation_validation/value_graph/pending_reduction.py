@@ -4,8 +4,6 @@
 key ``()`` is the part that waits for none. A part that is absent is the identity of the reduction.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass
 

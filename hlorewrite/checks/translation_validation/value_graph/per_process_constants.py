@@ -4,8 +4,6 @@ JAX finds its place in the mesh by a dozen scalar ops on ``partition_id``. Evalu
 node that holds the numbers, so that two ways to compute the same index are the same node.
 """
 
-from __future__ import annotations
-
 import re
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Operands of nodes and next elements of streams, in arrays: tuples and dicts of numbers take ten times as much."""
 
-from __future__ import annotations
-
 from array import array
 from collections.abc import Iterator, MutableMapping
 

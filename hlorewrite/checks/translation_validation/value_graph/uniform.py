@@ -3,8 +3,6 @@
 Streams of loops that are still being read are assumed to be the same; the loop checks that when it has been read.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Shapes and shardings of arguments and results that a pass has changed, as JAX takes and places arrays by them."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from math import prod

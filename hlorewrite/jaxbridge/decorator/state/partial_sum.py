@@ -1,7 +1,5 @@
 """State of a step that is the sum of what each device along a mesh axis holds."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Calls of a step that keeps its state otherwise than the user's function: other state is converted first."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Collection, Hashable, Sequence
 from dataclasses import dataclass, field
 from typing import Any

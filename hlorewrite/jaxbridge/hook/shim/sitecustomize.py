@@ -4,8 +4,6 @@ Python imports this file when it starts. It imports nothing of hlorewrite until 
 runs the ``sitecustomize`` that it precedes.
 """
 
-from __future__ import annotations
-
 import os
 import sys
 from importlib.machinery import ModuleSpec, PathFinder

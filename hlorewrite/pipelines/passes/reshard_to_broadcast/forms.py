@@ -1,7 +1,5 @@
 """The hand-written forms of a multicast in SPMD modules, each weighed for a target before it is rewritten."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 

@@ -5,8 +5,6 @@ time, either a ``case`` chooses among one broadcast for each owner, or the membe
 as it is and zeros for the others.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 from hlorewrite.analysis.dense_groups import rows_attribute

@@ -1,7 +1,5 @@
 """Reads of one layer of a gathered stack: which layer, and whether all devices of a group read the same one."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 from hlorewrite.analysis.groups import Groups

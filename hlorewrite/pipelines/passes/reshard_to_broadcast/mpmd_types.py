@@ -1,7 +1,5 @@
 """Layouts of mesh tensors of the ``mpmd`` dialect, as the planner of transfers asks for them."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from hlorewrite.errors import InputError

@@ -1,7 +1,5 @@
 """reshard-to-broadcast: what several devices need from one is sent as a multicast."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, field
 from typing import ClassVar, Literal
 

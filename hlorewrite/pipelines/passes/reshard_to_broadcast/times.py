@@ -1,7 +1,5 @@
 """Seconds of one device's value sent to a group, by what the target has."""
 
-from __future__ import annotations
-
 import itertools
 from collections.abc import Sequence
 from dataclasses import dataclass

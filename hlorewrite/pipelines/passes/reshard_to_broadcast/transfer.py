@@ -9,8 +9,6 @@ attribute ``hlorewrite.reshard``, a dictionary:
 * ``digest``: SHA-256 of the plan, so that processes can make sure that they follow the same one.
 """
 
-from __future__ import annotations
-
 import itertools
 from dataclasses import dataclass
 

@@ -1,7 +1,5 @@
 """Chooses the fragments that are divided, and what they are divided around."""
 
-from __future__ import annotations
-
 from collections.abc import Hashable
 from dataclasses import dataclass, field
 

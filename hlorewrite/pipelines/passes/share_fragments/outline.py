@@ -1,7 +1,5 @@
 """A fragment around one that it contains: what runs before it, it, and what runs after it."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from dataclasses import dataclass
 

@@ -1,7 +1,5 @@
 """Writes a piece of a fragment as a function."""
 
-from __future__ import annotations
-
 from hlorewrite.ir.binding import ir
 from hlorewrite.ir.channels import channel_number, renumbered
 from hlorewrite.ir.collectives import CHANNEL

@@ -1,7 +1,5 @@
 """The pass ``share-fragments``: a fragment that contains another one runs it as a fragment of its own."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, replace
 
 from hlorewrite.ir.binding import ir

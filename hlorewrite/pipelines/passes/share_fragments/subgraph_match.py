@@ -1,7 +1,5 @@
 """Whether a fragment contains another one: the same ops, linked in the same way."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, field
 
 from hlorewrite.pipelines.passes.share_fragments.fragment_graph import FragmentGraph

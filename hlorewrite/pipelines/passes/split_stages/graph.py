@@ -1,7 +1,5 @@
 """A step as a graph of nodes and numbered values, so that ``split-stages`` can place ops before it writes any."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 

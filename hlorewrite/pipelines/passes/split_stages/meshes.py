@@ -1,7 +1,5 @@
 """The meshes of a program: their sizes, which stage runs on which, and how a value lies on one."""
 
-from __future__ import annotations
-
 import math
 import re
 from collections.abc import Sequence

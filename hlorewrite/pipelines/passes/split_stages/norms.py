@@ -1,7 +1,5 @@
 """Sums of single numbers of several meshes, as in a global norm: each mesh adds up its own first, and sends one."""
 
-from __future__ import annotations
-
 from hlorewrite.ir.types import is_floating
 from hlorewrite.pipelines.passes.split_stages.graph import StepNode, Values
 from hlorewrite.pipelines.passes.split_stages.step import TrainStep

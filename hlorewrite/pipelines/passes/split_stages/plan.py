@@ -1,7 +1,5 @@
 """What a split step will consist of: fragments, what each reads and returns, and where arguments and results live."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 

@@ -6,8 +6,6 @@ recomputation wait for the loss's cotangent, would bring every stage's parameter
 anyway.
 """
 
-from __future__ import annotations
-
 from hlorewrite.ir.location import op_name
 from hlorewrite.pipelines.passes.split_stages.graph import StepNode
 from hlorewrite.pipelines.passes.split_stages.step import TrainStep, mark_of

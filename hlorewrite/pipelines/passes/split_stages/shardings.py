@@ -1,7 +1,5 @@
 """Where every value of a step lies: the shardings Shardy propagates, read off a copy."""
 
-from __future__ import annotations
-
 from hlorewrite.errors import InputError
 from hlorewrite.ir.binding import ir, passmanager, sdy
 from hlorewrite.ir.context import captured_diagnostics, first_error

@@ -5,8 +5,6 @@ are split. An op stands at the largest position of its operands; a forward mark 
 B(i-1). Ops that depend on no mark float: they are placed where they are used.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 from hlorewrite.errors import InputError

@@ -1,7 +1,5 @@
 """Reads a step for ``split-stages``: its marks, its one loop over micro-batches, and what the loop carries."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 from hlorewrite.analysis.loops import Loop, constant_integer, trip_count

@@ -1,7 +1,5 @@
 """What a loop over micro-batches carries: which values are sums, and sums over several stages one by one."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 from hlorewrite.errors import PlanError

@@ -1,7 +1,5 @@
 """Weights of which a stage receives more than it reads."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 from hlorewrite.analysis.counters import in_each_iteration

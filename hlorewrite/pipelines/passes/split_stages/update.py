@@ -7,8 +7,6 @@ level never wait for each other in a circle: level(op) = max over operands of le
 another mesh).
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass, field
 
 from hlorewrite.pipelines.passes.split_stages.graph import StepNode, Values, closure

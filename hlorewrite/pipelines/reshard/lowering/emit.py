@@ -1,7 +1,5 @@
 """Writes the StableHLO text of a resharding program."""
 
-from __future__ import annotations
-
 import functools
 from collections.abc import Callable, Iterable, Sequence
 

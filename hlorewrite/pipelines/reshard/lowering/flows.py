@@ -1,7 +1,5 @@
 """From a plan to flows: which slice goes through which devices, in messages of which shape."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass

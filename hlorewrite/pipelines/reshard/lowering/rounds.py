@@ -5,8 +5,6 @@ A chain of n receivers with K chunks is n hops, each K rounds long and one round
 Rounds order the program; devices without a message in a round do not wait for it.
 """
 
-from __future__ import annotations
-
 import itertools
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace

@@ -4,8 +4,6 @@ A chunk costs a port its overhead. In return a host passes on the last chunk soo
 first, which counts where the links of the host need as long for all copies as its ports do.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 

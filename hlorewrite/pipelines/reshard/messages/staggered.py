@@ -5,8 +5,6 @@ the bytes. Equal messages arrive by all ports at once, and then the links have n
 there. Messages of different sizes arrive one after another.
 """
 
-from __future__ import annotations
-
 import heapq
 from collections.abc import Sequence
 from dataclasses import dataclass

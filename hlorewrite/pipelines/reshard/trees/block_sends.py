@@ -6,8 +6,6 @@ ports; the newest block, which fewest have, goes first: each host that has it se
 hosts that have it multiply until all do.
 """
 
-from __future__ import annotations
-
 import functools
 from dataclasses import dataclass, field
 

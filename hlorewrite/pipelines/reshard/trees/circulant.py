@@ -8,8 +8,6 @@ Source: J. L. Träff, "Optimal broadcast schedules in logarithmic time with appl
 reduction and all-reduction" (arXiv:2407.18004), skips and receive schedules.
 """
 
-from __future__ import annotations
-
 import functools
 from collections.abc import Iterator
 from dataclasses import dataclass, field

@@ -1,7 +1,5 @@
 """Rounds of messages for plans of the strategy ``trees``: every block goes its own way."""
 
-from __future__ import annotations
-
 import itertools
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field

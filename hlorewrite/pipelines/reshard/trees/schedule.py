@@ -4,8 +4,6 @@ In a chain the last of n hosts gets its first block after n hops; here after abo
 gets all slices and so can pass a block on by any of its ports.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass

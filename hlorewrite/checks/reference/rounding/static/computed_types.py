@@ -1,7 +1,5 @@
 """The types an output is computed in: a float32 result of bfloat16 products is as rough as these."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 

@@ -1,7 +1,5 @@
 """What each op adds to the relative error of sums, from types and attributes alone."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace

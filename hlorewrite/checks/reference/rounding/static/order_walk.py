@@ -7,8 +7,6 @@ terms. With n roundings in a row a sum of products is off by at most ``n u`` of 
 often as it runs.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 

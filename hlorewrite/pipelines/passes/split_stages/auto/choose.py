@@ -1,7 +1,5 @@
 """Chooses the stages of a step without marks: cuts by the cost model, the best of them by the simulator."""
 
-from __future__ import annotations
-
 import functools
 import math
 from collections.abc import Callable, Sequence

@@ -1,7 +1,5 @@
 """What each possible cut of a step costs: seconds before it, bytes sent over it, bytes kept and stored before it."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 

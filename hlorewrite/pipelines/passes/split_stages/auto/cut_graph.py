@@ -6,8 +6,6 @@ forward ops. The backward is cut where least is sent: JAX writes it in the rever
 cut one place in it separates the two sides.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 from hlorewrite.analysis.loops import trip_count

@@ -4,8 +4,6 @@ After the inter-operator pass of Alpa (Zheng et al., OSDI 2022, section 5): for 
 of the least total time; over several bounds. A pipeline takes about the sum of its stages plus m - 1 times the slowest.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 

@@ -1,7 +1,5 @@
 """Cuts of stages inside loops over layers: each iteration of such a loop counts as an op of the forward."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise

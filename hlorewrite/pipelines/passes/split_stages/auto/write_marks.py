@@ -1,7 +1,5 @@
 """Writes marks where a cut says: on each value that crosses from stage to stage, and on each cotangent back."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 from hlorewrite.ir.binding import ir

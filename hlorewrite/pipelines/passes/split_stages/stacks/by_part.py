@@ -1,7 +1,5 @@
 """Writes a step again with the stacks of several stages as parts: one value for the rows of each stage."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping, Sequence
 
 from hlorewrite.analysis.loops import Loop

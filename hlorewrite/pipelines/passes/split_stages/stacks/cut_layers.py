@@ -1,7 +1,5 @@
 """Cuts layers at stage boundaries: a loop of L layers becomes a loop for each stage, with marks between."""
 
-from __future__ import annotations
-
 import functools
 
 from hlorewrite.ir.binding import ir

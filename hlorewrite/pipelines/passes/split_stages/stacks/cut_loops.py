@@ -1,7 +1,5 @@
 """Cuts a loop into loops over some of its iterations, with their rows of what is stacked."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 
 from hlorewrite.analysis.loops import Loop, LoopCounter, constant_integer, counter_of, counter_step

@@ -1,7 +1,5 @@
 """Gives each stage its rows of stacked parameters, gradients and optimizer state."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 
 from hlorewrite.analysis.loops import Loop

@@ -5,8 +5,6 @@ remainder from what is left; what it gives is joined again. Values are followed 
 reshape of the leading dimensions changes their numbers only.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """What each value is that a loop over layers carries: a stack of which each layer has a row, a sum, or neither."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 

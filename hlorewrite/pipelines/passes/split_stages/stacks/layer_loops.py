@@ -1,7 +1,5 @@
 """Loops over layers in which ``hlorewrite.stage_layers`` says where stages begin."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 from hlorewrite.analysis.loops import Loop, trip_count

@@ -1,7 +1,5 @@
 """Ops that compute each row of their results, along the first dimension, from the same row of their operands."""
 
-from __future__ import annotations
-
 from hlorewrite.ir.binding import ir, sdy
 from hlorewrite.ir.types import is_static_tensor
 from hlorewrite.ops.attributes import PADDING, ints

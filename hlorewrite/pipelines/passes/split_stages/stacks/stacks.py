@@ -1,7 +1,5 @@
 """Tensors of a step whose rows belong together: a parameter, its gradient, its accumulator, the optimizer's state."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, field
 
 from hlorewrite.analysis.loops import Loop

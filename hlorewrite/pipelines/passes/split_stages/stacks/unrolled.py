@@ -4,8 +4,6 @@ The layer of a mark is how many marks of its kind it depends on, a loop counting
 runs several layers in an iteration is cut between iterations; an iteration in which a stage begins is written out.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
