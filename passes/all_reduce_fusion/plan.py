@@ -283,6 +283,7 @@ class _Search:
                               float(self.needed.max() + self.reading[-1]))
             values = np.where(waits, sent, values)
         exposed = np.maximum(np.maximum(values[COPIES], values[LATE]), 0.0)
+        exposed = np.minimum(exposed, values[BUSY] + values[COPIES])  # as in ``times.timed``
         best = np.lexsort((values[BUSY], values[COPIES], values[FREE], exposed))[0]
         return (float(exposed[best]), float(values[FREE, best]), float(values[BUSY, best])), int(rows[best])
 

@@ -81,7 +81,8 @@ def timed(items: Sequence[FusionItem], buckets: Sequence[tuple[int, ...]], costs
         reading += sum(item.reading for item in members)
         busy += took
         ends.append(end)
-    return FusionPlan(tuple(buckets), max(copies, late), busy, tuple(ends))
+    # A call that is held begins later, and what is needed earlier is not held: no plan adds more than all it runs.
+    return FusionPlan(tuple(buckets), min(max(copies, late), busy + copies), busy, tuple(ends))
 
 
 def with_waits(items: Sequence[FusionItem], plan: FusionPlan, costs: Costs) -> float:
