@@ -11,7 +11,7 @@ DEMO_STAMP := $(VENV)/.hlorewrite-demo-installed
 CORES := $(shell $(PYTHON) -c "import os; print(min(8, len(os.sched_getaffinity(0)) if hasattr(os, 'sched_getaffinity') \
 	else os.cpu_count() or 1))")
 WORKERS ?= -n $(shell expr $(CORES) + 1) --dist loadscope --no-loadscope-reorder
-QUICK := $(addprefix tests/unit/,rules spmd ir passes passmanager) tests/oracle/test_mutations.py \
+QUICK := $(addprefix tests/unit/,rules analysis ops ir passes passmanager) tests/oracle/test_mutations.py \
 	tests/oracle/test_conditions.py
 
 .PHONY: demo venv test heavy quick lint nightly fuzz versions bench docs

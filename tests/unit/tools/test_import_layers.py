@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+import re
 import sys
 from pathlib import Path
 from types import ModuleType
@@ -185,3 +186,18 @@ def test_the_diagram_is_in_the_architecture() -> None:
     """Exactly as the tool prints it."""
     text = (ROOT / "ARCHITECTURE.md").read_text(encoding="utf-8")
     assert f"```text\n{layers.diagram(ROOT / 'hlorewrite')}\n```" in text
+
+
+def test_files_that_the_architecture_names_exist() -> None:
+    """A path is below the package or the root; a bare name is next to a path of its cell, or below its folder."""
+    text = (ROOT / "ARCHITECTURE.md").read_text(encoding="utf-8")
+    missing = []
+    for cell in (line.split("|")[2] for line in text.splitlines() if line.startswith("| ") and line.count("|") == 3):
+        folders: list[Path] = []
+        for name in re.findall(r"`([\w./-]+\.(?:py|md|hlopat|txt|json))`", cell):
+            found = [path for path in (ROOT / "hlorewrite" / name, ROOT / name,
+                                       *(folder / name for folder in folders)) if path.exists()]
+            if not found and "NAME" not in name:
+                missing.append(name)
+            folders += [folder for path in found for folder in (path.parent, path.parent.parent)]
+    assert not missing
