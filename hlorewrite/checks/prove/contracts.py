@@ -23,7 +23,7 @@ from hlorewrite.checks.prove.tensors import (
 
 
 class RuleObligation(Protocol):
-    """What contracts ask of a rule that is read, and add to it (``scene.Scene``)."""
+    """What contracts ask of a rule that is read, and add to it (``proof_obligation.ProofObligation``)."""
 
     premises: list[Any]
     granted: set[str]

@@ -1,7 +1,7 @@
 """Protection from miscompilations in XLA on GPU.
 
 Its pass ``while-loop-all-reduce-code-motion`` accepts four forms of program that it then gets wrong
-(``spmd.xla_versions``). In XLA 0.10.1 to 0.11.2 an everyday one is among them, the gradient of an embedding accumulated
+(``hlo.xla_versions``). In XLA 0.10.1 to 0.11.2 an everyday one is among them, the gradient of an embedding accumulated
 over micro-batches (openxla/xla#49143, fixed by openxla/xla#49182); the others are in every release so far. After
 ``comm-shift`` the pass has nothing left to gain, so a rewritten step is compiled without it.
 """

@@ -34,7 +34,7 @@ def replay(lowered: ir.Module, inputs: Sequence[np.ndarray], outputs: Sequence[i
     """Runs ``main`` of a module of runnable ops.
 
     Args:
-      lowered: the module; what ``oracle.prepare`` wrote.
+      lowered: the module; what ``reference.program.prepare`` wrote.
       inputs: arrays of the types of its arguments.
       outputs: values of the block of ``main``.
       in_order: add the terms of matrix products as the interpreter does, for fingerprints that say what is equal bit

@@ -41,7 +41,7 @@ class ProcessConstants:
       processes: how many processes there are.
 
     Attributes:
-      picks: node -> where its elements come from (``picks.Picks``).
+      picks: node -> where its elements come from (``index_maps.IndexMaps``).
     """
 
     def __init__(self, graph: Graph, processes: int) -> None:
