@@ -14,7 +14,8 @@ over all paths that follows the structure:
   brackets is positive, and is largest at t = 1 otherwise.
 
 Every branch and every trip count is taken to be independent of the others. So the result is never too small: at most 0
-proves "never more on any path". It shares nothing with ``analysis.deferral_graph.placement``, whose answers the tests check with it.
+proves "never more on any path". It shares nothing with
+``analysis.deferral_graph.placement``, whose answers the tests check with it.
 """
 
 from __future__ import annotations
