@@ -22,7 +22,7 @@ from hlorewrite.ir.load import parse
 V = "hlorewrite.checks.translation_validation."
 F, B, C = "tensor<4xf32>", "tensor<4xbf16>", "tensor<2xf32>"
 EQUAL_TRIPS = "hlorewrite.analysis.uniform_trip_count"
-SAME, LOOPS, GROUPS, LINEAR = f"{V}nodes.uniform", f"{V}program.loops", f"{V}nodes.groups", f"{V}program.linear"
+SAME, LOOPS, GROUPS, LINEAR = f"{V}value_graph.uniform", f"{V}program.loops", f"{V}value_graph.groups", f"{V}program.linear"
 
 
 @dataclass(frozen=True)
@@ -126,7 +126,7 @@ def scatter(name: str, operand: str, whole: str, part: str, dimension: int = 0, 
 NARROW = line("n16", "convert %s", f"({F}) -> {B}") + "      %r16 = AR<add>(%n16) : tensor<4xbf16>\n" + line("f", "convert %r16", f"({B}) -> {F}")
 WIDE = line("n16", "convert %s", f"({F}) -> {B}") + line("w", "convert %n16", f"({B}) -> {F}") + reduced("f", "w")
 BYTES = "tensor<4xi8>"
-PICKS = f"{V}nodes.picks"
+PICKS = f"{V}value_graph.index_maps"
 PERMUTED = (f'      %f = "stablehlo.collective_permute"(%OPERAND) <{{channel_handle = #stablehlo.channel_handle<handle = 1, type = 0>, '
             f"source_target_pairs = dense<[[0, 2], [1, 3], [2, 0], [3, 1]]> : tensor<4x2xi64>}}> : ({F}) -> {F}\n")
 SHIFTED = PERMUTED.replace("[[0, 2], [1, 3], [2, 0], [3, 1]]", "[[1, 0], [2, 1]]").replace("4x2xi64", "2x2xi64")
@@ -243,7 +243,7 @@ CASES: dict[str, WrongRewriting] = {
         GROUPS, '            if len(set(met)) != len(met) and outer.kind in ("sum", "product"):', "            if False:",
         reduced("g", "s") + reduced("f", "g", PAIRS), reduced("f", "s"), mesh=(2, 2)),
     "only one member holds what is summed": WrongRewriting(
-        f"{V}nodes.moves", "        if len(holders) != 1:", "        if not holders:",
+        f"{V}value_graph.communication_rules", "        if len(holders) != 1:", "        if not holders:",
         f'      %q = "stablehlo.collective_permute"(%s) <{{channel_handle = #stablehlo.channel_handle<handle = 1, type = 0>, source_target_pairs = dense<[[0, 1], [1, 0], [2, 2]]> : tensor<3x2xi64>}}> : ({F}) -> {F}\n' + reduced("f", "q", PAIRS),
         f'      %f = "stablehlo.collective_broadcast"(%s) <{{channel_handle = #stablehlo.channel_handle<handle = 1, type = 0>, replica_groups = dense<[[1, 0], [2, 3]]> : tensor<2x2xi64>}}> : ({F}) -> {F}\n', mesh=(2, 2)),
     "a maximum of equal values is one of them": WrongRewriting(
@@ -253,7 +253,7 @@ CASES: dict[str, WrongRewriting] = {
         f"{V}program.collectives", ' or not state.same.same(node, members):', ":",
         reduced("f", "s"), line("two", "constant dense<2.0>") + line("f", "multiply %s, %two")),
     "shards come back in the order of members": WrongRewriting(
-        f"{V}nodes.moves", " and _own_shard(graph, tables, rows, along, node):", ":",
+        f"{V}value_graph.communication_rules", " and _own_shard(graph, tables, rows, along, node):", ":",
         SCATTER + GATHER.replace("ROW", "1, 0"), reduced("w", "s"), "%w"),
     # ---- scattered sums that move
     "tensors are put together along another dimension": WrongRewriting(
@@ -330,7 +330,7 @@ CASES: dict[str, WrongRewriting] = {
         OWN_ELEMENT.replace("OPERAND", "s") + reduced("f", "e"), OWN_ELEMENT.replace("OPERAND", "s") + FROM_FIRST, "%f"),
     # ---- equations
     "zero times a float is left alone": WrongRewriting(
-        f"{V}nodes.folds", '    if short == "multiply" and (known is None or is_float(known[1])):', "    if False:",
+        f"{V}value_graph.normalize", '    if short == "multiply" and (known is None or is_float(known[1])):', "    if False:",
         line("f", "add %zero, %zero"), line("inf", "constant dense<0x7F800000>") + line("f", "multiply %zero, %inf")),
 }
 
@@ -362,7 +362,7 @@ def test_wrong_partition_is_noticed(old: str, new: str, wrong: str, make_region:
     loop = f"      %l = LOOP 3 (%acc = %a : {F}) {{\n        %y = stablehlo.LINE : {F}\n      }} yield %y\n"
     before, after = (parse(make_region(loop.replace("LINE", each), "%l#1")) for each in ("subtract %acc, %s", wrong))
     assert isinstance(validate(before, after), Unknown)
-    replace_source(f"{V}compare", old, new, monkeypatch)
+    replace_source(f"{V}congruence", old, new, monkeypatch)
     assert "does not stand up to its check" in str(validate(before, after))
 
 

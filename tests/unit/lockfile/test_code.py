@@ -105,7 +105,7 @@ def test_the_digest_is_the_same_in_another_process_and_place(tmp_path: Path) -> 
     done = subprocess.run([sys.executable, "-c", "from hlorewrite.lockfile import code; print(code.library_digest(), "
                            "code.__file__)"], cwd=tmp_path, env={"PYTHONPATH": str(tmp_path)}, capture_output=True,
                           text=True, check=True)
-    assert done.stdout.split() == [library_digest(), str(tmp_path / "hlorewrite" / "planlock" / "code.py")]
+    assert done.stdout.split() == [library_digest(), str(tmp_path / "hlorewrite" / "lockfile" / "code.py")]
 
 
 # ---- the user's code

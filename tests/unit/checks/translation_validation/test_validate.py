@@ -10,7 +10,7 @@ import pytest
 from hlorewrite.checks.translation_validation.validate import validate
 from hlorewrite.ir.load import parse
 
-ROOT = Path(__file__).resolve().parents[3]
+ROOT = Path(__file__).resolve().parents[4]
 COUNTS = "attributes {mhlo.num_partitions = 4 : i32, mhlo.num_replicas = 1 : i32}"
 F = "tensor<4xf32>"
 
