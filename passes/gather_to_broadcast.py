@@ -11,6 +11,7 @@ from hlorewrite.ir.collectives import ALL_GATHER
 from hlorewrite.ir.edit import Editor
 from hlorewrite.ir.types import integer_range, tensor_bytes
 from hlorewrite.ir.view import View, users
+from hlorewrite.ops.attributes import ints
 from hlorewrite.ops.table import SLICES
 from hlorewrite.passes.common.broadcasts.emit import Delivery, delivery, emit_delivery, static_slice
 from hlorewrite.passes.common.op_by_op import OpByOp
@@ -127,7 +128,7 @@ def _rewrite(editor: Editor, op: ir.Operation, read: _Read) -> None:
     reader, source = read.op, op.operands[0]
     shape = ir.RankedTensorType(source.type).shape
     if reader.name == "stablehlo.slice" and read.offset is not None:
-        starts, limits, strides = (list(ir.DenseI64ArrayAttr(reader.attributes[name]))
+        starts, limits, strides = (ints(reader, name)
                                    for name in ("start_indices", "limit_indices", "strides"))
         starts[dim], limits[dim] = read.offset, read.offset + read.range.size
         piece = static_slice(editor, source, list(zip(starts, limits, strides, strict=True)), reader.location, op)

@@ -51,7 +51,6 @@ EXCEPTIONS: dict[str, str] = {
     "passes/comm_shift/deferral.py": _TIME,
     "hlorewrite/pipelines/passes/split_stages/auto/cut_graph.py": _TIME,
     "hlorewrite/pipelines/passes/split_stages/stage_assignment.py": _TIME,
-    "hlorewrite/cost/report/growth.py": _REGIONS,
     "hlorewrite/checks/reference/control.py": _REGIONS,
     "hlorewrite/passmanager/trace/snapshot.py": _REGIONS,
     "hlorewrite/analysis/uniform.py": _REGIONS,

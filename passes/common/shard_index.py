@@ -11,6 +11,7 @@ from hlorewrite.analysis.per_device_constants import PerDeviceConstants
 from hlorewrite.ir.binding import ir
 from hlorewrite.ir.types import element_count
 from hlorewrite.ir.view import View, defining_op
+from hlorewrite.ops.attributes import ints
 from hlorewrite.ops.constants import constant_attribute, is_splat
 from hlorewrite.ops.table import SPREADS
 
@@ -66,10 +67,10 @@ def range_along(op: ir.Operation, dim: int, devices: PerDeviceConstants) -> Rang
     """
     full = ir.RankedTensorType(op.operands[0].type).shape[dim]
     if op.name == "stablehlo.slice":
-        start, limit = (list(ir.DenseI64ArrayAttr(op.attributes[name]))[dim]
+        start, limit = (ints(op, name)[dim]
                         for name in ("start_indices", "limit_indices"))
         return Range(dict.fromkeys(devices.devices, start), limit - start, full)
-    size = list(ir.DenseI64ArrayAttr(op.attributes["slice_sizes"]))[dim]
+    size = ints(op, "slice_sizes")[dim]
     table = devices.table(op.operands[1 + dim])
     if table is None:
         return "its index is not computed from constants and the device's id alone"

@@ -4,6 +4,7 @@ Loops count as often as they turn, calls what their function takes. A function o
 the block that calls it, since XLA inlines it.
 """
 
+import math
 import re
 from collections.abc import Mapping, Sequence
 
@@ -12,17 +13,18 @@ from hlorewrite.cost import Topology
 from hlorewrite.cost.kernels.fusion import FREE, HELD, KernelGraph, KernelOp, kernel_seconds
 from hlorewrite.cost.kernels.rates import KernelRates
 from hlorewrite.cost.kernels.work import REDUCES, SCATTER, WHOLE, Product, convolution_of, kind_of_op, product_of
-from hlorewrite.ir.binding import ir, op_key, stablehlo
+from hlorewrite.ir.binding import ir, op_key
 from hlorewrite.ir.collectives import COLLECTIVES
 from hlorewrite.ir.types import element_count, tensor_bytes
 from hlorewrite.ir.view import View, callee_name, nested_ops, terminator
+from hlorewrite.ops.attributes import convolution_numbers, dot_dims, ints
+from hlorewrite.ops.table import TERMINATORS, OpClass, ops_of
 
-CONTAINERS = frozenset(("stablehlo.while", "stablehlo.case", "stablehlo.if", "func.call", "sdy.manual_computation"))
+CONTAINERS = ops_of(OpClass.CONTROL)
 """Ops that hold kernels."""
 KERNELS = frozenset((*CONTAINERS, *(f"stablehlo.{kind.replace('-', '_')}" for kind in (
     *WHOLE - {"dot", "fusion", "call"}, "dot_general", *REDUCES, SCATTER))))
 """Ops that are kernels of their own or hold some, whatever reads their results."""
-_ENDS = frozenset(("stablehlo.return", "func.return", "sdy.return"))
 _FREE_CALLS = frozenset(("Sharding", "SPMDFullToShardShape", "SPMDShardToFullShape", "PinToDevice",
                          "annotate_device_placement", "LayoutConstraint", "xla.sdy.FuncResultSharding"))
 _ALIASED = ("tf.aliasing_output", "jax.buffer_donor")
@@ -107,7 +109,7 @@ class KernelClock:
         """Seconds of an op that was put in after its block was read."""
         if op.name in CONTAINERS:
             return self._container(op)
-        if op.name in COLLECTIVES or op.name in _ENDS:
+        if op.name in COLLECTIVES or op.name in TERMINATORS:
             return 0.0
         graph = KernelGraph()
         reads = tuple(graph.value(*self.size(value.type)) for value in op.operands)
@@ -194,7 +196,7 @@ class _BlockReader:
     def _op(self, op: ir.Operation, values: dict[ir.Value, int], owner: ir.Operation) -> None:
         name = op.name
         reads = tuple(self._number(value, values) for value in op.operands)
-        if name in _ENDS:
+        if name in TERMINATORS:
             self.graph.read_outside |= set(reads)
             return
         if name == "func.call" and self.clock.fuses(callee_name(op)):
@@ -241,7 +243,7 @@ def kernel_op(op: ir.Operation, reads: tuple[int, ...], makes: tuple[int, ...]) 
         return KernelOp(kind, reads, makes, (_convolution(op),))
     if kind == "reduce":
         rank = ir.RankedTensorType(op.operands[0].type).rank
-        return KernelOp(kind, reads, makes, rows=list(ir.DenseI64ArrayAttr(op.attributes["dimensions"])) == [rank - 1])
+        return KernelOp(kind, reads, makes, rows=ints(op, "dimensions") == [rank - 1])
     if kind == "constant" and element_count(op.results[0].type) > _SMALL_CONSTANT and (
             ir.DenseElementsAttr(op.attributes["value"]).is_splat):
         return KernelOp("broadcast", (), makes)
@@ -253,11 +255,8 @@ def kernel_op(op: ir.Operation, reads: tuple[int, ...], makes: tuple[int, ...]) 
 
 
 def _dot(op: ir.Operation) -> Product:
-    dims = stablehlo.DotDimensionNumbers(op.attributes["dot_dimension_numbers"])
     operand = ir.RankedTensorType(op.operands[0].type)
-    contracted = 1
-    for dim in dims.lhs_contracting_dimensions:
-        contracted *= operand.shape[dim]
+    contracted = math.prod(operand.shape[left] for left, _ in dot_dims(op).summed)
     algorithm = None
     if "algorithm" in op.attributes:
         text = str(op.attributes["algorithm"])
@@ -268,7 +267,7 @@ def _dot(op: ir.Operation) -> Product:
 
 
 def _convolution(op: ir.Operation) -> Product:
-    numbers = stablehlo.ConvDimensionNumbers(op.attributes["dimension_numbers"])
+    numbers = convolution_numbers(op)
     kernel = ir.RankedTensorType(op.operands[1].type)
     return convolution_of(str(kernel.element_type), element_count(op.results[0].type), element_count(kernel),
                           kernel.shape[numbers.kernel_output_feature_dimension], precise=_precise(op))

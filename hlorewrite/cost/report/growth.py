@@ -33,6 +33,7 @@ from hlorewrite.ir.collectives import COLLECTIVES, kind_of, wire_share
 from hlorewrite.ir.module import Module
 from hlorewrite.ir.types import tensor_bytes
 from hlorewrite.ir.view import View
+from hlorewrite.ops.table import BRANCHES
 
 Bytes = float | Fraction
 """Whole bytes, or infinity where no number bounds them."""
@@ -142,7 +143,7 @@ class _Reader:
                 callee = self.view.callee(op)
                 inner = _NOTHING if callee is None else self._function(callee)
                 sent, forks = sent + inner.sent, [*forks, *inner.forks]
-            elif op.name in ("stablehlo.while", "stablehlo.case", "stablehlo.if"):
+            elif op.name in ("stablehlo.while", *BRANCHES):
                 inner = self._fork(op)
                 sent, forks = sent + inner.sent, [*forks, *inner.forks]
             else:

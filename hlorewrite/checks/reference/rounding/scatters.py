@@ -6,8 +6,8 @@ import numpy as np
 
 from hlorewrite.checks.reference.rounding import fingerprint
 from hlorewrite.checks.reference.rounding.sums import body_op
-from hlorewrite.ir.binding import ir, stablehlo
-from hlorewrite.ops.attributes import shape_of
+from hlorewrite.ir.binding import ir
+from hlorewrite.ops.attributes import scatter_numbers, shape_of
 
 
 @dataclass(frozen=True)
@@ -70,7 +70,7 @@ def scattering_of(op: ir.Operation, indices: np.ndarray) -> Scattering | None:
     by = "put" if puts(op) else body_op(op)
     if len(op.operands) != 3 or by is None:
         return None
-    numbers = stablehlo.ScatterDimensionNumbers(op.attributes["scatter_dimension_numbers"])
+    numbers = scatter_numbers(op)
     shape, updates = shape_of(op.operands[0]), shape_of(op.operands[2])
     window = list(numbers.update_window_dims)
     places = np.indices(updates).reshape(len(updates), -1)

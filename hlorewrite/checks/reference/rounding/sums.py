@@ -5,8 +5,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from hlorewrite.checks.reference.rounding import fingerprint
-from hlorewrite.ir.binding import ir, stablehlo
-from hlorewrite.ops.attributes import shape_of
+from hlorewrite.ir.binding import ir
+from hlorewrite.ops.attributes import dot_dims, ints, shape_of
 from hlorewrite.ops.elementwise import applied, converted
 
 REDUCED_BY = frozenset({"add", "multiply", "maximum", "minimum", "and", "or"})
@@ -66,12 +66,10 @@ class ProductForm:
 
 def product_of(op: ir.Operation) -> ProductForm:
     """The form of a ``dot_general``."""
-    numbers = stablehlo.DotDimensionNumbers(op.attributes["dot_dimension_numbers"])
+    dims = dot_dims(op)
     shapes = [shape_of(value) for value in op.operands]
-    batch = (list(numbers.lhs_batching_dimensions), list(numbers.rhs_batching_dimensions))
-    summed = (list(numbers.lhs_contracting_dimensions), list(numbers.rhs_contracting_dimensions))
-    free = [[axis for axis in range(len(shape)) if axis not in batch[side] + summed[side]]
-            for side, shape in enumerate(shapes)]
+    batch, summed = ([[pair[side] for pair in pairs] for side in (0, 1)] for pairs in (dims.batch, dims.summed))
+    free = [list(axes) for axes in dims.free]
     count = [int(np.prod([shapes[side][axis] for axis in axes], dtype=np.int64))
              for side, axes in ((0, batch[0]), (0, free[0]), (1, free[1]), (0, summed[0]))]
     left, right = (tuple(batch[side] + free[side] + summed[side]) for side in (0, 1))
@@ -118,7 +116,7 @@ def reduction_of(op: ir.Operation) -> ReductionForm | None:
     if by is None or len(op.operands) != 2:
         return None
     shape = shape_of(op.operands[0])
-    reduced = list(ir.DenseI64ArrayAttr(op.attributes["dimensions"]))
+    reduced = ints(op, "dimensions")
     kept = [axis for axis in range(len(shape)) if axis not in reduced]
     terms = int(np.prod([shape[axis] for axis in reduced], dtype=np.int64))
     count = int(np.prod([shape[axis] for axis in kept], dtype=np.int64))

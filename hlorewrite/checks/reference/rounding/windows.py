@@ -13,8 +13,8 @@ import numpy as np
 from hlorewrite.checks.reference.rounding.moves import Places, places
 from hlorewrite.checks.reference.rounding.sums import ProductForm, ReductionForm, body_op
 from hlorewrite.checks.reference.rounding.trace import MOST_ELEMENTS, NoBound
-from hlorewrite.ir.binding import ir, stablehlo
-from hlorewrite.ops.attributes import shape_of
+from hlorewrite.ir.binding import ir
+from hlorewrite.ops.attributes import convolution_numbers, ints, shape_of
 
 
 @dataclass(frozen=True)
@@ -102,7 +102,7 @@ def window_sums_of(op: ir.Operation) -> tuple[Places, ReductionForm] | None:
     if by is None or len(op.operands) != 2 or _element(op.operands[0]) != _element(op.operands[1]):
         return None
     shape = shape_of(op.operands[0])
-    sizes = list(ir.DenseI64ArrayAttr(op.attributes["window_dimensions"]))
+    sizes = ints(op, "window_dimensions")
     axes = _axes(op, sizes, "base_dilations", "window_dilations")
     [x] = places([shape])
     found = in_windows(x, axes, x.size)
@@ -134,7 +134,7 @@ def convolution_of(op: ir.Operation) -> ConvolutionForm:
     Raises:
       NoBound: the windows hold too many elements.
     """
-    numbers = stablehlo.ConvDimensionNumbers(op.attributes["dimension_numbers"])
+    numbers = convolution_numbers(op)
     by_feature, by_batch = (ir.IntegerAttr(op.attributes[f"{name}_group_count"]).value for name in ("feature", "batch"))
     [x], [kernel] = (places([shape_of(value)]) for value in op.operands)
     padding = x.size
@@ -161,15 +161,15 @@ def convolution_of(op: ir.Operation) -> ConvolutionForm:
 def window_terms(op: ir.Operation) -> int:
     """How many terms each sum of a ``reduce_window`` or ``convolution`` has."""
     if op.name == "stablehlo.reduce_window":
-        return math.prod(ir.DenseI64ArrayAttr(op.attributes["window_dimensions"]))
+        return math.prod(ints(op, "window_dimensions"))
     kernel = shape_of(op.operands[1])
-    outputs = stablehlo.ConvDimensionNumbers(op.attributes["dimension_numbers"]).kernel_output_feature_dimension
+    outputs = convolution_numbers(op).kernel_output_feature_dimension
     return math.prod(size for axis, size in enumerate(kernel) if axis != outputs)
 
 
 def _axes(op: ir.Operation, sizes: Sequence[int], base: str, dilation: str) -> list[WindowAxis]:
     count = len(sizes)
-    strides, bases, dilations = (list(ir.DenseI64ArrayAttr(op.attributes[name])) if name in op.attributes
+    strides, bases, dilations = (ints(op, name) if name in op.attributes
                                  else [1] * count for name in ("window_strides", base, dilation))
     reversals = [False] * count
     if "window_reversal" in op.attributes:

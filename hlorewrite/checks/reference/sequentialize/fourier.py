@@ -15,6 +15,7 @@ import numpy as np
 from hlorewrite.checks.reference.interpreter import to_attribute
 from hlorewrite.errors import CannotExecute
 from hlorewrite.ir.binding import ir
+from hlorewrite.ops.attributes import ints
 
 if TYPE_CHECKING:
     from hlorewrite.checks.reference.sequentialize.writer import LockstepWriter
@@ -45,7 +46,7 @@ def fft(lockstep: LockstepWriter, op: ir.Operation, value: ir.Value) -> ir.Value
       CannotExecute: a dimension is so long that the matrix would be too large.
     """
     kind = str(op.attributes["fft_type"]).split()[-1].rstrip(">")
-    lengths = list(ir.DenseI64ArrayAttr(op.attributes["fft_length"]))
+    lengths = ints(op, "fft_length")
     if max(lengths) > _MOST_ELEMENTS:
         raise CannotExecute(f"a Fourier transform over {max(lengths)} elements is too long to be written as a product",
                             location=lockstep.view.source(op), hint="use smaller shapes, or --check=none")

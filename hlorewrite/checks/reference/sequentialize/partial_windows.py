@@ -8,8 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from hlorewrite.ir.binding import ir, stablehlo
+from hlorewrite.ir.binding import ir
 from hlorewrite.ir.view import nested_ops
+from hlorewrite.ops.attributes import scatter_numbers
 
 
 def leave_out_partial_windows(module: ir.Operation) -> None:
@@ -25,7 +26,7 @@ def leave_out_partial_windows(module: ir.Operation) -> None:
 
 def _move_windows(op: ir.Operation) -> None:
     inputs = len(op.results)
-    numbers = stablehlo.ScatterDimensionNumbers(op.attributes["scatter_dimension_numbers"])
+    numbers = scatter_numbers(op)
     shape, updates = (list(ir.RankedTensorType(op.operands[k].type).shape) for k in (0, inputs + 1))
     absent = {*numbers.inserted_window_dims, *numbers.input_batching_dims}
     kept = [axis for axis in range(len(shape)) if axis not in absent]

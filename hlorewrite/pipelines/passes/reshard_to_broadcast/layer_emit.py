@@ -12,6 +12,7 @@ from hlorewrite.ir.binding import ir
 from hlorewrite.ir.collectives import ALL_REDUCE, COLLECTIVE_BROADCAST
 from hlorewrite.ir.edit import Editor
 from hlorewrite.ir.types import element_bytes
+from hlorewrite.ops.attributes import ints
 from hlorewrite.passes.common.broadcasts.emit import Delivery, channel_of, emit_delivery, static_slice
 from hlorewrite.passes.common.device_masks import lookup, zeros_like
 from hlorewrite.passes.common.reducer_region import add_reducer
@@ -76,7 +77,7 @@ class _LayerWriter:
             self.editor.set_operand(reader, 1 + dim, self._constant(0, index.type))
         else:
             for name, value in (("start_indices", 0), ("limit_indices", 1)):
-                numbers = list(ir.DenseI64ArrayAttr(reader.attributes[name]))
+                numbers = ints(reader, name)
                 numbers[dim] = value
                 self.editor.set_attribute(reader, name, self._integers(numbers))
         self.editor.set_operand(reader, 0, arrived)

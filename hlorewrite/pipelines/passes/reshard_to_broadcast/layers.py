@@ -8,6 +8,7 @@ from hlorewrite.analysis.uniform import Uniformity
 from hlorewrite.ir.binding import ir
 from hlorewrite.ir.types import is_static_tensor
 from hlorewrite.ir.view import View, ancestors, terminator, users
+from hlorewrite.ops.attributes import ints
 from hlorewrite.ops.table import BRANCHES, SLICES
 from hlorewrite.passes.common.shard_index import partition_groups, range_along
 
@@ -125,8 +126,8 @@ def _read(reader: ir.Operation, dim: int, devices: PerDeviceConstants, uniform: 
 def _size(reader: ir.Operation, dim: int) -> int:
     """How many layers a slice reaches over, from the first to the last."""
     if reader.name == SLICES[1]:
-        return list(ir.DenseI64ArrayAttr(reader.attributes["slice_sizes"]))[dim]
-    start, limit = (list(ir.DenseI64ArrayAttr(reader.attributes[name]))[dim]
+        return ints(reader, "slice_sizes")[dim]
+    start, limit = (ints(reader, name)[dim]
                     for name in ("start_indices", "limit_indices"))
     return limit - start
 

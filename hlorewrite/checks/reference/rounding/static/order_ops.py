@@ -12,10 +12,11 @@ from hlorewrite.checks.reference.rounding.elementwise_errors import ROUNDINGS
 from hlorewrite.checks.reference.rounding.sums import body_op, product_of, reduction_of
 from hlorewrite.checks.reference.rounding.units import float_format
 from hlorewrite.checks.reference.rounding.windows import window_terms
-from hlorewrite.ir.binding import ir, stablehlo
+from hlorewrite.ir.binding import ir
 from hlorewrite.ir.collectives import COLLECTIVES, REDUCING
 from hlorewrite.ir.location import source_line
 from hlorewrite.ir.view import View
+from hlorewrite.ops.attributes import scatter_numbers
 from hlorewrite.ops.table import ROUNDS_NOTHING
 
 _FIRST_ONLY = frozenset({"dynamic_slice", "pad", "gather"})
@@ -130,7 +131,7 @@ def _sum_of(op: ir.Operation, name: str, operands: Sequence[Summed], unit: float
         return _ended(op, operands, key, unit) if len(op.operands) != 2 else \
             _rounded(merged(key, operands), unit * terms, terms)
     if name == "scatter":
-        numbers = stablehlo.ScatterDimensionNumbers(op.attributes["scatter_dimension_numbers"])
+        numbers = scatter_numbers(op)
         window = set(numbers.update_window_dims)
         shape = ir.RankedTensorType(op.operands[2].type).shape
         terms = math.prod(size for axis, size in enumerate(shape) if axis not in window)

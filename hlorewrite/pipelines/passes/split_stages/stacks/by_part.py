@@ -7,6 +7,7 @@ from hlorewrite.ir.binding import ir
 from hlorewrite.ir.edit import Editor
 from hlorewrite.ir.types import with_dimension
 from hlorewrite.ir.view import terminator
+from hlorewrite.ops.attributes import ints
 from hlorewrite.ops.dims import attributes_for, repeats_whole
 from hlorewrite.ops.reducers import OP_OF_KIND, reduction_kind
 from hlorewrite.passes.common.broadcasts.emit import static_slice
@@ -209,7 +210,7 @@ class PartWriter:
         return True
 
     def _narrowed(self, op: ir.Operation, part: ir.Value, low: int, high: int) -> ir.Value:
-        bounds = list(zip(*(list(ir.DenseI64ArrayAttr(op.attributes[name])) for name in (
+        bounds = list(zip(*(ints(op, name) for name in (
             "start_indices", "limit_indices", "strides")), strict=True))
         return static_slice(self.editor, part, [(low, high, 1), *bounds[1:]], op.location, self.end())
 

@@ -14,6 +14,7 @@ from hlorewrite.ir.binding import ir
 from hlorewrite.ir.edit import Editor
 from hlorewrite.ir.types import element_count, holds_number, with_dimension
 from hlorewrite.ir.view import defining_op
+from hlorewrite.ops.attributes import ints
 from hlorewrite.ops.dims import repeats_whole
 from hlorewrite.ops.table import SLICES
 from hlorewrite.passes.common.broadcasts.emit import static_slice
@@ -135,7 +136,7 @@ def _is_reshaped(op: ir.Operation) -> bool:
         return False
     if op.name == "stablehlo.reshape":
         return True
-    dimensions = list(ir.DenseI64ArrayAttr(op.attributes["broadcast_dimensions"]))
+    dimensions = ints(op, "broadcast_dimensions")
     return dimensions == sorted(dimensions)
 
 
