@@ -135,10 +135,11 @@ def compare(before: Outcome, after: Outcome, name: str = "", tolerance: float | 
         problems.append(f"replicas of one result differ between devices in @{name} after the passes")
     if len(before.outputs) != len(after.outputs) or len(before.outputs[0]) != len(after.outputs[0]):
         return Comparison((), (*problems, f"@{name} has another number of results or devices after the passes"))
+    identical = tolerance is None and rounding is None and same_bits(before, after)
     rows = []
     for k in range(len(before.outputs[0])):
         row = _row(f"@{name} #{k}", [o[k] for o in before.outputs], [o[k] for o in after.outputs], tolerance)
-        if tolerance is None and rounding is None and same_bits(before, after):
+        if identical:
             row = replace(row, difference=0.0, bound=0.0, bound_at_largest=0.0)
         rows.append(row if rounding is None else _within(row, rounding, k, before, after))
     return Comparison(tuple(rows), tuple(problems))

@@ -23,6 +23,7 @@ from hlorewrite.jaxbridge.step.notices import KILL_SWITCH, HlorewriteWarning, sw
 from hlorewrite.jaxbridge.step.options import PATCH_JIT, Match, PatchKeywords, StepOptions, documented
 from hlorewrite.jaxbridge.xla import miscompile_workarounds, private
 from hlorewrite.jaxbridge.xla.own_compilations import is_own_compilation, own_compilation
+from hlorewrite.ops.table import BRANCHES
 
 if TYPE_CHECKING:
     from hlorewrite.jaxbridge.choose.joint_step import MadeStep
@@ -38,7 +39,7 @@ ABSENT_S = 10.0
 _MANUAL = frozenset(COLLECTIVES)
 # An auto-sharded module with none of these, or with one of the second kind, is not a train step: setting up arrays,
 # adding two of them, a norm for a log line.
-_CONTROL = frozenset({"stablehlo.while", "stablehlo.case", "stablehlo.if"})
+_CONTROL = frozenset({"stablehlo.while", *BRANCHES})
 _WORK = frozenset({"stablehlo.dot_general", "stablehlo.convolution", "stablehlo.reduce", "stablehlo.gather",
                    "stablehlo.scatter", "stablehlo.reduce_window"})
 _SEVERAL = 2
