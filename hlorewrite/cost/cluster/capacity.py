@@ -1,8 +1,41 @@
 """Memory budgets against the memory of a described device."""
 
+import os
+from collections.abc import Mapping
+
 from hlorewrite.cost.cluster.topology_file import topology
 from hlorewrite.errors import InputError
 from hlorewrite.util.sizes import format_bytes
+
+
+USABLE_SHARE = 0.9
+"""The share of a device's memory that a step may take where nothing else is said. The rest is for the runtime, NCCL's
+buffers and fragmentation."""
+SHARE_VARIABLES = ("XLA_CLIENT_MEM_FRACTION", "XLA_PYTHON_CLIENT_MEM_FRACTION")
+"""The environment variables by which users set the share of the memory that JAX's allocator takes; the first counts."""
+
+
+def usable_bytes(capacity: int, environment: Mapping[str, str] | None = None) -> int:
+    """What a step may take of a device's memory.
+
+    Args:
+      capacity: bytes of one device.
+      environment: that of this process by default.
+
+    Returns:
+      Bytes: the share that the user gives JAX's allocator, or ``USABLE_SHARE``.
+
+    Example:
+      >>> usable_bytes(1000, {}), usable_bytes(1000, {"XLA_CLIENT_MEM_FRACTION": "0.75"})
+      (900, 750)
+    """
+    given = os.environ if environment is None else environment
+    text = next((given[name] for name in SHARE_VARIABLES if given.get(name)), "")
+    try:
+        share = float(text or USABLE_SHARE)
+    except ValueError:  # JAX itself refuses it where it counts
+        share = USABLE_SHARE
+    return int(capacity * (share if 0.0 < share <= 1.0 else USABLE_SHARE))
 
 
 class BudgetRefused(InputError):

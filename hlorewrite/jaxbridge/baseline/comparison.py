@@ -1,88 +1,71 @@
-"""A rewritten module against XLA alone: which of the two a user should run."""
+"""XLA alone beside the other ways to compile a step: a table, and a sentence on what is compiled and why."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
+from hlorewrite.cost.cluster.capacity import usable_bytes
 from hlorewrite.jaxbridge.baseline.flag_sets import BestOfXla
-from hlorewrite.jaxbridge.baseline.measured import Measured
+from hlorewrite.jaxbridge.baseline.judge import (
+    ALONE,
+    AS_WELL,
+    NOISE,
+    REWRITTEN,
+    comparable,
+    fits,
+    saves_memory,
+    sent_by,
+    shorter,
+    why_not,
+)
+from hlorewrite.jaxbridge.baseline.measured import Flags, Measured
 from hlorewrite.util.sizes import format_bytes, format_seconds, told_apart
 from hlorewrite.util.tables import table
 
-NOISE = 0.001
-"""Bytes on the wire, and predicted steps, that differ by a smaller share count as equal."""
-MEMORY_FACTOR = 1.02
-"""How far temporaries may grow: buffers of equal sizes are packed differently from schedule to schedule."""
-MEMORY_SLACK = 64 * 1024
-"""Bytes by which temporaries may grow in any case: less than a buffer of a step worth rewriting."""
-
 
 @dataclass(frozen=True)
-class KeepLimits:
-    """What a rewritten module may need compared with XLA alone.
+class WayRow:
+    """A way to compile a step, and what came of it.
 
     Attributes:
-      memory_factor: most temporaries, as a multiple.
-      memory_slack: bytes they may grow by in any case.
-      step: whether the predicted step may not be longer.
+      name: of the way; those of the user's own module begin with ``XLA``.
+      measured: what XLA makes of it; None where it was not compiled.
+      why: why it is not better than XLA alone, or was not compiled; empty where it is better.
+      cpu_s: CPU time of its passes and its compilation.
+      flags: XLA options of the way, without dashes.
     """
 
-    memory_factor: float = MEMORY_FACTOR
-    memory_slack: int = MEMORY_SLACK
-    step: bool = False
+    name: str
+    measured: Measured | None
+    why: str = ""
+    cpu_s: float = 0.0
+    flags: tuple[tuple[str, str | bool | int], ...] = ()
 
-    def grown(self, size: int) -> KeepLimits:
-        """The same with so many bytes of temporaries more."""
-        return replace(self, memory_slack=self.memory_slack + size)
-
-
-_AS_WELL = "XLA alone does as well"
-USUAL = KeepLimits()
-"""The limits of ``keep="better"``."""
-
-
-def allowed_growth(budget: int | None, taken: int, by_time: bool) -> int:
-    """Bytes by which the temporaries of a candidate may grow beyond the limits.
-
-    Args:
-      budget: bytes of temporaries that the user allows; None without a budget.
-      taken: bytes that the passes count for what they keep for longer.
-      by_time: whether the passes decide by predicted time; without a budget they may take what they count.
-
-    Example:
-      >>> allowed_growth(None, 100, True), allowed_growth(30, 100, True), allowed_growth(None, 100, False)
-      (100, 30, 0)
-    """
-    return budget if budget is not None else taken if by_time else 0
-
-
-def usual_limits(budget: int | None, taken: int, by_time: bool) -> KeepLimits:
-    """The limits of ``keep="better"`` for one candidate; arguments as for ``allowed_growth``.
-
-    Example:
-      >>> usual_limits(None, 100, True).step, usual_limits(None, 100, False) == USUAL
-      (True, True)
-    """
-    return replace(USUAL.grown(allowed_growth(budget, taken, by_time)), step=by_time)
-
-
-EXACT = KeepLimits(1.0, 0, step=True)
-"""No byte more than XLA alone, and no longer step."""
+    def as_json(self) -> dict[str, object]:
+        """The keys that ``opt --json`` and ``tune --json`` print for each way."""
+        made = self.measured
+        known = {} if made is None else {
+            "step_s": made.step_s, "exposed_s": made.exposed_s, "wire_bytes": made.wire, "calls": made.calls,
+            "memory_bytes": made.memory, "fits": fits(made)}
+        empty = dict.fromkeys(("step_s", "exposed_s", "wire_bytes", "calls", "memory_bytes", "fits"))
+        return {"name": self.name, **empty, **known, "cpu_s": round(self.cpu_s, 3), "why": self.why,
+                "xla_options": dict(self.flags)}
 
 
 @dataclass(frozen=True)
 class XlaComparison:
-    """XLA alone compared with a rewritten module.
+    """XLA alone compared with another way to compile the step.
 
     Attributes:
       devices: what both are compiled for, such as ``8 x NVIDIA H200``.
-      alone: the user's own module.
-      ours: the rewritten one; None where it was not compiled, because it cannot be better.
-      partitioner: whose partitioner the rewritten one went through: ``gpu``, ``cpu``; empty for manual modules.
-      against: why the rewritten module is not to be run; empty when it is.
+      alone: the user's own module under XLA alone.
+      ours: the other way; None where it was not compiled, because it cannot be better.
+      partitioner: whose partitioner the rewritten module went through: ``gpu``, ``cpu``; empty for manual modules.
+      against: why the other way is not taken; empty when it is.
       with_code: whether both were compiled to the end.
-      step: whether predicted steps were to be compared.
       best: XLA alone with published flags, where that was asked for.
+      name: of the other way.
+      tried: all ways that were tried, XLA alone first; none where there were only the two.
     """
 
     devices: str
@@ -91,46 +74,69 @@ class XlaComparison:
     partitioner: str
     against: str
     with_code: bool
-    step: bool = False
     best: BestOfXla | None = None
+    name: str = REWRITTEN
+    tried: tuple[WayRow, ...] = ()
 
     @property
     def kept(self) -> bool:
         """Whether the rewritten module is run."""
-        return not self.against
+        return not self.against and not self.name.startswith(ALONE)
+
+    @property
+    def chosen(self) -> str:
+        """The name of the way that is compiled."""
+        return ALONE if self.against else self.name
+
+    @property
+    def rows(self) -> tuple[WayRow, ...]:
+        """All ways with their figures, XLA alone first."""
+        if self.tried:
+            return self.tried
+        ours = [] if self.ours is None else [WayRow(self.name, self.ours, self.against, self.ours.cpu_s)]
+        return (WayRow(ALONE, self.alone, "", self.alone.cpu_s), *ours)
+
+    @property
+    def options(self) -> Flags:
+        """XLA options of the way that is compiled, beyond the user's."""
+        return next((dict(row.flags) for row in self.rows if row.name == self.chosen), {})
 
     @property
     def rewritten(self) -> Measured:
-        """The rewritten module, of which it is known that it was compiled."""
+        """The other way, of which it is known that it was compiled."""
         assert self.ours is not None, "the rewritten module was not compiled"
         return self.ours
 
     @property
     def sentence(self) -> str:
-        """What is kept and why."""
-        if not self.kept:
-            return f"your own module is compiled: {self.against}"
-        ours = self.rewritten
-        untimed = self.alone.untimed or ours.untimed
-        without = f"; step times are not compared: {untimed}" if self.step and untimed else ""
-        known = self.step and self.alone.step_s is not None and ours.step_s is not None
-        step = f"; its predicted step takes {_seconds(ours.step_s)}, not {_seconds(self.alone.step_s)}"
-        step = step if known else ""
-        return (f"the rewritten module is compiled: compared with XLA alone it {_gain(self.alone, ours)}"
-                f"{step}{without}")
+        """What is compiled and why."""
+        large = "" if fits(self.alone) is not False else f"; {ALONE} does not fit: {_of_room(self.alone)}"
+        if self.against:
+            return f"your own module is compiled: {self.against}{large}"
+        ours, alone = self.rewritten, self.alone
+        if not comparable(alone, ours):
+            untimed = self.alone.untimed or ours.untimed
+            without = f"; step times are not compared: {untimed}" if untimed else ""
+            return f"the rewritten module is compiled: compared with XLA alone it {gain_of(alone, ours)}{without}"
+        steps = told_apart(ours.counted_s or 0.0, alone.counted_s or 0.0, format_seconds, 3)
+        step = f"{steps[0]}, not {steps[1]} on {self.devices}" if shorter(alone, ours) else \
+            f"{steps[0]} on {self.devices}, as {ALONE} takes; it {gain_of(alone, ours)}"
+        room = f"; fits ({_of_room(ours)})" if fits(ours) else ""
+        return f"{self.name} is compiled: {step}; {_temporaries(alone, ours)}{room}{large}"
 
     def as_json(self) -> dict[str, object]:
-        """The figures of both sides and the decision."""
-        return {"devices": self.devices, "kept": "rewritten" if self.kept else "original", "reason": self.sentence,
-                "partitioner": self.partitioner, "with_code": self.with_code, "xla_alone": self.alone.as_json(),
-                "rewritten": self.ours.as_json() if self.ours else None,
+        """The figures of all ways and the decision."""
+        return {"devices": self.devices, "kept": "rewritten" if self.kept else "original", "chosen": self.chosen,
+                "reason": self.sentence, "partitioner": self.partitioner, "with_code": self.with_code,
+                "xla_alone": self.alone.as_json(), "rewritten": self.ours.as_json() if self.ours else None,
+                "rows": [row.as_json() for row in self.rows],
                 **({"xla_best": self.best.as_json()} if self.best else {})}
 
     def __str__(self) -> str:
         return self.text()
 
     def text(self, *, times: bool = False) -> str:
-        """Both sides as a table, and what is kept.
+        """All ways as a table, and what is compiled.
 
         Args:
           times: also show XLA's wall-clock time, which differs from run to run.
@@ -140,9 +146,8 @@ class XlaComparison:
 
     def lines(self, *, times: bool = False) -> list[str]:
         """The table alone, line by line."""
-        best = [(f"XLA, {self.best.name}", self.best.measured)] if self.best else []
-        ours = [("rewritten", self.ours)] if self.ours else []
-        sides = [("XLA alone", self.alone), *best, *ours]
+        sides = [("rewritten" if row.name == REWRITTEN else row.name, row.measured) for row in self.rows if row.measured is not None]
+        sides[1:1] = [(f"XLA, {self.best.name}", self.best.measured)] if self.best else []
         steps = any(side.step_s is not None for _, side in sides)
         rows = [[f"for {self.devices}", "calls", "executed", "temporaries", *(["step", "exposed"] if steps else []),
                  *(["XLA's time"] if times else [])]]
@@ -150,38 +155,31 @@ class XlaComparison:
                   *([_seconds(side.step_s), _seconds(side.exposed_s)] if steps else []),
                   *([f"{side.seconds:.2f} s"] if times else [])] for name, side in sides]
         left = [f"not compared: {each}" for each in self.best.left_out] if self.best else []
-        large = [line for name, side in sides if (line := self._does_not_fit(name, side))]
+        left += [f"{row.name}: {row.why}" for row in self.rows if row.measured is None]
+        large = [f"{name} does not fit: {_of_room(side)}" for name, side in sides if fits(side) is False]
         return [*table(rows, "<>>>>>>"), *left, *large]
-
-    def _does_not_fit(self, name: str, side: Measured) -> str:
-        """That one side takes more memory than a device has; empty where it does not, or XLA:CPU made it."""
-        if side.memory <= side.capacity or not side.capacity or self.devices.endswith("CPU"):
-            return ""
-        of_side, of_device = told_apart(side.memory, side.capacity, format_bytes, 1)
-        return f"{name} does not fit: {of_side} of arguments, results and temporaries, where a device has {of_device}"
 
 
 def _seconds(seconds: float | None) -> str:
     return "unknown" if seconds is None else format_seconds(seconds)
 
 
-def compared(alone: Measured, ours: Measured, devices: str, partitioner: str = "", limits: KeepLimits = KeepLimits(), *,
+def compared(alone: Measured, ours: Measured, devices: str, partitioner: str = "", *, budget: int | None = None,
              with_code: bool = False, or_equal: bool = False) -> XlaComparison:
-    """Decides between two modules.
+    """Decides between XLA alone and a rewritten module.
 
     Args:
       alone: the user's own module under XLA alone.
       ours: the rewritten one.
       devices: what both are compiled for, in words.
       partitioner: whose partitioner the rewritten module went through.
-      limits: how much more memory it may take.
+      budget: bytes of temporaries that the user allows; None without a budget.
       with_code: whether both were compiled to the end.
       or_equal: whether the rewritten module need not be better, because the passes changed something else than what it
         communicates.
 
     Returns:
-      Both, with the decision: the rewritten module sends as many bytes at most, up to noise, stays within the limits,
-      and sends less or makes fewer calls.
+      Both, with the decision.
 
     Example:
       >>> before = Measured(8, 8000, 14000, 1000, 0.0, "")
@@ -190,8 +188,7 @@ def compared(alone: Measured, ours: Measured, devices: str, partitioner: str = "
       >>> compared(before, Measured(8, 8000, 14000, 1000, 0.0, ""), "8 x GPU").against
       'XLA alone does as well'
     """
-    return XlaComparison(devices, alone, ours, partitioner, _against(alone, ours, limits, or_equal), with_code,
-                         limits.step)
+    return XlaComparison(devices, alone, ours, partitioner, why_not(alone, ours, budget, or_equal), with_code)
 
 
 def unbeaten(alone: Measured, devices: str, partitioner: str = "") -> XlaComparison:
@@ -206,77 +203,33 @@ def unbeaten(alone: Measured, devices: str, partitioner: str = "") -> XlaCompari
       >>> unbeaten(Measured(1, 1000, 1750, 1000, 0.0, ""), "8 x GPU").sentence
       'your own module is compiled: XLA alone does as well'
     """
-    return XlaComparison(devices, alone, None, partitioner, _AS_WELL, with_code=False)
+    return XlaComparison(devices, alone, None, partitioner, AS_WELL, with_code=False)
 
 
-def _against(alone: Measured, ours: Measured, limits: KeepLimits, or_equal: bool) -> str:
-    if not (alone.trips_known and ours.trips_known) and alone.trips_known != ours.trips_known:
-        return "how often its loops run is known on one side only, so bytes cannot be compared"
-    if ours.wire > alone.wire * (1 + NOISE):
-        of_ours, of_alone, where = _sent(alone, ours)
-        return f"rewritten it would send {of_ours}{where}, and XLA alone sends {of_alone}"
-    if too_much_memory(alone, ours, limits):
-        of_ours, of_alone = told_apart(ours.temp, alone.temp, format_bytes, 1)
-        return f"rewritten it would take {of_ours} of temporaries, and XLA alone takes {of_alone}"
-    if longer_step(alone, ours, limits):
-        of_ours, of_alone = told_apart(ours.step_s or 0.0, alone.step_s or 0.0, format_seconds, 3)
-        return f"rewritten its step would take {of_ours}, and XLA alone's takes {of_alone}"
-    or_equal = or_equal or alone.calls == ours.calls == 0  # nothing to save: the passes were about something else
-    if not or_equal and not _better(alone, ours) and not (limits.step and _saves_time(alone, ours)):
-        return _AS_WELL
-    return ""
+# ---- sentences
 
 
-def _better(alone: Measured, ours: Measured) -> bool:
-    """Whether something is gained: bytes on the wire, or calls for as many; memory where calls are split."""
-    if ours.wire < alone.wire * (1 - NOISE) or ours.calls < alone.calls:
-        return True
-    return _split_for_memory(alone, ours)
+def _of_room(made: Measured) -> str:
+    of_made, of_room = told_apart(made.memory, usable_bytes(made.capacity), format_bytes, 1)
+    amount, unit = of_made.rsplit(" ", 1)
+    return f"{amount} of {of_room}" if of_room.endswith(f" {unit}") else f"{of_made} of {of_room}"
 
 
-def _split_for_memory(alone: Measured, ours: Measured) -> bool:
-    """Whether calls are split, as sequence parallelism does, for temporaries that are smaller by more than the limits.
-    """
-    return ours.bytes > alone.bytes * (1 + NOISE) and _saves_memory(alone, ours)
+def _temporaries(alone: Measured, ours: Measured) -> str:
+    of_ours, of_alone = told_apart(ours.temp, alone.temp, format_bytes, 1)
+    return f"{of_ours} of temporaries" + ("" if of_ours == of_alone else f", not {of_alone}")
 
 
-def _saves_memory(alone: Measured, ours: Measured) -> bool:
-    return ours.temp < min(alone.temp / MEMORY_FACTOR, alone.temp - MEMORY_SLACK)
-
-
-def _saves_time(alone: Measured, ours: Measured) -> bool:
-    return alone.step_s is not None and ours.step_s is not None and ours.step_s < alone.step_s * (1 - NOISE)
-
-
-def too_much_memory(alone: Measured, ours: Measured, limits: KeepLimits = KeepLimits()) -> bool:
-    """Whether temporaries grow beyond the limits."""
-    return ours.temp > max(alone.temp * limits.memory_factor, alone.temp + limits.memory_slack)
-
-
-def longer_step(alone: Measured, ours: Measured, limits: KeepLimits) -> bool:
-    """Whether predicted steps are compared, both are known, and the rewritten one is longer by more than noise."""
-    if not limits.step or alone.step_s is None or ours.step_s is None:
-        return False
-    return ours.step_s > alone.step_s * (1 + NOISE)
-
-
-def _gain(alone: Measured, ours: Measured) -> str:
+def gain_of(alone: Measured, ours: Measured) -> str:
     if ours.wire < alone.wire * (1 - NOISE):
-        of_ours, of_alone, where = _sent(alone, ours)
+        of_ours, of_alone, where = sent_by(alone, ours)
         return f"sends {of_ours}{where}, not {of_alone}, in {ours.calls} calls, not {alone.calls}"
-    where = _sent(alone, ours)[2]
+    where = sent_by(alone, ours)[2]
     if ours.calls < alone.calls:
         return f"sends as much{where} in {ours.calls} calls, not {alone.calls}"
     if ours.calls == alone.calls:
         return f"sends as much{where} in as many calls"
-    if not _saves_memory(alone, ours):
+    if not saves_memory(alone, ours):
         return f"sends as much{where} in {ours.calls} calls, not {alone.calls}"
     of_ours, of_alone = told_apart(ours.temp, alone.temp, format_bytes, 1)
     return f"sends as much{where}, and takes {of_ours} of temporaries, not {of_alone}"
-
-
-def _sent(alone: Measured, ours: Measured) -> tuple[str, str, str]:
-    """What both send, in words, and where: payloads; bytes on the wire where the two do not compare alike."""
-    alike = abs(ours.bytes * alone.wire - ours.wire * alone.bytes) <= NOISE * alone.bytes * alone.wire
-    one, other = (ours.bytes, alone.bytes) if alike else (ours.wire, alone.wire)
-    return *told_apart(one, other, format_bytes, 1), "" if alike else " on the wire"

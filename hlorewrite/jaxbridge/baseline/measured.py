@@ -14,7 +14,7 @@ from hlorewrite.jaxbridge.xla.compile_no_codegen import DeviceSet, compile_no_co
 from hlorewrite.jaxbridge.xla.own_compilations import own_compilation
 from hlorewrite.jaxbridge.xla.platform_passes import legal_module
 from hlorewrite.jaxbridge.xla.spmd_module import for_spmd, free_shardings
-from hlorewrite.timeline import simulate
+from hlorewrite.timeline.simulate import ScheduledStep
 from hlorewrite.timeline.text import unknown_line
 
 Flags = Mapping[str, str | bool | int]
@@ -32,12 +32,17 @@ class Measured:
       seconds: what XLA took for it, wall-clock; not compared, since it differs from run to run.
       hlo: the scheduled HLO.
       trips_known: whether every loop around a collective has a known trip count; one that has none counts once.
-      step_s: predicted time of a step; None where it was not predicted.
+      step_s: predicted time of a step; None where it was not predicted, or a part of it has no known time.
       exposed_s: what communication adds to it.
       exposed_at: the same by line of the program.
       untimed: why there is no predicted time; empty where there is one, or none was wanted.
       memory: bytes of arguments, results and temporaries.
       capacity: bytes that one device of the topology has; 0 where it is not known.
+      counted_s: the predicted step, in which what has no known time takes none; None where nothing was predicted.
+      plain_s: the same if collectives did not slow compute down.
+      compute_s: all kernels of the step, each alone.
+      unknown: what has no known time, and how often it runs; two modules that lack the same are compared by the rest.
+      cpu_s: CPU time of the thread that compiled it; not compared.
     """
 
     calls: int
@@ -53,6 +58,11 @@ class Measured:
     untimed: str = ""
     memory: int = 0
     capacity: int = 0
+    counted_s: float | None = None
+    plain_s: float | None = None
+    compute_s: float = 0.0
+    unknown: tuple[str, ...] = ()
+    cpu_s: float = 0.0
 
     def as_json(self) -> dict[str, object]:
         """The figures."""
@@ -69,17 +79,20 @@ def timed(made: Measured, cluster: str) -> Measured:
       cluster: the topology; empty where it is not known.
 
     Returns:
-      The same with its times, or with why there are none: a step of which anything is unknown has none.
+      The same with its times, or with why there are none: a step of which anything is unknown has no ``step_s``.
     """
     if not cluster:
         return replace(made, untimed="the topology of the devices is not known")
     try:
         made = replace(made, capacity=int(topology(cluster).memory_bytes))
-        step = simulate(made.hlo, topology(cluster))
+        schedule = ScheduledStep(made.hlo, topology(cluster))
+        step, plain = schedule.at(), schedule.at(0.0)
     except HlorewriteError as error:
         return replace(made, untimed=error.what)
+    made = replace(made, counted_s=step.step_s, plain_s=plain.step_s, compute_s=step.compute_s)
     if not step.complete:
-        return replace(made, untimed=unknown_line(step.unknown[0]))
+        lacking = tuple(sorted(f"{each.what} {each.detail} {each.runs}" for each in step.unknown))
+        return replace(made, untimed=unknown_line(step.unknown[0]), unknown=lacking)
     return replace(made, step_s=step.step_s, exposed_s=step.exposed_s, exposed_at=step.exposed_at)
 
 
@@ -100,8 +113,10 @@ def scheduled(module: Module, place: DeviceSet, flags: Flags, partitioned: bool 
     Raises:
       InputError: XLA refuses the module.
     """
+    begun = time.thread_time()
     made = compile_no_codegen(module, place, flags=flags, partitioned=partitioned, dumps=dumps)
-    return _measured(made.collectives, made.temp, made.seconds, made.hlo, made.memory), made.partitioned
+    measured = _measured(made.collectives, made.temp, made.seconds, made.hlo, made.memory)
+    return replace(measured, cpu_s=time.thread_time() - begun), made.partitioned
 
 
 def compiled(module: Module, place: DeviceSet, flags: Flags) -> Measured:

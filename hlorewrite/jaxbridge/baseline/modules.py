@@ -5,7 +5,7 @@ from dataclasses import replace
 
 from hlorewrite.hlo.published_flags import users_flags
 from hlorewrite.ir.module import Module
-from hlorewrite.jaxbridge.baseline.comparison import EXACT, USUAL, KeepLimits, XlaComparison, compared
+from hlorewrite.jaxbridge.baseline.comparison import XlaComparison, compared
 from hlorewrite.jaxbridge.baseline.flag_sets import best_of_xla
 from hlorewrite.jaxbridge.baseline.measured import Flags, Measured, compiled, scheduled, timed
 from hlorewrite.jaxbridge.xla.compile_for import place_of, rewritten_flags
@@ -14,7 +14,7 @@ from hlorewrite.jaxbridge.xla.spmd_module import for_spmd
 from hlorewrite.jaxbridge.xla.target import parse_target
 
 
-def compared_modules(original: Module, rewritten: Module, target: str, *, limits: KeepLimits = USUAL, best: bool = False
+def compared_modules(original: Module, rewritten: Module, target: str, *, budget: int | None = None, best: bool = False
                      ) -> XlaComparison | None:
     """Compiles both up to the generation of code.
 
@@ -22,7 +22,7 @@ def compared_modules(original: Module, rewritten: Module, target: str, *, limits
       original: the module as it came; it is not changed.
       rewritten: what the passes made of it; it is not changed.
       target: what for, such as ``h200:1x8``.
-      limits: what the rewritten one may take more.
+      budget: bytes of temporaries that the user allows; None without a budget.
       best: also compile the original with published sets of XLA flags, and show the shortest step.
 
     Returns:
@@ -40,7 +40,7 @@ def compared_modules(original: Module, rewritten: Module, target: str, *, limits
         return timed(scheduled(module, place, flags)[0], place.topology)
 
     alone, ours = measure(original, {}), measure(rewritten, rewritten_flags(rewritten, place))
-    made = compared(alone, ours, target, limits=limits)
+    made = compared(alone, ours, target, budget=budget)
     if not best:
         return made
     return replace(made, best=best_of_xla(alone, lambda flags: measure(original, flags), _given(place)))
@@ -64,7 +64,7 @@ def compiled_modules(original: Module, rewritten: Module, target: str, xla_flags
       best: also compile the original with published sets of XLA flags, and show the shortest step.
 
     Returns:
-      Both, with the decision for no byte of temporaries more and no longer step.
+      Both, with the decision.
 
     Raises:
       UsageError: no such target, or it has other devices than the modules.
@@ -79,7 +79,7 @@ def compiled_modules(original: Module, rewritten: Module, target: str, xla_flags
         return timed(made, place.topology)
 
     alone = measure(original, {})
-    made = compared(alone, measure(rewritten, flags), target, limits=EXACT, with_code=True)
+    made = compared(alone, measure(rewritten, flags), target, with_code=True)
     if not best:
         return made
     found = best_of_xla(alone, lambda more: measure(original, more, code=False), {**_given(place), **xla_flags})

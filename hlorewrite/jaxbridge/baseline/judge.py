@@ -1,0 +1,187 @@
+"""The judge: whether a way to compile a step is better than XLA alone, and which of several ways is the best.
+
+The objective is the predicted step on the cluster, with the documented slowdown of compute during a collective. The
+constraint is the memory of one device, less a reserve; a budget narrows it. Bytes on the wire, calls and temporaries
+decide between steps that are equal within noise, and where no time is known, as on CPU. Every surface asks this file.
+"""
+
+from collections.abc import Sequence
+
+from hlorewrite.cost.cluster.capacity import usable_bytes
+from hlorewrite.jaxbridge.baseline.measured import Measured
+from hlorewrite.util.sizes import format_bytes, format_seconds, told_apart
+
+NOISE = 0.001
+"""Bytes on the wire that differ by a smaller share count as equal."""
+STEP_NOISE = 0.002
+"""Predicted steps that differ by a smaller share count as equal: schedules of one program differ by as much."""
+MEMORY_FACTOR = 1.02
+"""How far temporaries may grow where the memory of a device is not known: XLA packs buffers of equal sizes differently
+from schedule to schedule."""
+MEMORY_SLACK = 64 * 1024
+"""Bytes by which temporaries may grow in any case: less than a buffer of a step worth rewriting."""
+ALONE = "XLA alone"
+REWRITTEN = "the rewritten module"
+"""What a way is called where there is only one."""
+AS_WELL = "XLA alone does as well"
+
+
+# ---- the decision
+
+
+def why_not(alone: Measured, ours: Measured, budget: int | None = None, or_equal: bool = False,
+            name: str = REWRITTEN) -> str:
+    """Why a way is not better than XLA alone.
+
+    Args:
+      alone: the user's own module under XLA alone.
+      ours: the way.
+      budget: bytes of temporaries that the user allows; None without a budget.
+      or_equal: whether it need not be better, because the passes changed something else than what it communicates.
+      name: of the way, for the sentence.
+
+    Returns:
+      A sentence; empty where the way is better: it fits, and its predicted step is shorter by more than noise with the
+      documented slowdown and not longer without any; or, where steps are equal or not known, it sends no more bytes,
+      and fewer bytes, calls or temporaries.
+
+    Example:
+      >>> slow, fast = (Measured(8, 800, 800, 0, 0.0, "", counted_s=s, plain_s=s) for s in (2.0, 1.0))
+      >>> why_not(slow, fast), why_not(fast, slow, name="time")
+      ('', 'time would take 2 s, and XLA alone takes 1 s')
+    """
+    if not (alone.trips_known and ours.trips_known) and alone.trips_known != ours.trips_known:
+        return "how often its loops run is known on one side only, so bytes cannot be compared"
+    large = too_large(alone, ours, budget, name)
+    if large:
+        return large
+    if comparable(alone, ours):
+        if shorter(alone, ours):
+            slowed = (ours.plain_s or 0.0) > (alone.plain_s or 0.0)
+            return f"{name} is shorter only while collectives slow compute down" if slowed else ""
+        if shorter(ours, alone):
+            of_ours, of_alone = told_apart(ours.counted_s or 0.0, alone.counted_s or 0.0, format_seconds, 3)
+            return f"{name} would take {of_ours}, and {ALONE} takes {of_alone}"
+    return _why_not_by_bytes(alone, ours, budget, or_equal, name)
+
+
+def best_of(alone: Measured, tried: Sequence[tuple[str, Measured]], budget: int | None = None) -> int | None:
+    """Which of several ways is compiled.
+
+    Args:
+      alone: the user's own module under XLA alone.
+      tried: names and figures of ways, those that are preferred where others are equal first.
+      budget: bytes of temporaries that the user allows.
+
+    Returns:
+      The number of the best one; None where XLA alone is.
+
+    Example:
+      >>> ways = [Measured(8, 800, 800, 0, 0.0, "", counted_s=s, plain_s=s) for s in (2.0, 1.5, 1.499)]
+      >>> best_of(ways[0], [("a", ways[1]), ("b", ways[2])]), best_of(ways[2], [("a", ways[0])])
+      (0, None)
+    """
+    good = [number for number, (name, made) in enumerate(tried) if not why_not(alone, made, budget, name=name)]
+    if not good:
+        return None
+    if all(comparable(alone, tried[number][1]) for number in good):
+        least = min(tried[number][1].counted_s or 0.0 for number in good)
+        return next(n for n in good if (tried[n][1].counted_s or 0.0) <= least * (1 + STEP_NOISE))
+    return min(good, key=lambda n: (tried[n][1].wire, tried[n][1].calls, tried[n][1].temp))
+
+
+def comparable(alone: Measured, ours: Measured) -> bool:
+    """Whether predicted steps decide: both are known but for parts that are the same in both."""
+    return alone.counted_s is not None and ours.counted_s is not None and alone.unknown == ours.unknown
+
+
+def shorter(alone: Measured, ours: Measured) -> bool:
+    """Whether a predicted step is shorter than another one by more than noise."""
+    return (ours.counted_s or 0.0) < (alone.counted_s or 0.0) * (1 - STEP_NOISE)
+
+
+# ---- memory
+
+
+def room_of(alone: Measured, budget: int | None) -> int | None:
+    """Bytes of arguments, results and temporaries that a way may take of a device.
+
+    A step that does not fit as the user wrote it may not grow.
+
+    Args:
+      alone: the user's own module under XLA alone.
+      budget: bytes by which temporaries may grow; None without a budget.
+
+    Returns:
+      The bytes; None where the memory of the devices is not known.
+
+    Example:
+      >>> alone = Measured(8, 800, 800, 0, 0.0, "", memory=500, capacity=1000)
+      >>> room_of(alone, None), room_of(alone, 100), room_of(alone, 0)
+      (900, 600, 500)
+    """
+    if not alone.capacity:
+        return None
+    most = usable_bytes(alone.capacity)
+    return max(alone.memory, most if budget is None else min(most, alone.memory + budget))
+
+
+def too_large(alone: Measured, ours: Measured, budget: int | None = None, name: str = REWRITTEN) -> str:
+    """Why a way takes too much memory; empty where it does not. Arguments as for ``why_not``."""
+    room = room_of(alone, budget)
+    if room is None:
+        return _larger_temporaries(alone, ours, budget, name)
+    if ours.memory <= room or not _grows(alone, ours):
+        return ""
+    of_ours, of_room = told_apart(ours.memory, room, format_bytes, 1)
+    return f"{name} would take {of_ours} of memory, and {of_room} of a device are for a step"
+
+
+def _larger_temporaries(alone: Measured, ours: Measured, budget: int | None, name: str) -> str:
+    if not _grows(alone, ours, budget or 0):
+        return ""
+    of_ours, of_alone = told_apart(ours.temp, alone.temp, format_bytes, 1)
+    return f"{name} would take {of_ours} of temporaries, and {ALONE} takes {of_alone}"
+
+
+def _grows(alone: Measured, ours: Measured, budget: int = 0) -> bool:
+    """Whether temporaries grow by more than another packing of buffers explains, and a budget allows."""
+    return ours.temp > max(alone.temp * MEMORY_FACTOR, alone.temp + MEMORY_SLACK) + budget
+
+
+def fits(made: Measured) -> bool | None:
+    """Whether a step fits what a device has for it; None where that is not known."""
+    return made.memory <= usable_bytes(made.capacity) if made.capacity else None
+
+
+# ---- bytes, calls and temporaries
+
+
+def _why_not_by_bytes(alone: Measured, ours: Measured, budget: int | None, or_equal: bool, name: str) -> str:
+    if ours.wire > alone.wire * (1 + NOISE):
+        of_ours, of_alone, where = sent_by(alone, ours)
+        return f"{name} would send {of_ours}{where}, and {ALONE} sends {of_alone}"
+    if large := _larger_temporaries(alone, ours, budget, name):
+        return large
+    or_equal = or_equal or alone.calls == ours.calls == 0  # nothing to save: the passes were about something else
+    return "" if or_equal or _better(alone, ours) else AS_WELL
+
+
+def _better(alone: Measured, ours: Measured) -> bool:
+    """Whether something is gained: bytes on the wire, or calls for as many; memory where calls are split."""
+    if ours.wire < alone.wire * (1 - NOISE) or ours.calls < alone.calls:
+        return True
+    split = ours.bytes > alone.bytes * (1 + NOISE)  # as sequence parallelism does
+    return split and saves_memory(alone, ours)
+
+
+def saves_memory(alone: Measured, ours: Measured) -> bool:
+    """Whether temporaries are smaller by more than another packing of buffers explains."""
+    return ours.temp < min(alone.temp / MEMORY_FACTOR, alone.temp - MEMORY_SLACK)
+
+
+def sent_by(alone: Measured, ours: Measured) -> tuple[str, str, str]:
+    """What both send, in words, and where: payloads; bytes on the wire where the two do not compare alike."""
+    alike = abs(ours.bytes * alone.wire - ours.wire * alone.bytes) <= NOISE * alone.bytes * alone.wire
+    one, other = (ours.bytes, alone.bytes) if alike else (ours.wire, alone.wire)
+    return *told_apart(one, other, format_bytes, 1), "" if alike else " on the wire"
