@@ -2,7 +2,7 @@
 this before and after."""
 
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from hlorewrite.analysis.groups import device_count, groups_of
 from hlorewrite.cost.collective_times import CollectiveTimes
@@ -75,14 +75,15 @@ class OverlapModel:
         """Seconds of the kernels among some ops of one block, with all they hold."""
         return sum(self.clock.seconds(op) for op in ops)
 
-    def tasks(self, ops: Sequence[ir.Operation], copied: Sequence[ir.Value] = (),
-              ahead: Iterable[ir.Operation] = ()) -> list[StreamTask]:
+    def tasks(self, ops: Sequence[ir.Operation], copied: Sequence[ir.Value] = (), ahead: Iterable[ir.Operation] = (),
+              carried: Mapping[ir.Value, ir.Operation] | None = None) -> list[StreamTask]:
         """Ops of one block as tasks, by the values between them.
 
         Args:
           ops: of the block, in some order. An op that reads a result of a later one reads that of another iteration.
           copied: such values that have to be copied before they are read, since the iteration makes them anew.
           ahead: collectives that run for the next iteration.
+          carried: the ops among these that make the arguments of the block, for the arguments that they make.
 
         Returns:
           The copies, then a task for each op.
@@ -91,7 +92,8 @@ class OverlapModel:
         copies = {value: place for place, value in enumerate(copied)}
         moved = [StreamTask(self.clock.rates.seconds(2 * tensor_bytes(value.type), ())) for value in copied]
         given = {places[op_key(op)] for op in ahead}
-        return [*moved, *(self._task(op, [source for source in self._sources(op, places, copies)
+        seam = {argument: places[op_key(op)] for argument, op in (carried or {}).items()}
+        return [*moved, *(self._task(op, [source for source in self._sources(op, places, copies, seam)
                                           if source not in given]) for op in ops)]
 
     def crowded(self, block: ir.Block) -> bool:
@@ -104,12 +106,14 @@ class OverlapModel:
         transfer = op.name in COLLECTIVES
         return StreamTask(self.collective(op) if transfer else self.clock.seconds(op), tuple(sources), transfer)
 
-    def _sources(self, op: ir.Operation, places: dict[int, int], copies: dict[ir.Value, int]) -> list[int]:
+    def _sources(self, op: ir.Operation, places: dict[int, int], copies: dict[ir.Value, int],
+                 seam: dict[ir.Value, int]) -> list[int]:
         """Places of what an op reads, also inside its regions: of the ops before it that make it, or of a copy."""
         inner = nested_ops(op) if len(op.regions) and op.name not in COLLECTIVES else (op,)
         read = {value for each in inner for value in each.operands}
         makers = (defining_op(value) for value in read)
         made = {places.get(op_key(maker), -1) for maker in makers if maker is not None}
+        made |= {seam[value] for value in read if value in seam}
         own = places[op_key(op)]
         return sorted({place for place in made if 0 <= place < own} | {
             copies[value] for value in read if value in copies and self._is_later(value, places, own)})

@@ -21,7 +21,7 @@ from hlorewrite.passes.common.overlap_model import CROWDED, OVERLAPPED, OverlapM
 from hlorewrite.passes.common.pass_remarks import tell
 from hlorewrite.passes.rotate_collectives.barriers import separate_barriers
 from hlorewrite.passes.rotate_collectives.emit import hoist_filling, rotate
-from hlorewrite.passes.rotate_collectives.gain import iteration_seconds, late_gathers
+from hlorewrite.passes.rotate_collectives.gain import iteration_times, late_gathers
 from hlorewrite.passes.rotate_collectives.split import BodySplit, behind, in_front
 from hlorewrite.passmanager.base import Pass, PassContext
 
@@ -139,11 +139,13 @@ class RotateCollectives(Pass):
               ctx: PassContext) -> bool:
         op, collectives = chosen.op, chosen.collectives
         trips = trip_count(op) or 1
-        before, after = iteration_seconds(Loop(op), split, model, collectives, ahead)
+        times = iteration_times(Loop(op), split, model, collectives, ahead)
+        before, after = times.before, times.after
         some = f"{len(collectives)} collectives take" if len(collectives) > 1 else "a collective takes"
         what = (f"an iteration, of which {some} {model.together(collectives) * 1e6:.0f} us, would take "
                 f"{after * 1e6:.0f} in place of {before * 1e6:.0f} us, by the model of {model.spec}")
-        if (trips - 1) * (before - after) <= self.min_gain * trips * before and not ctx.ignore_cost:
+        pays = (trips - 1) * (before - after) > self.min_gain * trips * before or times.hides
+        if not pays and not ctx.ignore_cost:
             tell(ctx, "unprofitable", self.name, f"it stays as it is: {what}", model.view, op)
             return False
         tell(ctx, "applied", self.name, f"rotated: {what}", model.view, op)

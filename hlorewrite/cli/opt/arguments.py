@@ -37,9 +37,11 @@ def _pipeline_arguments(group: argparse._ArgumentGroup) -> None:
     group.add_argument("--pass-pipeline", dest="passes", action="append", metavar="PIPELINE",
                        help="run passes: 'a,b{x=1},builtin.module(cse)'")
     group.add_argument("-O", dest="passes", action="append", metavar="NAME", type=_named_pipeline,
-                       help="run a named pipeline: comm is all that is estimated to communicate no more than before; "
-                            "time also moves communication to where compute hides it (needs --topology or --target). "
-                            "For a target both begin with expose-collectives where the module is auto-sharded")
+                       help="auto: the best of all ways to compile the module for --target, which it may leave as it "
+                            "is. Or a named pipeline: comm is all that is estimated to communicate no more than "
+                            "before; time also moves communication to where compute hides it (needs --topology or "
+                            "--target). For a target all begin with expose-collectives where the module is "
+                            "auto-sharded")
     group.add_argument("--rules", dest="passes", action="append", metavar="FILE", type=_rules_pass,
                        help="apply the rules of a .hlopat file or a shipped one; short for --pass=rules{files=FILE}")
     group.add_argument("--natives", action="append", default=[], metavar="MODULE",
@@ -67,7 +69,7 @@ def _pipeline_arguments(group: argparse._ArgumentGroup) -> None:
 
 def _named_pipeline(name: str) -> str:
     from hlorewrite.passmanager.named import named_pipeline
-    return named_pipeline(name)
+    return name if name == "auto" else named_pipeline(name)
 
 
 
@@ -119,6 +121,9 @@ def _test_arguments(group: argparse._ArgumentGroup) -> None:
     group.add_argument("--against", choices=("xla",),
                        help="print calls, bytes, memory and predicted step of XLA alone and of the result to stderr; "
                             "needs --target")
+    group.add_argument("--json", action="store_true",
+                       help="print one JSON object on standard output: which way is chosen for --target, and all ways "
+                            "with their figures; the module is written only with -o")
     group.add_argument("--xla-flags", choices=("best",),
                        help="with --against: also compile the input with published sets of XLA flags, and show the one "
                             "with the shortest predicted step")

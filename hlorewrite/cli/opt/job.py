@@ -1,14 +1,17 @@
 """One run of ``hlorewrite opt``: read, split, rewrite each part, report, and write all or nothing."""
 
 import argparse
+import json
 import os
 import re
 import sys
 import time
 from dataclasses import dataclass, field
+from typing import Any
 
 from hlorewrite.checks.translation_validation.steps import PassStages
 from hlorewrite.cli.opt.cluster import cluster_of, hides_collectives, named_cluster, what_was_not_done, with_exposed
+from hlorewrite.cli.opt.decide import OptDecision, decides, decision, is_auto
 from hlorewrite.cli.opt.plan import OptPlan, check_plan_usage
 from hlorewrite.cli.opt.reports import Reports
 from hlorewrite.cli.process.supervise import stage
@@ -17,6 +20,7 @@ from hlorewrite.errors import HlorewriteError, PassFailed, UsageError, ValuesDif
 from hlorewrite.ir.load import detect, parse, read_bytes
 from hlorewrite.ir.module import Format, Module
 from hlorewrite.ir.save import emit
+from hlorewrite.lockfile.tuned import options_text
 from hlorewrite.passmanager.base import Pass, PassContext
 from hlorewrite.passmanager.dumps import names_of
 from hlorewrite.passmanager.manager import Timings, run_passes
@@ -50,6 +54,8 @@ class Job:
 
     args: argparse.Namespace
     timings: Timings = field(default_factory=Timings)
+    _objects: list[dict[str, Any]] = field(default_factory=list, init=False)
+    """What ``--json`` prints: a decision for each module."""
 
     def run(self) -> int:
         """Does everything; returns the exit code."""
@@ -57,7 +63,8 @@ class Job:
         raw = read_bytes(args.file)
         if args.run_reproducer:
             raw = self._open_reproducer(raw)
-        passes = [step for text in args.passes for step in parse_pipeline(text)]
+        auto = is_auto(args.passes)
+        passes = [step for text in args.passes for step in parse_pipeline("comm" if auto else text)]
         if args.run_reproducer:
             check_paths(passes, args.topology, args.file)
         if args.dump_pass_pipeline:
@@ -125,6 +132,11 @@ class Job:
         for name in (*self.args.print_ir_before, *self.args.print_ir_after):
             if name not in known:
                 raise UsageError(f'--print-ir: no pass "{name}" in the pipeline', hint=did_you_mean(name, known))
+        if not self.args.target and (self.args.json or is_auto(self.args.passes)):
+            raise UsageError("-O auto and --json compare ways to compile a module for a target, and none is named",
+                             hint="add --target=h200:1x8, say")
+        if self.args.json and self.args.keep == "always":
+            raise UsageError("--json prints a decision, and --keep=always makes none", hint="leave one of them out")
         if self.args.xla_flags and not self.args.against:
             raise UsageError("--xla-flags is for a comparison", hint="add --against xla --target h200:1x8, say")
         if not self.args.target and (self.args.against or self.args.keep):
@@ -173,7 +185,8 @@ class Job:
         before = module.text() if args.diff else ""
         plan = OptPlan(args, passes, original) if args.plan and original is not None else None
         found = plan.replayed(reports.listeners) if plan else None
-        budget = self._budget(module) if found is None else None
+        chosen = decision(args, module, passes) if found is None and decides(args, module, passes) else None
+        budget = chosen.memory if chosen else self._budget(module) if found is None else None
         cluster = cluster_of(args, module) if found is None else ""
         listeners = (*reports.listeners, *([plan.remarks] if plan else []))
         ctx = PassContext(listeners, ignore_cost=args.ignore_cost, topology=cluster, target=args.target,
@@ -181,7 +194,7 @@ class Job:
         if reports.trace:
             reports.trace.begin(module, raw)
         stages = PassStages() if "proof" in checks else None
-        steps = with_exposed(args, passes) if hidden else passes
+        steps = chosen.passes if chosen else with_exposed(args, passes) if hidden else passes
         changed = found is None and self._run_passes(module, steps, ctx, reports, stages)
         module = module if found is None else found
         if found is None and (left := what_was_not_done(args, hidden, changed, ctx)):
@@ -191,10 +204,11 @@ class Job:
         if original is not None and stages is not None:
             self._prove(stages, original, module, reports)
         if original is not None and "interp" in checks:
-            self._compare(original, module)
-        if original is not None and args.target and found is None:
-            by_time = any(step.beside_compute for step in passes)
-            module = self._kept(original, module, budget, ctx.memory_taken, by_time)
+            self._check_values(original, module)
+        if chosen is not None and original is not None:
+            module = self._decided(original, module, chosen)
+        elif original is not None and args.target and found is None:
+            self._compared(original, module, budget)
         if plan is not None and found is None:
             plan.write(module, changed and module is not original, budget)
         start = time.perf_counter()
@@ -241,27 +255,38 @@ class Job:
 
     @property
     def _shows_report(self) -> bool:
-        return bool(self.args.diff or self.args.explain)
+        return bool(self.args.diff or self.args.explain or self.args.json)
 
     def _format(self) -> Format:
         return Format.GENERIC if self.args.generic and self.args.emit == "text" else Format(self.args.emit)
 
-    def _kept(self, original: Module, module: Module, budget: int | None, taken: int, by_time: bool) -> Module:
-        """The result, or the input where that is as good under XLA alone; temporaries may grow by the budget."""
-        from hlorewrite.jaxbridge.baseline.comparison import usual_limits
-        from hlorewrite.jaxbridge.baseline.modules import compared_modules
-        start = time.perf_counter()
-        comparison = compared_modules(original, module, self.args.target, limits=usual_limits(budget, taken, by_time),
-                                      best=self.args.xla_flags == "best")
-        self.timings.add("against XLA", time.perf_counter() - start)
-        if comparison is None:
+    def _decided(self, original: Module, module: Module, chosen: OptDecision) -> Module:
+        """The result, or the input where that is as good under XLA alone; says which, and why."""
+        if self.args.json:
+            self._objects.append(chosen.as_json(original, self.args.target))
+        if chosen.comparison is None:
             return module
         if self.args.against:
+            sys.stderr.write(f"{chosen.comparison.text(times=True)}\n")
+        if not chosen.kept:
+            sys.stderr.write(f"{module.name}: {chosen.comparison.sentence}; --keep=always writes the result\n")
+        elif not self.args.against:
+            sys.stderr.write(f"{module.name}: {chosen.comparison.sentence}\n")
+        if options := chosen.comparison.options:
+            sys.stderr.write(f"{module.name}: compile it with {options_text(options)}; no module holds XLA options\n")
+        return module if chosen.kept else original
+
+    def _compared(self, original: Module, module: Module, budget: int | None) -> None:
+        """Shows the result beside XLA alone, where it is written in any case."""
+        if not self.args.against:
+            return
+        from hlorewrite.jaxbridge.baseline.modules import compared_modules
+        start = time.perf_counter()
+        comparison = compared_modules(original, module, self.args.target, budget=budget,
+                                      best=self.args.xla_flags == "best")
+        self.timings.add("against XLA", time.perf_counter() - start)
+        if comparison is not None:
             sys.stderr.write(f"{comparison.text(times=True)}\n")
-        if self.args.keep == "always" or comparison.kept:
-            return module
-        sys.stderr.write(f"{module.name}: {comparison.sentence}; --keep=always writes the result\n")
-        return original
 
     def _prove(self, stages: PassStages, original: Module, module: Module, reports: Reports) -> None:
         start = time.perf_counter()
@@ -271,7 +296,7 @@ class Job:
         if reports.trace:
             reports.trace.manifest["proof"] = answer
 
-    def _compare(self, original: Module, module: Module) -> None:
+    def _check_values(self, original: Module, module: Module) -> None:
         from hlorewrite.checks.reference.worker import check_in_subprocess
         start = time.perf_counter()
         report = check_in_subprocess(original, module, seed=self.args.seed, tolerance=self.args.tol)
@@ -314,6 +339,8 @@ class Job:
 
     def _write(self, parts: list[Part]) -> None:
         outputs = [part.output for part in parts if part.output is not None]
+        if self.args.json:
+            print(json.dumps(self._objects[0] if len(self._objects) == 1 else self._objects, indent=2))
         if self._shows_report and self.args.output is None:
             return
         write_output(self.args.output or "-", f"{SEPARATOR}\n".encode().join(outputs))

@@ -146,7 +146,8 @@ class XlaComparison:
 
     def lines(self, *, times: bool = False) -> list[str]:
         """The table alone, line by line."""
-        sides = [("rewritten" if row.name == REWRITTEN else row.name, row.measured) for row in self.rows if row.measured is not None]
+        sides = [("rewritten" if row.name == REWRITTEN else row.name, row.measured) for row in self.rows
+                 if row.measured is not None]
         sides[1:1] = [(f"XLA, {self.best.name}", self.best.measured)] if self.best else []
         steps = any(side.step_s is not None for _, side in sides)
         rows = [[f"for {self.devices}", "calls", "executed", "temporaries", *(["step", "exposed"] if steps else []),

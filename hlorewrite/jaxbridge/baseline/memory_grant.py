@@ -1,9 +1,9 @@
 """What passes may spend of a device's memory: the user's budget, checked against the device, or what is left of it."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from hlorewrite.cost import topology
-from hlorewrite.cost.cluster.capacity import BudgetRefused, checked_capacity
+from hlorewrite.cost.cluster.capacity import BudgetRefused, checked_capacity, usable_bytes
 from hlorewrite.errors import HlorewriteError
 from hlorewrite.ir.load import parse
 from hlorewrite.ir.module import Format, Module
@@ -20,6 +20,27 @@ fragmentation.
 """
 AloneMeasured = tuple[Measured, bytes | None]
 """What XLA alone makes of a step, and its partitioned program where it was asked for."""
+
+
+def free_bytes(alone: Measured) -> int | None:
+    """What XLA alone leaves of a device for what passes keep for longer: what XLA schedules within, and what fits.
+
+    Args:
+      alone: XLA alone, with its times.
+
+    Returns:
+      Bytes; None where the memory of the devices is not known.
+
+    Example:
+      >>> free_bytes(Measured(8, 800, 800, 100, 0.0, "", memory=300, capacity=1000)), free_bytes(Measured(
+      ...     8, 800, 800, 100, 0.0, "", memory=990, capacity=1000))
+      (470, 0)
+    """
+    if not alone.capacity:
+        return None
+    kept = alone.memory - alone.temp
+    scheduled_within = int((1 - MARGIN) * (USABLE * alone.capacity - kept))
+    return max(0, min(scheduled_within - alone.temp, usable_bytes(alone.capacity) - alone.memory))
 
 
 @dataclass(frozen=True)
@@ -51,7 +72,7 @@ def granted(budget: MemoryBudget, module: Module, place: DeviceSet, cluster: str
 
     Raises:
       BudgetRefused: it is more than the device has; or it is ``auto``, and the devices are not described, the original
-        cannot be compiled, or does not fit.
+        cannot be compiled.
     """
     if budget is None:
         return MemoryGrant()
@@ -66,13 +87,9 @@ def granted(budget: MemoryBudget, module: Module, place: DeviceSet, cluster: str
     except HlorewriteError as error:
         raise BudgetRefused(f'memory_budget="auto" needs the compiled original: {error.what}',
                             location=module.name) from None
-    temp, kept = alone[0].temp, alone[0].memory - alone[0].temp
-    limit = int((1 - MARGIN) * (USABLE * capacity - kept))
-    counted = (f"{USABLE:.0%} of {format_bytes(capacity)} of one GPU of {cluster}, less {format_bytes(kept)} of "
-               f"arguments and results, less {MARGIN:.0%}")
-    if temp > limit:
-        raise BudgetRefused(f"the original takes {format_bytes(temp)} of temporaries, and XLA schedules within "
-                            f"{format_bytes(max(limit, 0))}: {counted}; nothing is left to spend",
-                            location=module.name, hint="shard more, or name a budget")
-    return MemoryGrant(limit - temp, f"memory budget {format_bytes(limit - temp)}: {counted}, less "
-                       f"{format_bytes(temp)} of temporaries of the original", alone)
+    free = free_bytes(replace(alone[0], capacity=capacity)) or 0
+    kept = alone[0].memory - alone[0].temp
+    text = (f"memory budget {format_bytes(free)}: {USABLE:.0%} of {format_bytes(capacity)} of one GPU of {cluster}, "
+            f"less {format_bytes(kept)} of arguments and results, less {MARGIN:.0%}, less "
+            f"{format_bytes(alone[0].temp)} of temporaries of the original")
+    return MemoryGrant(free, text, alone)

@@ -8,19 +8,19 @@ all processes of a step choose the same.
 """
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from fractions import Fraction
 
 from hlorewrite.errors import InputError
 from hlorewrite.ir.module import Module
-from hlorewrite.jaxbridge.baseline.comparison import NOISE
+from hlorewrite.jaxbridge.baseline.comparison import XlaComparison
+from hlorewrite.jaxbridge.baseline.judge import NOISE, REWRITTEN
 from hlorewrite.jaxbridge.baseline.memory_grant import AloneMeasured
 from hlorewrite.jaxbridge.choose.carry_scatter import scatters_into_a_choice, share_of_choices
 from hlorewrite.jaxbridge.step.options import Keep
 from hlorewrite.jaxbridge.step.report import Rewritten
 from hlorewrite.jaxbridge.step.variants import (
-    StepChoice,
     Variant,
     has_carry_outside,
     takes_carry_outside,
@@ -53,7 +53,9 @@ class Contest:
       keep: ``better`` or ``compiled``.
       budget: bytes of temporaries that a candidate may take beyond what it may without a budget; None without one.
       alone: what XLA alone makes of the module, where that is known.
-      cluster: the topology by which predicted steps are compared first; empty to compare bytes first.
+      cluster: the topology by which steps are predicted; empty where bytes decide.
+      passes: the user's passes; none for ``auto``.
+      name: of the pipeline, for tables.
     """
 
     module: Module
@@ -67,6 +69,13 @@ class Contest:
     budget: int | None = None
     alone: AloneMeasured | None = None
     cluster: str = ""
+    passes: tuple[Pass, ...] = ()
+    name: str = REWRITTEN
+
+    @property
+    def auto(self) -> bool:
+        """Whether all ways are offered, and not those of one pipeline."""
+        return not self.passes
 
 
 @dataclass(frozen=True, eq=False)
@@ -114,6 +123,23 @@ class RewriteCandidate:
         return self.made.shorter is not None and self.order[0] > alone * (1 + NOISE)
 
 
+@dataclass(frozen=True)
+class ChosenModule:
+    """What became of a step.
+
+    Attributes:
+      source: what the passes ran on: the module, or what a partitioner made of it.
+      made: the rewritten module.
+      variant: what was run on it.
+      comparison: compared with XLA alone; None where no pass changed anything.
+    """
+
+    source: Module
+    made: Rewritten
+    variant: Variant
+    comparison: XlaComparison | None = None
+
+
 @dataclass
 class CandidateMaker:
     """Makes candidates of one module; compiles nothing.
@@ -126,35 +152,43 @@ class CandidateMaker:
     refused: list[InputError] = field(default_factory=list)
     """Why a partitioner's program, or a candidate, cannot be used."""
     _smaller: dict[tuple[RewriteCandidate, Variant], RewriteCandidate] = field(default_factory=dict, init=False)
+    _sources: dict[tuple[str, bytes | None], Module] = field(default_factory=dict, init=False)
 
-    def make(self, dump: bytes | None) -> list[RewriteCandidate]:
+    def make(self, dump: bytes | None, whole: Variant | None = None) -> list[RewriteCandidate]:
         """The candidates to compare, that of the step's own platform first.
 
         Args:
           dump: what the platform's own partitioner made in another compilation; None to run it.
+          whole: the passes; by default the first variant of the contest.
 
         Raises:
           InputError: no partitioner's program can be used.
         """
         self.refused.clear()
         made: list[RewriteCandidate] = []
+        whole = whole or self.contest.variants[0]
         sources = partitioned_sources(self.contest.module, self.contest.place, self.contest.exposing, dump)
         for name, program in sources:
             try:
-                source = program()
+                source = self._source(name, dump, program)
             except InputError as error:
                 self.refused.append(error)
                 continue
             if made:
-                made.append(self._candidate(name, source, self.contest.variants[0]))
+                made.append(self._candidate(name, source, whole))
                 break
-            first, enough = self._first(name, source, several=len(sources) > 1)
+            first, enough = self._first(name, source, whole, several=len(sources) > 1)
             made.append(first)
             if enough:
                 break
         if not made:
             raise self.refused[0]
         return made
+
+    def _source(self, name: str, dump: bytes | None, program: Program) -> Module:
+        if (name, dump) not in self._sources:
+            self._sources[name, dump] = program()
+        return self._sources[name, dump]
 
     def smaller(self, given: RewriteCandidate, variant: Variant) -> RewriteCandidate:
         """What another variant makes of a candidate's source, once; its passes do not run again if they have run first.
@@ -169,13 +203,12 @@ class CandidateMaker:
                 for c in candidates if has_carry_outside(c.variant)]
         return [c for c in made if c.made.report.changed]
 
-    def _first(self, partitioner: str, source: Module, several: bool) -> tuple[RewriteCandidate, bool]:
+    def _first(self, partitioner: str, source: Module, whole: Variant, several: bool) -> tuple[RewriteCandidate, bool]:
         """The candidate of one partitioner's program, and whether no other of several programs need be tried.
 
         Before the passes, a rule takes carries out of scatters. A scatter into zeros takes memory, so the all-reduces
         that the rule matches have to send more than the bytes in which candidates count as equal.
         """
-        whole = self.contest.variants[0]
         if several and takes_carry_outside(whole) and scatters_into_a_choice(source):
             if share_of_choices(source) * NEAR <= NEAR - 1:
                 return self._candidate(partitioner, source, whole), True
@@ -210,21 +243,6 @@ def partitioned_sources(module: Module, place: DeviceSet, exposing: bool,
         return [("", module.clone)]
     own = (place.platform, lambda: expose_collectives(module, place, dump))
     return [own] if place.platform == "cpu" else [own, ("cpu", lambda: expose_collectives(module))]
-
-
-def attempts(contest: Contest, passes: Sequence[Pass]) -> Iterator[tuple[StepChoice, Program, Variant]]:
-    """Everything that may be tried, in the order in which it is: programs, and the variants of the passes on each.
-
-    Args:
-      contest: the module and the terms.
-      passes: the user's passes.
-
-    Returns:
-      The choices under which candidates are compiled, with their programs and passes.
-    """
-    for partitioner, program in partitioned_sources(contest.module, contest.place, contest.exposing):
-        for variant in (*contest.variants, *map(with_carry_outside, contest.variants)):
-            yield StepChoice.of(passes, partitioner, variant, budget=contest.budget), program, variant
 
 
 def devices_in_words(place: DeviceSet, count: int) -> str:

@@ -1,5 +1,6 @@
 """A lowering's module through a pipeline: cloned, rewritten, reported; the original is never touched."""
 
+import json
 from collections.abc import Sequence
 from dataclasses import replace
 
@@ -11,8 +12,9 @@ from hlorewrite.ir.save import emit
 from hlorewrite.jaxbridge.baseline.baseline_run import NotCompared
 from hlorewrite.jaxbridge.baseline.comparison import XlaComparison
 from hlorewrite.jaxbridge.baseline.memory_grant import MemoryGrant, granted
-from hlorewrite.jaxbridge.choose.candidates import Contest, attempts
+from hlorewrite.jaxbridge.choose.candidates import Contest, partitioned_sources
 from hlorewrite.jaxbridge.choose.selection import chosen_module
+from hlorewrite.jaxbridge.choose.ways import name_of, rewriting_ways
 from hlorewrite.jaxbridge.step.options import StepOptions
 from hlorewrite.jaxbridge.step.report import (
     RewriteReport,
@@ -30,6 +32,7 @@ from hlorewrite.passmanager.spec import format_pipeline
 from hlorewrite.rules.listener import Remark
 
 _EXPOSE = "expose-collectives"
+_COMPILED = ("rewritten", "original")
 NOTHING_TO_REWRITE = ("holds no collective, so there is nothing to rewrite; check that its inputs are sharded over the "
                       "devices it should run on")
 
@@ -108,17 +111,18 @@ def _compared(module: Module, passes: Sequence[Pass], options: StepOptions, gran
               devices: int, exposing: bool, sentences: list[str]) -> Rewritten:
     """The better of the rewritten module and the user's own."""
     tried = variants(passes, xla_scatters=exposing and place.platform == "gpu" and not grant.bytes)
-    by_time = any(step.beside_compute for step in passes)
 
     def run(source: Module, variant: Variant, trace: str | None = None, prove: bool = False) -> Rewritten:
         whole = (*tried, *map(with_carry_outside, tried))
-        shorter = () if by_time else beginning_of(variant, whole)  # what first passes keep is not counted by itself
+        shorter = beginning_of(variant, whole)
         return rewrite(source, variant.passes, exposed=exposing, trace=trace, topology=options.topology, prove=prove,
                        memory=variant.memory_within(grant.bytes), shorter=shorter)
 
+    contest = Contest(module, place, devices, run, tried, exposing, options.protect, options.keep, grant.bytes,
+                      grant.alone, options.topology if place.platform == "gpu" else "",
+                      () if options.auto else tuple(passes), name_of(options.passes, options.pipeline))
     try:
-        chosen = chosen_module(Contest(module, place, devices, run, tried, exposing, options.protect, options.keep,
-                                       grant.bytes, grant.alone, options.topology if by_time else ""))
+        chosen = chosen_module(contest)
     except NotExposed as error:
         sentences.append(f"the module stays as it is: {error.what}")
         return rewrite(module, passes, topology=options.topology, trace=options.trace, prove=options.check == "proof",
@@ -129,11 +133,13 @@ def _compared(module: Module, passes: Sequence[Pass], options: StepOptions, gran
     made, comparison = replace(chosen.made, shorter=None), chosen.comparison
     if options.trace is not None or options.check == "proof":  # once more: it is known which run to show and prove
         made = run(chosen.source.clone(), chosen.variant, options.trace, options.check == "proof")
-    made = _with_orders(replace(made, report=replace(made.report, pipeline=format_pipeline(passes))), chosen.source)
+    text = options.text if options.auto else format_pipeline(passes)
+    made = _with_orders(replace(made, report=replace(made.report, pipeline=text)), chosen.source)
     if comparison is None:
         return made
-    made = replace(made, how=str(StepChoice.of(passes, comparison.partitioner, chosen.variant, comparison.kept,
-                                                grant.bytes)))
+    choice = StepChoice.of(passes, comparison.partitioner, chosen.variant, comparison.kept, grant.bytes)
+    written = json.dumps(dict(comparison.options), sort_keys=True) if comparison.options else None
+    made = replace(made, how=str(replace(choice, options=written)))
     return _with_comparison(made, comparison)
 
 
@@ -143,7 +149,8 @@ def _with_comparison(made: Rewritten, comparison: XlaComparison) -> Rewritten:
     remark = Remark("applied" if comparison.kept else "unprofitable", "against-xla", comparison.sentence,
                     made.module.name)
     remarks = with_exposed(report.remarks, comparison.alone.exposed_at)
-    report = replace(report, comparison=comparison, remarks=(*remarks, remark))
+    report = replace(report, comparison=comparison, remarks=(*remarks, remark),
+                     compiler_options=dict(comparison.options))
     return replace(made, report=report if comparison.kept else _without_result(report))
 
 
@@ -179,24 +186,33 @@ def replayed_step(module: Module, options: StepOptions, place: DeviceSet, how: s
     """
     passes = with_platform_passes(options.pipeline, place.platform)
     asked = StepChoice.from_text(how)
-    spent = asked.memory or ""  # what `auto` came to on the process that decides
-    budget = int(spent) if spent.isdigit() and options.memory_budget == "auto" else options.memory_budget
-    budget = None if budget == "auto" else budget
     exposing = hides_collectives(module) and all(step.name != _EXPOSE for step in passes)
-    tried = variants(passes, xla_scatters=exposing and place.platform == "gpu" and not budget)
-
-    def run(source: Module, variant: Variant) -> Rewritten:
-        return rewrite(source, variant.passes, exposed=exposing, memory=variant.memory_within(budget),
-                       topology=options.topology or place.topology)
-
-    contest = Contest(module, place, for_spmd(module).devices, run, tried, exposing, budget=budget)
-    known = {each: (program, variant) for each, program, variant in attempts(contest, passes)}
-    found = known.get(replace(asked, compiled="rewritten"))
-    if found is None or asked.compiled not in ("rewritten", "original"):
+    offered = rewriting_ways(() if options.auto else passes, "", place.platform,
+                             xla_scatters=exposing and place.platform == "gpu" and not options.memory_budget, free=1)
+    offered += rewriting_ways(passes, "", place.platform, xla_scatters=False)
+    whole = [way.variant for way in offered if way.variant is not None]
+    known = {format_pipeline(each.passes): each for each in (*whole, *map(with_carry_outside, whole))}
+    sources = dict(partitioned_sources(module, place, exposing))
+    variant, program = known.get(asked.passes or ""), sources.get((asked.partitioner or "") if exposing else "")
+    memory, spent = asked.memory == "unlimited", asked.memory or ""
+    if variant is None or program is None or not (memory or spent.isdigit()) or asked.compiled not in _COMPILED:
         raise InputError("the other process has made choices that these passes do not have", location=module.name)
-    program, variant = found
     source = program()
-    made = _with_orders(run(source.clone(), variant), source)
+    made = rewrite(source.clone(), variant.passes, exposed=exposing, memory=None if memory else int(spent),
+                   topology=options.topology or place.topology)
+    made = _with_orders(made, source)
     report = made.report if asked.compiled == "rewritten" else _without_result(made.report)
-    return replace(made, how=how, report=replace(report, pipeline=format_pipeline(passes)),
-                   bytecode=made.bytecode if report.changed else None)
+    report = replace(report, pipeline=options.text if options.auto else format_pipeline(passes),
+                     compiler_options=options_of_text(asked.options))
+    return replace(made, how=how, report=report, bytecode=made.bytecode if report.changed else None)
+
+
+def options_of_text(text: str | None) -> dict[str, str | bool | int]:
+    """The XLA options of a choice, as a ``StepChoice`` holds them.
+
+    Example:
+      >>> options_of_text(None), options_of_text('{"xla_gpu_a": true}')
+      ({}, {'xla_gpu_a': True})
+    """
+    return {} if text is None else {str(name): value for name, value in json.loads(text).items()
+                                    if isinstance(value, str | bool | int)}

@@ -1,18 +1,11 @@
-"""What is better: bytes, then calls, within memory; where a cluster is named, the shorter step. Nothing is compiled."""
+"""Candidates beside XLA alone, and beside each other, where bytes decide. Nothing is compiled."""
 
 from dataclasses import dataclass
 
 from hlorewrite.analysis.varying_ops import DEVICE_IDS
 from hlorewrite.ir.view import View
-from hlorewrite.jaxbridge.baseline.comparison import (
-    NOISE,
-    KeepLimits,
-    XlaComparison,
-    compared,
-    longer_step,
-    too_much_memory,
-    usual_limits,
-)
+from hlorewrite.jaxbridge.baseline.comparison import XlaComparison, compared
+from hlorewrite.jaxbridge.baseline.judge import NOISE, too_large
 from hlorewrite.jaxbridge.baseline.measured import Measured
 from hlorewrite.jaxbridge.choose.candidates import RewriteCandidate
 
@@ -24,32 +17,21 @@ class Comparator:
     Attributes:
       alone: the user's own module under XLA alone.
       devices: what all are compiled for, in words.
-      cluster: the topology by which predicted steps are compared first; empty to compare bytes first.
       budget: bytes of temporaries that the user allows; None without a budget.
     """
 
     alone: Measured
     devices: str
-    cluster: str = ""
     budget: int | None = None
 
     def compared(self, candidate: RewriteCandidate, made: Measured) -> XlaComparison:
         """A candidate, of which XLA makes something, next to XLA alone."""
-        return compared(self.alone, made, self.devices, candidate.partitioner, self._limits(candidate),
+        return compared(self.alone, made, self.devices, candidate.partitioner, budget=self.budget,
                         or_equal=candidate.keeps_communication)
 
-    def costs_too_much(self, candidate: RewriteCandidate, made: Measured) -> bool:
-        """Whether a candidate takes too much memory, or too long a step, so that a smaller one is wanted."""
-        limits = self._limits(candidate)
-        return too_much_memory(self.alone, made, limits) or longer_step(self.alone, made, limits)
-
-    def rank(self, made: Measured) -> tuple[float, int]:
-        """What of two candidates is kept, the smaller one: where a cluster is named, the shorter step."""
-        step = made.step_s if self.cluster and made.step_s is not None else float("inf")
-        return step, made.wire
-
-    def _limits(self, candidate: RewriteCandidate) -> KeepLimits:
-        return usual_limits(self.budget, candidate.made.memory, bool(self.cluster))
+    def costs_too_much(self, made: Measured) -> bool:
+        """Whether a candidate takes too much memory, so that a smaller one is wanted."""
+        return bool(too_large(self.alone, made, self.budget))
 
 
 def cannot_be_better(candidate: RewriteCandidate, alone: Measured) -> bool:

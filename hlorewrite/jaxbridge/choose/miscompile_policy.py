@@ -13,7 +13,7 @@ from jaxlib import version as jaxlib_version
 from hlorewrite.ir.module import Module
 from hlorewrite.ir.view import View
 from hlorewrite.jaxbridge.baseline.baseline_run import BaselineRun
-from hlorewrite.jaxbridge.baseline.comparison import NOISE
+from hlorewrite.jaxbridge.baseline.judge import NOISE
 from hlorewrite.jaxbridge.baseline.measured import Flags, Measured
 from hlorewrite.jaxbridge.baseline.memory_grant import AloneMeasured
 from hlorewrite.jaxbridge.baseline.miscompiled import adds_scatters_up, miscompiled, reduces_in_a_loop

@@ -6,7 +6,7 @@ from typing import Any
 
 from hlorewrite.checks.reference.rounding.static.summation_order import SummationOrders
 from hlorewrite.errors import PlanMismatch
-from hlorewrite.jaxbridge.baseline.comparison import XlaComparison
+from hlorewrite.jaxbridge.baseline.comparison import WayRow, XlaComparison
 from hlorewrite.jaxbridge.baseline.measured import Measured
 from hlorewrite.jaxbridge.step.report import RewriteReport, StepCollective
 from hlorewrite.lockfile.document import PlanDocument
@@ -61,8 +61,9 @@ def _comparison_data(comparison: XlaComparison | None) -> dict[str, Any] | None:
     if comparison is None:
         return None
     return {"against": comparison.against, "devices": comparison.devices, "partitioner": comparison.partitioner,
-            "rewritten": _measured_data(comparison.ours) if comparison.ours else None, "step": comparison.step,
-            "with_code": comparison.with_code, "xla_alone": _measured_data(comparison.alone)}
+            "name": comparison.name, "rewritten": _measured_data(comparison.ours) if comparison.ours else None,
+            "tried": [_row_data(row) for row in comparison.tried], "with_code": comparison.with_code,
+            "xla_alone": _measured_data(comparison.alone)}
 
 
 def _comparison(data: Mapping[str, Any] | None) -> XlaComparison | None:
@@ -70,19 +71,34 @@ def _comparison(data: Mapping[str, Any] | None) -> XlaComparison | None:
         return None
     ours = _measured(data["rewritten"]) if data["rewritten"] is not None else None
     return XlaComparison(str(data["devices"]), _measured(data["xla_alone"]), ours, str(data["partitioner"]),
-                         str(data["against"]), bool(data["with_code"]), bool(data["step"]))
+                         str(data["against"]), bool(data["with_code"]), name=str(data["name"]),
+                         tried=tuple(map(_row, data["tried"])))
+
+
+def _row_data(row: WayRow) -> dict[str, Any]:
+    return {"flags": dict(row.flags), "measured": _measured_data(row.measured) if row.measured else None,
+            "name": row.name, "why": row.why}
+
+
+def _row(data: Mapping[str, Any]) -> WayRow:
+    measured = _measured(data["measured"]) if data["measured"] is not None else None
+    return WayRow(str(data["name"]), measured, str(data["why"]), flags=tuple(data["flags"].items()))
 
 
 def _measured_data(one: Measured) -> dict[str, Any]:
     """The figures that are the same in every run; not how long XLA took, nor its program."""
-    return {"bytes": one.bytes, "calls": one.calls, "exposed_s": one.exposed_s, "step_s": one.step_s, "temp": one.temp,
-            "trips_known": one.trips_known, "untimed": one.untimed, "wire": one.wire}
+    return {"bytes": one.bytes, "calls": one.calls, "capacity": one.capacity, "counted_s": one.counted_s,
+            "exposed_s": one.exposed_s, "memory": one.memory, "plain_s": one.plain_s, "step_s": one.step_s,
+            "temp": one.temp, "trips_known": one.trips_known, "unknown": list(one.unknown), "untimed": one.untimed,
+            "wire": one.wire}
 
 
 def _measured(data: Mapping[str, Any]) -> Measured:
     return Measured(int(data["calls"]), int(data["bytes"]), int(data["wire"]), int(data["temp"]), 0.0, "",
                     bool(data["trips_known"]), _seconds(data["step_s"]), _seconds(data["exposed_s"]),
-                    untimed=str(data["untimed"]))
+                    untimed=str(data["untimed"]), memory=int(data["memory"]), capacity=int(data["capacity"]),
+                    counted_s=_seconds(data["counted_s"]), plain_s=_seconds(data["plain_s"]),
+                    unknown=tuple(map(str, data["unknown"])))
 
 
 def _seconds(value: object) -> float | None:

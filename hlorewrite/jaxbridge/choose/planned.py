@@ -28,7 +28,6 @@ from hlorewrite.lockfile.tuned import (
     OPTIONS,
     CompilerOptions,
     LeftOpen,
-    is_tuned,
     options_of,
     options_text,
     portable_digest,
@@ -126,8 +125,7 @@ def _replayed(found: PlanReplay, original: Module, name: str) -> tuple[Rewritten
     module = found.module
     bytecode = None if module is None else emit(module, Format.BYTECODE)
     report = report_of(found.document, name)
-    if is_tuned(found.document):
-        report = replace(report, compiler_options=options_of(found.document, name))
+    report = replace(report, compiler_options=options_of(found.document, name))
     made = Rewritten(module or original, bytecode, report, str(StepChoice.from_data(found.document.decision)))
     return made, list(found.document.notices)
 
@@ -148,8 +146,10 @@ def _document(wanted: dict[str, str], original: Module, made: Rewritten, sentenc
     report, compiled = made.report, made.bytecode is not None
     reason = report.comparison.sentence if report.comparison else ""
     choice = StepChoice.from_text(short_places(made.how)).data()
+    chosen = dict(report.comparison.options) if report.comparison else {}
     decision = {"compiled": "rewritten" if compiled else "original", **choice,
-                "reason": reason or ("a pass changed it" if compiled else "no pass changed anything")}
+                "reason": reason or ("a pass changed it" if compiled else "no pass changed anything"),
+                **({OPTIONS: chosen} if chosen else {})}
     text = stored_text(made.module, original.name) if compiled else ""
     return PlanDocument(original.name, wanted, jax_version(), decision, report_data(report),
                         remarks_data(report.remarks), tuple(map(short_places, sentences)),

@@ -11,33 +11,23 @@ from hlorewrite.errors import InputError
 from hlorewrite.ir.module import Module
 from hlorewrite.ir.view import View
 from hlorewrite.jaxbridge.baseline.baseline_run import BaselineRun, NotCompared
-from hlorewrite.jaxbridge.baseline.comparison import EXACT, XlaComparison, allowed_growth, compared, unbeaten
-from hlorewrite.jaxbridge.baseline.measured import Flags, Measured, compiled, timed
-from hlorewrite.jaxbridge.choose.candidates import NEAR, CandidateMaker, Contest, RewriteCandidate, devices_in_words
+from hlorewrite.jaxbridge.baseline.comparison import XlaComparison, compared, unbeaten
+from hlorewrite.jaxbridge.baseline.measured import Flags, Measured, compiled
+from hlorewrite.jaxbridge.choose.candidates import (
+    NEAR,
+    CandidateMaker,
+    ChosenModule,
+    Contest,
+    RewriteCandidate,
+    devices_in_words,
+)
 from hlorewrite.jaxbridge.choose.comparator import Comparator, cannot_be_better
+from hlorewrite.jaxbridge.choose.fastest import FastestWay
 from hlorewrite.jaxbridge.choose.miscompile_policy import MiscompilePolicy
 from hlorewrite.jaxbridge.choose.speculate import Compilations, done
-from hlorewrite.jaxbridge.step.report import Rewritten
 from hlorewrite.jaxbridge.step.variants import Variant, has_carry_outside
 
 Compared = tuple[RewriteCandidate, XlaComparison]
-
-
-@dataclass(frozen=True)
-class ChosenModule:
-    """What became of a step.
-
-    Attributes:
-      source: what the passes ran on: the module, or what a partitioner made of it.
-      made: the rewritten module.
-      variant: what was run on it.
-      comparison: compared with XLA alone; None where no pass changed anything.
-    """
-
-    source: Module
-    made: Rewritten
-    variant: Variant
-    comparison: XlaComparison | None = None
 
 
 @dataclass
@@ -71,9 +61,9 @@ class Selection:
           The best with its comparison; None when XLA alone does as well as all of them.
         """
         best: Compared | None = None
-        ordered, rank = sorted(candidates, key=lambda c: c.order), self.comparator.rank
+        ordered = sorted(candidates, key=lambda c: c.order)
         for candidate in ordered:
-            if best is not None and not self.comparator.cluster and best[1].rewritten.wire <= candidate.order[0]:
+            if best is not None and best[1].rewritten.wire <= candidate.order[0]:
                 break
             if near and candidate.order[0] > ordered[0].order[0] * NEAR:
                 break
@@ -83,13 +73,15 @@ class Selection:
                 self.refused += [] if error in self.refused else [error]
                 continue
             self.first = self.first or one
-            if one[1].kept and (best is None or rank(one[1].rewritten) < rank(best[1].rewritten)):
+            if one[1].kept and (best is None or one[1].rewritten.wire < best[1].rewritten.wire):
                 best = one
         return best
 
     def _within_memory(self, candidate: RewriteCandidate, variants: Sequence[Variant]) -> Compared:
-        """A candidate compared with XLA alone; where it takes too much memory, or too long a step, the first variant of
-        it that does not. One that sends more than XLA alone because it is fused comes after the one without fusion."""
+        """A candidate compared with XLA alone; where it takes too much memory, the first variant of it that does not.
+
+        One that sends more than XLA alone because it is fused comes after the one without fusion.
+        """
         if variants and not self.compilations.was_asked(candidate) and \
                 candidate.sends_more_fused(self.comparator.alone.wire):
             unfused = self.smaller(candidate, variants[0])
@@ -97,7 +89,7 @@ class Selection:
                 return unfused, first
         comparison, given = self._compared(candidate), candidate
         for variant in variants:
-            if not self.comparator.costs_too_much(candidate, comparison.rewritten):
+            if not self.comparator.costs_too_much(comparison.rewritten):
                 break
             smaller = self.smaller(given, variant)
             if smaller.made.report.changed and smaller.made.bytecode != candidate.made.bytecode:
@@ -105,8 +97,7 @@ class Selection:
         return candidate, comparison
 
     def _compared(self, candidate: RewriteCandidate) -> XlaComparison:
-        made, cluster = self.compilations.measured(candidate), self.comparator.cluster
-        return self.comparator.compared(candidate, timed(made, cluster) if cluster else made)
+        return self.comparator.compared(candidate, self.compilations.measured(candidate))
 
 
 def chosen_module(contest: Contest) -> ChosenModule:
@@ -129,22 +120,36 @@ def chosen_module(contest: Contest) -> ChosenModule:
         pool = ThreadPoolExecutor(max_workers=2)
         cleanup.callback(pool.shutdown, cancel_futures=True)
         policy = MiscompilePolicy(contest)
-        return _ModuleChoice(contest, policy, CandidateMaker(contest), Compilations(contest, policy.flags, pool)
-                             ).run(folder)
+        maker, compilations = CandidateMaker(contest), Compilations(contest, policy.flags, pool)
+        baseline = begun_baseline(contest, policy, compilations, folder)
+        if contest.cluster:
+            return FastestWay(contest, policy, maker, compilations).run(baseline)
+        return _LeastBytes(contest, policy, maker, compilations).run(baseline, folder is not None)
+
+
+def begun_baseline(contest: Contest, policy: MiscompilePolicy, compilations: Compilations,
+                   folder: Path | None) -> BaselineRun:
+    """What XLA alone makes of the module, from another thread; without the pass that likely miscompiles it.
+
+    The partitioner runs before that pass.
+    """
+    known = contest.alone
+    if known is not None:
+        return BaselineRun(done(lambda: known))
+    return compilations.baseline(policy.likely_flags() if folder is not None else {}, folder)
 
 
 @dataclass(frozen=True)
-class _ModuleChoice:
-    """One run of ``chosen_module``."""
+class _LeastBytes:
+    """One choice where no time is known: what sends least, and takes no more memory."""
 
     contest: Contest
     policy: MiscompilePolicy
     maker: CandidateMaker
     compilations: Compilations
 
-    def run(self, folder: Path | None) -> ChosenModule:
-        baseline = self._baseline(folder)
-        program = baseline.program() if folder is not None else None
+    def run(self, baseline: BaselineRun, dumping: bool) -> ChosenModule:
+        program = baseline.program() if dumping else None
         candidates = self.maker.make(program)
         self._begin(candidates, baseline)
         if self.contest.exposing and not baseline.confirms(program):
@@ -161,14 +166,6 @@ class _ModuleChoice:
             self.policy.begin_protected(self.compilations)
         return self._best(changed, measured, source, baseline.flags)
 
-    def _baseline(self, folder: Path | None) -> BaselineRun:
-        """What XLA alone makes of the module, from another thread; without the pass that miscompiles, where it likely
-        would: the partitioner runs before that pass."""
-        known = self.contest.alone
-        if known is not None:
-            return BaselineRun(done(lambda: known))
-        return self.compilations.baseline(self.policy.likely_flags() if folder is not None else {}, folder)
-
     def _begin(self, candidates: list[RewriteCandidate], baseline: BaselineRun) -> None:
         """Begins what is asked for next: a single candidate at once where nothing is partitioned, since another one
         most often sends less, and then it needs none."""
@@ -181,8 +178,7 @@ class _ModuleChoice:
 
     def _selection(self, alone: Measured) -> Selection:
         contest = self.contest
-        comparator = Comparator(timed(alone, contest.cluster) if contest.cluster else alone,
-                                devices_in_words(contest.place, contest.devices), contest.cluster, contest.budget)
+        comparator = Comparator(alone, devices_in_words(contest.place, contest.devices), contest.budget)
         return Selection(comparator, self.compilations, self.maker.smaller, self.maker.refused)
 
     def _best(self, candidates: list[RewriteCandidate], alone: Measured, partitioned: Module,
@@ -214,13 +210,12 @@ class _ModuleChoice:
                                                  for c in candidates)
 
     def _confirmed(self, candidate: RewriteCandidate, comparison: XlaComparison, flags: Flags) -> XlaComparison:
-        """Both compiled to the end: no byte of temporaries more than XLA alone, and no longer step."""
+        """Both compiled to the end."""
         contest = self.contest
-        alone = timed(compiled(contest.module, contest.place, flags), contest.place.topology)
-        ours = timed(compiled(candidate.made.module, contest.place, self.policy.flags), contest.place.topology)
-        allowed = allowed_growth(contest.budget, candidate.made.memory, bool(contest.cluster))
-        return compared(alone, ours, comparison.devices, comparison.partitioner, EXACT.grown(allowed),
-                        with_code=True, or_equal=candidate.keeps_communication)
+        alone, ours = (compiled(module, contest.place, given) for module, given in (
+            (contest.module, flags), (candidate.made.module, self.policy.flags)))
+        return compared(alone, ours, comparison.devices, comparison.partitioner, budget=contest.budget, with_code=True,
+                        or_equal=candidate.keeps_communication)
 
 
 def _chosen(candidate: RewriteCandidate, comparison: XlaComparison | None) -> ChosenModule:

@@ -19,7 +19,7 @@ from hlorewrite.ir.module import Format, Module
 from hlorewrite.ir.save import emit
 from hlorewrite.ir.view import View
 from hlorewrite.jaxbridge.baseline.baseline_run import BaselineRun
-from hlorewrite.jaxbridge.baseline.comparison import NOISE
+from hlorewrite.jaxbridge.baseline.judge import NOISE
 from hlorewrite.jaxbridge.baseline.measured import Flags, Measured, scheduled
 from hlorewrite.jaxbridge.baseline.memory_grant import AloneMeasured
 from hlorewrite.jaxbridge.choose.candidates import CandidateMaker, Contest, RewriteCandidate
@@ -27,6 +27,8 @@ from hlorewrite.jaxbridge.choose.carry_scatter import likely_one_call
 from hlorewrite.jaxbridge.step.report import collectives_by_op
 
 Made = TypeVar("Made")
+_Asked = tuple[RewriteCandidate, tuple[object, ...]]
+"""A candidate and further XLA options."""
 
 
 def done(function: Callable[[], Made]) -> Future[Made]:
@@ -52,28 +54,34 @@ class Compilations:
     contest: Contest
     flags: Flags
     pool: ThreadPoolExecutor | None = None
-    _asked: dict[RewriteCandidate, Future[Measured]] = field(default_factory=dict, init=False)
+    _asked: dict[_Asked, Future[Measured]] = field(default_factory=dict, init=False)
     ahead: dict[RewriteCandidate, Future[Measured]] = field(default_factory=dict, init=False)
     """What began before it was asked for."""
 
-    def measured(self, candidate: RewriteCandidate) -> Measured:
+    def measured(self, candidate: RewriteCandidate, more: Flags | None = None) -> Measured:
         """What XLA makes of a candidate.
+
+        Args:
+          candidate: the rewritten module.
+          more: further XLA options of this compilation.
 
         Raises:
           InputError: XLA refuses it.
         """
-        if candidate not in self._asked:
-            self._asked[candidate] = self.ahead.get(candidate) or done(
-                lambda: scheduled(candidate.made.module, self.contest.place, self.flags)[0])
-        return self._asked[candidate].result()
+        key = candidate, tuple((more or {}).items())
+        if key not in self._asked:
+            ahead = None if more else self.ahead.get(candidate)
+            self._asked[key] = ahead or done(lambda: scheduled(candidate.made.module, self.contest.place,
+                                                               {**self.flags, **(more or {})})[0])
+        return self._asked[key].result()
 
     def was_asked(self, candidate: RewriteCandidate) -> bool:
         """Whether a candidate is compiled for the comparison already."""
-        return candidate in self._asked
+        return (candidate, ()) in self._asked
 
     def begin(self, candidate: RewriteCandidate) -> None:
         """Begins the compilation of a candidate that will be compared."""
-        self._asked[candidate] = self._submitted(candidate)
+        self._asked[candidate, ()] = self._submitted(candidate)
 
     def begin_likely(self, candidates: list[RewriteCandidate], maker: CandidateMaker, baseline_protected: bool) -> None:
         """Begins the compilation that will most likely be asked for first, while that of XLA alone runs.

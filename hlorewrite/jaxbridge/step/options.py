@@ -34,6 +34,8 @@ Match = str | Sequence[str] | Callable[[str], bool] | None
 """The modules to rewrite: a name or glob pattern, several, or a predicate of the name; None for all that
 communicate."""
 Function = TypeVar("Function", bound=Callable[..., Any])
+AUTO = "auto"
+"""All ways to compile a step are offered, and the best one is compiled."""
 _TUNED = ("passes", "keep", "topology", "memory_budget")
 """What a plan of ``hlorewrite tune`` says where the user leaves it open."""
 
@@ -102,7 +104,7 @@ def _passes(passes: Any) -> Any:
     """A pipeline that can be parsed: a named one stays text, because parsing loads MLIR."""
     from hlorewrite.passmanager.named import PIPELINES
 
-    parsed = () if isinstance(passes, str) and passes in PIPELINES else as_passes(passes)
+    parsed = () if isinstance(passes, str) and passes in (*PIPELINES, AUTO) else as_passes(passes)
     return passes if isinstance(passes, str) else parsed
 
 
@@ -114,7 +116,8 @@ class StepOptions:
     """
 
     passes: str | tuple[Pass, ...] = field(default="", metadata=_about(
-        "the pipeline, as text, passes, or a list of them", check=_passes, metavar="PIPELINE"))
+        "which ways to compile the step are offered: `auto` for all of them, or those of a pipeline, as text, passes, "
+        "or a list of them", check=_passes, metavar="PIPELINE"))
     match: Match = field(default=None, metadata=_about(
         "rewrite only functions of this name or glob pattern. In Python it may be several patterns, or a function of "
         "the module's name (`jit_NAME`)", unset="all that communicate are rewritten", metavar="NAME"))
@@ -196,7 +199,7 @@ class StepOptions:
         Example:
           >>> made = StepOptions.of(OPTIMIZE, {"memory_budget": "8GiB"})
           >>> made.passes, made.memory_budget, sorted(made.left_open)
-          ('comm-shift', 8589934592, ['keep', 'passes', 'topology'])
+          ('auto', 8589934592, ['keep', 'passes', 'topology'])
           >>> StepOptions.of(OPTIMIZE, {"memory_buget": "8GiB"})
           Traceback (most recent call last):
           hlorewrite.errors.UsageError: optimize has no option "memory_buget"; did you mean "memory_budget"?
@@ -230,19 +233,25 @@ class StepOptions:
             more: tuple[Pass, ...] = (ShardUpdate(self.shard_update), CommShift())
         else:  # what it reduces in branches is merged like all else
             more = (PartialState(self.partial_state), *(p for p in self.pipeline if p.name == AllReduceFusion.name))
-        return replace(self, passes=(*self.pipeline, *more), keep="always",
+        first = (CommShift(),) if self.auto else self.pipeline
+        return replace(self, passes=(*first, *more), keep="always",
                        left_open=self.left_open - {"passes", "keep"})
 
     @cached_property
     def pipeline(self) -> tuple[Pass, ...]:
-        """The passes; text is parsed when the first module needs it."""
-        return as_passes(self.passes)
+        """The passes; text is parsed when the first module needs it. Where bytes decide, ``auto`` is ``comm``."""
+        return as_passes("comm" if self.auto else self.passes)
+
+    @property
+    def auto(self) -> bool:
+        """Whether all ways to compile the step are offered."""
+        return self.passes == AUTO
 
     @property
     def text(self) -> str:
         """The passes as text."""
         from hlorewrite.passmanager.spec import format_pipeline
-        return format_pipeline(self.pipeline)
+        return AUTO if self.auto else format_pipeline(self.pipeline)
 
     @cached_property
     def plans(self) -> PlanFiles | None:
@@ -258,7 +267,7 @@ class StepOptions:
     def made_for(self) -> dict[str, object]:
         """What a plan has to be made for besides passes, topology and devices."""
         return {"keep": self.keep, "protect": self.protect, "proof": self.check == "proof",
-                "memory_budget": self.memory_budget}
+                "memory_budget": self.memory_budget, **({"ways": AUTO} if self.auto else {})}
 
     def to_json(self) -> str:
         """The options as JSON, for the processes of ``hlorewrite exec``."""
@@ -318,9 +327,9 @@ class Surface:
 
 
 _CALLS = "it needs calls of one jitted function; use hlorewrite.optimize"
-_HOOK_DEFAULTS = {"passes": "comm", "on_error": "fallback"}
+_HOOK_DEFAULTS = {"passes": AUTO, "on_error": "fallback"}
 _HOOK_WITHOUT: Mapping[str, str] = dict.fromkeys(("check", "shard_update", "partial_state"), _CALLS)
-OPTIMIZE = Surface("optimize", {"passes": "comm-shift"}, {
+OPTIMIZE = Surface("optimize", {"passes": AUTO}, {
     "match": "it is put around the function that is meant",
     "audit": "lower(...).report says what is saved before anything runs"})
 PATCH_JIT = Surface("patch_jit", _HOOK_DEFAULTS, _HOOK_WITHOUT)

@@ -126,6 +126,7 @@ class StepChoice:
       passes: what was run of them; None where there was nothing to choose.
       memory: bytes that they may spend; ``unlimited`` without a limit.
       compiled: ``rewritten`` or ``original``.
+      options: XLA options of the way that is compiled, beyond the user's, as JSON; None without any.
     """
 
     pipeline: str | None = None
@@ -133,6 +134,7 @@ class StepChoice:
     passes: str | None = None
     memory: str | None = None
     compiled: str | None = None
+    options: str | None = None
 
     @classmethod
     def of(cls, passes: Sequence[Pass], partitioner: str = "", variant: Variant | None = None, kept: bool = True,

@@ -1,0 +1,177 @@
+"""The ways to compile a step, in the order in which they are worth trying, and when each is."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from hlorewrite.hlo.published_flags import FLAG_SETS, beside
+from hlorewrite.jaxbridge.baseline.judge import ALONE, REWRITTEN, best_of
+from hlorewrite.jaxbridge.baseline.measured import Flags, Measured
+from hlorewrite.jaxbridge.step.variants import Variant, variants
+from hlorewrite.jaxbridge.xla.platform_passes import with_platform_passes
+from hlorewrite.passmanager.base import Pass
+from hlorewrite.passmanager.named import PIPELINES
+from hlorewrite.passmanager.spec import format_pipeline, parse_pipeline
+
+HIDDEN = 0.01
+"""Where communication adds a smaller share to the best step so far, no more ways are tried."""
+FREE_MEMORY = 0.1
+"""Free memory is spent only while communication adds more than this share: on 35 steps it helped none below."""
+ENOUGH = 0.03
+"""What the best way gains, as a share, where leaving calls apart is not tried too: on 35 steps it won below that."""
+LITTLE = 0.02
+"""The same for XLA alone under published flags."""
+FLAGGED = 0.05
+"""Published flags are tried only while communication adds more than this share: unrolled loops take two to four times
+as long to compile."""
+LEAST_COMPUTE = 0.95
+"""No pass saves more than a twentieth of the kernels' time, so a way is not tried once the best step is as short."""
+UNROLLED = "pipelined, double-buffered"
+"""The published flags that are tried: on 35 steps none of the other sets was shorter by more than noise."""
+_LONGEST_NAME = 40
+
+
+@dataclass(frozen=True)
+class Way:
+    """A way to compile a step.
+
+    Attributes:
+      name: for tables and sentences; those of the user's own module begin with ``XLA alone``.
+      variant: the passes, and the bytes that they may spend; None for the user's own module.
+      flags: XLA options, beyond the user's, without dashes.
+      exposed: it is tried while communication adds more than this share of the best step so far.
+      gained: it is tried while the best step so far is shorter than XLA alone's by less than this share.
+      only_if_large: it is tried only where every way before took too much memory.
+      of: the name of the same way without its XLA options; empty where it has none.
+    """
+
+    name: str
+    variant: Variant | None = None
+    flags: tuple[tuple[str, str | bool | int], ...] = ()
+    exposed: float = HIDDEN
+    gained: float = 1.0
+    only_if_large: bool = False
+    of: str = ""
+
+    @property
+    def base(self) -> str:
+        """The name of the way without its XLA options."""
+        return self.of or self.name
+
+    def worth_trying(self, alone: Measured, best: Measured, fitted: bool) -> str:
+        """Why the way is not worth a compilation; empty where it is.
+
+        Args:
+          alone: XLA alone.
+          best: the best way so far, which may be XLA alone.
+          fitted: whether a way that was tried fits the memory.
+        """
+        if self.only_if_large and fitted:
+            return "a way that takes more memory fits"
+        if best.counted_s is None or alone.counted_s is None:
+            return ""
+        exposed = best.counted_s - best.compute_s
+        if exposed <= self.exposed * best.counted_s:
+            return f"communication adds only {exposed / max(best.counted_s, 1e-12):.1%} to the best step"
+        if best.counted_s < (1 - self.gained) * alone.counted_s:
+            return f"the best step is {1 - best.counted_s / alone.counted_s:.1%} shorter already"
+        if best.counted_s <= LEAST_COMPUTE * alone.compute_s:
+            return "the best step takes less than the kernels of XLA alone"
+        return ""
+
+
+def rewriting_ways(passes: Sequence[Pass], name: str, platform: str, *, xla_scatters: bool, free: int | None = None,
+                   everything: bool = False) -> list[Way]:
+    """The ways of a pipeline; of ``auto``, those of all named pipelines.
+
+    Args:
+      passes: the user's; none for ``auto``.
+      name: of the pipeline.
+      platform: ``cpu`` or ``gpu``.
+      xla_scatters: leave reduce-scatters to XLA.
+      free: bytes of a device that XLA alone leaves; None to spend no more than the limits of the passes.
+      everything: also what was best on no measured step, as ``hlorewrite tune`` tries it.
+
+    Returns:
+      At least one.
+
+    Example:
+      >>> [way.name for way in rewriting_ways((), "auto", "gpu", xla_scatters=True, free=1 << 30)]
+      ['time', 'time with free memory', 'comm, unfused']
+    """
+    if passes:
+        return _of_pipeline(passes, name, xla_scatters)
+    time, comm = (with_platform_passes(parse_pipeline(PIPELINES[each]), platform) for each in ("time", "comm"))
+    fused, unfused, *_ = variants(comm, xla_scatters=xla_scatters)
+    ways = [Way("time", Variant(time)),
+            *([Way("time with free memory", Variant(time, free), exposed=FREE_MEMORY)] if free else []),
+            Way("comm, unfused", unfused, gained=ENOUGH)]
+    if everything:
+        ways = [replace(way, exposed=0.0, gained=1.0) for way in (*ways, Way("comm", fused))]
+        ways += [Way("comm with free memory", Variant(comm, free), exposed=0.0)] if free else []
+    return ways
+
+
+def _of_pipeline(passes: Sequence[Pass], name: str, xla_scatters: bool) -> list[Way]:
+    """A pipeline as it is, then with less and less of what takes memory."""
+    first, *rest = variants(passes, xla_scatters=xla_scatters)
+    ways = [Way(name, first)]
+    names = iter((f"{name}, unfused", f"{name}, in place", f"{name}, in place and without memory"))
+    for variant, of_variant in zip(rest, names, strict=False):
+        last = variant.memory is not None or len(ways) > 1
+        ways.append(Way(of_variant, variant, gained=ENOUGH, only_if_large=last))
+    return ways
+
+
+def flagged(way: Way, users: Mapping[str, object], name: str = UNROLLED, *, everything: bool = False) -> list[Way]:
+    """A way with published XLA flags of the installed release.
+
+    Args:
+      way: the way.
+      users: flags that the user sets, which stay as they are.
+      name: of the set of flags.
+      everything: whether it is tried whatever others gain.
+
+    Returns:
+      One way; none where the user sets all of these flags.
+
+    Example:
+      >>> [each.name for each in flagged(Way("time"), {})]
+      ['time, pipelined, double-buffered']
+    """
+    flags = next(each.flags for each in FLAG_SETS if each.name == name)
+    left = tuple(beside(flags, users).items())
+    gained = 1.0 if everything or way.variant is not None else LITTLE
+    return [replace(way, name=f"{way.name}, {name}", flags=left, exposed=0.0 if everything else FLAGGED, gained=gained,
+                    only_if_large=False, of=way.name)] if left else []
+
+
+def name_of(passes: object, pipeline: Sequence[Pass]) -> str:
+    """What a pipeline is called in tables: as a user wrote it, where that is short.
+
+    Example:
+      >>> name_of("comm", parse_pipeline(PIPELINES["comm"])), name_of("cse,cse,cse,cse,cse,cse,cse,cse,cse,cse,cse", ())
+      ('comm', 'the rewritten module')
+    """
+    text = passes if isinstance(passes, str) else format_pipeline(pipeline)
+    known = {format_pipeline(parse_pipeline(made)): name for name, made in PIPELINES.items()}
+    text = known.get(text) or known.get(format_pipeline(pipeline), text)
+    return text if 0 < len(text) <= _LONGEST_NAME else REWRITTEN
+
+
+def own_module(flags: Flags) -> Way:
+    """The user's own module, compiled with options that rewritten ones need too."""
+    return Way(ALONE, None, tuple(flags.items()))
+
+
+def preferred(tried: Sequence[tuple[Way, Measured]]) -> list[tuple[Way, Measured]]:
+    """Ways in the order in which one is preferred to another whose step is as long: fewer XLA options, fewer bytes on
+    the wire, fewer calls, fewer temporaries."""
+    return sorted(tried, key=lambda one: (len(one[0].flags), one[1].wire, one[1].calls, one[1].temp))
+
+
+def best_way(alone: Measured, tried: Sequence[tuple[Way, Measured]], budget: int | None = None
+             ) -> tuple[Way, Measured] | None:
+    """The way that is compiled; None for XLA alone. Arguments as for ``best_of``."""
+    ordered = preferred(tried)
+    number = best_of(alone, [(way.name, made) for way, made in ordered], budget)
+    return None if number is None else ordered[number]
