@@ -16,8 +16,10 @@ Flag = str | bool | int
 NamedFlags = tuple[str, tuple[tuple[str, Flag], ...]]
 """The name of a set of XLA flags, and the flags without dashes."""
 DEFAULT_FLAGS = "defaults"
-NEAR = 0.001
+NEAR = 0.002
 """A smaller share of the step or of the memory is not a difference."""
+AUTO = "auto"
+"""What ``hlorewrite.optimize`` compiles by default: its own choice among the ways that it tries."""
 
 
 @dataclass(frozen=True)
@@ -44,7 +46,7 @@ class TuneChoice:
     def name(self) -> str:
         """A short name for tables."""
         parts = [self.passes or "XLA alone"]
-        parts += ["the better"] if self.keep == "better" else []
+        parts += ["the better"] if self.keep == "better" and self.passes != AUTO else []
         parts += [f"budget {exact_bytes(self.budget)}"] if self.budget is not None else []
         parts += [f"buckets of {exact_bytes(self.buckets)}"] if self.buckets is not None else []
         parts += [f"flags: {self.flag_set}"] if self.flags else []
@@ -79,14 +81,15 @@ class TuneChoice:
         Example:
           >>> TuneChoice("comm").python("h200:1x8")
           'step = hlorewrite.optimize(step, passes="comm", keep="always", topology="h200:1x8")'
-          >>> TuneChoice("").python("h200:1x8")
-          'step = jax.jit(step)'
+          >>> TuneChoice("").python("h200:1x8"), TuneChoice("auto", "better").python("h200:1x8")
+          ('step = jax.jit(step)', 'step = hlorewrite.optimize(step, topology="h200:1x8")')
         """
         options = [f"compiler_options={dict(self.flags)!r}"] if self.flags else []
         if not self.passes:
             return f"step = jax.jit({', '.join(['step', *options])})"
         budget = [f'memory_budget="{exact_bytes(self.budget)}"'] if self.budget is not None else []
-        words = [f'passes="{self.pipeline}"', f'keep="{self.keep}"', *budget, f'topology="{topology}"', *options]
+        own = [] if self.passes == AUTO else [f'passes="{self.pipeline}"', f'keep="{self.keep}"']
+        words = [*own, *budget, f'topology="{topology}"', *options]
         return f"step = hlorewrite.optimize(step, {', '.join(words)})"
 
 
@@ -103,6 +106,7 @@ class TunePoint:
       digest: of the module that XLA compiles.
       compile_s: XLA's wall-clock time to the end; None where it was not compiled so far.
       failed: why there are no figures; empty when there are.
+      way: of ``auto``, the way that it chose.
     """
 
     choice: TuneChoice
@@ -113,12 +117,18 @@ class TunePoint:
     digest: str = ""
     compile_s: float | None = None
     failed: str = ""
+    way: str = ""
+
+    @property
+    def name(self) -> str:
+        """A short name for tables."""
+        return f"{self.choice.name}: {self.way}" if self.way else self.choice.name
 
     def as_json(self) -> dict[str, Any]:
         """What ``from_json`` reads."""
         return {"choice": self.choice.as_json(), "step_s": self.step_s, "exposed_s": self.exposed_s,
                 "executed_bytes": self.executed_bytes, "memory_bytes": self.memory_bytes, "digest": self.digest,
-                "compile_s": self.compile_s, "failed": self.failed}
+                "compile_s": self.compile_s, "failed": self.failed, "way": self.way}
 
     @classmethod
     def from_json(cls, content: Mapping[str, Any]) -> TunePoint:
@@ -128,7 +138,8 @@ class TunePoint:
         return cls(TuneChoice.from_json(content["choice"]), _kept(content, "step_s", float, int, None),
                    _kept(content, "exposed_s", float, int, None), _kept(content, "executed_bytes", int),
                    _kept(content, "memory_bytes", int), _kept(content, "digest", str),
-                   _kept(content, "compile_s", float, int, None), _kept(content, "failed", str))
+                   _kept(content, "compile_s", float, int, None), _kept(content, "failed", str),
+                   _kept(content, "way", str))
 
 
 def _kept(content: Mapping[str, Any], name: str, *kinds: type | None) -> Any:
@@ -164,6 +175,11 @@ class TunedStep:
     def best(self) -> TunePoint | None:
         """The fastest point within the memory; None where nothing fits."""
         return self.frontier[0] if self.frontier else None
+
+    @property
+    def auto(self) -> TunePoint | None:
+        """What ``auto`` came to, with the user's own XLA flags; None where it was not measured."""
+        return next((point for point in self.points if point.choice == TuneChoice(AUTO, "better")), None)
 
 
 def frontier(points: Sequence[TunePoint], memory: int | None) -> tuple[TunePoint, ...]:

@@ -3,9 +3,9 @@
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
-from hlorewrite.tune.choice import NamedFlags, TuneChoice, TunedStep, TunePoint, frontier, with_buckets
+from hlorewrite.tune.choice import AUTO, NamedFlags, TuneChoice, TunedStep, TunePoint, frontier, with_buckets
 
-PASSES = ("comm-shift", "comm", "time")
+PASSES = ("comm", "time")
 """The pipelines that are tried first."""
 BUCKETS = (25 << 20, 100 << 20, 500 << 20)
 """Bucket sizes of all-reduce-fusion: PyTorch DDP's default, and larger ones. Its own choice is by the cost model."""
@@ -72,6 +72,7 @@ class TuneSearch:
 
     def _pipelines(self) -> Iterator[TuneChoice]:
         yield TuneChoice("")
+        yield TuneChoice(AUTO, keep="better")
         for passes in PASSES:
             yield TuneChoice(passes)
             if self.partitioned:

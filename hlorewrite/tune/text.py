@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from hlorewrite.tune.choice import TunedStep, TunePoint
+from hlorewrite.tune.choice import NEAR, TunedStep, TunePoint
 from hlorewrite.util.sizes import format_bytes, format_seconds
 from hlorewrite.util.tables import table
 
@@ -39,14 +39,50 @@ def tuned_text(tuned: TunedStep, target: str) -> str:
     if not tuned.frontier:
         measured = any(point.step_s is not None for point in tuned.points)
         return "\n".join([*lines, "no choice fits" if measured else "no choice was measured"])
-    return "\n".join([*lines, "", *(f"{p.choice.name}: {p.choice.python(target)}" for p in tuned.frontier)])
+    lines += [beside] if (beside := beside_auto(tuned)) else []
+    return "\n".join([*lines, "", *(f"{p.name}: {p.choice.python(target)}" for p in tuned.frontier)])
+
+
+def beside_auto(tuned: TunedStep) -> str:
+    """Whether the fastest choice is what ``auto`` compiles; empty where either is not known.
+
+    Example:
+      >>> from hlorewrite.tune.choice import TuneChoice
+      >>> alone, auto, more = (
+      ...     TunePoint(TuneChoice(*parts), step_s=seconds, memory_bytes=1, digest=str(seconds), way=way)
+      ...     for parts, seconds, way in ((("",), 3.0, ""), (("auto", "better"), 2.0, "time"), (("comm",), 1.0, "")))
+      >>> beside_auto(TunedStep((alone, auto)))
+      'optimize and exec compile the fastest one by default'
+      >>> beside_auto(TunedStep((alone, auto, more)))
+      'optimize and exec compile "time" by default, whose step is 100.0% longer: they do not try "comm"'
+    """
+    best, auto = tuned.best, tuned.auto
+    if best is None or auto is None or best.step_s is None or auto.step_s is None:
+        return ""
+    longer = auto.step_s / best.step_s - 1
+    if best == auto or longer <= NEAR or (best.digest == auto.digest and not best.choice.flags):
+        return "optimize and exec compile the fastest one by default"
+    return (f'optimize and exec compile "{auto.way}" by default, whose step is {longer:.1%} longer: they do not try '
+            f'"{best.name}"')
 
 
 def as_json(tuned: TunedStep, target: str) -> dict[str, Any]:
     """The same for programs."""
+    best = tuned.best
     return {"target": target, "memory": tuned.memory, "left_out": tuned.left_out,
+            "chosen": None if best is None else best.way or best.choice.name, "reason": beside_auto(tuned),
+            "rows": [_row_data(point, tuned.memory) for point in tuned.points],
             "points": [point.as_json() for point in tuned.points],
             "frontier": [{**point.as_json(), "python": point.choice.python(target)} for point in tuned.frontier]}
+
+
+def _row_data(point: TunePoint, memory: int | None) -> dict[str, Any]:
+    """A choice under the keys of ``hlorewrite opt --json``."""
+    known = point.step_s is not None
+    return {"name": point.name, "step_s": point.step_s, "exposed_s": point.exposed_s,
+            "executed_bytes": point.executed_bytes if known else None,
+            "memory_bytes": point.memory_bytes if known else None,
+            "fits": known and (memory is None or point.memory_bytes <= memory), "why": point.failed}
 
 
 def _distinct(tuned: TunedStep) -> list[TunePoint]:
@@ -58,7 +94,7 @@ def _distinct(tuned: TunedStep) -> list[TunePoint]:
 
 
 def _row(point: TunePoint, best: bool) -> list[str]:
-    name = f"{'*' if best else ' '} {point.choice.name}"
+    name = f"{'*' if best else ' '} {point.name}"
     if point.failed:
         return [name, point.failed]
     return [name, _seconds(point.step_s), _seconds(point.exposed_s), format_bytes(point.executed_bytes, 1),

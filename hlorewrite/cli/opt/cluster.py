@@ -92,5 +92,6 @@ def what_was_not_done(args: argparse.Namespace, hidden: bool, changed: bool, ctx
 
 def _is_named(args: argparse.Namespace) -> bool:
     """Whether a named pipeline is asked for, by ``-O`` or as a part of a pipeline's text."""
-    return any(text == "auto" or text in PIPELINES.values() or not PIPELINES.keys().isdisjoint(part.strip() for part in text.split(","))
+    names = {*PIPELINES, "auto"}
+    return any(text in PIPELINES.values() or not names.isdisjoint(part.strip() for part in text.split(","))
                for text in args.passes)

@@ -26,7 +26,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("input", metavar="IN", help="StableHLO module or serialized jax.export; - is standard input")
     parser.add_argument("--target", required=True, metavar="NAME:HOSTSxGPUS",
                         help="described GPUs such as h200:4x8; no GPU is needed")
-    parser.add_argument("--memory", metavar="SIZE", help="what a device may hold (default: what its description says)")
+    parser.add_argument("--memory", metavar="SIZE",
+                        help="what a step may take of a device (default: what is usable of its memory)")
     parser.add_argument("--time-limit", dest="search_s", type=seconds_of, metavar="TIME",
                         help="end the search after that time, such as 600s; what was tried by then is shown")
     parser.add_argument("--no-compile", action="store_true",
@@ -95,12 +96,13 @@ def _memory(text: str | None, target: str) -> int:
       UsageError: it is not a size with a unit, it is nothing, or it is more than a device of the target has.
     """
     from hlorewrite.cost import topology
+    from hlorewrite.cost.cluster.capacity import usable_bytes
     from hlorewrite.errors import UsageError
     from hlorewrite.util.sizes import format_bytes, parse_bytes
 
     most = int(topology(target).memory_bytes)
     if text is None:
-        return most
+        return usable_bytes(most)
     size = parse_bytes(text)
     if text.strip()[-1:].isdigit():
         raise UsageError(f"--memory {text} has no unit", hint=f"write {text.strip()}GiB, say")

@@ -7,7 +7,6 @@ from hlorewrite.cost.cluster.topology_file import topology
 from hlorewrite.errors import InputError
 from hlorewrite.util.sizes import format_bytes
 
-
 USABLE_SHARE = 0.9
 """The share of a device's memory that a step may take where nothing else is said. The rest is for the runtime, NCCL's
 buffers and fragmentation."""

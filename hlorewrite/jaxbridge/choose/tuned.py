@@ -19,7 +19,7 @@ from hlorewrite.jaxbridge.xla.compile_for import place_of
 from hlorewrite.jaxbridge.xla.compile_no_codegen import DeviceSet
 from hlorewrite.jaxbridge.xla.target import parse_target
 from hlorewrite.passmanager.named import PIPELINES
-from hlorewrite.tune.choice import DEFAULT_FLAGS, Flag, TuneChoice, TunePoint
+from hlorewrite.tune.choice import AUTO, DEFAULT_FLAGS, Flag, TuneChoice, TunePoint
 
 _UNKNOWN = "No such compile option"
 
@@ -59,6 +59,8 @@ class TuneMeasurer:
     _results: dict[TuneChoice, TunedModule] = field(default_factory=dict, init=False)
     """By choice without its XLA flags."""
     _made: dict[tuple[str, tuple[tuple[str, Flag], ...]], Measured] = field(default_factory=dict, init=False)
+    _unknown: tuple[str, ...] = field(default=(), init=False)
+    """What has no known time in the user's own module; choices that lack the same are compared by the rest."""
 
     def __post_init__(self) -> None:
         self._place = place_of(parse_target(self.target), self.module)
@@ -75,8 +77,11 @@ class TuneMeasurer:
             unknown = _UNKNOWN in error.what  # which one XLA names first differs from run to run
             return TunePoint(choice, failed="this XLA has not all of these flags" if unknown else error.what)
         made = self._made[key]
-        return TunePoint(choice, made.step_s, made.exposed_s, made.bytes, made.memory, result.digest,
-                         failed=made.untimed)
+        if not choice.passes and not choice.flags:
+            self._unknown = made.unknown
+        failed = made.untimed if made.counted_s is None or made.unknown != self._unknown else ""
+        return TunePoint(choice, None if failed else made.counted_s, (made.counted_s or 0.0) - made.compute_s,
+                         made.bytes, made.memory, result.digest, failed=failed, way=_way(result))
 
     def finished(self, point: TunePoint) -> TunePoint:
         """The same, compiled to the end, with the time that takes."""
@@ -92,7 +97,7 @@ class TuneMeasurer:
         """
         result = self._rewritten(choice)
         return tuned_plan(self.module, self._options(choice), self._place, result.made, result.sentences,
-                          dict(choice.flags)).text()
+                          {**result.made.report.compiler_options, **dict(choice.flags)}).text()
 
     def _rewritten(self, choice: TuneChoice) -> TunedModule:
         """What the passes make; once for all XLA flags."""
@@ -102,11 +107,13 @@ class TuneMeasurer:
             digest = hashlib.sha256(made.module.text(debug_info=False).encode()).hexdigest()[:16]
             flags = {} if made.bytecode is None else miscompile_workarounds.options(jaxlib_version.__version_info__,
                                                                         self._place.platform)
+            flags = {**made.report.compiler_options, **flags}
             self._results[passes] = TunedModule(made, sentences, digest, flags)
         return self._results[passes]
 
     def _options(self, choice: TuneChoice) -> StepOptions:
-        passes = as_passes(PIPELINES.get(choice.pipeline, choice.pipeline)) if choice.passes else ()
+        passes = AUTO if choice.passes == AUTO else \
+            as_passes(PIPELINES.get(choice.pipeline, choice.pipeline)) if choice.passes else ()
         return StepOptions(passes, topology=self.target, keep=choice.keep, memory_budget=choice.budget)
 
     def _run(self, choice: TuneChoice) -> tuple[Rewritten, list[str]]:
@@ -114,3 +121,9 @@ class TuneMeasurer:
             return rewrite(self.module.clone(), ()), []
         made, sentences = rewrite_step(self.module.clone(), self._options(choice), self._place)
         return (made if made.bytecode is not None else replace(made, module=self.module)), sentences
+
+
+def _way(result: TunedModule) -> str:
+    """The way that ``auto`` chose; empty for other choices."""
+    comparison = result.made.report.comparison
+    return comparison.chosen if result.made.report.pipeline == AUTO and comparison is not None else ""
