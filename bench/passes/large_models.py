@@ -19,7 +19,7 @@ from large_model_steps import STEPS, exported
 
 from hlorewrite.cost import topology
 from hlorewrite.ir.load import parse
-from hlorewrite.jaxbridge.baseline.comparison import USUAL, XlaComparison
+from hlorewrite.jaxbridge.baseline.comparison import XlaComparison
 from hlorewrite.jaxbridge.baseline.memory_grant import granted
 from hlorewrite.jaxbridge.baseline.modules import compared_modules
 from hlorewrite.jaxbridge.xla.compile_for import place_of
@@ -68,7 +68,7 @@ def planned(name: str, pipeline: str) -> dict:
     rewritten, recorder = original.clone(), Recorder()
     run_passes(rewritten, parse_pipeline(f"expose-collectives,{named_pipeline(pipeline)}"),
                PassContext((recorder,), topology=target, target=target, memory_left=grant.bytes))
-    made = compared_modules(original, rewritten, target, limits=USUAL.grown(grant.bytes or 0))
+    made = compared_modules(original, rewritten, target, budget=grant.bytes)
     if made is None:
         raise SystemExit(f"{name}: the passes changed nothing")
     seconds, capacity = time.process_time() - started, int(topology(target).memory_bytes)

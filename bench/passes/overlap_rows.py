@@ -99,7 +99,7 @@ def rows_of(step: str, target: str, cfg: GptConfig, *, with_code: bool = False, 
       with_code: also compile XLA alone and ``time`` to the end.
       name: of the step in the table, where it is not ``step``.
     """
-    module = _module_of(step, target, cfg)
+    module = module_of(step, target, cfg)
     source = _partitioned(module, target) if step == "FSDP auto" else module
     rows = {ALONE: _row(module, target, {})}
     by_flags = {each.name: _row(module, target, each.flags) for each in FLAG_SETS}
@@ -136,7 +136,8 @@ def _seconds(module: Module, target: str, pipeline: str) -> float:
     return sum(os.times()[:4]) - started
 
 
-def _module_of(step: str, target: str, cfg: GptConfig) -> Module:
+def module_of(step: str, target: str, cfg: GptConfig) -> Module:
+    """A step at its target."""
     devices = parse_target(target).devices
     if step == "FSDP":
         return parse(exported_fsdp_step(cfg, devices), name="step")

@@ -11,7 +11,6 @@ from hlorewrite.cost.report.report import Executed
 from hlorewrite.cost.report.stablehlo import collectives_of
 from hlorewrite.ir.load import parse
 from hlorewrite.ir.module import Module
-from hlorewrite.jaxbridge.baseline.comparison import USUAL
 from hlorewrite.jaxbridge.baseline.modules import compared_modules
 from hlorewrite.passmanager.base import PassContext
 from hlorewrite.passmanager.manager import run_passes
@@ -56,7 +55,7 @@ def test_temporaries_may_grow_by_the_budget_and_by_no_more() -> None:
     made = original.clone()
     run_passes(made, parse_pipeline(f"expose-collectives,{named_pipeline('comm')}"),
                PassContext(topology="h200:2x4", target="h200:2x4", memory_left=1 << 30))
-    granted, without = (compared_modules(original, made, "h200:2x4", limits=USUAL.grown(budget))
+    granted, without = (compared_modules(original, made, "h200:2x4", budget=budget)
                         for budget in (1 << 30, 0))
     assert granted is not None and granted.kept and granted.ours.bytes < granted.alone.bytes
     assert without is not None and "of temporaries" in without.against
