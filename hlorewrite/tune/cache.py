@@ -12,7 +12,7 @@ from hlorewrite.tune.choice import TuneChoice, TunePoint
 from hlorewrite.util.read import read_regular
 from hlorewrite.util.write import write_file
 
-FORMAT = 1
+FORMAT = 2
 MOST_BYTES = 64 << 20
 
 

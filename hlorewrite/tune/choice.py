@@ -226,7 +226,7 @@ def with_buckets(passes: str, size: int) -> str:
       >>> with_buckets("comm-shift", 1 << 20)
       ''
     """
-    steps = parse_pipeline(PIPELINES.get(passes, passes))
+    steps = [] if passes == AUTO else parse_pipeline(PIPELINES.get(passes, passes))
     if not any(isinstance(step, AllReduceFusion) for step in steps):
         return ""
     return format_pipeline([replace(step, bucket_bytes=size) if isinstance(step, AllReduceFusion) else step

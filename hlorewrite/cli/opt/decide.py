@@ -95,6 +95,7 @@ def decision(args: argparse.Namespace, module: Module, passes: Sequence[Pass]) -
         sys.stderr.write(f"{module.name}: {made.report.budget}\n")
     if comparison is None or asked.passes is None:
         return OptDecision(_after_partitioner(args, list(passes), made.report.exposed))
+    comparison = replace(comparison, devices=args.target)
     if args.xla_flags == "best":
         comparison = replace(comparison, best=_best_flags(module, place, comparison))
     memory = None if asked.memory == "unlimited" else int(asked.memory or 0)

@@ -197,7 +197,8 @@ class Job:
         steps = chosen.passes if chosen else with_exposed(args, passes) if hidden else passes
         changed = found is None and self._run_passes(module, steps, ctx, reports, stages)
         module = module if found is None else found
-        if found is None and (left := what_was_not_done(args, hidden, changed, ctx)):
+        undecided = found is None and (chosen is None or chosen.comparison is None)
+        if undecided and (left := what_was_not_done(args, hidden, changed, ctx)):
             sys.stderr.write(f"{module.name}: {left}\n")
         reports.step("checking the result" if checks else "writing")
         stage(f"{self._name}: while it was written")

@@ -1,15 +1,11 @@
-"""Carried sums of a partitioned step: those inside scatters, where no reduction can be deferred, and those whose
-reductions XLA:GPU alone moves out of their loops."""
+"""Carried sums of a partitioned step that stand inside scatters, where no reduction can be deferred."""
 
 from fractions import Fraction
 
-from hlorewrite.hlo.xla_hazards import moved_out
-from hlorewrite.ir.binding import ir, op_key
-from hlorewrite.ir.collectives import ALL_REDUCE, COLLECTIVES
-from hlorewrite.ir.edit import Editor
-from hlorewrite.ir.inline import inline_calls
+from hlorewrite.ir.binding import ir
+from hlorewrite.ir.collectives import ALL_REDUCE
 from hlorewrite.ir.module import Module
-from hlorewrite.ir.view import View, ancestors, defining_op
+from hlorewrite.ir.view import View, defining_op
 from hlorewrite.jaxbridge.step.report import collectives_by_op
 
 
@@ -38,38 +34,6 @@ def share_of_choices(module: Module) -> Fraction:
     total = sum((executed.wire_bytes for _, executed in sent), Fraction(0))
     scatters = sum(map(_adds_to_a_choice, view.ops("stablehlo.scatter")))
     return of_choices / total if total and matched == scatters else Fraction(1)
-
-
-def likely_one_call(partitioned: Module) -> Fraction | None:
-    """What XLA:GPU alone puts on the wire where it is expected to make one call of all collectives of a step.
-
-    Its code motion moves sums that a loop adds up out of it, and then calls of equal groups and types become one.
-
-    Args:
-      partitioned: what XLA's partitioner made of the step.
-
-    Returns:
-      Bytes of one device; None where more than one call is expected.
-    """
-    ops = View(partitioned).ops(*COLLECTIVES)
-    if any(op.name != ALL_REDUCE.op or _loops_around(op) > 1 for op in ops):
-        return None
-    copy = partitioned.clone()
-    inline_calls(Editor(View(copy)))
-    view = View(copy)
-    sent, moved = collectives_by_op(view), {op_key(op) for op in moved_out(view)}
-    alike = {(str(op.attributes["replica_groups"]), _element(op)) for op, _ in sent}
-    if len(alike) != 1 or any(_loops_around(op) > (op_key(op) in moved) for op, _ in sent):
-        return None
-    return sum((executed.wire_bytes / executed.trips for _, executed in sent), Fraction(0))
-
-
-def _loops_around(op: ir.Operation) -> int:
-    return sum(parent.name == "stablehlo.while" for parent in ancestors(op))
-
-
-def _element(op: ir.Operation) -> str:
-    return str(ir.RankedTensorType(op.operands[0].type).element_type)
 
 
 def _adds_to_a_choice(op: ir.Operation | None) -> bool:

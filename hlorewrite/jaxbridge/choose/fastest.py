@@ -11,13 +11,7 @@ from hlorewrite.jaxbridge.baseline.comparison import XlaComparison
 from hlorewrite.jaxbridge.baseline.judge import NOISE, why_not
 from hlorewrite.jaxbridge.baseline.measured import Flags, Measured, compiled, scheduled, timed
 from hlorewrite.jaxbridge.baseline.memory_grant import free_bytes
-from hlorewrite.jaxbridge.choose.candidates import (
-    CandidateMaker,
-    ChosenModule,
-    Contest,
-    RewriteCandidate,
-    devices_in_words,
-)
+from hlorewrite.jaxbridge.choose.candidates import CandidateMaker, ChosenModule, Contest, RewriteCandidate
 from hlorewrite.jaxbridge.choose.ladder import Ladder
 from hlorewrite.jaxbridge.choose.miscompile_policy import MiscompilePolicy
 from hlorewrite.jaxbridge.choose.speculate import Compilations, expected_wire
@@ -70,7 +64,7 @@ class FastestWay:
         alone = timed(alone, self.contest.cluster)
         ladder = Ladder(alone, lambda way: self._measured(way, program, alone, flags), self.contest.budget,
                         {**users_flags(), **self.contest.place.flags}, self.contest.auto)
-        best = ladder.run(self._ways(free_bytes(alone) if self.contest.auto else None))
+        best = ladder.run(self._ways(free_bytes(alone) if self.contest.auto else None)) or self._with_scatters(ladder)
         return self._chosen(ladder, best, flags)
 
     def _ways(self, free: int | None) -> list[Way]:
@@ -92,6 +86,16 @@ class FastestWay:
         if way.base not in self._made:
             self._made[way.base] = min(self.maker.make(program, way.variant), key=lambda one: one.order)
         return self._made[way.base]
+
+    def _with_scatters(self, ladder: Ladder) -> tuple[Way, Measured] | None:
+        """Without the rule that takes carried sums out of scatters, where nothing is better with it."""
+        ways = []
+        for name, candidate in list(self._made.items()):
+            for other in self.maker.without_the_rule([candidate]):
+                way = Way(f"{name}, sums inside scatters", other.variant)
+                self._made[way.name] = other
+                ways.append(way)
+        return ladder.run(ways) if ways else None
 
     def _baseline(self, baseline: BaselineRun, source: Module) -> tuple[Measured, Flags]:
         """XLA alone, and what it is compiled with beyond the user's flags: what XLA miscompiles is compared by what it
@@ -144,8 +148,8 @@ class FastestWay:
             against = "no way is better"
         if best is None and not self.contest.auto and not any(c.made.report.changed for c in self._made.values()):
             return ChosenModule(candidate.source, candidate.made, candidate.variant)
-        comparison = XlaComparison(devices_in_words(self.contest.place, self.contest.devices), ladder.alone, made,
-                                   candidate.partitioner, against, False, name=way.name, tried=ladder.rows())
+        comparison = XlaComparison(self.contest.cluster, ladder.alone, made, candidate.partitioner, against, False,
+                                   name=way.name, tried=ladder.rows())
         if self.contest.keep == "compiled" and best is not None and way.variant is not None:
             comparison = self._confirmed(candidate, way, comparison, flags)
         return ChosenModule(candidate.source, candidate.made, candidate.variant, comparison)

@@ -171,10 +171,10 @@ class _LeastBytes:
         most often sends less, and then it needs none."""
         first = candidates[0]
         if not self.contest.exposing:
-            if first.made.report.changed and not self.compilations.likely_unbeaten(first):
+            if first.made.report.changed:
                 self.compilations.begin(first)
         elif not baseline.future.done():
-            self.compilations.begin_likely(candidates, self.maker, bool(baseline.flags))
+            self.compilations.begin_likely(candidates, self.maker)
 
     def _selection(self, alone: Measured) -> Selection:
         contest = self.contest

@@ -19,11 +19,9 @@ from hlorewrite.ir.module import Format, Module
 from hlorewrite.ir.save import emit
 from hlorewrite.ir.view import View
 from hlorewrite.jaxbridge.baseline.baseline_run import BaselineRun
-from hlorewrite.jaxbridge.baseline.judge import NOISE
 from hlorewrite.jaxbridge.baseline.measured import Flags, Measured, scheduled
 from hlorewrite.jaxbridge.baseline.memory_grant import AloneMeasured
 from hlorewrite.jaxbridge.choose.candidates import CandidateMaker, Contest, RewriteCandidate
-from hlorewrite.jaxbridge.choose.carry_scatter import likely_one_call
 from hlorewrite.jaxbridge.step.report import collectives_by_op
 
 Made = TypeVar("Made")
@@ -83,32 +81,22 @@ class Compilations:
         """Begins the compilation of a candidate that will be compared."""
         self._asked[candidate, ()] = self._submitted(candidate)
 
-    def begin_likely(self, candidates: list[RewriteCandidate], maker: CandidateMaker, baseline_protected: bool) -> None:
+    def begin_likely(self, candidates: list[RewriteCandidate], maker: CandidateMaker) -> None:
         """Begins the compilation that will most likely be asked for first, while that of XLA alone runs.
 
         Args:
           candidates: to be compared.
           maker: makes the one without fusion.
-          baseline_protected: whether XLA alone is compiled without its code motion.
         """
         changed = [c for c in candidates if c.made.report.changed]
         if not changed:
             return
         likely = min(changed, key=lambda c: c.order)
-        if not baseline_protected and self.likely_unbeaten(likely):
-            return
         unlimited = [variant for variant in self.contest.variants[1:] if variant.memory is None]
         if unlimited and likely.sends_more_fused(expected_wire(likely.source)):
             unfused = maker.smaller(likely, unlimited[0])
             likely = unfused if unfused.made.report.changed else likely
         self.ahead[likely] = self._submitted(likely)
-
-    def likely_unbeaten(self, candidate: RewriteCandidate) -> bool:
-        """Whether XLA:GPU alone is expected to make one call of all, and the candidate to send no less."""
-        if self.contest.place.platform != "gpu" or not self.bounded:
-            return False
-        expected = likely_one_call(candidate.source)
-        return expected is not None and candidate.order[0] >= expected * (1 - Fraction(NOISE))
 
     @property
     def bounded(self) -> bool:

@@ -229,11 +229,11 @@ class StepOptions:
         from hlorewrite.passes.partial_state import PartialState
         from hlorewrite.passes.shard_update import ShardUpdate
 
+        first = (CommShift(),) if self.auto else self.pipeline
         if self.shard_update:  # sums of shards are added before they are reduced; nothing else has the new shardings
             more: tuple[Pass, ...] = (ShardUpdate(self.shard_update), CommShift())
         else:  # what it reduces in branches is merged like all else
-            more = (PartialState(self.partial_state), *(p for p in self.pipeline if p.name == AllReduceFusion.name))
-        first = (CommShift(),) if self.auto else self.pipeline
+            more = (PartialState(self.partial_state), *(p for p in first if p.name == AllReduceFusion.name))
         return replace(self, passes=(*first, *more), keep="always",
                        left_open=self.left_open - {"passes", "keep"})
 

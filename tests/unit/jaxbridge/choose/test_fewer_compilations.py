@@ -17,7 +17,7 @@ from hlorewrite.hlo.xla_versions import MISCOMPILATIONS
 from hlorewrite.ir.module import Module
 from hlorewrite.jaxbridge.baseline.measured import Measured, scheduled
 from hlorewrite.jaxbridge.choose import miscompile_policy, selection, speculate
-from hlorewrite.jaxbridge.choose.chosen_step import replayed_step, rewrite_step
+from hlorewrite.jaxbridge.choose.chosen_step import rewrite_step
 from hlorewrite.jaxbridge.step.options import StepOptions, as_passes
 from hlorewrite.jaxbridge.step.rewrite import clone_of
 from hlorewrite.jaxbridge.xla import private
@@ -73,26 +73,6 @@ def compiled_with(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 
 def figures(made: Measured) -> tuple[int, int, int, int]:
     return made.calls, made.bytes, made.wire, made.temp
-
-
-def test_where_xla_alone_makes_one_call_no_candidate_is_compiled(compiled_with: list[str]):
-    module, place = accumulating(table=False), gpus()
-    made, _ = rewrite_step(module.clone(), STEP, place)
-    comparison = made.report.comparison
-    assert compiled_with == [""] and comparison is not None and not comparison.kept and comparison.ours is None
-    assert made.bytecode is None and comparison.alone.calls == 1
-    assert "your own module is compiled: XLA alone does as well" in str(made.report)
-    assert len(comparison.lines()) == 2 and comparison.as_json()["rewritten"] is None
-    assert replayed_step(module, STEP, place, made.how).bytecode is None
-
-
-def test_the_choice_is_that_of_a_compiled_candidate(monkeypatch: pytest.MonkeyPatch):
-    module, place = accumulating(table=False), gpus()
-    one, _ = rewrite_step(module.clone(), STEP, place)
-    monkeypatch.setattr(selection, "cannot_be_better", lambda *_: False)
-    other, _ = rewrite_step(module.clone(), STEP, place)
-    assert other.report.comparison is not None and other.report.comparison.ours is not None
-    assert (one.how, one.bytecode, one.report.remarks) == (other.how, other.bytecode, other.report.remarks)
 
 
 def test_code_motion_on_candidates_leaves_no_bound(compiled_with: list[str]):

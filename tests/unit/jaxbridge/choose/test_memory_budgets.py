@@ -15,7 +15,6 @@ from jax.sharding import PartitionSpec as P
 
 import hlorewrite
 from hlorewrite.cost import topology
-from hlorewrite.cost.cluster.capacity import BudgetRefused
 from hlorewrite.cost.cluster.topology_file import SHIPPED
 from hlorewrite.errors import UsageError
 from hlorewrite.ir.load import parse
@@ -54,8 +53,8 @@ def test_the_budget_auto_is_what_the_original_leaves_free_of_the_described_devic
 
 
 @pytest.mark.parametrize(("state", "temporaries", "left"), [(70, 0.01, 0.95 * (112 - 70) - 0.01), (0, 100, 6.4),
-                                                            (70, 40, None), (113, 0, None)])
-def test_arguments_are_counted_once(state: float, temporaries: float, left: float | None, tmp_path: Path,
+                                                            (70, 40, 0), (113, 0, 0)])
+def test_arguments_are_counted_once(state: float, temporaries: float, left: float, tmp_path: Path,
                                     monkeypatch: pytest.MonkeyPatch) -> None:
     """Of a device of 140 GiB, sizes in GiB."""
     cluster = tmp_path / "round.toml"
@@ -64,26 +63,16 @@ def test_arguments_are_counted_once(state: float, temporaries: float, left: floa
     alone = Measured(1, 1, 1, int(temporaries * GIB), 0.0, "", memory=int((state + temporaries) * GIB))
     monkeypatch.setattr(granting, "scheduled", lambda *_: (alone, None))
     module = parse("module {}", name="step.mlir")
-    if left is None:
-        with pytest.raises(BudgetRefused, match="nothing is left to spend"):
-            granting.granted("auto", module, DeviceSet("gpu"), f"{cluster}:1x8")
-    else:
-        grant = granting.granted("auto", module, DeviceSet("gpu"), f"{cluster}:1x8")
-        assert grant.bytes == pytest.approx(left * GIB, rel=1e-6)
+    grant = granting.granted("auto", module, DeviceSet("gpu"), f"{cluster}:1x8")
+    assert grant.bytes == pytest.approx(left * GIB, rel=1e-6)
 
 
 @pytest.mark.parametrize(("budget", "cluster", "sentence"), [
     ("auto", "", 'memory_budget="auto" needs to know the devices; name the cluster'),
     ("8TiB", "h200:1x8", "a memory budget of 8.00 TiB is more than one GPU of h200:1x8 has"),
-    ("auto", "SMALL:1x8",
-     "the original takes .* of temporaries, and XLA schedules within 0 B: 80% of 1000 B .* nothing is left"),
 ])
-def test_a_step_whose_budget_is_not_possible_runs_as_it_came(budget: str, cluster: str, sentence: str,
-                                                             tmp_path: Path) -> None:
-    small = tmp_path / "small.toml"
-    small.write_text(re.sub(r"(?m)^memory_bytes *=.*$", "memory_bytes = 1000.0", (SHIPPED / "h200.toml").read_text()))
-    step = hlorewrite.optimize(accumulating(), passes="comm-shift", memory_budget=budget,
-                               topology=cluster.replace("SMALL", str(small)))
+def test_a_step_whose_budget_is_not_possible_runs_as_it_came(budget: str, cluster: str, sentence: str) -> None:
+    step = hlorewrite.optimize(accumulating(), passes="comm-shift", memory_budget=budget, topology=cluster)
     with pytest.warns(HlorewriteWarning, match=sentence):
         assert not step.lower(*ARGUMENTS).report.changed
 

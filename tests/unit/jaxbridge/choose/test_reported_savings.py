@@ -77,27 +77,27 @@ def levanter_like() -> jax.stages.Lowered:
     return lowered(step)
 
 
-@pytest.mark.parametrize(("lower", "kept"), [(keras_like, False), (nnx_like, False), (levanter_like, True)])
-def test_what_is_reported_is_what_two_compilations_show(lower: Callable[[], jax.stages.Lowered], kept: bool) -> None:
+@pytest.mark.parametrize("lower", [keras_like, nnx_like, levanter_like])
+def test_what_is_reported_is_what_two_compilations_show(lower: Callable[[], jax.stages.Lowered]) -> None:
     place = DeviceSet("gpu", tuple(devices_of_target(parse_target("h200:1x8"), 8, "test")),
                       {"xla_gpu_autotune_level": 0})
     module = clone_of(private.module_of(lower()), "step")
     made, _ = rewrite_step(module.clone(), StepOptions(as_passes(named_pipeline("comm"))), place)
     comparison = made.report.comparison
-    if not kept:  # nothing is reported as saved, though the module before the passes may send more
-        assert made.bytecode is None and made.report.after == made.report.before
+    if made.bytecode is None:  # nothing is reported as saved, though the module before the passes may send more
+        assert made.report.after == made.report.before
     if comparison is None:  # no pass changed anything: on the step of Keras
         assert lower is keras_like
         return
-    assert comparison.kept == kept == (made.bytecode is not None)
+    assert comparison.kept == (made.bytecode is not None)
     whole = (compiled(module, place, {}),
              compiled(made.module, place, miscompile_workarounds.options(jaxlib_version.__version_info__, "gpu")))
     assert figures(comparison.alone) == figures(whole[0])
-    if comparison.ours is None:  # not compiled to be judged, because it cannot be better
-        assert not kept and whole[1].calls >= whole[0].calls and whole[1].wire >= whole[0].wire
-        return
-    assert figures(comparison.ours) == figures(whole[1])
-    assert (comparison.ours.bytes < comparison.alone.bytes) == kept
+    assert comparison.ours is not None
+    if comparison.kept:
+        assert figures(comparison.ours) == figures(whole[1])
+        assert comparison.ours.step_s is not None and comparison.alone.step_s is not None
+        assert comparison.ours.step_s <= comparison.alone.step_s * 1.002
 
 
 def figures(side: Measured) -> tuple[int, int, int]:

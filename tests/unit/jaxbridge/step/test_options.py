@@ -115,7 +115,7 @@ def test_what_a_plan_of_tune_may_say_is_what_was_left_open() -> None:
 
 
 def test_defaults_are_those_of_the_surface() -> None:
-    assert (by_optimize().passes, by_patch().passes, by_exec().passes) == ("comm-shift", "comm", "comm")
+    assert (by_optimize().passes, by_patch().passes, by_exec().passes) == ("auto", "auto", "auto")
     assert (by_optimize().on_error, by_patch().on_error, by_exec().on_error) == (None, "fallback", "fallback")
 
 

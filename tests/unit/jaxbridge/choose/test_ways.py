@@ -1,0 +1,142 @@
+"""Which ways are tried, in which order, and which of them is compiled."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+import pytest
+
+from hlorewrite.hlo.published_flags import FLAG_SETS
+from hlorewrite.jaxbridge.baseline.measured import Measured
+from hlorewrite.jaxbridge.choose.ladder import Ladder
+from hlorewrite.jaxbridge.choose.ways import UNROLLED, Way, flagged, name_of, rewriting_ways
+from hlorewrite.jaxbridge.step.options import as_passes
+from hlorewrite.jaxbridge.step.variants import variants
+from hlorewrite.passmanager.base import PassContext
+from hlorewrite.passmanager.named import PIPELINES
+
+GIB = 1 << 30
+FIRST, FREE, APART = "time", "time with free memory", "comm, unfused"
+FLAGGED, ALONE_FLAGGED = f"time, {UNROLLED}", f"XLA alone, {UNROLLED}"
+
+
+def step(seconds: float, exposed: float = 0.2, memory: int = 50 * GIB) -> Measured:
+    """A step of which communication adds a share, on a device of 140 GiB; the more temporaries, the more memory."""
+    return Measured(8, 800, 1400, memory - 40 * GIB, 1.0, "", step_s=seconds, exposed_s=exposed * seconds,
+                    memory=memory, capacity=140 * GIB, counted_s=seconds, plain_s=seconds,
+                    compute_s=seconds * (1 - exposed))
+
+
+def ladder(made: Mapping[str, Measured | str], alone: Measured | None = None, *, everything: bool = False,
+           flags: bool = True, users: Mapping[str, object] | None = None) -> tuple[Ladder, list[str], str]:
+    """The ladder of ``auto`` over given figures, the names that were compiled, and what is chosen."""
+    asked: list[str] = []
+
+    def measure(way: Way) -> Measured | str:
+        asked.append(way.name)
+        return made.get(way.name, "no pass changes the module")
+
+    run = Ladder(alone or step(1.0), measure, None, users or {}, flags, everything)
+    ways = rewriting_ways((), "auto", "gpu", xla_scatters=True, free=10 * GIB, everything=everything)
+    best = run.run(ways)
+    return run, asked, "XLA alone" if best is None else best[0].name
+
+
+def test_the_most_promising_way_is_first_and_a_gain_ends_the_search():
+    _, asked, chosen = ladder({FIRST: step(0.9, 0.02)})
+    assert asked == [FIRST] and chosen == FIRST
+
+
+@pytest.mark.parametrize(("first", "asked"), [
+    (step(0.9, 0.2), [FIRST, FREE, FLAGGED]),  # communication adds much: memory, then flags
+    (step(0.9, 0.06), [FIRST, FLAGGED]),  # too little for memory
+    (step(0.9, 0.04), [FIRST]),  # too little for flags
+    (step(0.975, 0.04), [FIRST, APART]),  # little is gained: calls apart
+    (step(0.985, 0.06), [FIRST, APART, FLAGGED, ALONE_FLAGGED]),  # hardly anything: XLA alone under flags, too
+    (step(0.9, 0.009), [FIRST]),  # nothing is left to gain
+])
+def test_a_way_is_tried_while_enough_is_left_to_gain(first: Measured, asked: list[str]):
+    assert ladder({FIRST: first})[1] == asked
+
+
+def test_where_hardly_anything_communicates_nothing_is_tried():
+    run, asked, chosen = ladder({FIRST: step(0.5)}, step(1.0, 0.009))
+    assert asked == [] and chosen == "XLA alone"
+    assert all(row.why == "communication adds only 0.9% to the best step" for row in run.left)
+
+
+def test_no_kernel_is_saved_so_a_step_as_short_as_the_kernels_ends_the_search():
+    run, asked, _ = ladder({FIRST: replace(step(0.76), compute_s=0.6)})
+    assert asked == [FIRST]
+    assert "the best step takes less than the kernels of XLA alone" in {row.why for row in run.left}
+
+
+@pytest.mark.parametrize(("made", "chosen"), [
+    ({FIRST: step(0.9), FREE: step(0.7)}, FREE),
+    ({FIRST: step(0.9), FREE: step(0.7, memory=130 * GIB)}, FIRST),  # does not fit
+    ({FIRST: step(0.9), FREE: step(0.899)}, FIRST),  # equal within noise: fewer temporaries, then the first
+    ({FIRST: step(0.9), FREE: step(1.2), FLAGGED: step(0.89)}, FLAGGED),
+    ({FIRST: step(0.9), FREE: step(1.2), FLAGGED: step(0.8995)}, FIRST),  # options only where they pay
+    ({FIRST: step(1.1), ALONE_FLAGGED: step(0.97)}, ALONE_FLAGGED),
+    ({FIRST: step(1.1), APART: step(1.0)}, "XLA alone"),
+    ({FIRST: "XLA does not compile the module"}, "XLA alone"),
+])
+def test_the_shortest_step_that_fits_is_chosen(made: Mapping[str, Measured | str], chosen: str):
+    assert ladder(made)[2] == chosen
+
+
+def test_rows_name_every_way_and_why_it_is_not_better():
+    run, *_ = ladder({FIRST: step(1.1), FREE: "XLA does not compile the module"}, flags=False)
+    assert [(row.name, row.why) for row in run.rows()] == [
+        ("XLA alone", ""), (FIRST, "time would take 1.1 s, and XLA alone takes 1 s"),
+        (FREE, "XLA does not compile the module"), (APART, "no pass changes the module")]
+
+
+def test_everything_is_tried_for_tune():
+    _, asked, _ = ladder({FIRST: step(0.9, 0.0)}, everything=True)
+    assert {"comm", "comm with free memory", FREE, APART} < set(asked)
+    assert sum(name.startswith("XLA alone, ") for name in asked) == len(FLAG_SETS)
+
+
+def test_flags_that_the_user_sets_stay():
+    every = {name: "false" for each in FLAG_SETS for name in each.flags}
+    assert flagged(Way("time"), every) == []
+    assert not any(UNROLLED in name for name in ladder({FIRST: step(0.9)}, users=every)[1])
+
+
+def test_a_named_pipeline_is_tried_with_less_and_less_of_what_takes_memory():
+    names = [way.name for way in rewriting_ways(as_passes("comm"), "comm", "gpu", xla_scatters=False)]
+    assert names == ["comm", "comm, unfused", "comm, in place and without memory"][:len(names)] and len(names) > 1
+    large, asked = step(0.5, memory=130 * GIB), []
+
+    def measure(way: Way) -> Measured:
+        asked.append(way.name)
+        return large
+
+    run = Ladder(step(1.0), measure)
+    assert run.run(rewriting_ways(as_passes("comm"), "comm", "gpu", xla_scatters=False)) is None
+    assert asked == names  # each takes too much, so the next one is tried
+
+
+def test_variants_of_the_pipeline_keep_reduce_scatters_and_end_without_overlap() -> None:
+    passes = as_passes("time")
+    made = variants(passes, xla_scatters=True)
+    assert made[0].passes == passes
+    moving = [any(step.beside_compute for step in variant.passes) for variant in made]
+    assert moving == [True, True, False, False]
+    names = [[step.name for step in variant.passes] for variant in made]
+    assert [each.count("reduce-scatter-creation") for each in names] == [2, 2, 1, 1]
+    assert [each.count("all-reduce-fusion") for each in names] == [names[0].count("all-reduce-fusion"), 0, 0, 0]
+    assert [variant.memory for variant in made] == [None, None, None, 0]
+
+
+def test_a_pipeline_is_called_as_the_user_wrote_it():
+    assert [name_of(text, as_passes(text)) for text in ("comm", PIPELINES["time"], "comm-shift")] == [
+        "comm", "time", "comm-shift"]
+
+
+def test_what_passes_take_is_counted_with_and_without_a_limit() -> None:
+    free, limited = PassContext(), PassContext(memory_left=100)
+    assert free.take_memory(80) and limited.take_memory(80) and not limited.take_memory(80)
+    assert (free.memory_taken, limited.memory_taken) == (80, 80)
