@@ -115,10 +115,10 @@ def _of_pipeline(passes: Sequence[Pass], name: str, xla_scatters: bool) -> list[
     """A pipeline as it is, then with less and less of what takes memory."""
     first, *rest = variants(passes, xla_scatters=xla_scatters)
     ways = [Way(name, first)]
-    names = iter((f"{name}, unfused", f"{name}, in place", f"{name}, in place and without memory"))
-    for variant, of_variant in zip(rest, names, strict=False):
-        last = variant.memory is not None or len(ways) > 1
-        ways.append(Way(of_variant, variant, gained=ENOUGH, only_if_large=last))
+    for variant in rest:
+        fused = len(ways) == 1 and variant.memory is None
+        less = "unfused" if fused else "in place" if variant.memory is None else "in place and without memory"
+        ways.append(Way(f"{name}, {less}", variant, gained=ENOUGH, only_if_large=not fused))
     return ways
 
 

@@ -116,8 +116,8 @@ class StepOptions:
     """
 
     passes: str | tuple[Pass, ...] = field(default="", metadata=_about(
-        "which ways to compile the step are offered: `auto` for all of them, or those of a pipeline, as text, passes, "
-        "or a list of them", check=_passes, metavar="PIPELINE"))
+        "which [ways to compile the step](against-xla.md) are tried: all of them with `auto`, or those of a pipeline, "
+        "given as text, passes, or a list of them", check=_passes, metavar="PIPELINE"))
     match: Match = field(default=None, metadata=_about(
         "rewrite only functions of this name or glob pattern. In Python it may be several patterns, or a function of "
         "the module's name (`jit_NAME`)", unset="all that communicate are rewritten", metavar="NAME"))
@@ -139,10 +139,10 @@ class StepOptions:
         "a folder: the rewriting of each signature is written to `NAME-DIGEST` in it, for [`hlorewrite "
         "view`](viewer.md). Of several processes the first writes", check=os.fspath, metavar="DIR"))
     keep: Keep = field(default="better", metadata=_about(
-        "when the rewritten step is compiled: where it is `better` than [XLA alone](against-xla.md) by "
-        "bytes, calls and memory of the schedule, the default; `compiled` for the same after both are compiled to the "
-        "end; `always`. `better` compiles both up to the generation of code, and lets temporaries grow by 2 %; "
-        "`compiled` allows no byte more and no longer predicted step", choices=get_args(Keep), metavar="POLICY"))
+        "when the rewritten step is compiled. `better`, the default: where its predicted step is shorter than that of "
+        "[XLA alone](against-xla.md) and fits the device; where no time is known, as on CPU, where it sends less in no "
+        "more memory. Both are compiled up to the generation of code to find out. `compiled`: the same after both are "
+        "compiled to the end. `always`: nothing is compared", choices=get_args(Keep), metavar="POLICY"))
     frames: Frames = field(default=USUAL_FRAMES, metadata=_about(
         "`hlorewrite.Frames(skip=..., own=...)`: packages whose source lines are [not yours, or "
         "are](trainers.md#reading-the-remarks), for the lines that remarks name"))
@@ -156,12 +156,12 @@ class StepOptions:
         check=_topology, metavar="NAME"))
     memory_budget: MemoryBudget = field(default=None, metadata=_about(
         "what a device may spend on what passes keep for longer (local sums, gathered values, buffers of fused "
-        "calls), such as `8GiB`, or `auto`. Temporaries may then grow by as much. `auto` is what XLA:GPU schedules in "
-        "on one device of the cluster (of `topology`, or of the step's GPUs): 80 % of its memory, less arguments and "
-        "results, less 5 %; of that the temporaries of the compiled original are taken off; the report shows it, a "
-        "plan records it, and no live memory is read. A budget larger than the device, or an original that does not "
-        "fit, is one warning, and the original runs. By default each pass has its own limit, and temporaries grow by "
-        "2 % at most; by what the passes count for their copies where they [decide by time](against-xla.md)",
+        "calls), such as `8GiB`, or `auto`. Temporaries may then grow by as much. `auto` is what the compiled original "
+        "leaves free of one device of the cluster (of `topology`, or of the step's GPUs): 80 % of its memory, in which "
+        "XLA:GPU schedules, less arguments and results, less 5 %, less the temporaries of the original. The report "
+        "shows it, a plan records it, and no live memory is read. A budget larger than the device is one warning, and "
+        "the original runs. By default each pass has its own limit, and [`passes=\"auto\"`](against-xla.md) also tries "
+        "all free memory where communication adds much to the step",
         check=checked_budget, metavar="SIZE"))
     shard_update: str = field(default="", metadata=_about(
         "the mesh axis to shard optimizer state over, such as `data`; along it parameters and state are "

@@ -146,7 +146,7 @@ def test_disabled_passes_of_the_environment_stay_disabled(monkeypatch: pytest.Mo
 
 @pytest.mark.parametrize(("options", "said"), [
     ({"topology": "h200:4x8"}, "topology h200:1x8 -> h200:4x8"), ({"passes": "comm-shift"}, "passes "),
-    ({"keep": "better"}, "keep always -> better"), ({"memory_budget": "1GiB"}, "memory_budget (none) -> 1073741824"),
+    ({"keep": "always"}, "keep better -> always"), ({"memory_budget": "1GiB"}, "memory_budget (none) -> 1073741824"),
     ({"protect": False}, "protect True -> (none)"),
 ])
 def test_what_the_user_gives_has_to_be_the_same(tuned: Path, options: dict[str, Any], said: str) -> None:
@@ -204,7 +204,7 @@ def test_opt_replays_it(tuned: Path, tmp_path: Path, capsys: pytest.CaptureFixtu
     document: PlanDocument = read_document(Path(plan_in(tuned, "step.export")).read_bytes(), "a.plan")
     assert parse(output.read_bytes(), name="a").digest() == document.digest
     output.unlink()
-    for more, said in (("--topology=h200:4x8", "topology h200:1x8 -> h200:4x8"), ("-Ocomm", "passes "),
+    for more, said in (("--topology=h200:4x8", "topology h200:1x8 -> h200:4x8"), ("-Ocomm", "ways auto"),
                        ("--target=h200:2x4", "cluster h200:1x8 -> h200:2x4"), ("--ignore-cost", "ignore_cost")):
         assert guarded([*words, more]) == 2 and not output.exists()
         stated = capsys.readouterr().err

@@ -25,8 +25,8 @@ for line in sys.stdin:
     asked += "measure" in request
     if asked > {good}:
         {then}
-    point = {{"choice": request.get("measure"), "step_s": 10.0 - asked, "exposed_s": 0.0, "executed_bytes": 1,
-              "memory_bytes": 1, "digest": str(asked), "compile_s": None, "failed": ""}}
+    point = {{"choice": request.get("measure"), "step_s": 10.0 - asked, "exposed_s": 0.0, "way": "",
+              "executed_bytes": 1, "memory_bytes": 1, "digest": str(asked), "compile_s": None, "failed": ""}}
     answer = {{"plan": "plan of " + request["plan"]["passes"]}} if "plan" in request else {{"point": point}}
     print(json.dumps(answer), flush=True)
 """
@@ -48,8 +48,8 @@ def test_a_compilation_under_way_is_ended(tmp_path: Path) -> None:
         begun = time.monotonic()
         found = run.search()
         assert 4.5 < time.monotonic() - begun < 30
-        assert [point.choice.passes for point in found.points] == ["", "comm-shift"] and found.left_out > 2
-        assert run.plan(found) == "plan of comm-shift" and run.finished(found) == found
+        assert [point.choice.passes for point in found.points] == ["", "auto"] and found.left_out > 2
+        assert run.plan(found) == "plan of auto" and run.finished(found) == found
         assert len(TuneCache(tmp_path / "cache", ("module",)).points) == 2
         with pytest.raises(ProcessLookupError):
             os.kill(int((tmp_path / "pid").read_text()), 0)

@@ -107,7 +107,7 @@ def test_flags_that_the_user_sets_stay():
 
 def test_a_named_pipeline_is_tried_with_less_and_less_of_what_takes_memory():
     names = [way.name for way in rewriting_ways(as_passes("comm"), "comm", "gpu", xla_scatters=False)]
-    assert names == ["comm", "comm, unfused", "comm, in place and without memory"][:len(names)] and len(names) > 1
+    assert names == ["comm", "comm, unfused", "comm, in place and without memory"]
     large, asked = step(0.5, memory=130 * GIB), []
 
     def measure(way: Way) -> Measured:
