@@ -15,7 +15,7 @@ from jax.sharding import PartitionSpec as P
 
 from hlorewrite.cli.main import guarded
 from hlorewrite.cli.opt import job
-from hlorewrite.errors import PassFailed
+from hlorewrite.errors import InputError, PassFailed
 from hlorewrite.jaxbridge.choose import candidates
 from hlorewrite.jaxbridge.xla import partition
 from hlorewrite.passmanager.base import PassContext
@@ -107,7 +107,12 @@ def test_where_the_partitioner_refuses_the_module_it_is_said(opt: Run, monkeypat
     assert "the module stays as it is: XLA does not partition it" in err
     assert "its collectives stay hidden from the passes; --remarks=blocked" in err
     assert "XLA does not partition it" in opt(text, "-O", "comm", "--target=cpu:8", "--remarks=blocked")[2]
-    assert opt(text, "--pass=expose-collectives")[0] == 2  # asked for by name, it is an error
+
+    def fails(*_: object, **__: object) -> None:
+        raise InputError("XLA does not partition it")
+
+    monkeypatch.setattr(partition, "expose_collectives", fails)
+    assert opt(text, "--pass=expose-collectives", "--target=cpu:8")[0] == 2  # asked for by name, it is an error
 
 
 def test_passes_named_one_by_one_see_what_the_partitioner_inserts_as_under_the_decorator(opt: Run) -> None:

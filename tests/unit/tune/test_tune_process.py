@@ -48,7 +48,7 @@ def test_a_compilation_under_way_is_ended(tmp_path: Path) -> None:
         begun = time.monotonic()
         found = run.search()
         assert 4.5 < time.monotonic() - begun < 30
-        assert [point.choice.passes for point in found.points] == ["", "auto"] and found.left_out > 2
+        assert [point.choice.passes for point in found.points] == ["", "auto"] and found.left_out > 1
         assert run.plan(found) == "plan of auto" and run.finished(found) == found
         assert len(TuneCache(tmp_path / "cache", ("module",)).points) == 2
         with pytest.raises(ProcessLookupError):
