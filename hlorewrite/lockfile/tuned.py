@@ -19,7 +19,7 @@ from hlorewrite.lockfile.fingerprint import CODE
 CHOSEN_BY = "hlorewrite tune"
 OPTIONS = "compiler_options"
 _OF_EXPORTS = "jax.uses_shape_polymorphism"
-_WITH_PASSES = ("passes", "files", "ways", CODE)
+_WITH_PASSES = ("passes", "files", CODE)
 
 CompilerOptions = Mapping[str, str | bool | int]
 

@@ -59,8 +59,9 @@ class OptPlan:
         args = self.args
         self._wanted = made_for(self.original, self.passes, args.topology, target=args.target or None,
                                 memory_budget=args.memory_budget, ignore_cost=args.ignore_cost, keep=args.keep,
-                                natives=", ".join(args.natives) or None,
-                                ways="auto" if "auto" in args.passes else None)
+                                natives=", ".join(args.natives) or None)
+        if "auto" in args.passes:
+            self._wanted["passes"] = "auto"
 
     def replayed(self, listeners: list[Listener]) -> Module | None:
         """The module that the plan holds, and what its passes said; None where the passes are to be run.

@@ -156,7 +156,6 @@ class XlaComparison:
                   *([_seconds(side.step_s), _seconds(side.exposed_s)] if steps else []),
                   *([f"{side.seconds:.2f} s"] if times else [])] for name, side in sides]
         left = [f"not compared: {each}" for each in self.best.left_out] if self.best else []
-        left += [f"{row.name}: {row.why}" for row in self.rows if row.measured is None]
         large = [f"{name} does not fit: {_of_room(side)}" for name, side in sides if fits(side) is False]
         return [*table(rows, "<>>>>>>"), *left, *large]
 

@@ -116,9 +116,10 @@ def _followed(ruling: PlanRuling, own: OwnPlan) -> PlanReplay:
 
 def _wanted(module: Module, options: StepOptions, place: DeviceSet) -> dict[str, str]:
     """What a plan of the step has to be made for."""
-    return made_for(module, options.pipeline, options.topology, **options.made_for, platform=place.platform,
-                    cluster=place.topology, devices=devices_in_words(place, for_spmd(module).devices),
-                    xla_flags=flags_text(place.flags))
+    wanted = made_for(module, options.pipeline, options.topology, **options.made_for, platform=place.platform,
+                      cluster=place.topology, devices=devices_in_words(place, for_spmd(module).devices),
+                      xla_flags=flags_text(place.flags))
+    return {**wanted, "passes": options.text} if options.auto else wanted
 
 
 def _replayed(found: PlanReplay, original: Module, name: str) -> tuple[Rewritten, list[str]]:

@@ -267,7 +267,7 @@ class StepOptions:
     def made_for(self) -> dict[str, object]:
         """What a plan has to be made for besides passes, topology and devices."""
         return {"keep": self.keep, "protect": self.protect, "proof": self.check == "proof",
-                "memory_budget": self.memory_budget, **({"ways": AUTO} if self.auto else {})}
+                "memory_budget": self.memory_budget}
 
     def to_json(self) -> str:
         """The options as JSON, for the processes of ``hlorewrite exec``."""

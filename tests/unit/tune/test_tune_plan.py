@@ -204,7 +204,7 @@ def test_opt_replays_it(tuned: Path, tmp_path: Path, capsys: pytest.CaptureFixtu
     document: PlanDocument = read_document(Path(plan_in(tuned, "step.export")).read_bytes(), "a.plan")
     assert parse(output.read_bytes(), name="a").digest() == document.digest
     output.unlink()
-    for more, said in (("--topology=h200:4x8", "topology h200:1x8 -> h200:4x8"), ("-Ocomm", "ways auto"),
+    for more, said in (("--topology=h200:4x8", "topology h200:1x8 -> h200:4x8"), ("-Ocomm", "passes auto -> "),
                        ("--target=h200:2x4", "cluster h200:1x8 -> h200:2x4"), ("--ignore-cost", "ignore_cost")):
         assert guarded([*words, more]) == 2 and not output.exists()
         stated = capsys.readouterr().err

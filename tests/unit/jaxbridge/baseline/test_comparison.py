@@ -153,7 +153,7 @@ def test_flags_alone_are_a_way_of_the_users_own_module():
     rows = made.as_json()["rows"]
     assert isinstance(rows, list) and [row["name"] for row in rows] == ["XLA alone", name, "time"]
     assert rows[1]["fits"] is True and rows[1]["xla_options"] == {"xla_gpu_a": True} and rows[2]["step_s"] is None
-    assert "time: no pass changes the module" in made.lines()
+    assert len(made.lines()) == 3  # ways that were not compiled are in the data alone
 
 
 def test_time_has_no_say():

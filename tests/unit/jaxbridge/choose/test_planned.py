@@ -98,7 +98,7 @@ def test_the_same_step_gives_the_same_bytes_without_paths(tmp_path: Path):
     assert text == (tmp_path / "b.plan").read_text()
     assert str(Path(__file__).parent) not in text and str(tmp_path) not in text
     shown = json.loads(text)
-    assert shown["made_for"]["devices"] == "8 x CPU" and shown["made_for"]["ways"] == "auto"
+    assert shown["made_for"]["devices"] == "8 x CPU" and shown["made_for"]["passes"] == "auto"
     assert shown["decision"]["compiled"] == "rewritten" and "XLA alone" in shown["decision"]["reason"]
     assert any("comm-shift" in each["rule"] and "test_planned.py" in each["location"] for each in shown["rewrites"])
 
@@ -114,7 +114,7 @@ def test_where_the_original_is_kept_the_plan_says_so(tmp_path: Path, no_search: 
 
 
 @pytest.mark.parametrize(("options", "words"), [
-    ({"function": step(2.0)}, "module "), ({"passes": "comm-shift,cse"}, "-> comm-shift,cse, ways auto -> (none)"),
+    ({"function": step(2.0)}, "module "), ({"passes": "comm-shift,cse"}, "passes auto -> comm-shift,cse"),
     ({"keep": "always"}, "keep better -> always"), ({"topology": "h200:1x8"}, "topology (none) -> h200:1x8"),
     ({"protect": False}, "protect True -> (none)"), ({"check": "proof"}, "proof (none) -> True")])
 def test_what_changed_is_said_and_nothing_runs(tmp_path: Path, options: dict[str, Any], words: str):
