@@ -6,17 +6,27 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from jaxlib import version as jaxlib_version
+
 from hlorewrite.ir.collectives import ALL_GATHER, ALL_REDUCE, REDUCE_SCATTER
 
 Flags = Mapping[str, str | bool | int]
 
 _JAX = "https://docs.jax.dev/en/latest/gpu_performance_tips.html"
 _TOOLBOX = "https://github.com/NVIDIA/JAX-Toolbox/blob/main/rosetta/docs/GPU_performance.md"
+_KINDS = tuple(row.kind.replace("-", "_") for row in (ALL_GATHER, REDUCE_SCATTER, ALL_REDUCE))
 _HIDING: Flags = {"xla_gpu_enable_latency_hiding_scheduler": True}
-_PIPELINED: Flags = {**_HIDING, "xla_gpu_enable_pipelined_all_gather": True,
-                     "xla_gpu_enable_pipelined_reduce_scatter": True, "xla_gpu_enable_pipelined_all_reduce": True}
-_COMBINED = {f"xla_gpu_{row.kind.replace('-', '_')}_combine_threshold_bytes": 8 << 30
-             for row in (ALL_REDUCE, ALL_GATHER, REDUCE_SCATTER)}
+_COMBINED: Flags = {f"xla_gpu_{kind}_combine_threshold_bytes": 8 << 30 for kind in _KINDS}
+_DOUBLE_BUFFERED: Flags = {"xla_gpu_enable_while_loop_double_buffering": True}
+_SPELLINGS: tuple[tuple[tuple[int, ...], Flags], ...] = (
+    ((0, 11, 1), {f"xla_gpu_pipeline_{kind}": "COLLECTIVE_PIPELINING_MODE_ON" for kind in _KINDS}),
+    ((0,), {f"xla_gpu_enable_pipelined_{kind}": True for kind in _KINDS}),
+)
+"""How each release of jaxlib, the newest first, is told to pipeline collectives.
+
+``XLA_FLAGS`` still takes the older names on a newer release, and says that they are deprecated; the options of a single
+compilation do not.
+"""
 
 
 @dataclass(frozen=True)
@@ -34,13 +44,50 @@ class FlagSet:
     flags: Flags
 
 
-FLAG_SETS = (
-    FlagSet("latency hiding", _JAX, _HIDING),
-    FlagSet("pipelined", _TOOLBOX, _PIPELINED),
-    FlagSet("pipelined, combined", _TOOLBOX, {**_PIPELINED, **_COMBINED}),
-    FlagSet("pipelined, double-buffered", _TOOLBOX, {**_PIPELINED, "xla_gpu_enable_while_loop_double_buffering": True}),
-)
-"""The sets that are tried. Releases of XLA differ in the ones they switch on by default."""
+def flag_sets(release: tuple[int, ...]) -> tuple[FlagSet, ...]:
+    """The published sets as a release of jaxlib spells them. Releases differ in the ones they switch on by default.
+
+    Args:
+      release: such as ``(0, 12, 0)``.
+
+    Example:
+      >>> [sorted(flag_sets(release)[1].flags)[-1] for release in ((0, 10, 2), (0, 12, 0))]
+      ['xla_gpu_enable_pipelined_reduce_scatter', 'xla_gpu_pipeline_reduce_scatter']
+    """
+    pipelined = {**_HIDING, **next(flags for since, flags in _SPELLINGS if release >= since)}
+    return (FlagSet("latency hiding", _JAX, _HIDING), FlagSet("pipelined", _TOOLBOX, pipelined),
+            FlagSet("pipelined, combined", _TOOLBOX, {**pipelined, **_COMBINED}),
+            FlagSet("pipelined, double-buffered", _TOOLBOX, {**pipelined, **_DOUBLE_BUFFERED}))
+
+
+FLAG_SETS = flag_sets(jaxlib_version.__version_info__)
+"""The sets that are tried: those of the installed jaxlib."""
+
+
+def published_values() -> dict[str, tuple[str | bool | int, ...]]:
+    """Every flag of a published set of any release, with the values it has there: all that a plan file may set."""
+    found: dict[str, tuple[str | bool | int, ...]] = {}
+    for each in (each for since, _ in _SPELLINGS for each in flag_sets(since)):
+        for name, value in each.flags.items():
+            found[name] = tuple(dict.fromkeys((*found.get(name, ()), value)))
+    return found
+
+
+def beside(flags: Flags, users: Mapping[str, object]) -> dict[str, str | bool | int]:
+    """A set of flags without those that a user sets, under whichever release's name.
+
+    Args:
+      flags: a set.
+      users: the user's flags.
+
+    Example:
+      >>> beside({"xla_gpu_pipeline_all_reduce": "COLLECTIVE_PIPELINING_MODE_ON", "xla_gpu_b": True},
+      ...        {"xla_gpu_enable_pipelined_all_reduce": "false"})
+      {'xla_gpu_b': True}
+    """
+    same = {name: frozenset(names) for names in zip(*(spelled for _, spelled in _SPELLINGS), strict=True)
+            for name in names}
+    return {name: value for name, value in flags.items() if same.get(name, {name}).isdisjoint(users)}
 
 
 # ---- XLA flags that a user sets for all compilations of a process, in the environment variable ``XLA_FLAGS``

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from functools import cache
 
 from hlorewrite.errors import HlorewriteError, PlanMismatch
-from hlorewrite.hlo.published_flags import FLAG_SETS
+from hlorewrite.hlo.published_flags import published_values
 from hlorewrite.ir.load import parse
 from hlorewrite.ir.module import Format, Module
 from hlorewrite.ir.save import emit
@@ -63,12 +63,8 @@ def options_of(document: PlanDocument, name: str) -> dict[str, str | bool | int]
 
 @cache
 def _tried() -> dict[str, frozenset[str]]:
-    """The options that ``hlorewrite tune`` tries, each with the texts of its values."""
-    found: dict[str, frozenset[str]] = {}
-    for each in FLAG_SETS:
-        for name, value in each.flags.items():
-            found[name] = found.get(name, frozenset()) | {_shown(value)}
-    return found
+    """The options that ``hlorewrite tune`` tries on any release of XLA, each with the texts of its values."""
+    return {name: frozenset(map(_shown, values)) for name, values in published_values().items()}
 
 
 def _shown(value: object) -> str:

@@ -3,19 +3,27 @@
 from __future__ import annotations
 
 import importlib.util
+from dataclasses import replace
 
 import gpt
 import pytest
 from jaxlib import version as jaxlib_version
+from timeline_steps import LARGE, STEPS, exported_step
 
 from hlorewrite.errors import InputError, UsageError
+from hlorewrite.hlo.published_flags import flag_sets, published_values
 from hlorewrite.ir.load import parse
 from hlorewrite.jaxbridge.baseline.comparison import compared
 from hlorewrite.jaxbridge.baseline.flag_sets import FLAG_SETS, best_of_xla
-from hlorewrite.jaxbridge.baseline.measured import Flags, Measured
+from hlorewrite.jaxbridge.baseline.measured import Flags, Measured, scheduled, timed
 from hlorewrite.jaxbridge.baseline.modules import compared_modules
 from hlorewrite.jaxbridge.step.options import as_passes
 from hlorewrite.jaxbridge.step.rewrite import rewrite
+from hlorewrite.jaxbridge.xla.compile_for import place_of
+from hlorewrite.jaxbridge.xla.target import parse_target
+
+AOT = pytest.mark.skipif(importlib.util.find_spec("jax_plugins.xla_cuda13") is None,
+                         reason="the CUDA compiler is not installed (extra: aot)")
 
 
 def step(seconds: float | None, untimed: str = "") -> Measured:
@@ -51,6 +59,23 @@ def test_sets_that_cannot_be_compared_are_named():
         best_of_xla(step(None), compile_with, {})
 
 
+def test_sums_in_another_order_are_no_better_step():
+    assert best_of_xla(step(0.30317599226300646), lambda flags: step(0.30317599226300623), {}).name == "defaults"
+
+
+def test_each_release_has_its_own_names():
+    """Since 0.11.1 an option names the mode; the older names are still known to XLA_FLAGS."""
+    for release, name in (((0, 10, 2), "xla_gpu_enable_pipelined_all_gather"),
+                          ((0, 11, 0), "xla_gpu_enable_pipelined_all_gather"),
+                          ((0, 11, 1), "xla_gpu_pipeline_all_gather"),
+                          ((0, 12, 0), "xla_gpu_pipeline_all_gather"), ((1, 0), "xla_gpu_pipeline_all_gather")):
+        sets = flag_sets(release)
+        assert [each.name for each in sets if name in each.flags] == [each.name for each in FLAG_SETS[1:]]
+    assert flag_sets(jaxlib_version.__version_info__) == FLAG_SETS
+    older, newer = ({name for each in flag_sets(release) for name in each.flags} for release in ((0, 10, 2), (0, 12)))
+    assert set(published_values()) == older | newer and len(older - newer) == 3
+
+
 def test_flags_of_the_user_stay():
     seen: list[Flags] = []
 
@@ -61,18 +86,30 @@ def test_flags_of_the_user_stay():
     best_of_xla(step(1.0), compile_with, {"xla_gpu_enable_latency_hiding_scheduler": False})
     assert len(seen) == len(FLAG_SETS)
     assert not any("xla_gpu_enable_latency_hiding_scheduler" in flags for flags in seen)
+    seen.clear()
+    best_of_xla(step(1.0), compile_with, {"xla_gpu_enable_pipelined_all_reduce": False})  # in the older spelling
+    assert not any(name.endswith(("pipeline_all_reduce", "pipelined_all_reduce")) for flags in seen for name in flags)
 
 
-@pytest.mark.skipif(importlib.util.find_spec("jax_plugins.xla_cuda13") is None,
-                    reason="the CUDA compiler is not installed (extra: aot)")
+@AOT
 def test_every_set_compiles_for_described_gpus():
     original = parse(gpt.export_step(gpt.SIZES["tiny"], platform="cuda"), name="step")
     made = rewrite(original.clone(), as_passes("comm-shift"), topology="h200:1x8")
     comparison = compared_modules(original, made.module, "h200:1x8", best=True)
     assert comparison is not None and comparison.kept and comparison.best is not None
-    if jaxlib_version.__version_info__ < (0, 11):  # a flag may be gone in later releases; it is named then
-        assert comparison.best.left_out == ()
+    assert comparison.best.left_out == ()
     shown = comparison.text()
     assert f"XLA, {comparison.best.name}" in shown and "exposed" in shown
     times = [side.step_s for side in (comparison.ours, comparison.best.measured, comparison.alone)]
     assert None not in times and times == sorted(times)  # type: ignore[type-var]
+
+
+@AOT
+def test_a_set_shortens_the_step_of_a_scanned_gpt():
+    """Two gathers of a loop, or its all-reduces, run while it computes only where the loop is unrolled."""
+    small = replace(LARGE, layers=2, width=512, heads=4, seq=256, vocab=4096, micro_batches=4)
+    module = parse(exported_step(STEPS[0], small, 8), name="step")
+    place = place_of(parse_target("h200:1x8"), module)
+    alone = timed(scheduled(module, place, {})[0], place.topology)
+    best = best_of_xla(alone, lambda flags: timed(scheduled(module, place, flags)[0], place.topology), {})
+    assert best.left_out == () and best.name != "defaults" and best.measured.exposed_s < alone.exposed_s
