@@ -22,7 +22,7 @@ _SPELLINGS: tuple[tuple[tuple[int, ...], Flags], ...] = (
     ((0, 11, 1), {f"xla_gpu_pipeline_{kind}": "COLLECTIVE_PIPELINING_MODE_ON" for kind in _KINDS}),
     ((0,), {f"xla_gpu_enable_pipelined_{kind}": True for kind in _KINDS}),
 )
-"""How each release of jaxlib, the newest first, is told to pipeline collectives.
+"""The options by which each release of jaxlib, the newest first, pipelines collectives.
 
 ``XLA_FLAGS`` still takes the older names on a newer release, and says that they are deprecated; the options of a single
 compilation do not.

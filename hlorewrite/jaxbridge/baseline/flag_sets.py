@@ -8,7 +8,6 @@ from hlorewrite.hlo.published_flags import FLAG_SETS, beside, users_flags
 from hlorewrite.jaxbridge.baseline.measured import Flags, Measured
 from hlorewrite.tune.choice import Flag, NamedFlags
 
-
 _EQUAL = 1e-9
 """Times of one step that differ by less, as a share, differ by the order of an addition."""
 
