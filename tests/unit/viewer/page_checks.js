@@ -117,7 +117,8 @@
     const found = [];
     for (const node of document.querySelectorAll("main p, article p, main li, article li, body > p")) {
       if (!shown(node) || node.closest("table, pre, nav") || node.querySelector("ul, ol, div, pre, table") || !node.textContent.trim()) continue;
-      pen.font = getComputedStyle(node).font;
+      const style = getComputedStyle(node);  // its shorthand is empty where digits are tabular
+      pen.font = `${style.fontStyle} ${style.fontWeight} ${style.fontSize} ${style.fontFamily}`;
       const text = node.textContent.trim().replace(/\s+/g, " ").slice(0, 400);
       const letter = pen.measureText(text).width / text.length;
       const length = Math.min(node.getBoundingClientRect().width / letter, text.length);

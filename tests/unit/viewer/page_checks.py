@@ -34,7 +34,7 @@ def page_faults(browser: Any, page: Path | str) -> list[str]:
         browser.wait("return document.readyState === 'complete'")
         browser.run(SCRIPT)
         browser.run(f"pageChecks.fonts({_fonts()})")
-        browser.wait("return document.fonts.status === 'loaded'")
+        browser.wait("return [...document.fonts].every((each) => each.status === 'loaded')")
         found += [f"{theme}: {fault}" for fault in browser.run("return pageChecks.contrast()")]
     found += browser.run("return pageChecks.names()") + browser.run(f"return pageChecks.lines({LETTERS})")
     found += _keyboard(browser)
