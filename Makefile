@@ -1,20 +1,30 @@
 # Two commands on a machine with only Python (3.11 or newer) and make do everything: `make demo` and `make test`.
 
-PYTHON ?= python3
+# The newest supported Python of this machine, which has the newest supported JAX; PYTHON=python3.11 takes another one.
+# A .venv that is there is kept, unless PYTHON is given and is another version.
+ifeq ($(origin PYTHON), undefined)
+PYTHON := $(shell sh tools/find_python.sh)
+else ifneq ($(wildcard .venv/pyvenv.cfg),)
+VERSION_OF = $(shell $(1) -c "import sys; print('%d.%d' % sys.version_info[:2])")
+ifneq ($(filter-out $(call VERSION_OF,.venv/bin/python),$(call VERSION_OF,$(PYTHON))),)
+$(shell rm -rf .venv)
+endif
+endif
 VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.hlorewrite-installed
 DEMO_STAMP := $(VENV)/.hlorewrite-demo-installed
 
-# A worker more than there are cores, because tests of several processes wait; tests/conftest.py says which tests stay
-# together, and which start first.
+# A worker for each core; tests/conftest.py says which tests stay together, and which start first.
 CORES := $(shell $(PYTHON) -c "import os; print(min(8, len(os.sched_getaffinity(0)) if hasattr(os, 'sched_getaffinity') \
 	else os.cpu_count() or 1))")
-WORKERS ?= -n $(shell expr $(CORES) + 1) --dist loadscope --no-loadscope-reorder
+WORKERS ?= -n $(CORES) --dist loadscope --no-loadscope-reorder
 QUICK := $(addprefix tests/unit/,rules analysis ops ir passes passmanager) tests/oracle/test_mutations.py \
 	tests/oracle/test_conditions.py
 
-.PHONY: demo venv test heavy quick lint nightly fuzz versions bench docs
+PIPELINES := tests/unit/pipelines tests/e2e/test_pipeline_example.py
+
+.PHONY: demo venv test pipelines heavy quick lint nightly fuzz versions bench docs
 
 venv: $(STAMP)
 
@@ -33,18 +43,23 @@ $(DEMO_STAMP): pyproject.toml
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[aot]'
 	touch $@
 
-# Style, types, import directions; every unit, golden-file, oracle and end-to-end test, and the doctests. Lint runs concurrently with
-# the tests, and what it says comes after them.
+# Style, types, import directions; unit, golden-file, oracle and end-to-end tests of programs of one mesh, and all
+# doctests. Lint runs concurrently with the tests, and what it says comes after them. `make pipelines` and `make heavy`
+# run the others, .ci/run runs all.
 test: venv
 	@mkdir -p build; $(MAKE) --no-print-directory lint >build/lint.txt 2>&1 & lint=$$!; \
-	$(BIN)/python -m pytest -q $(WORKERS) --doctest-modules hlorewrite tests; tests=$$?; \
+	$(BIN)/python -m pytest -q $(WORKERS) --doctest-modules $(PIPELINES:%=--ignore=%) hlorewrite tests; tests=$$?; \
 	wait $$lint; lint=$$?; cat build/lint.txt; test $$tests = 0 -a $$lint = 0
 
-# What `make test` leaves out: tests/heavy.py lists it.
+# Programs of several meshes.
+pipelines: venv
+	$(BIN)/python -m pytest -q $(WORKERS) $(PIPELINES)
+
+# What `make test` and `make pipelines` leave out: tests/heavy.py lists it.
 heavy: venv
 	$(BIN)/python -m pytest -q $(WORKERS) --run-heavy -m heavy tests
 
-# The inner loop, in under two minutes: rules, spmd, ir, passes, the pass manager, and that each legality condition counts.
+# The inner loop, in under a minute: rules, spmd, ir, passes, the pass manager, and that each legality condition counts.
 quick: venv
 	$(BIN)/ruff check .
 	$(BIN)/python tools/import_layers.py

@@ -7,7 +7,6 @@ import os
 import shutil
 import sys
 import tempfile
-import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -72,26 +71,21 @@ def pytest_collection_finish(session: pytest.Session) -> None:
 
 @pytest.hookimpl(tryfirst=True)  # before -m selects by markers
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Leaves slow and heavy tests out unless they were asked for; with workers the longest start first."""
+    """Deselects slow and heavy tests unless they were asked for; with workers the longest start first."""
     slow = config.getoption("--run-slow")
     left_out = [] if slow else ["slow"] if config.getoption("--run-heavy") else ["slow", "heavy"]
+    kept: list[pytest.Item] = []
+    deselected: list[pytest.Item] = []
     for item in items:
         if item.path.is_relative_to(TESTS) and is_heavy(item.path.relative_to(TESTS).as_posix(), item.name):
             item.add_marker("heavy")
-        for marker in left_out:
-            if item.get_closest_marker(marker):
-                item.add_marker(pytest.mark.skip(reason=f"{marker}; use --run-{marker}"))
+        (deselected if any(map(item.get_closest_marker, left_out)) else kept).append(item)
+    if deselected:
+        config.hook.pytest_deselected(items=deselected)
+        items[:] = kept
     if hasattr(config, "workerinput"):
         order = {name: at for at, name in enumerate(LONGEST)}
         items.sort(key=lambda item: order.get(item.path.name, len(order)))
-
-
-@pytest.hookimpl(tryfirst=True)  # before fixtures are made
-def pytest_runtest_setup(item: pytest.Item) -> None:
-    """Leaves out tests that would begin after ``HLOREWRITE_STOP_AT``, in seconds since 1970."""
-    stop = os.environ.get("HLOREWRITE_STOP_AT")
-    if stop and time.time() > float(stop):
-        pytest.skip("left out: the time of this run is over")
 
 
 @pytest.hookimpl(optionalhook=True)

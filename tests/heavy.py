@@ -56,6 +56,7 @@ HEAVY = (
     HeavyTests("oracle/test_rounding.py", OTHERS, "test_random_programs_stay_within_their_bounds", but=("0",)),
     HeavyTests("oracle/test_rounding.py", "random programs", "test_golden_programs_stay_within_their_bounds"),
     HeavyTests("oracle/test_comm_golden.py", OTHERS, "test_twice_is_once", only=("passes/comm-shift",)),
+    HeavyTests("oracle/test_golden_values.py", "test_same_values", "test_same_values_of_other_inputs"),
     HeavyTests("oracle/test_golden_values.py", OTHERS, "test_same_values",
                only=("passes/reshard-to-broadcast/stack-in-a-loop-of", "passes/reshard-to-broadcast/large-stack")),
     HeavyTests("unit/cli/test_hostile_inputs.py", "each reader's own tests of damaged inputs",

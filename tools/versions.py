@@ -11,7 +11,7 @@ import os
 import shutil
 import subprocess
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -44,16 +44,9 @@ _OF_ONE_VERSION = ("jax", "jaxlib", "jax-cuda13-plugin", "jax-cuda13-pjrt")
 def main(words: Sequence[str] | None = None) -> int:
     """Runs the command; exit code 1 when a version failed or none could run."""
     parser = argparse.ArgumentParser(description=__doc__)
-    which = parser.add_mutually_exclusive_group()
-    which.add_argument("--only", choices=[each.name for each in SUPPORTED], help="one minor version")
-    which.add_argument("--newest", action="store_true", help="the newest minor version that a Python is found for; "
-                       "nothing to do where that is the oldest supported one, which `make test` runs on; without "
-                       "the tests of tests/heavy.py")
+    parser.add_argument("--only", choices=[each.name for each in SUPPORTED], help="one minor version")
     parser.add_argument("tests", nargs="*", default=["tests"], help="what to run (tests)")
     options = parser.parse_args(words)
-    if options.newest:
-        newest = next((each for each in SUPPORTED[:-1] if any(map(find_python, each.pythons))), None)
-        return 0 if newest is None else _run(newest, options.tests) or 0
     codes = []
     for minor in SUPPORTED:
         if options.only in (None, minor.name):
@@ -61,8 +54,26 @@ def main(words: Sequence[str] | None = None) -> int:
     return 0 if codes and all(code == 0 for code in codes if code is not None) and any(c == 0 for c in codes) else 1
 
 
-def _run(minor: JaxMinor, tests: Sequence[str]) -> int | None:
-    """The exit code of the tests on a version; None where no Python is found."""
+def environments_of_others(python: str) -> Iterator[tuple[str, str]]:
+    """The minor versions of JAX that a Python does not have installed.
+
+    Args:
+      python: an interpreter with a supported JAX.
+
+    Yields:
+      (name, interpreter of its environment), newest first, each made when it is asked for.
+    """
+    import_version = "import importlib.metadata; print(importlib.metadata.version('jax'))"
+    installed = subprocess.run([python, "-c", import_version], capture_output=True, text=True, check=True).stdout
+    for minor in SUPPORTED:
+        if not installed.startswith(f"{minor.name}."):
+            inside = environment(minor)
+            if inside is not None:
+                yield minor.name, inside
+
+
+def environment(minor: JaxMinor) -> str | None:
+    """The interpreter of a version's environment, which is made; None where no Python is found."""
     python = next((found for version in minor.pythons if (found := find_python(version))), None)
     if python is None:
         print(f"jax {minor.name}: left out, no Python {' or '.join(minor.pythons)} here", flush=True)
@@ -73,8 +84,16 @@ def _run(minor: JaxMinor, tests: Sequence[str]) -> int | None:
     subprocess.run([str(inside), "-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--editable",
                     f"{ROOT}[test]", *(f"{name}{minor.requirement}" for name in _OF_ONE_VERSION)], check=True)
     print(f"== jax {minor.name} on {python}", flush=True)
+    return str(inside)
+
+
+def _run(minor: JaxMinor, tests: Sequence[str]) -> int | None:
+    """The exit code of the tests on a version; None where no Python is found."""
+    inside = environment(minor)
+    if inside is None:
+        return None
     workers = ["-n", "auto", "--maxprocesses", "8", "--dist", "loadscope", "--no-loadscope-reorder"]
-    return subprocess.run([str(inside), "-m", "pytest", "-q", *workers, *tests], cwd=ROOT, check=False,
+    return subprocess.run([inside, "-m", "pytest", "-q", *workers, *tests], cwd=ROOT, check=False,
                           env=dict(os.environ, PYTHONPATH=str(ROOT))).returncode
 
 

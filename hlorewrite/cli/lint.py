@@ -33,6 +33,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Runs ``hlorewrite lint``."""
     from hlorewrite.hlo.xla_hazards import find_hazards
+    from hlorewrite.ir.async_pairs import run_at_once
     from hlorewrite.ir.edit import Editor
     from hlorewrite.ir.inline import inline_calls
     from hlorewrite.ir.view import View
@@ -43,6 +44,7 @@ def run(args: argparse.Namespace) -> int:
     if source.module is not None:
         view = View(source.module)
         inline_calls(Editor(view))
+        run_at_once(Editor(view))
         hazards = [h for h in find_hazards(view) if version is None or h.kind.affects(version)]
         count, note = len(view.ops(ALL_REDUCE.op)), note or _note(view)
     if args.json:
@@ -122,8 +124,13 @@ def _version(text: str) -> tuple[int, ...]:
 
 def _note(view: View) -> str:
     """What the user must know when there is nothing to look at."""
-    if view.ops(*COLLECTIVES):
-        return ""
+    from hlorewrite.ir.async_pairs import unread_communication
+    from hlorewrite.ir.view import nested_ops
+
+    unread = [f"{view.place(op)}: {why}" for op in nested_ops(view.module.operation)
+              if (why := unread_communication(op))]
+    if view.ops(*COLLECTIVES) or unread:
+        return "; ".join(unread)
     shardings = any(name in str(view.module.operation) for name in ("sdy.sharding", "mhlo.sharding", "sdy.mesh"))
     if not shardings:
         return "the module holds no collective"

@@ -12,12 +12,17 @@ from typing import Any
 
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "1")  # as jax does before it loads jaxlib: no INFO lines of XLA
 
+from jaxlib import version as jaxlib_version
 from jaxlib.mlir import ir, passmanager
 from jaxlib.mlir._mlir_libs import _jax_mlir_ext
 from jaxlib.mlir.dialects import chlo, mhlo, mpmd, sdy, stablehlo
 
+from hlorewrite.util.releases import warn_of_unknown_release
+
 __all__ = ["deserialize_portable", "ir", "op_key", "passmanager", "register_all", "sdy", "serialize_portable",
            "stablehlo", "stablehlo_version"]
+
+warn_of_unknown_release(jaxlib_version.__version_info__)
 
 _capsule_pointer = ctypes.pythonapi.PyCapsule_GetPointer
 _capsule_pointer.restype = ctypes.c_void_p

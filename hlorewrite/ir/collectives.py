@@ -16,7 +16,7 @@ SOURCE_TARGET_PAIRS = "source_target_pairs"
 CHANNEL = "channel_handle"
 GLOBAL_IDS = "use_global_device_ids"
 DYNAMIC_ROOT = "has_dynamic_root"
-"""On a ``collective_broadcast`` of jaxlib 0.12: an operand says which member sends. No pass rewrites such an op."""
+"""On an op of jaxlib 0.12: the last operand says which member sends, or receives. No pass rewrites such an op."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,6 +34,8 @@ class CollectiveOp:
       global_ids: whether it takes ``use_global_device_ids``.
       uniform: whether all devices of a group get the same result.
       copies: whether each device gets the operand of one device, unchanged.
+      to_root: whether one member of a group gets the result, and the others nothing. No pass rewrites such an op, so of
+        the tuples of ops below only ``COLLECTIVES`` holds it.
       pairwise: whether NCCL runs it as sends and receives between pairs of ranks.
       timed_as: the kind whose time model covers it; empty for its own kind.
       deprecated: whether StableHLO has replaced it. Of the tuples below, only ``COLLECTIVES`` holds it.
@@ -49,6 +51,7 @@ class CollectiveOp:
     global_ids: bool = False
     uniform: bool = False
     copies: bool = False
+    to_root: bool = False
     pairwise: bool = False
     timed_as: str = ""
     deprecated: bool = False
@@ -71,13 +74,15 @@ RAGGED_ALL_TO_ALL = CollectiveOp("", "ragged-all-to-all", pairwise=True, timed_a
 COLLECTIVE_PERMUTE = CollectiveOp("stablehlo.collective_permute", "collective-permute", groups=SOURCE_TARGET_PAIRS,
                                   copies=True, pairwise=True)
 COLLECTIVE_BROADCAST = CollectiveOp("stablehlo.collective_broadcast", "collective-broadcast", uniform=True, copies=True)
+COLLECTIVE_REDUCE = CollectiveOp("stablehlo.collective_reduce", "collective-reduce", reduces=True, global_ids=True,
+                                 to_root=True, timed_as=COLLECTIVE_BROADCAST.kind)
 CROSS_REPLICA_SUM = CollectiveOp("stablehlo.cross-replica-sum", ALL_REDUCE.kind, reduces=True, channel=False,
                                  uniform=True, deprecated=True)
 
 TABLE = (ALL_REDUCE, ALL_GATHER, REDUCE_SCATTER, ALL_TO_ALL, RAGGED_ALL_TO_ALL, COLLECTIVE_PERMUTE,
-         COLLECTIVE_BROADCAST, CROSS_REPLICA_SUM)
+         COLLECTIVE_BROADCAST, COLLECTIVE_REDUCE, CROSS_REPLICA_SUM)
 _CURRENT = tuple(row for row in TABLE if not row.deprecated)
-_OPS = tuple(row for row in _CURRENT if row.op)
+_OPS = tuple(row for row in _CURRENT if row.op and not row.to_root)
 
 COLLECTIVES = tuple(row.op for row in TABLE if row.op)
 """Every StableHLO op that is a collective."""
@@ -117,9 +122,9 @@ def wire_share(kind: str, members: int) -> Fraction:
     """What a device sends over its links, as a share of a collective's payload.
 
     All-reduce, all-gather and reduce-scatter are rings; an all-to-all keeps the part of its own member; what copies one
-    device's operand passes it on whole. A reduce-scatter and an all-gather of a tensor send together what its
-    all-reduce does. (Patarasuk, Yuan: "Bandwidth optimal all-reduce algorithms", 2009; "bus bandwidth" in
-    NVIDIA/nccl-tests.)
+    device's operand, or reduces to one device, passes it on whole. A reduce-scatter and an all-gather of a tensor send
+    together what its all-reduce does. (Patarasuk, Yuan: "Bandwidth optimal all-reduce algorithms", 2009; "bus
+    bandwidth" in NVIDIA/nccl-tests.)
 
     Args:
       kind: one of ``HLO_KINDS``.
@@ -136,7 +141,7 @@ def wire_share(kind: str, members: int) -> Fraction:
       ['3/2', '3/4', '3/4', '1']
     """
     row = BY_KIND[kind]
-    if row.copies and members != 1:
+    if (row.copies or row.to_root) and members != 1:
         return Fraction(1)
     share = 1 - Fraction(1, members) if members else Fraction(1)
     return share * 2 if row.reduces and not row.larger else share

@@ -104,6 +104,7 @@ class CommShift(Pass):
         view = ctx.view(module)
         emitter = RemarkEmitter(self.name, ctx)
         refuse_placed_ops(view)
+        emitter.started(view)
         if not view.ops(*MOVABLE):
             emitter.nothing_to_do(view)
             return False

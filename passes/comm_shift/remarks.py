@@ -12,6 +12,7 @@ from hlorewrite.analysis.deferral_graph.path_regressions import PathRegression
 from hlorewrite.analysis.deferral_graph.placement import ReductionPlacement
 from hlorewrite.analysis.deferral_graph.program_point import ProgramPoint
 from hlorewrite.analysis.loops import Loop
+from hlorewrite.ir.async_pairs import started_ops
 from hlorewrite.ir.binding import ir, op_key
 from hlorewrite.ir.collectives import ALL_REDUCE
 from hlorewrite.ir.types import tensor_bytes
@@ -77,12 +78,18 @@ class RemarkEmitter:
         self._index = 0
 
     def nothing_to_do(self, view: View) -> None:
-        """The module holds no all-reduce."""
-        if self.ctx.wants_missed:
+        """The module holds no all-reduce, or only such as it starts by itself."""
+        if self.ctx.wants_missed and not started_ops(view):
             self.ctx.remark(Remark("missed", self.name, _NO_COLLECTIVE, view.module.name, ALL_REDUCE.op,
                                    advice=EXPOSE))
         if self.ctx.explain == self.name:
             self.ctx.explanation(Explanation(self.name, "", "no root", f"{_NO_COLLECTIVE}; {EXPOSE}", view.module.name))
+
+    def started(self, view: View) -> None:
+        """Collectives that the program starts and awaits by itself."""
+        for op, kind in started_ops(view) if self.ctx.wants_missed else ():
+            self.ctx.remark(Remark("missed", self.name, f"the {kind} stays: the program starts and awaits it by itself",
+                                   view.source(op), op.name))
 
     def ill_formed(self, view: View, op: ir.Operation, sentence: str, what: str = ALL_REDUCE.kind) -> None:
         """A reduction whose groups or reducer are not understood."""

@@ -17,7 +17,9 @@ from hlorewrite.checks.reference.sequentialize.partial_windows import leave_out_
 from hlorewrite.checks.reference.sequentialize.widened import widen_operands
 from hlorewrite.checks.reference.sequentialize.writer import Environment, World
 from hlorewrite.errors import CannotExecute, did_you_mean
+from hlorewrite.ir.async_pairs import has_async_pairs, run_at_once
 from hlorewrite.ir.binding import ir
+from hlorewrite.ir.edit import Editor
 from hlorewrite.ir.module import Module
 from hlorewrite.ir.view import View, nested_ops
 
@@ -170,8 +172,11 @@ class _Preparation:
     """The steps of ``prepare``."""
 
     def __init__(self, module: Module, function: str | None) -> None:
-        self.module = module
         self.view = View(module)
+        if has_async_pairs(self.view):
+            self.view = View(module.clone())
+            run_at_once(Editor(self.view))
+        self.module = self.view.module
         name = function or self._only_entry()
         if name not in self.view.functions:
             raise CannotExecute(f"the module holds no function @{name}", location=module.name,

@@ -10,6 +10,7 @@ from hlorewrite.cost.cluster.topology import Topology
 from hlorewrite.cost.collectives.models import CollectiveModel, collective_model
 from hlorewrite.cost.traffic import CollectiveTraffic, traffic_matrix
 from hlorewrite.errors import UsageError
+from hlorewrite.ir.collectives import timed_kind
 
 if TYPE_CHECKING:
     import numpy as np
@@ -142,7 +143,7 @@ class CommunicationReport:
 
     def matrix(self) -> Array:
         """The communication matrix: bytes from GPU (row) to GPU (column) of one run of the module."""
-        return traffic_matrix((CollectiveTraffic(line.what.kind, line.what.payload_bytes, line.what.groups,
+        return traffic_matrix((CollectiveTraffic(timed_kind(line.what.kind), line.what.payload_bytes, line.what.groups,
                                                  line.what.trips)
                                for line in self.lines), self.devices)
 
@@ -204,7 +205,7 @@ def build_report(name: str, form: str, devices: int, executed: Sequence[Executed
         raise UsageError(f"{name} runs on {devices} devices, and {topology.spec} has {topology.gpus} GPUs",
                          hint="name a larger topology")
     said = list(remarks)
-    if not executed:
+    if not executed and not remarks:
         said.append("the module holds no collective; a program with automatic shardings holds none before XLA "
                     "partitions it")
     if any(not what.trips_known for what in executed):
@@ -215,7 +216,7 @@ def build_report(name: str, form: str, devices: int, executed: Sequence[Executed
 
 
 def _line(what: Executed, model: CollectiveModel | None, exposed: float | None) -> Line:
-    time = model.collective_time(what.kind, what.payload_bytes, what.groups) if model else None
+    time = model.collective_time(timed_kind(what.kind), what.payload_bytes, what.groups) if model else None
     return Line(what, time, exposed)
 
 

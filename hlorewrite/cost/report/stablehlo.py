@@ -15,8 +15,9 @@ from hlorewrite.analysis.groups import (
 from hlorewrite.analysis.loops import trip_count
 from hlorewrite.analysis.mesh import axis_names, meshes
 from hlorewrite.cost.report.report import Executed
-from hlorewrite.ir.binding import ir, op_key
-from hlorewrite.ir.collectives import COLLECTIVE_PERMUTE, COLLECTIVES, kind_of
+from hlorewrite.ir.async_pairs import run_at_once, unread_communication
+from hlorewrite.ir.binding import ir
+from hlorewrite.ir.collectives import COLLECTIVE_PERMUTE, COLLECTIVES, DYNAMIC_ROOT, kind_of
 from hlorewrite.ir.edit import Editor
 from hlorewrite.ir.inline import inline_calls
 from hlorewrite.ir.module import Module
@@ -25,7 +26,7 @@ from hlorewrite.ir.view import View, ancestors, nested_ops
 
 
 def collectives_of(module: Module) -> tuple[int, list[Executed], list[str]]:
-    """Reads a module's collectives; the module's calls are inlined in place.
+    """Reads a module's collectives; its calls are inlined in place, and what it starts by itself runs at once.
 
     Args:
       module: a module of the caller's own: reading it changes it.
@@ -35,6 +36,7 @@ def collectives_of(module: Module) -> tuple[int, list[Executed], list[str]]:
     """
     view = View(module)
     inline_calls(Editor(view))
+    run_at_once(Editor(view))
     devices, counted, remarks = counted_collectives(view)
     return devices, [what for _, what in counted], remarks
 
@@ -43,15 +45,19 @@ def counted_collectives(view: View) -> tuple[int, list[tuple[ir.Operation, Execu
     """The collectives of a module without calls, each with its op.
 
     Args:
-      view: the module, its calls inlined.
+      view: the module, its calls inlined, and what it starts by itself in the place of the start (``run_at_once``).
 
     Returns:
       (devices, op and collective in program order, sentences on what could not be read).
     """
     counted: list[tuple[ir.Operation, Executed]] = []
     remarks: list[str] = []
-    for op in _in_order(view):
-        if never_runs(op):
+    for op in nested_ops(view.module.operation):
+        unread = unread_communication(op)
+        if not (unread or op.name in COLLECTIVES) or never_runs(op):
+            continue
+        if unread:
+            remarks.append(f"{view.place(op)}: {op.name} is left out: {unread}")
             continue
         what = executed_of(op, view)
         if isinstance(what, str):
@@ -63,18 +69,13 @@ def counted_collectives(view: View) -> tuple[int, list[tuple[ir.Operation, Execu
     return max(device_count(view) or 0, named, widest), counted, remarks
 
 
-def _in_order(view: View) -> list[ir.Operation]:
-    """All collectives in program order, whatever their kind."""
-    wanted = {op_key(op) for op in view.ops(*COLLECTIVES)}
-    return [op for op in nested_ops(view.module.operation) if op_key(op) in wanted]
-
-
 def executed_of(op: ir.Operation, view: View) -> Executed | str:
     """One collective as the report counts it, or why it cannot."""
     groups = _device_groups(op, view)
     if isinstance(groups, str):
         return groups
-    sizes = [sum(tensor_bytes(value.type) for value in values) for values in (op.operands, op.results)]
+    operands = list(op.operands)[:-1] if DYNAMIC_ROOT in op.attributes else op.operands
+    sizes = [sum(tensor_bytes(value.type) for value in values) for values in (operands, op.results)]
     if not max(sizes):
         return "its shape is not static"
     trips, known, loops = 1, True, []

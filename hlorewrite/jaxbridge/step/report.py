@@ -12,8 +12,10 @@ from hlorewrite.analysis.block_frequency import executed_times
 from hlorewrite.analysis.groups import group_members
 from hlorewrite.checks.reference.rounding.static.summation_order import OrdersOnDemand, SummationOrders
 from hlorewrite.hlo.collectives import executed_bytes
+from hlorewrite.ir.async_pairs import has_async_pairs, run_at_once
 from hlorewrite.ir.binding import ir
 from hlorewrite.ir.collectives import BY_OP, COLLECTIVES, kind_of, wire_share
+from hlorewrite.ir.edit import Editor
 from hlorewrite.ir.load import parse
 from hlorewrite.ir.module import Module
 from hlorewrite.ir.types import tensor_bytes
@@ -245,6 +247,9 @@ def collectives_of(view: View) -> tuple[StepCollective, ...]:
       >>> collectives_of(View(parse("func.func @main() { return }")))
       ()
     """
+    if has_async_pairs(view):
+        view = View(view.module.clone())
+        run_at_once(Editor(view))
     return tuple(each for _, each in collectives_by_op(view))
 
 

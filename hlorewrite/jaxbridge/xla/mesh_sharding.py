@@ -25,7 +25,7 @@ def mesh_axes(view: View, devices: int) -> MeshAxes | None:
     """The module's mesh over all its devices; None when it has none."""
     for op in view.ops("sdy.mesh"):
         mesh = sdy.MeshAttr(op.attributes["mesh"])
-        axes = tuple((axis.name, int(axis.size)) for axis in map(sdy.MeshAxisAttr, mesh.axes))
+        axes = tuple((axis.name, int(axis.size)) for axis in (sdy.MeshAxisAttr(each) for each in mesh.axes))
         if axes and prod(size for _, size in axes) == devices:
             return MeshAxes(symbol_name(op), axes, tuple(mesh.device_ids) or tuple(range(devices)))
     return None

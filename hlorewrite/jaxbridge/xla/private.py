@@ -19,12 +19,19 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jax._src import compiler, core, distributed, sharding_impls, tree_util, util, xla_bridge
-from jax._src.interpreters import pxla
-from jaxlib import _jax, xla_client  # pyright: ignore[reportAttributeAccessIssue]
 from jaxlib import version as jaxlib_version
 
+from hlorewrite.errors import UsageError
 from hlorewrite.ir.binding import ir
+from hlorewrite.util.releases import missing_private_name
+
+try:
+    from jax._src import compiler, core, distributed, sharding_impls, tree_util, util, xla_bridge
+    from jax._src.interpreters import pxla
+    from jaxlib import _jax, xla_client  # pyright: ignore[reportAttributeAccessIssue]
+except ImportError as gone:
+    raise UsageError(missing_private_name(gone, jax.__version_info__),
+                     hint="install jax 0.10.2 to 0.12; what reads and rewrites files needs no jax") from gone
 
 # ---- clients and devices
 

@@ -12,6 +12,7 @@ from hlorewrite.analysis.parameter_provenance import ParameterProvenance
 from hlorewrite.cost.report.report import CommunicationReport, Executed, build_report
 from hlorewrite.cost.report.stablehlo import counted_collectives
 from hlorewrite.errors import HlorewriteError
+from hlorewrite.ir.async_pairs import communicates_otherwise, run_at_once
 from hlorewrite.ir.binding import ir, op_key
 from hlorewrite.ir.collectives import COLLECTIVES
 from hlorewrite.ir.edit import Editor
@@ -110,7 +111,7 @@ def snapshot(module: Module, spec: str = "") -> Snapshot:
       0
     """
     view = View(module)
-    if not view.ops(*COLLECTIVES) and not is_program(module):
+    if not view.ops(*COLLECTIVES) and not communicates_otherwise(view) and not is_program(module):
         return Snapshot(_report(module, "stablehlo", device_count(view) or 1, [], [], ""), (), (), (), ())
     copy = module.clone()
     if is_program(copy):
@@ -133,6 +134,7 @@ def _of_program(module: Module, spec: str) -> Snapshot:
 def _of_stablehlo(module: Module, spec: str) -> Snapshot:
     view = View(module)
     inline_calls(Editor(view))  # all calls, as `hlorewrite report` does, so that both print the same figures
+    run_at_once(Editor(view))
     places = _Places(view)
     devices, collectives, remarks = counted_collectives(view)
     texts = tuple(snippet([op], {}) for op, _ in collectives)

@@ -54,7 +54,7 @@ class _SequentialWriter:
                 made.body.append(_from_zero(op.operation.clone().operation))
         main = ir.Operation.create("func.func", regions=1, ip=ir.InsertionPoint(made.body), attributes={
             "sym_name": ir.StringAttr.get("main"),
-            "function_type": ir.TypeAttr.get(ir.FunctionType.get(*kinds))})
+            "function_type": ir.TypeAttr.get(ir.FunctionType.get(kinds[0], kinds[1]))})
         block = main.regions[0].blocks.append(*kinds[0])
         for part, value in zip(taken, block.arguments, strict=True):
             self.values.update((arguments[place], own) for place, own in _parts(part, value, block))

@@ -197,7 +197,7 @@ class _ViewBuilder:
         kinds = [[ir.Type.parse(each.tensor) for each in side] for side in (inputs, outputs)]
         main = ir.Operation.create("func.func", regions=1, ip=ir.InsertionPoint(module.mlir.body), attributes={
             "sym_name": ir.StringAttr.get("main"),
-            "function_type": ir.TypeAttr.get(ir.FunctionType.get(*kinds))})
+            "function_type": ir.TypeAttr.get(ir.FunctionType.get(kinds[0], kinds[1]))})
         outer = main.regions[0].blocks.append(*kinds[0])
         listed = ["#sdy.sharding_per_value<[" + ", ".join(each.sharding for each in side) + "]>"
                   for side in (inputs, outputs)]

@@ -79,7 +79,7 @@ class FragmentEmitter:
         kinds = [[ir.Type.parse(each.tensor) for each in side] for side in (inputs, outputs)]
         attributes = {
             "sym_name": ir.StringAttr.get(name), "sym_visibility": ir.StringAttr.get("private"),
-            "function_type": ir.TypeAttr.get(ir.FunctionType.get(*kinds)),
+            "function_type": ir.TypeAttr.get(ir.FunctionType.get(kinds[0], kinds[1])),
             "mesh_shape": ir.Attribute.parse(f"#sdy.mesh<[{self.axes}]{self.ids}>")}
         for key, side in (("arg_attrs", inputs), ("res_attrs", outputs)):
             rows = [ir.DictAttr.get({"sdy.sharding": ir.Attribute.parse(f"#sdy.sharding{each.sharding}")})

@@ -50,16 +50,19 @@ def write_shardings(step: ManualStep, borders: Iterable[NewBorder], editor: Edit
 def with_axis(step: ManualStep, sharding: sdy.TensorShardingAttr, dim: int) -> ir.Attribute:
     """A sharding with the axis of the step as the innermost one of a dimension."""
     axis = sdy.AxisRefAttr.get(step.axis, None, step.op.context)
-    rows = [[*each.axes, axis] if place == dim else list(each.axes)
-            for place, each in enumerate(map(sdy.DimensionShardingAttr, sharding.dimension_shardings))]
+    rows = [[*axes, axis] if place == dim else axes for place, axes in enumerate(_axes_of(sharding))]
     return _sharding(step, sharding, rows)
 
 
 def with_dimension_of_devices(step: ManualStep, sharding: sdy.TensorShardingAttr) -> ir.Attribute:
     """The sharding of an array with one dimension more, the first, which has an element for each device of the axis."""
     axis = sdy.AxisRefAttr.get(step.axis, None, step.op.context)
-    rows = [list(each.axes) for each in map(sdy.DimensionShardingAttr, sharding.dimension_shardings)]
-    return _sharding(step, sharding, [[axis], *rows])
+    return _sharding(step, sharding, [[axis], *_axes_of(sharding)])
+
+
+def _axes_of(sharding: sdy.TensorShardingAttr) -> list[list[ir.Attribute]]:
+    """The axes of each dimension."""
+    return [list(sdy.DimensionShardingAttr(each).axes) for each in sharding.dimension_shardings]
 
 
 def _sharding(step: ManualStep, like: sdy.TensorShardingAttr, axes: list[list[ir.Attribute]]) -> ir.Attribute:

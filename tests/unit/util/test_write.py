@@ -6,6 +6,7 @@ import os
 import stat
 import subprocess
 import sys
+import tempfile
 import threading
 from pathlib import Path
 
@@ -41,6 +42,9 @@ def test_a_path_without_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
     assert (tmp_path / "out.mlir").read_bytes() == b"one"
 
 
+NOBODY = 65534
+
+
 @pytest.mark.parametrize("place", ["no/out.mlir", "folder", "file/out.mlir", "a/", "loop", "x" * 300])
 def test_places_that_cannot_be_written(place: str, tmp_path: Path) -> None:
     """No folder, a folder, a file as folder, no name, a circle of links, too long a name."""
@@ -55,18 +59,23 @@ def test_places_that_cannot_be_written(place: str, tmp_path: Path) -> None:
     assert (tmp_path / "file").read_bytes() == b"old"
 
 
-@pytest.mark.skipif(os.geteuid() == 0, reason="root writes everywhere")
 def test_a_folder_that_is_read_only(tmp_path: Path) -> None:
-    """The old file stays."""
-    target = tmp_path / "out.mlir"
+    """The old file stays. Root writes everywhere, so it becomes another user for a moment, in a folder of that user."""
+    user = os.geteuid()
+    folder = Path(tempfile.mkdtemp()) if user == 0 else tmp_path
+    target = folder / "out.mlir"
     target.write_bytes(b"old")
-    tmp_path.chmod(0o555)
+    folder.chmod(0o555)
     try:
+        if user == 0:
+            os.chown(folder, NOBODY, -1)
+            os.seteuid(NOBODY)
         with pytest.raises(OutputError, match="Permission denied"):
             write_file(target, b"new")
+        assert target.read_bytes() == b"old" and list(folder.iterdir()) == [target]
     finally:
-        tmp_path.chmod(0o755)
-    assert target.read_bytes() == b"old" and list(tmp_path.iterdir()) == [target]
+        os.seteuid(user)
+        folder.chmod(0o755)
 
 
 def test_a_full_disk_leaves_the_old_file(tmp_path: Path) -> None:

@@ -97,13 +97,28 @@
     },
   };
 
+  // The page in given fonts, {name: base64}, so that what is measured is the same wherever the browser finds other ones.
+  const fonts = (given) => {
+    for (const [name, text] of Object.entries(given)) {
+      const face = new FontFace(name, Uint8Array.from(atob(text), (letter) => letter.charCodeAt(0)));
+      document.fonts.add(face);
+      face.load();
+    }
+    const sheet = new CSSStyleSheet();
+    sheet.replaceSync(`:root { --sans: CheckSans !important; --mono: CheckMono !important }
+      body { --font-stack: CheckSans !important; --font-stack--monospace: CheckMono !important }
+      html, body, button, input, select, textarea { font-family: CheckSans !important }
+      code, pre, kbd, samp, tt { font-family: CheckMono !important }`);
+    document.adoptedStyleSheets = [sheet];
+  };
   const wide = () => (document.documentElement.scrollWidth > innerWidth
     ? [`scrolls sideways: ${document.documentElement.scrollWidth} px of ${innerWidth} px`] : []);
   const lines = (limit) => {
     const found = [];
     for (const node of document.querySelectorAll("main p, article p, main li, article li, body > p")) {
       if (!shown(node) || node.closest("table, pre, nav") || node.querySelector("ul, ol, div, pre, table") || !node.textContent.trim()) continue;
-      pen.font = getComputedStyle(node).font;
+      const style = getComputedStyle(node);  // its shorthand is empty where digits are tabular
+      pen.font = `${style.fontStyle} ${style.fontWeight} ${style.fontSize} ${style.fontFamily}`;
       const text = node.textContent.trim().replace(/\s+/g, " ").slice(0, 400);
       const letter = pen.measureText(text).width / text.length;
       const length = Math.min(node.getBoundingClientRect().width / letter, text.length);
@@ -111,5 +126,5 @@
     }
     return found;
   };
-  window.pageChecks = { contrast, names, keyboard, wide, lines };
+  window.pageChecks = { fonts, contrast, names, keyboard, wide, lines };
 })();

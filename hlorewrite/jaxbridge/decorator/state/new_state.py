@@ -89,7 +89,7 @@ def _shardings(function: ir.Operation, name: str) -> list[Any]:
 def _named(attribute: Any, meshes: dict[str, Any], lowered: jax.stages.Lowered) -> NamedSharding:
     sharding = sdy.TensorShardingAttr(attribute)
     mesh = meshes[ir.FlatSymbolRefAttr(sharding.mesh_or_ref).value]
-    axes = [(axis.name, axis.size) for axis in map(sdy.MeshAxisAttr, mesh.axes)]
+    axes = [(axis.name, axis.size) for axis in (sdy.MeshAxisAttr(each) for each in mesh.axes)]
     spec = [tuple(sdy.AxisRefAttr(axis).name for axis in sdy.DimensionShardingAttr(dimension).axes) or None
             for dimension in sharding.dimension_shardings]
     return NamedSharding(_mesh(axes, lowered), PartitionSpec(*(each[0] if each and len(each) == 1 else each

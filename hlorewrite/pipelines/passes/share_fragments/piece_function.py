@@ -29,7 +29,7 @@ def piece_function(host: FragmentGraph, piece: FragmentPiece, values: dict[int, 
     inputs, outputs = ([values[value] for value in side] for side in (piece.reads, piece.gives))
     kinds = [[ir.Type.parse(each.kind.tensor) for each in side] for side in (inputs, outputs)]
     attributes = {"sym_name": ir.StringAttr.get(host.call.callee), "sym_visibility": ir.StringAttr.get("private"),
-                  "function_type": ir.TypeAttr.get(ir.FunctionType.get(*kinds))}
+                  "function_type": ir.TypeAttr.get(ir.FunctionType.get(kinds[0], kinds[1]))}
     if "mesh_shape" in host.function.attributes:
         attributes["mesh_shape"] = host.function.attributes["mesh_shape"]
     for key, side in (("arg_attrs", inputs), ("res_attrs", outputs)):

@@ -1,0 +1,52 @@
+"""The releases of JAX that hlorewrite is tested with, and the warning about others."""
+
+import warnings
+
+OLDEST, NEWEST = (0, 10, 2), (0, 12)
+"""The oldest supported release, and the newest minor version that everything was run on."""
+
+
+class UnknownReleaseWarning(UserWarning):
+    """The installed JAX is newer, or older, than those that hlorewrite is tested with."""
+
+
+def unknown_release(version: tuple[int, ...], package: str = "jaxlib") -> str:
+    """What a user has to know about a release that hlorewrite was not tested with; nothing for a tested one.
+
+    Args:
+      version: of the installed package.
+      package: jax or jaxlib.
+
+    Example:
+      >>> unknown_release((0, 12, 4)), unknown_release((0, 13, 0))[:71]
+      ('', 'jaxlib 0.13.0 is newer than hlorewrite is tested with (0.10.2 to 0.12):')
+    """
+    if tuple(version[:3]) >= OLDEST and tuple(version[:2]) <= NEWEST:
+        return ""
+    known = f"{'.'.join(map(str, OLDEST))} to {'.'.join(map(str, NEWEST))}"
+    side = "older" if tuple(version[:3]) < OLDEST else "newer"
+    return (f"{package} {'.'.join(map(str, version[:3]))} is {side} than hlorewrite is tested with ({known}): reading, "
+            "rewriting, reports, checks and proofs touch nothing private of JAX and go on; the decorators, exec, plans "
+            "and compilation for GPUs rest on private names, and stop with an error where one is gone; what XLA "
+            "miscompiles, and its flags, are taken to be those of the nearest tested release")
+
+
+def warn_of_unknown_release(version: tuple[int, ...]) -> None:
+    """Warns once in a process of a release that hlorewrite was not tested with."""
+    sentence = unknown_release(version)
+    if sentence:
+        warnings.warn(sentence, UnknownReleaseWarning, stacklevel=2)
+
+
+def missing_private_name(error: Exception, version: tuple[int, ...]) -> str:
+    """The sentence for a private name of JAX that is gone.
+
+    Args:
+      error: of the import.
+      version: of JAX.
+
+    Example:
+      >>> missing_private_name(ImportError("cannot import name 'pxla'"), (0, 14, 0))
+      "jax 0.14.0 lacks a private name that hlorewrite needs (cannot import name 'pxla')"
+    """
+    return f"jax {'.'.join(map(str, version[:3]))} lacks a private name that hlorewrite needs ({error})"
