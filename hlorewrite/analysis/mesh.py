@@ -86,6 +86,21 @@ def varying_axes(sharding: ir.Attribute) -> set[str]:
     return {sdy.AxisRefAttr(axis).name for axis in axes}
 
 
+def replicated_operand(argument: ir.BlockArgument) -> ir.Value | None:
+    """The global value that an argument of a manual computation holds whole on every device; None of any other.
+
+    Args:
+      argument: of any block.
+    """
+    op = argument.owner.owner.operation
+    if op.name != "sdy.manual_computation":
+        return None
+    shardings = sdy.TensorShardingPerValueAttr(op.attributes["in_shardings"]).shardings
+    place = argument.arg_number
+    whole = place < len(shardings) and not varying_axes(shardings[place])
+    return op.operands[place] if whole and op.operands[place].type == argument.type else None
+
+
 def axis_names(groups: Sequence[Sequence[int]], view: View) -> tuple[str, ...] | None:
     """The mesh axes a set of groups spans; None when no mesh of the module has such groups.
 

@@ -19,9 +19,10 @@ from hlorewrite.checks.reference.sequentialize.writer import Environment, World
 from hlorewrite.errors import CannotExecute, did_you_mean
 from hlorewrite.ir.binding import ir
 from hlorewrite.ir.module import Module
-from hlorewrite.ir.view import View, nested_ops
+from hlorewrite.ir.view import View, called_function, nested_ops
 
 Array = np.ndarray[Any, Any]
+_SHARDINGS = ("sdy.sharding", "mhlo.sharding", "arg_attrs", "res_attrs")
 
 
 @dataclass(frozen=True)
@@ -197,8 +198,7 @@ class _Preparation:
         while pending:
             for op in nested_ops(pending.pop()):
                 ops.append(op)
-                called = op.attributes["callee"] if op.name == "func.call" else None
-                name = ir.FlatSymbolRefAttr(called).value if called else ""
+                name = called_function(op)
                 if name in self.view.functions and name not in seen:
                     seen.add(name)
                     pending.append(self.view.functions[name])
@@ -230,7 +230,7 @@ class _Preparation:
         replicas, partitions = (ir.IntegerAttr(attributes[name]).value if name in attributes else None
                                 for name in ("mhlo.num_replicas", "mhlo.num_partitions"))
         if replicas is None and partitions is None:
-            count = 1 + max(map(highest_id, collectives))
+            count = 1 + max(highest_id(op, self.view) for op in collectives)
             across = any("channel_handle" in op.attributes or "use_global_device_ids" in op.attributes
                          for op in collectives) or all(op.name == "stablehlo.partition_id" for op in collectives)
             return Grid(1, max(count, 1)) if across else Grid(max(count, 1), 1)
@@ -258,6 +258,7 @@ class _Preparation:
                     *lockstep.replicas_differ]
         lockstep.emit("func.return", returned, [])
         main.attributes["function_type"] = ir.TypeAttr.get(ir.FunctionType.get(types, [v.type for v in returned]))
+        drop_shardings(self.lowered.operation)
         interpreter.keep_scatter_operands(self.lowered)
         widen_operands(self.lowered.operation)
         widen_unsigned_indices(self.lowered.operation)
@@ -266,6 +267,18 @@ class _Preparation:
             raise CannotExecute("the program written for the interpreter does not verify", location=self.module.name)
         return LockstepProgram(grid, kind, devices or grid.size, inputs, outputs, self.lowered,
                                len(lockstep.replicas_differ))
+
+
+def drop_shardings(module: ir.Operation) -> None:
+    """Removes shardings: they name meshes of the original module, and say nothing to the interpreter.
+
+    Args:
+      module: what is about to be evaluated; changed in place.
+    """
+    for op in nested_ops(module):
+        for name in _SHARDINGS:
+            if name in op.attributes:
+                del op.attributes[name]
 
 
 def element_count(program: LockstepProgram) -> int:

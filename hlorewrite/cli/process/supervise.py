@@ -72,7 +72,18 @@ class _Shared:
     @property
     def note(self) -> str:
         """What the child does now."""
-        return self.page[_NOTE:].rstrip(b"\0").decode("utf-8", "backslashreplace")
+        return self._noted[1]
+
+    @property
+    def author(self) -> str:
+        """Whose code does it."""
+        return self._noted[0]
+
+    @property
+    def _noted(self) -> tuple[str, str]:
+        note = self.page[_NOTE:].rstrip(b"\0").decode("utf-8", "backslashreplace")
+        author, mark, text = note.partition("|")
+        return (author, text) if mark else ("MLIR", "")
 
     @property
     def limits(self) -> tuple[float, int]:
@@ -80,10 +91,15 @@ class _Shared:
         return struct.unpack("dq", self.page[_LIMITS:_LIMITS + 16])
 
 
-def stage(text: str) -> None:
-    """Notes what the process is doing now, for the message its parent prints if it dies."""
+def stage(text: str, *, of: str = "MLIR") -> None:
+    """Notes what the process is doing now, for the message its parent prints if it dies.
+
+    Args:
+      text: the file, and what is done to it.
+      of: whose code runs, so whose crash it would be.
+    """
     if _shared:
-        note = text.encode("utf-8", "surrogateescape")[:_SIZE - _NOTE - 1]
+        note = f"{of}|{text}".encode("utf-8", "surrogateescape")[:_SIZE - _NOTE - 1]
         _shared[0].page[_NOTE:] = note.ljust(_SIZE - _NOTE, b"\0")
 
 
@@ -250,7 +266,7 @@ class _Watch:
             again = ""
             with contextlib.suppress(HlorewriteError):
                 again = reproduce()
-            return 1, (f"{doing}: MLIR crashed ({signal.Signals(number).name}); if the file is not damaged, report it"
+            return 1, (f"{doing}: {self.shared.author} crashed ({signal.Signals(number).name}); if the file is not damaged, report it"
                        + (f"; {again}" if again else " with the file and the command"))
         hint = ("the system does that when memory runs out: use a smaller module, or see --memory-limit"
                 if number == signal.SIGKILL else "run it again")

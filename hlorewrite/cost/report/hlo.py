@@ -1,5 +1,7 @@
 """Collectives of optimised HLO text, as the report counts them."""
 
+import re
+
 from hlorewrite.cost.report.report import Executed
 from hlorewrite.hlo.collectives import collective_kind, collectives
 from hlorewrite.hlo.parse import HloText, parse_hlo
@@ -7,9 +9,17 @@ from hlorewrite.hlo.wrapped import WrappedCollectives
 from hlorewrite.ir.collectives import timed_kind
 
 
+_FIRST_LINE = re.compile(rb"(?:\s+|//[^\n]*\n|/\*.*?\*/)*(HloModule\b|ENTRY\b)", re.DOTALL)
+
+
 def looks_like_hlo(data: bytes) -> bool:
-    """Whether a file is HLO text."""
-    return data.lstrip()[:9] == b"HloModule"
+    """Whether a file is HLO text: comments may stand before its first line.
+
+    Example:
+      >>> looks_like_hlo(b"// RUN: a test\\nHloModule m"), looks_like_hlo(b"module {}")
+      (True, False)
+    """
+    return _FIRST_LINE.match(data) is not None
 
 
 def collectives_of_hlo(text: str) -> tuple[int, list[Executed], list[str]]:
@@ -22,12 +32,12 @@ def collectives_of_hlo(text: str) -> tuple[int, list[Executed], list[str]]:
       (devices, collectives, sentences on what could not be read).
 
     Raises:
-      InputError: the text holds no entry computation.
+      InputError: the text or the groups of a collective cannot be read.
     """
     module = parse_hlo(text)
     loops = _loops(module)
     executed, remarks = [], []
-    for each in collectives(text):
+    for each in collectives(module):
         place = each.source if each.source != "?" else each.name
         if not each.bytes or not each.groups:
             remarks.append(f"{place}: {each.name} is left out: its payload or groups are unknown")

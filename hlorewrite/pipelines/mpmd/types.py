@@ -10,7 +10,7 @@ from hlorewrite.ir.binding import ir, sdy
 from hlorewrite.ir.types import element_bytes
 
 _NAMED_MESH = re.compile(r'<"([^"]+)"\s*:\s*(<\[[^\]]*\](?:,\s*device_ids=\[[^\]]*\])?>)>')
-_TENSOR = re.compile(r'!mpmd\.mesh_tensor<"([^"]+)",\s*(tensor<[^>]*>+)')
+_TENSOR = re.compile(r'!mpmd\.mesh_tensor<"([^"]+)",\s*(tensor<(?:[^<>]|<[^<>]*>)*>)')
 _SHARDING = re.compile(r"sharding=(<.*>)(?:,\s*memory_kind=\"[^\"]*\")?>$")
 
 Spec = tuple[tuple[str, ...], ...]

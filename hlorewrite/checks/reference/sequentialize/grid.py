@@ -104,13 +104,15 @@ def pairs_of(op: ir.Operation, grid: Grid) -> list[tuple[int, int]]:
     return [(pair[0], pair[1]) for pair in groups]
 
 
-def highest_id(op: ir.Operation) -> int:
-    """The highest replica, partition or device id a collective names; -1 when it names none."""
+def highest_id(op: ir.Operation, view: View) -> int:
+    """The highest replica, partition or device id a collective names, also by axes of a mesh; -1 when it names none."""
     import numpy as np
     for name in GROUP_ATTRIBUTES:
         if name in op.attributes and isinstance(op.attributes[name], ir.DenseIntElementsAttr):
             ids = np.array(op.attributes[name])
             return int(ids.max()) if ids.size else -1
+        if name in op.attributes:
+            return max((process for row in _mesh_rows(op, view) for process in row), default=-1)
     return -1
 
 
