@@ -18,6 +18,7 @@ from hlorewrite.ir.collectives import (
     WITH_GLOBAL_IDS,
 )
 from hlorewrite.ir.view import View
+from hlorewrite.util.sizes import MOST_DEVICES
 
 CHANNEL_ID = "channel_id"
 Rows = tuple[tuple[int, ...], ...]
@@ -231,7 +232,7 @@ def written_pairs(op: ir.Operation, view: View) -> Rows | str:
       The pairs, or a sentence why the specification forbids them ("collective_permute", C4; MLIR's verifier checks
       the other constraints).
     """
-    table = np.array(ir.DenseIntElementsAttr(op.attributes[SOURCE_TARGET_PAIRS]))
+    table = id_table(ir.DenseIntElementsAttr(op.attributes[SOURCE_TARGET_PAIRS]))
     pairs = tuple((int(source), int(target)) for source, target in table.reshape(-1, 2))
     mode = id_mode(op)
     count = None if mode is None else _id_count(view, mode)
@@ -272,9 +273,24 @@ def mode_of(takes_global_ids: bool, has_channel: bool, global_ids: bool) -> str 
     return "cross_replica_and_partition" if has_channel else "cross_replica"
 
 
+def id_table(attribute: ir.DenseIntElementsAttr) -> np.ndarray:
+    """The ids that groups or pairs list, in the shape of the attribute.
+
+    Args:
+      attribute: the groups or pairs; one number may stand for all of them, so that little text is a large table.
+
+    Raises:
+      InputError: there are more than two for each of ``MOST_DEVICES``.
+    """
+    if math.prod(ir.RankedTensorType(attribute.type).shape) > 2 * MOST_DEVICES:
+        raise InputError(f"the groups of a collective are a table of type {attribute.type}",
+                         hint=f"at most {MOST_DEVICES} devices are read")
+    return np.array(attribute)
+
+
 def _dense_rows(attribute: ir.DenseIntElementsAttr, count: int | None) -> Rows:
     """Groups written as lists; no groups at all mean one group of all (XLA, "AllReduce", ``replica_groups``)."""
-    table = np.array(attribute)
+    table = id_table(attribute)
     if table.size == 0 and table.shape[:1] == (0,) and count:
         return (tuple(range(count)),)
     if table.ndim != 2 or table.size == 0:

@@ -4,8 +4,10 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from hlorewrite.errors import InputError
 from hlorewrite.ir.binding import ir, sdy
 from hlorewrite.ir.view import View, ancestors
+from hlorewrite.util.sizes import MOST_DEVICES
 
 
 @dataclass(frozen=True)
@@ -64,7 +66,21 @@ def mesh_of(view: View, reference: ir.Attribute) -> Mesh | None:
     mesh = sdy.MeshAttr(attribute)
     axes = tuple((sdy.MeshAxisAttr(axis).name, sdy.MeshAxisAttr(axis).size) for axis in mesh.axes)
     ids = tuple(mesh.device_ids)
+    check_device_count(math.prod(size for _, size in axes))
     return Mesh(axes, ids or tuple(range(math.prod(size for _, size in axes))))
+
+
+def check_device_count(count: int) -> None:
+    """Refuses more devices than tables are made for.
+
+    Args:
+      count: devices of a mesh.
+
+    Raises:
+      InputError: there are more than ``MOST_DEVICES``.
+    """
+    if count > MOST_DEVICES:
+        raise InputError(f"a mesh has {count} devices", hint=f"at most {MOST_DEVICES} are read")
 
 
 def meshes(view: View) -> dict[str, Mesh]:

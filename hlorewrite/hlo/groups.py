@@ -7,7 +7,7 @@ from math import prod
 import numpy as np
 
 from hlorewrite.errors import InputError
-from hlorewrite.hlo.parse import MOST_DEVICES
+from hlorewrite.util.sizes import MOST_DEVICES
 
 _LISTS = re.compile(r"replica_groups=\{((?:\{[\d,\s]*\},?\s*)*)\}")
 _IOTA = re.compile(r"replica_groups=\[([\d,]+)\]<=\[([\d,]+)\](?:T\(([\d,]+)\))?")

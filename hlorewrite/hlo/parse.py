@@ -12,6 +12,7 @@ from typing import NamedTuple
 
 from hlorewrite.errors import InputError
 from hlorewrite.ir.location import shown_path
+from hlorewrite.util.sizes import MOST_DEVICES
 
 _HEADER = re.compile(r"^\s*(ENTRY\s+)?%?([\w.\-]+)(?:\s*\(.*->.*)?\s*\{\s*$")
 _END = re.compile(r"\s*\}(?:, [\w\-]+=.*)?\s*")
@@ -29,8 +30,6 @@ _TABLES = ("FileNames", "FunctionNames", "FileLocations", "StackFrames")
 _CALLING = ("body", "condition", "branch_computations", "true_computation", "false_computation", "calls", "to_apply",
             "called_computations")
 _WRITE_IT = "give HLO as XLA prints it: Compiled.as_text(), or a file of --xla_dump_to"
-MOST_DEVICES = 1 << 20
-"""Devices of the largest module that is read."""
 _MOST_SHOWN = 60
 
 
@@ -194,7 +193,7 @@ def _check_names(module: HloText) -> None:
         if not computation.root and computation.instructions:
             computation.root = next(reversed(computation.instructions))
         for instruction in computation.instructions.values():
-            if "=%" in instruction.attributes or "=" in instruction.attributes and "{%" in instruction.attributes:
+            if "=%" in instruction.attributes or ("=" in instruction.attributes and "{%" in instruction.attributes):
                 missing = [name for name in instruction.called(*_CALLING) if name not in module.computations]
                 if missing:
                     raise InputError(f"{instruction.name} calls the computation {missing[0]}, which the text does not "

@@ -12,8 +12,9 @@ from hlorewrite.analysis.deferral_graph.path_regressions import PathRegression
 from hlorewrite.analysis.deferral_graph.placement import ReductionPlacement
 from hlorewrite.analysis.deferral_graph.program_point import ProgramPoint
 from hlorewrite.analysis.loops import Loop
+from hlorewrite.analysis.mesh import fully_manual
 from hlorewrite.ir.binding import ir, op_key
-from hlorewrite.ir.collectives import ALL_REDUCE
+from hlorewrite.ir.collectives import ALL_REDUCE, COLLECTIVES
 from hlorewrite.ir.types import tensor_bytes
 from hlorewrite.ir.view import View, ancestors, defining_op, owner_op
 from hlorewrite.passes.comm_shift.advice import ACROSS_CALLS, ADVICE, BUDGET, EXACT, EXPECTED, EXPOSE, NEXT_ITERATION
@@ -30,7 +31,8 @@ _MOST_PLACES = 1000
 _MOST_ARRIVALS = 8
 """How many of the reductions that take one's place are written out."""
 
-_NO_COLLECTIVE = "the module holds no all-reduce; a program that XLA shards gets its collectives later"
+_NO_COLLECTIVE = "the module holds no all-reduce"
+_LATER = f"{_NO_COLLECTIVE}; a program that XLA shards gets its collectives later"
 
 
 @dataclass(frozen=True)
@@ -77,12 +79,15 @@ class RemarkEmitter:
         self._index = 0
 
     def nothing_to_do(self, view: View) -> None:
-        """The module holds no all-reduce."""
+        """The module holds no all-reduce; where it says itself what each device does, XLA adds none."""
+        manual = any(fully_manual(op.regions[0].blocks[0].operations[0].operation, view)
+                     for op in view.ops("sdy.manual_computation"))
+        said, advice = (_NO_COLLECTIVE, "") if manual or view.ops(*COLLECTIVES) else (_LATER, EXPOSE)
         if self.ctx.wants_missed:
-            self.ctx.remark(Remark("missed", self.name, _NO_COLLECTIVE, view.module.name, ALL_REDUCE.op,
-                                   advice=EXPOSE))
+            self.ctx.remark(Remark("missed", self.name, said, view.module.name, ALL_REDUCE.op, advice=advice))
         if self.ctx.explain == self.name:
-            self.ctx.explanation(Explanation(self.name, "", "no root", f"{_NO_COLLECTIVE}; {EXPOSE}", view.module.name))
+            self.ctx.explanation(Explanation(self.name, "", "no root", f"{said}; {advice}" if advice else said,
+                                             view.module.name))
 
     def ill_formed(self, view: View, op: ir.Operation, sentence: str, what: str = ALL_REDUCE.kind) -> None:
         """A reduction whose groups or reducer are not understood."""

@@ -19,7 +19,7 @@ from hlorewrite.checks.reference.sequentialize.writer import Environment, World
 from hlorewrite.errors import CannotExecute, did_you_mean
 from hlorewrite.ir.binding import ir
 from hlorewrite.ir.module import Module
-from hlorewrite.ir.view import View, called_function, nested_ops
+from hlorewrite.ir.view import View, called_function, defining_op, nested_ops, terminator
 
 Array = np.ndarray[Any, Any]
 _SHARDINGS = ("sdy.sharding", "mhlo.sharding", "arg_attrs", "res_attrs")
@@ -70,6 +70,24 @@ class LockstepProgram:
     def control_inputs(self) -> ControlArguments:
         """Inputs that may decide a trip count, a branch or an index, as ``process * inputs + position``."""
         return control_arguments(self.lowered.body.operations[0].operation)
+
+    def divergence_reads_inputs(self) -> bool:
+        """Whether it may depend on the inputs if some devices skip a collective that others reach.
+
+        What regions read counts whole, so the answer may be yes too often.
+        """
+        main = self.lowered.body.operations[0].operation
+        pending = [list(terminator(main.regions[0].blocks[0]).operands)[-1 - self.differences]]
+        seen = set(pending)
+        for value in pending:  # Ends: a value is added once.
+            op = defining_op(value)
+            if op is None:
+                return True
+            read = {operand for inner in nested_ops(op) for operand in inner.operands
+                    if not isinstance(operand.owner, ir.Block) or operand.owner.owner.operation == main}
+            pending += read - seen
+            seen |= read
+        return False
 
     def run(self, inputs: Sequence[Sequence[Array]]) -> Outcome:
         """Executes the program.

@@ -188,7 +188,7 @@ class _Watch:
         self.child, self.looks, self.shared = child, looks, shared
         self.begin = shared.begin
         self.reason = self.doing = ""
-        self.stopped_by = 0
+        self.stopped_by, self.damaged = 0, False
         self.kill_at = float("inf")
         self.woken, wake = os.pipe()
         # Python runs handlers between two of its instructions: a signal just before select() begins would wait for
@@ -231,6 +231,7 @@ class _Watch:
         elif memory and resident_bytes(self.child) > memory:
             self.reason = f"reached the memory limit of {format_bytes(memory)}"
         if self.reason and self.shared.flag(_READING):
+            self.damaged = True
             self.reason = "took far more time or memory than its size explains; the file seems damaged, write it again"
         elif self.reason:
             self.reason += "; raise it, or give it less to do"
@@ -252,7 +253,7 @@ class _Watch:
     def verdict(self, status: int, doing: str, reproduce: Callable[[], str]) -> tuple[int, str]:
         """The exit code of the command, and what to say about it; nothing where the child has said it."""
         if self.reason:
-            return 1, f"{self.doing or doing}: {self.reason}"
+            return 2 if self.damaged else 1, f"{self.doing or doing}: {self.reason}"
         if os.WIFEXITED(status):
             code = os.WEXITSTATUS(status)
             if self.shared.flag(_FINISHED):

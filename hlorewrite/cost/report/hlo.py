@@ -8,7 +8,6 @@ from hlorewrite.hlo.parse import HloText, parse_hlo
 from hlorewrite.hlo.wrapped import WrappedCollectives
 from hlorewrite.ir.collectives import timed_kind
 
-
 _FIRST_LINE = re.compile(rb"(?:\s+|//[^\n]*\n|/\*.*?\*/)*(HloModule\b|ENTRY\b)", re.DOTALL)
 
 
