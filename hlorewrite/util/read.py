@@ -70,11 +70,12 @@ def read_text(path: str, errors: str = "strict") -> str:
         raise InputError(f"cannot read: {why}", location=path, hint="check the path") from None
 
 
-def read_json(text: str | bytes) -> Any:
+def read_json(text: str | bytes, *, keep: bool = False) -> Any:
     """JSON of others, whose numbers are finite: Python's own reader also takes ``NaN``, ``Infinity`` and ``1e999``.
 
     Args:
       text: one JSON value.
+      keep: read on where a number is not finite; it becomes None.
 
     Raises:
       ValueError: it is no JSON, or holds a number that is not finite.
@@ -86,7 +87,8 @@ def read_json(text: str | bytes) -> Any:
       Traceback (most recent call last):
       ValueError: 1e999 is not a finite number
     """
-    return json.loads(text, parse_constant=_finite, parse_float=_finite)
+    read = _finite_or_none if keep else _finite
+    return json.loads(text, parse_constant=read, parse_float=read)
 
 
 def _finite(text: str) -> float:
@@ -94,6 +96,11 @@ def _finite(text: str) -> float:
     if not math.isfinite(number):
         raise ValueError(f"{text} is not a finite number")
     return number
+
+
+def _finite_or_none(text: str) -> float | None:
+    number = float(text)
+    return number if math.isfinite(number) else None
 
 
 @contextmanager

@@ -120,7 +120,7 @@ def _notes(trace: Trace) -> list[str]:
 
 def _json(path: Path, trace: Trace) -> dict[str, Any] | None:
     try:
-        content = read_json(read_regular(path, MOST_TRACE_BYTES, what="trace").decode("utf-8"))
+        content = read_json(read_regular(path, MOST_TRACE_BYTES, what="trace").decode("utf-8"), keep=True)
     except InputError as error:
         trace.notes.append(f"{path.name} {error.what}, and is left out.")
     except OSError as error:
@@ -148,7 +148,7 @@ def _json_lines(path: Path, trace: Trace) -> list[dict[str, Any]]:
         if not line.strip():
             continue
         try:
-            row = read_json(line)
+            row = read_json(line, keep=True)
         except (ValueError, RecursionError):
             row = None
         if isinstance(row, dict):
