@@ -63,6 +63,20 @@ class _Departure:
         return f" together with {self.others} other{'s' if self.others > 1 else ''}" if self.others else ""
 
 
+def _leading_to(flow: DeferralGraph, ends: Mapping[ProgramPoint, str]) -> set[ProgramPoint]:
+    """The places from which a pair can travel to one of some places, these among them."""
+    before: dict[ProgramPoint, list[ProgramPoint]] = {}
+    for place, targets in flow.edges.items() if ends else ():
+        for target in targets:
+            before.setdefault(target, []).append(place)
+    pending, seen = list(ends), set(ends)
+    for place in pending:  # Ends: a place is added once.
+        fresh = [each for each in before.get(place, ()) if each not in seen]
+        seen.update(fresh)
+        pending += fresh
+    return seen
+
+
 class RemarkEmitter:
     """Collects remarks while the pass works and emits each once, in the order of the module.
 
@@ -109,6 +123,8 @@ class RemarkEmitter:
         """No placement is cheaper: says for each reduction in a loop what needs it there."""
         if not self.ctx.wants_remarks:
             return
+        kept = self._accumulators(view, flow) if self.ctx.wants_missed else {}
+        leading = _leading_to(flow, kept)
         for source in flow.sources:
             op = owner_op(source)
             worse = only_expected.get(source)
@@ -117,22 +133,28 @@ class RemarkEmitter:
                 continue
             in_loop = any(each.name == "stablehlo.while" for each in ancestors(op))
             if flow.executions[ProgramPoint(source)] <= 1 or not in_loop:
-                self._once_a_call(view, flow, source, op)
+                if ProgramPoint(source) in leading:
+                    self._once_a_call(view, flow, source, kept)
                 continue
             self._explain(view, flow, source, op)
 
-    def _once_a_call(self, view: View, flow: DeferralGraph, source: ir.Value, op: ir.Operation) -> None:
-        """Names the accumulator of a step that is called once for each micro-batch."""
-        if not self.ctx.wants_missed:
-            return
-        for place in islice(flow.reachable([ProgramPoint(source)]), _MOST_PLACES):
+    def _accumulators(self, view: View, flow: DeferralGraph) -> dict[ProgramPoint, str]:
+        """The places where a step adds to what outlives the call, with its name; asked once, not for each reduction."""
+        kept: dict[ProgramPoint, str] = {}
+        for place in flow.executions:
             adder = defining_op(place.value)
-            if adder is None or adder.name != "stablehlo.add":
-                continue
-            kept = next(filter(None, (self.ctx.accumulator(view, operand) for operand in adder.operands)), "")
-            if kept:
-                self._wait("missed", f"each call adds it to {kept}, which outlives the call, so each call needs it "
-                           "reduced", view, op, advice=ACROSS_CALLS)
+            if adder is not None and adder.name == "stablehlo.add":
+                name = next(filter(None, (self.ctx.accumulator(view, operand) for operand in adder.operands)), "")
+                if name:
+                    kept[place] = name
+        return kept
+
+    def _once_a_call(self, view: View, flow: DeferralGraph, source: ir.Value, kept: Mapping[ProgramPoint, str]) -> None:
+        """Names the accumulator of a step that is called once for each micro-batch."""
+        for place in islice(flow.reachable([ProgramPoint(source)]), _MOST_PLACES):
+            if place in kept:
+                self._wait("missed", f"each call adds it to {kept[place]}, which outlives the call, so each call needs "
+                           "it reduced", view, owner_op(source), advice=ACROSS_CALLS)
                 return
 
     def _explain(self, view: View, flow: DeferralGraph, source: ir.Value, op: ir.Operation) -> None:
