@@ -26,6 +26,7 @@ from foreign.steps import ModuleOutcome, run_module, warm  # noqa: E402
 
 _NAMES = re.compile(r"\"[^\"]*\"|@[\w.\-]+|%[\w.\-#]+|\d+|'[^']*'|MODULE[\w.:]*")
 _EXAMPLES = 3
+_VERDICTS = ("ok", "refused", "failed", "wrong")
 
 
 def main() -> int:
@@ -64,13 +65,14 @@ def _show(folder: Path, modules: list[SuiteModule], outcomes: list[ModuleOutcome
     print(f"\n{folder.name}{stated}: {len(files)} files, {len(modules)} modules, {read} read")
     steps = Counter((step, verdict) for outcome in outcomes for step, (verdict, _) in outcome.steps.items())
     for step in dict.fromkeys(step for step, _ in steps):
-        print(f"  {step:12}", *(f"{verdict} {steps[step, verdict]:6}" for verdict in ("ok", "refused", "failed", "wrong")))
+        print(f"  {step:12}", *(f"{verdict} {steps[step, verdict]:6}" for verdict in _VERDICTS))
     for verdict in ("failed", "wrong", "refused"):
         reasons: dict[tuple[str, str], list[str]] = {}
         for outcome in outcomes:
             for step, (said, sentence) in outcome.steps.items():
                 if said == verdict and (verdict != "refused" or step != "read"):
-                    reasons.setdefault((step, _NAMES.sub("_", sentence)[:150]), []).append(f"{outcome.name}  {sentence[:200]}")
+                    examples = reasons.setdefault((step, _NAMES.sub("_", sentence)[:150]), [])
+                    examples.append(f"{outcome.name}  {sentence[:200]}")
         for (step, reason), names in sorted(reasons.items(), key=lambda each: -len(each[1]))[:60]:
             print(f"  {verdict} {step} {len(names)}: {reason}")
             if verdict != "refused":

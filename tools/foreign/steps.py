@@ -1,13 +1,12 @@
 """What is done with one module of a suite: each step in turn, in a process that may die."""
 
 import contextlib
+import gc
 import io
 import json
 import os
 import re
 import signal
-import sys
-import time
 import traceback
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -211,11 +210,38 @@ def _is_own(text: str) -> bool:
     return True
 
 
+_SMALL_MLIR = """module attributes {mhlo.num_partitions = 2 : i32, mhlo.num_replicas = 1 : i32} {
+  func.func @main(%x: tensor<4xf32>) -> tensor<4xf32> {
+    %s = "stablehlo.all_reduce"(%x) <{replica_groups = dense<[[0, 1]]> : tensor<1x2xi64>,
+        channel_handle = #stablehlo.channel_handle<handle = 1, type = 1>, use_global_device_ids}> ({
+      ^bb0(%p: tensor<f32>, %q: tensor<f32>):
+        %r = stablehlo.add %p, %q : tensor<f32>
+        stablehlo.return %r : tensor<f32> }) : (tensor<4xf32>) -> tensor<4xf32>
+    return %s : tensor<4xf32>
+  }
+}
+"""
+_SMALL_HLO = """HloModule m, is_scheduled=true, num_partitions=2
+
+ENTRY %main (p: f32[4]) -> f32[4] {
+  %p = f32[4]{0} parameter(0)
+  ROOT %n = f32[4]{0} negate(%p)
+}
+"""
+
+
 def warm() -> None:
-    """Loads what children need, once."""
-    sys.setrecursionlimit(10000)
-    time.perf_counter()
-    import hlorewrite.cli.opt.job
-    import hlorewrite.cli.report
-    import hlorewrite.jaxbridge.xla.hlo_text
-    import hlorewrite.timeline.simulate  # noqa: F401
+    """Runs small modules through all steps, so that what children need is loaded once."""
+    import hlorewrite.jaxbridge.xla.hlo_text  # noqa: F401
+    with TemporaryDirectory() as folder:
+        for form, text in (("mlir", _SMALL_MLIR), ("hlo", _SMALL_HLO)):
+            module = SuiteModule("warm", text.encode(), form)
+            path = Path(folder) / f"module.{form}"
+            path.write_text(text)
+            for step, work in _steps(module, str(path)).items():
+                verdict, sentence = work()
+                if verdict != "ok":
+                    raise SystemExit(f"{step} of a small module: {verdict}: {sentence}")
+    written_values("func.func @main() {\n  %0 = stablehlo.constant dense<1> : tensor<i64>\n"
+                   "  check.expect_eq_const %0, dense<1> : tensor<i64>\n  func.return\n}\n")
+    gc.freeze()

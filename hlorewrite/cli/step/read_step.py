@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import argparse
 import os
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
@@ -69,8 +71,20 @@ def scheduled_step(args: argparse.Namespace,
     quiet_xla("cpu")
     source = read_step(args)
     from hlorewrite.timeline.simulate import ScheduledStep
-    return source, ScheduledStep(source.text, cluster, kernel_times=kernel_times, trips=trips,
-                                 line_trips=source.line_trips, memory_bytes=source.memory_bytes, name=source.name)
+    with _located(source.name):
+        return source, ScheduledStep(source.text, cluster, kernel_times=kernel_times, trips=trips,
+                                     line_trips=source.line_trips, memory_bytes=source.memory_bytes, name=source.name)
+
+
+@contextmanager
+def _located(name: str) -> Iterator[None]:
+    """Names the file where an error about its content names no place."""
+    from hlorewrite.errors import InputError
+    try:
+        yield
+    except InputError as error:
+        error.location = error.location or name
+        raise
 
 
 def described_target(target: str) -> None:
