@@ -103,7 +103,8 @@ def _iota(reshape: str, transpose: str | None) -> np.ndarray:
     if not 0 < prod(dims) <= MOST_DEVICES:
         raise InputError(f"groups of {prod(dims)} devices are not read", hint=f"at most {MOST_DEVICES} are")
     if transpose and sorted(order) != list(range(len(dims))):
-        raise InputError(f"T({transpose}) is no order of the dimensions of [{reshape}] in replica groups", hint=_DAMAGED)
+        raise InputError(f"T({transpose}) is no order of the dimensions of [{reshape}] in replica groups",
+                         hint=_DAMAGED)
     ids = np.arange(prod(dims)).reshape(dims)
     return (ids.transpose(order) if transpose else ids).reshape(-1)
 

@@ -93,11 +93,18 @@ COMMUTATIVE = frozenset(_named("add multiply maximum minimum and or xor"))
 ROUNDS_NOTHING = MOVES | SAME | frozenset(_named(
     "gather select negate abs maximum minimum clamp real imag"))
 """Ops whose floats are those of their operands, up to the sign."""
-SHARDY_COLLECTIVES = tuple(f"sdy.{name}" for name in ["all_gather", "all_reduce", "all_to_all", "collective_permute", "reduce_scatter", "reshard", "sharded_to_unreduced"])
+SHARDY_COLLECTIVES = ("sdy.all_gather", "sdy.all_reduce", "sdy.all_to_all", "sdy.collective_permute",
+                      "sdy.reduce_scatter", "sdy.reshard", "sdy.sharded_to_unreduced")
 """Ops by which Shardy exchanges shards between the devices of a mesh; XLA lowers them when it partitions."""
 RAGGED_ALL_TO_ALL_CALL = "ragged_all_to_all"
 """The target of the custom call by which JAX writes a ``ragged-all-to-all``; its groups are in ``backend_config``."""
-_SILENT_TARGETS = tuple(["Sharding", "SPMD", "xla.sdy.", "sdy_testonly", "annotate_device_placement", "MoveTo", "PinTo", "AllocateBuffer", "check.", "mhlo.", "chlo.", "stablehlo.", "shape_assertion", "hlorewrite.", "dynamic_", "cu", "hip", "lapack_", "ducc_fft", "__cu", "__triton", "__gpu$xla.gpu.triton", "xla_python_", "xla_ffi_python_", "xla_ffi_partitioned_python_", "ApproxTopK", "TopK", "PartialReduce", "Qr", "Eigh", "Cholesky", "LuDecomposition", "ProductOfElementaryHouseholderReflectors", "X64", "io_callback", "debug_callback", "__op$block_scaled", "__cpu$", "Slice"])
+_SILENT_TARGETS = (
+    "Sharding", "SPMD", "xla.sdy.", "sdy_testonly", "annotate_device_placement", "MoveTo", "PinTo", "AllocateBuffer",
+    "check.", "mhlo.", "chlo.", "stablehlo.", "shape_assertion", "hlorewrite.", "dynamic_", "cu", "hip", "lapack_",
+    "ducc_fft", "__cu", "__triton", "__gpu$xla.gpu.triton", "xla_python_", "xla_ffi_python_",
+    "xla_ffi_partitioned_python_", "ApproxTopK", "TopK", "PartialReduce", "Qr", "Eigh", "Cholesky", "LuDecomposition",
+    "ProductOfElementaryHouseholderReflectors", "X64", "io_callback", "debug_callback", "__op$block_scaled", "__cpu$",
+    "Slice")
 
 
 def may_communicate(target: str) -> bool:

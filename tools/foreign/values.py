@@ -9,11 +9,21 @@ _CONST = re.compile(r"check\.expect_(eq|almost_eq)_const\s+(%[\w#]+),\s*(dense<.
                     r"(tensor<(?:[^<>]|<[^<>]*>)*>)[^\n]*", re.DOTALL)
 _PAIR = re.compile(r'"?stablehlo\.custom_call"?\s*@check\.(?:expect_)?(\w+)\((%[\w#]+),\s*(%[\w#]+)\)[^:]*:\s*'
                    r"\((tensor<(?:[^<>]|<[^<>]*>)*>),[^\n]*")
+_ANY_CHECK = re.compile(r"^\s*check\.\w+[^\n]*$", re.MULTILINE)
 _CLOSE = re.compile(r"check\.expect_close\s+(%[\w#]+),\s*(%[\w#]+)[^:]*:\s*(tensor<(?:[^<>]|<[^<>]*>)*>)[^\n]*")
 _PARALLEL = re.compile(r'(%\w+)(?::\d+)?\s*=\s*"interpreter\.run_parallel"\(([^)]*)\)\s*\{\s*'
                        r"programs\s*=\s*\[(.*?)\]\s*\}\s*:\s*\(([^)]*)\)\s*->\s*(\([^)]*\)|\S+)", re.DOTALL)
 _FUNCTION = re.compile(r"func\.func\s+(?:public\s+|private\s+)?@([\w.]+)\(\)[^{\n]*\{(.*?)\n\s*(?:func\.)?return\b[^\n]*",
                        re.DOTALL)
+
+
+def without_checks(text: str) -> str:
+    """A test without the ops of the ``check`` dialect, which jaxlib does not have.
+
+    Args:
+      text: the module.
+    """
+    return _ANY_CHECK.sub("", _CLOSE.sub("", _CONST.sub("", text)))
 
 
 def written_values(text: str) -> tuple[str, str]:

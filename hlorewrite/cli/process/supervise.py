@@ -267,7 +267,8 @@ class _Watch:
             again = ""
             with contextlib.suppress(HlorewriteError):
                 again = reproduce()
-            return 1, (f"{doing}: {self.shared.author} crashed ({signal.Signals(number).name}); if the file is not damaged, report it"
+            crash = f"{doing}: {self.shared.author} crashed ({signal.Signals(number).name})"
+            return 1, (f"{crash}; if the file is not damaged, report it"
                        + (f"; {again}" if again else " with the file and the command"))
         hint = ("the system does that when memory runs out: use a smaller module, or see --memory-limit"
                 if number == signal.SIGKILL else "run it again")

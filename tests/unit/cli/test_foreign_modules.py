@@ -25,7 +25,8 @@ def report(name: str, capsys: pytest.CaptureFixture[str]) -> dict:
 
 
 @pytest.mark.parametrize("name", EXECUTED)
-@pytest.mark.parametrize("pipeline", [("-O", "comm"), ("-O", "time", "--topology=h200:1x8")], ids=lambda words: words[1])
+@pytest.mark.parametrize("pipeline", [("-O", "comm"), ("-O", "time", "--topology=h200:1x8")],
+                         ids=lambda words: words[1])
 def test_rewritten_modules_of_others_compute_the_same(name: str, pipeline: tuple[str, ...], tmp_path: Path,
                                                       capsys: pytest.CaptureFixture[str]) -> None:
     made = tmp_path / "made.mlir"
