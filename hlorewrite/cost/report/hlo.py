@@ -1,14 +1,12 @@
 """Collectives of optimised HLO text, as the report counts them."""
 
-import re
-
 from hlorewrite.cost.report.report import Executed
 from hlorewrite.hlo.collectives import collective_kind, collectives
 from hlorewrite.hlo.parse import HloText, parse_hlo
 from hlorewrite.hlo.wrapped import WrappedCollectives
 from hlorewrite.ir.collectives import timed_kind
 
-_FIRST_LINE = re.compile(rb"(?:\s+|//[^\n]*\n|/\*.*?\*/)*(HloModule\b|ENTRY\b)", re.DOTALL)
+_COMMENTS = ((b"//", b"\n"), (b"/*", b"*/"))
 
 
 def looks_like_hlo(data: bytes) -> bool:
@@ -18,7 +16,19 @@ def looks_like_hlo(data: bytes) -> bool:
       >>> looks_like_hlo(b"// RUN: a test\\nHloModule m"), looks_like_hlo(b"module {}")
       (True, False)
     """
-    return _FIRST_LINE.match(data) is not None
+    at, comment = 0, True
+    while comment:  # Ends: each round goes past a comment.
+        while data[at:at + 1].isspace():  # Ends: each round goes past a byte.
+            at += 1
+        comment = False
+        for begin, end in _COMMENTS:
+            if data.startswith(begin, at):
+                after = data.find(end, at + len(begin))
+                if after < 0:
+                    return False
+                at, comment = after + len(end), True
+                break
+    return data.startswith((b"HloModule", b"ENTRY"), at)
 
 
 def collectives_of_hlo(text: str) -> tuple[int, list[Executed], list[str]]:

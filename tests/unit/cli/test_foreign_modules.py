@@ -105,7 +105,8 @@ def test_no_budget_bounds_what_has_no_size(tmp_path: Path, capsys: pytest.Captur
     assert "all_reduce" in loop and "no budget could bound it" in capsys.readouterr().err
 
 
-def test_a_table_outside_the_manual_computation_is_a_constant(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_table_outside_the_manual_computation_is_a_constant(tmp_path: Path,
+                                                              capsys: pytest.CaptureFixture[str]) -> None:
     """It enters whole, so each device's index is known, and the gather becomes a permute."""
     made = tmp_path / "made.mlir"
     assert guarded(["opt", str(FOREIGN / "gather_by_table_operand.mlir"), "-O", "comm", "--check=interp", "-o",
