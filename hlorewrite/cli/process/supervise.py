@@ -268,6 +268,8 @@ class _Watch:
             with contextlib.suppress(HlorewriteError):
                 again = reproduce()
             crash = f"{doing}: {self.shared.author} crashed ({signal.Signals(number).name})"
+            if self.shared.author == "XLA" and doing.endswith("was read"):
+                return 2, f"{crash}; give HLO as XLA prints it"
             return 1, (f"{crash}; if the file is not damaged, report it"
                        + (f"; {again}" if again else " with the file and the command"))
         hint = ("the system does that when memory runs out: use a smaller module, or see --memory-limit"

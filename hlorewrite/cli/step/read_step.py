@@ -156,7 +156,22 @@ def hlo_text(text: str, name: str) -> str:
         except ImportError:  # without jax there is no second reader
             error.location = name
             raise error from None
-        return printed_by_xla(text, name, error)
+        with _without_stderr():
+            return printed_by_xla(text, name, error)
+
+
+@contextmanager
+def _without_stderr() -> Iterator[None]:
+    """Keeps quiet what C++ writes to standard error: a text on which XLA's parser aborts would print its stack."""
+    kept = os.dup(2)
+    quiet = os.open(os.devnull, os.O_WRONLY)
+    try:
+        os.dup2(quiet, 2)
+        yield
+    finally:
+        os.dup2(kept, 2)
+        os.close(kept)
+        os.close(quiet)
 
 
 def _name(args: argparse.Namespace) -> str:
