@@ -23,6 +23,8 @@ _PLAIN = re.compile(r"\s*(ROOT )?%?([\w.\-]+) = (\([^()]*\)|[^\s(]+) ([a-z][\w\-
 _OPERAND = re.compile(r"%([\w.\-]+(?:#\d+)?)")
 _MARK = re.compile(r'"(?:[^"\\]|\\.)*"|[()]')
 _CALLED = re.compile(r"(\{[^}]*\}|%?[\w.\-]+)")
+_NESTED = re.compile(r"\b[a-z][\w\-]*\(")
+"""An instruction that is written in the place of an operand, as people do."""
 _FRAME, _NUMBER = "stack_frame_id=", re.compile(r"\d+")
 _NO_OPERANDS = ("constant", "parameter")
 _TABLE_ROW = re.compile(r"^(\d+)\s+(.*)$")
@@ -188,11 +190,16 @@ def _unreadable(number: int, line: str, why: str = "is not HLO as XLA prints it"
 
 
 def _check_names(module: HloText) -> None:
-    """Refuses a text that calls what it does not hold; the last instruction is a root that is not named."""
+    """Refuses a text that reads or calls what it does not hold; the last instruction is a root that is not named."""
     for computation in module.computations.values():
         if not computation.root and computation.instructions:
             computation.root = next(reversed(computation.instructions))
-        for instruction in computation.instructions.values():
+        held = computation.instructions
+        for instruction in held.values():
+            for operand in instruction.operands:
+                if operand not in held:
+                    raise InputError(f"{instruction.name} reads {operand}, which {computation.name} does not hold",
+                                     hint=_WRITE_IT)
             if "=%" in instruction.attributes or ("=" in instruction.attributes and "{%" in instruction.attributes):
                 missing = [name for name in instruction.called(*_CALLING) if name not in module.computations]
                 if missing:
@@ -231,7 +238,7 @@ def _add_bracketed(computation: Computation, line: str) -> bool:
         return False
     close = _closing(line, opcode.end() - 1)
     inside = line[opcode.end():close]
-    if close == len(line):
+    if close == len(line) or (opcode.group(1) not in _NO_OPERANDS and _NESTED.search(inside)):
         return False
     operands = () if opcode.group(1) in _NO_OPERANDS else _operand_names(inside)
     return _add(computation, start.group(1), HloInstruction(

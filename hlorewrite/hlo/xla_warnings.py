@@ -1,7 +1,7 @@
 """What may go wrong with a module under XLA on GPU, where flags or inputs decide: collectives that devices may reach a
 different number of times, and public faults of passes that run under some flags only."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from hlorewrite.analysis.groups import groups_of, written_pairs
@@ -72,9 +72,9 @@ def _differing_trips(view: View) -> Iterator[LintWarning]:
                 known[groups.key] = Uniformity(view, groups, trusting=False)
             varying = known[groups.key].varying(Loop(parent).predicate)
             if varying is not None:
-                yield LintWarning("trips", view.place(op), f"the loop at {view.place(parent)} may turn a different number "
-                                  f"of times on the devices of a group ({varying.sentence}): then they wait for each "
-                                  "other for ever", "StableHLO specification, \"Execution of collective ops\"")
+                yield LintWarning("trips", view.place(op), f"the loop at {view.place(parent)} may turn a different "
+                                  f"number of times on the devices of a group ({varying.sentence}): then they wait for "
+                                  "each other for ever", "StableHLO specification, \"Execution of collective ops\"")
                 break
 
 
@@ -82,13 +82,17 @@ def _several_cycles(view: View) -> Iterator[LintWarning]:
     """Permutes that the cycle decomposer of XLA:GPU takes apart wrongly."""
     for op in view.ops(COLLECTIVE_PERMUTE.op):
         pairs = written_pairs(op, view)
-        if not isinstance(pairs, str) and cycles(dict((source, target) for source, target in pairs)) > 1:
+        if not isinstance(pairs, str) and cycles(dict(map(_pair, pairs))) > 1:
             yield LintWarning("cycles", view.place(op), "its pairs are several cycles: where XLA decomposes permutes "
                               "(xla_gpu_collective_permute_decomposer_threshold), all but one device that closes a cycle "
                               "get zeros", "openxla/xla#45222")
 
 
-def cycles(targets: dict[int, int]) -> int:
+def _pair(row: tuple[int, ...]) -> tuple[int, int]:
+    return row[0], row[1]
+
+
+def cycles(targets: Mapping[int, int]) -> int:
     """How many cycles of two or more devices pairs form.
 
     Args:
