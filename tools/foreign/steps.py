@@ -69,8 +69,8 @@ def run_module(module: SuiteModule) -> ModuleOutcome:
     status = os.waitpid(child, 0)[1]
     if begun:
         ended = signal.Signals(os.WTERMSIG(status)).name if os.WIFSIGNALED(status) else str(os.WEXITSTATUS(status))
-        crashed_reading = module.form == "hlo" and begun == "read"  # in XLA's parser; the command names it, and ends with 2
-        outcome.steps[begun] = ("refused" if crashed_reading else "failed", f"ended by {ended}" + (f" after {SECONDS} s" if ended == "SIGALRM" else ""))
+        crashed = begun == "read" and ended in ("SIGABRT", "SIGSEGV")  # in C++; the command says so, and ends with 2
+        outcome.steps[begun] = ("refused" if crashed else "failed", f"ended by {ended}" + (f" after {SECONDS} s" if ended == "SIGALRM" else ""))
     outcome.read = outcome.steps.get("read", ("", ""))[0] == "ok"
     return outcome
 
@@ -84,7 +84,10 @@ def _child(module: SuiteModule, writer: int) -> None:
         for step, work in _steps(module, str(path)).items():
             print(json.dumps({"step": step}), file=lines, flush=True)
             signal.alarm(SECONDS)
-            verdict, sentence = work()
+            try:
+                verdict, sentence = work()
+            except Exception as error:
+                verdict, sentence = "failed", f"{type(error).__name__}: {error}"[:300]
             signal.alarm(0)
             print(json.dumps({"step": step, "verdict": verdict, "sentence": sentence}), file=lines, flush=True)
             if step == "read" and verdict != "ok":

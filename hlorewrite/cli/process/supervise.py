@@ -36,6 +36,7 @@ _FLAGS, _LIMITS, _NOTE = 0, 8, 32
 _FINISHED, _SILENT, _READING = 1, 2, 4
 _READ_BASE_BYTES, _READ_FACTOR = 2 << 30, 256
 _READ_S, _READ_S_OF_A_BYTE = 10.0, 1e-6
+_READ = "while it was read"
 _CRASHES = {getattr(signal, name) for name in ("SIGSEGV", "SIGABRT", "SIGBUS", "SIGFPE", "SIGILL", "SIGTRAP")}
 _STOPS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP) if hasattr(signal, "SIGHUP") else ()
 _shared: list[_Shared] = []  # what parent and child share; empty where the work is not supervised
@@ -125,7 +126,7 @@ def bounded_reading(name: str, size: int) -> Iterator[None]:
     """
     page, before = _shared[0].page, _shared[0].page[_LIMITS:]
     seconds, memory = _shared[0].limits
-    stage(f"{name}: while it was read")
+    stage(f"{name}: {_READ}")
     _shared[0].set(_READING)
     until = time.monotonic() - _shared[0].begin + _READ_S + size * _READ_S_OF_A_BYTE
     set_limits(min(seconds or until, until), min(memory or sys.maxsize, _READ_BASE_BYTES + _READ_FACTOR * size))
@@ -268,9 +269,9 @@ class _Watch:
             with contextlib.suppress(HlorewriteError):
                 again = reproduce()
             crash = f"{doing}: {self.shared.author} crashed ({signal.Signals(number).name})"
-            if self.shared.author == "XLA" and doing.endswith("was read"):
+            if self.shared.author == "XLA" and doing.endswith(_READ):
                 return 2, f"{crash}; give HLO as XLA prints it"
-            return 1, (f"{crash}; if the file is not damaged, report it"
+            return 2 if doing.endswith(_READ) else 1, (f"{crash}; if the file is not damaged, report it"
                        + (f"; {again}" if again else " with the file and the command"))
         hint = ("the system does that when memory runs out: use a smaller module, or see --memory-limit"
                 if number == signal.SIGKILL else "run it again")

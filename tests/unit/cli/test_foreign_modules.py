@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import json
+import os
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 
 from hlorewrite.cli.main import guarded
 
-FOREIGN = Path(__file__).resolve().parents[2] / "programs" / "foreign"
+ROOT = Path(__file__).resolve().parents[3]
+FOREIGN = ROOT / "tests" / "programs" / "foreign"
 EXECUTED = [
     "collective_in_composite.mlir", "empty_groups_are_all_devices.mlir", "gather_by_table_operand.mlir",
     "gather_of_one_that_grows.mlir", "narrow_integer_convolution.mlir", "second_public_function.mlir",
@@ -77,6 +81,7 @@ def test_what_is_not_counted_is_named(tmp_path: Path, capsys: pytest.CaptureFixt
     (["timeline", "--target=h200:1x8"], "transposed_by_absent_axes.hlo", "T(5,6) is no order of the dimensions"),
     (["audit", "--target=h200:1x8"], "device_twice_in_a_group.hlo", "device 0 stands twice in replica groups"),
     (["report"], "device_twice_in_a_group.hlo", "device 0 stands twice in replica groups"),
+    (["report"], "partitions_that_are_no_number.mlir", 'mhlo.num_replicas is "", which is no number'),
     (["report"], "mesh_of_a_billion.mlir", "the module is for 1000000000 devices"),
     (["opt", "-O", "comm", "--no-reproducer"], "mesh_of_a_billion.mlir", "the module is for 1000000000 devices"),
     (["opt", "-O", "comm", "--no-reproducer"], "op_of_an_unknown_dialect.mlir", "use --allow-unregistered-dialect"),
@@ -125,3 +130,12 @@ def test_hlo_that_is_not_as_xla_prints_it_goes_through_its_parser(tmp_path: Path
     for words in (["report"], ["lint"], ["audit", "--target=h200:1x8"]):
         assert guarded([words[0], str(tmp_path / "m.hlo"), *words[1:]]) == 2
         assert "m.hlo:13:17: XLA's parser of HLO stops here (expects opcode but sees: negat" in capsys.readouterr().err
+
+
+def test_a_text_on_which_xla_aborts_is_one_line() -> None:
+    """A dimension of -1 ends XLA's parser with a failed check and a stack; the command says whose crash it is."""
+    done = subprocess.run([sys.executable, "-m", "hlorewrite", "report", str(FOREIGN / "aborts_xla_parser.hlo")],
+                          capture_output=True, text=True, check=False, env={**os.environ, "PYTHONPATH": str(ROOT)})
+    if "XLA crashed" in done.stderr:  # this release does
+        assert "aborts_xla_parser.hlo: while it was read: XLA crashed (SIGABRT); give HLO as XLA prints it" in done.stderr
+    assert done.returncode == 2 and done.stderr.count("\n") == 1
