@@ -36,6 +36,7 @@ def main() -> int:
     parser.add_argument("--jobs", type=int, default=2, help="modules at a time")
     parser.add_argument("--every", type=int, default=1, metavar="N", help="only each Nth module")
     parser.add_argument("--only", default="", metavar="REGEX", help="only modules whose name matches")
+    parser.add_argument("--steps", default="", metavar="REGEX", help="only steps whose name matches")
     parser.add_argument("--json", type=Path, metavar="FILE", help="write all outcomes")
     args = parser.parse_args()
     warm()
@@ -43,7 +44,7 @@ def main() -> int:
     bad = 0
     for folder in args.folders:
         modules = [each for each in modules_of(folder.resolve()) if re.search(args.only, each.name)][::args.every]
-        outcomes = _run_all(modules, args.jobs)
+        outcomes = _run_all(modules, args.jobs, args.steps)
         kept[folder.name] = [asdict(outcome) for outcome in outcomes]
         bad += _show(folder, modules, outcomes)
     if args.json:
@@ -51,9 +52,9 @@ def main() -> int:
     return 1 if bad else 0
 
 
-def _run_all(modules: list[SuiteModule], jobs: int) -> list[ModuleOutcome]:
+def _run_all(modules: list[SuiteModule], jobs: int, steps: str) -> list[ModuleOutcome]:
     with ThreadPoolExecutor(jobs) as pool:  # each thread waits for a child of its own
-        return list(pool.map(run_module, modules))
+        return list(pool.map(lambda module: run_module(module, steps), modules))
 
 
 def _show(folder: Path, modules: list[SuiteModule], outcomes: list[ModuleOutcome]) -> int:

@@ -146,7 +146,7 @@ def _as_dict(hazard: Hazard) -> dict[str, str]:
 
 
 def _looked_at(view: View, version: tuple[int, ...] | None) -> str:
-    """What the module was searched for: nothing found is no promise about all else."""
+    """What the module was searched for: nothing found says nothing about all else."""
     from hlorewrite.hlo.xla_versions import CODE_MOTION, MISCOMPILATIONS
     from hlorewrite.hlo.xla_warnings import LOOKED_AT
     forms = [form for form, kind in MISCOMPILATIONS.items() if version is None or kind.affects(version)]

@@ -103,7 +103,7 @@ def _iota(reshape: str, transpose: str | None) -> np.ndarray:
     if not 0 < prod(dims) <= MOST_DEVICES:
         raise InputError(f"groups of {prod(dims)} devices are not read", hint=f"at most {MOST_DEVICES} are")
     if transpose and sorted(order) != list(range(len(dims))):
-        raise InputError(f"T({transpose}) is no order of the dimensions of [{reshape}] in replica groups",
+        raise InputError(f"T({transpose}) is not an order of the dimensions of [{reshape}] in replica groups",
                          hint=_DAMAGED)
     ids = np.arange(prod(dims)).reshape(dims)
     return (ids.transpose(order) if transpose else ids).reshape(-1)
@@ -122,7 +122,7 @@ def _mesh_groups(axes: str, device_ids: str | None, used: str) -> tuple[tuple[in
               for name, pre, size in re.findall(r"'([^']+)'(?::\((\d+)\)(\d+))?", used)]
     for name, pre, size in wanted:
         if name not in sizes or sizes[name] % max(pre * size, 1):
-            raise InputError(f"replica groups name '{name}', which is no axis of the mesh [{axes}] or no part of one",
+            raise InputError(f"replica groups name '{name}', which is not an axis or a part of one in the mesh [{axes}]",
                              hint=_DAMAGED)
     dims, place = [], {}
     for name, size in sizes.items():

@@ -58,7 +58,7 @@ def find_warnings(view: View) -> list[LintWarning]:
 def _differing_trips(view: View) -> Iterator[LintWarning]:
     """Collectives in loops whose predicate may differ between the devices of a group.
 
-    That the program would never end otherwise is what is warned of, so it is no reason here.
+    That the program would never end otherwise is what is warned of, so it does not count here.
     """
     known: dict[object, Uniformity] = {}
     for op in view.ops(*WITH_REPLICA_GROUPS):
@@ -84,8 +84,8 @@ def _several_cycles(view: View) -> Iterator[LintWarning]:
         pairs = written_pairs(op, view)
         if not isinstance(pairs, str) and cycles(dict(map(_pair, pairs))) > 1:
             yield LintWarning("cycles", view.place(op), "its pairs are several cycles: where XLA decomposes permutes "
-                              "(xla_gpu_collective_permute_decomposer_threshold), all but one device that closes a cycle "
-                              "get zeros", "openxla/xla#45222")
+                              "(xla_gpu_collective_permute_decomposer_threshold), all but one device that closes a "
+                              "cycle get zeros", "openxla/xla#45222")
 
 
 def _pair(row: tuple[int, ...]) -> tuple[int, int]:
@@ -122,8 +122,8 @@ def _offloaded(view: View) -> Iterator[LintWarning]:
         if read is None or read.name != "stablehlo.dynamic_slice" or not _in_loop(read):
             continue
         if any(_falls(start) for start in list(read.operands)[1:]):
-            yield LintWarning("offload", view.place(read), "it reads what was offloaded to the host in reverse: XLA:GPU "
-                              "with host offloading reads it forwards, and gradients are wrong", "openxla/xla#46231")
+            yield LintWarning("offload", view.place(read), "it reads what was offloaded to the host in reverse: "
+                              "XLA:GPU with host offloading reads it forwards, and gradients are wrong", "openxla/xla#46231")
 
 
 def _read(value: ir.Value) -> ir.Operation | None:

@@ -78,7 +78,7 @@ def read_json(text: str | bytes, *, keep: bool = False) -> Any:
       keep: read on where a number is not finite; it becomes None.
 
     Raises:
-      ValueError: it is no JSON, or holds a number that is not finite.
+      ValueError: it is not JSON, or holds a number that is not finite.
 
     Example:
       >>> read_json('{"a": 1.5}'), read_json("[1]")

@@ -43,11 +43,12 @@ class ModuleOutcome:
     steps: dict[str, tuple[str, str]] = field(default_factory=dict)
 
 
-def run_module(module: SuiteModule) -> ModuleOutcome:
+def run_module(module: SuiteModule, wanted: str = "") -> ModuleOutcome:
     """Runs a module through all steps, in a child of this process.
 
     Args:
       module: the module.
+      wanted: a regular expression; only the steps that match, next to ``read``.
 
     Returns:
       What came of it; a step that kills the child has failed, and those after it are not run.
@@ -57,7 +58,7 @@ def run_module(module: SuiteModule) -> ModuleOutcome:
     child = os.fork()
     if child == 0:
         os.close(reader)
-        _child(module, writer)
+        _child(module, writer, wanted)
     os.close(writer)
     begun = ""
     with os.fdopen(reader) as lines:
@@ -75,13 +76,15 @@ def run_module(module: SuiteModule) -> ModuleOutcome:
     return outcome
 
 
-def _child(module: SuiteModule, writer: int) -> None:
+def _child(module: SuiteModule, writer: int, wanted: str) -> None:
     signal.signal(signal.SIGALRM, signal.SIG_DFL)
     with TemporaryDirectory() as folder, os.fdopen(writer, "w") as lines:
         path = Path(folder) / ("module.hlo" if module.form == "hlo" else "module.mlir")
         path.write_bytes(without_checks(module.data.decode(errors="surrogateescape")).encode(errors="surrogateescape")
                          if b"check.expect" in module.data else module.data)
         for step, work in _steps(module, str(path)).items():
+            if step != "read" and not re.search(wanted, step):
+                continue
             print(json.dumps({"step": step}), file=lines, flush=True)
             signal.alarm(SECONDS)
             try:

@@ -77,11 +77,11 @@ def test_what_is_not_counted_is_named(tmp_path: Path, capsys: pytest.CaptureFixt
 
 
 @pytest.mark.parametrize(("words", "name", "sentence"), [
-    (["report"], "transposed_by_absent_axes.hlo", "T(5,6) is no order of the dimensions"),
-    (["timeline", "--target=h200:1x8"], "transposed_by_absent_axes.hlo", "T(5,6) is no order of the dimensions"),
+    (["report"], "transposed_by_absent_axes.hlo", "T(5,6) is not an order of the dimensions"),
+    (["timeline", "--target=h200:1x8"], "transposed_by_absent_axes.hlo", "T(5,6) is not an order of the dimensions"),
     (["audit", "--target=h200:1x8"], "device_twice_in_a_group.hlo", "device 0 stands twice in replica groups"),
     (["report"], "device_twice_in_a_group.hlo", "device 0 stands twice in replica groups"),
-    (["report"], "partitions_that_are_no_number.mlir", 'mhlo.num_replicas is "", which is no number'),
+    (["report"], "partitions_that_are_no_number.mlir", 'mhlo.num_replicas is "", which is not a number'),
     (["report"], "mesh_of_a_billion.mlir", "the module is for 1000000000 devices"),
     (["opt", "-O", "comm", "--no-reproducer"], "mesh_of_a_billion.mlir", "the module is for 1000000000 devices"),
     (["opt", "-O", "comm", "--no-reproducer"], "op_of_an_unknown_dialect.mlir", "use --allow-unregistered-dialect"),
