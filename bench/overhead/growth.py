@@ -1,7 +1,7 @@
-"""How the time of each subcommand grows with its input: exponents between neighbouring sizes, from ratios in one run.
+"""How the time of each subcommand grows with its input: exponents, from ratios in one run.
 
 Each size is a process of its own; the time of the smallest input of a command, which is mostly its start, is taken off.
-An exponent above ``MOST`` in the last step is a finding: exit code 1. With ``--json`` prints the seconds as JSON.
+An exponent above ``MOST`` is a finding: exit code 1. With ``--json`` prints the seconds as JSON.
 """
 
 from __future__ import annotations
@@ -99,8 +99,8 @@ def seconds(make: Maker, words: tuple[str, ...], size: int) -> float:
 
 
 def exponent(sizes: list[int], taken: list[float]) -> float:
-    """The slope in the logarithms of the last two sizes, the time of the first one taken off."""
-    (small, large), (less, more) = sizes[-2:], (max(each - taken[0], 1e-3) for each in taken[-2:])
+    """The slope in the logarithms from the second size to the last, the time of the first one taken off."""
+    (small, large), (less, more) = (sizes[1], sizes[-1]), (max(taken[at] - taken[0], 1e-3) for at in (1, -1))
     return math.log(more / less) / math.log(large / small)
 
 

@@ -122,7 +122,7 @@ def _mesh_groups(axes: str, device_ids: str | None, used: str) -> tuple[tuple[in
               for name, pre, size in re.findall(r"'([^']+)'(?::\((\d+)\)(\d+))?", used)]
     for name, pre, size in wanted:
         if name not in sizes or sizes[name] % max(pre * size, 1):
-            raise InputError(f"replica groups name '{name}', which is not an axis or a part of one in the mesh [{axes}]",
+            raise InputError(f"replica groups name '{name}', which is not an axis or a part of one in [{axes}]",
                              hint=_DAMAGED)
     dims, place = [], {}
     for name, size in sizes.items():

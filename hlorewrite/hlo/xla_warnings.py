@@ -123,7 +123,8 @@ def _offloaded(view: View) -> Iterator[LintWarning]:
             continue
         if any(_falls(start) for start in list(read.operands)[1:]):
             yield LintWarning("offload", view.place(read), "it reads what was offloaded to the host in reverse: "
-                              "XLA:GPU with host offloading reads it forwards, and gradients are wrong", "openxla/xla#46231")
+                              "XLA:GPU with host offloading reads it forwards, and gradients are wrong",
+                              "openxla/xla#46231")
 
 
 def _read(value: ir.Value) -> ir.Operation | None:

@@ -125,13 +125,15 @@ def _refuse_too_many_devices(module: ir.Module, shown: str) -> None:
     """Refuses a module whose tables of devices would fill the memory.
 
     Raises:
-      InputError: a count is not a number, or a mesh, or replicas times partitions, have more than ``MOST_DEVICES`` devices.
+      InputError: a count is not a number, or a mesh, or replicas times partitions, have more than ``MOST_DEVICES``
+        devices.
     """
     attributes = module.operation.attributes
     stated = {name: attributes[name] for name in _COUNTS if name in attributes}
     for name, attribute in stated.items():
         if not isinstance(attribute, ir.IntegerAttr):
-            raise InputError(f"{name} is {attribute}, which is not a number", location=shown, hint="write it as 4 : i32")
+            raise InputError(f"{name} is {attribute}, which is not a number", location=shown,
+                             hint="write it as 4 : i32")
     sizes = [math.prod(ir.IntegerAttr(attribute).value for attribute in stated.values())]
     for op in module.body.operations:
         if op.operation.name == "sdy.mesh":
