@@ -16,7 +16,7 @@ _TOKEN_BYTES = 24
 
 
 def serve(page: Callable[[], bytes], port: int = 0, ready: Callable[[str], None] = print) -> None:
-    """Serves a page on this machine until it is interrupted, to those who have its address: a random token is a part of it.
+    """Serves a page on this machine until it is interrupted, at an address with a random token.
 
     Args:
       page: makes the page.
