@@ -1,5 +1,6 @@
-"""Damaged inputs of every form through the command: ``python -m generators.hostile.fuzz --seconds 600``; with ``--grammar``
-well-formed ones that mean something else.
+"""Damaged inputs of every form through the command: ``python -m generators.hostile.fuzz --seconds 600``.
+
+With ``--grammar`` the inputs are well-formed and mean something else.
 
 Findings are written to a folder, one each: the input, and the command line with what it said.
 """
