@@ -70,7 +70,8 @@ def run_module(module: SuiteModule, wanted: str = "") -> ModuleOutcome:
     status = os.waitpid(child, 0)[1]
     if begun:
         ended = signal.Signals(os.WTERMSIG(status)).name if os.WIFSIGNALED(status) else str(os.WEXITSTATUS(status))
-        crashed = begun == "read" and ended in ("SIGABRT", "SIGSEGV")  # in C++; the command says so, and ends with 2
+        # In C++: the command says so and ends with 2; the interpreter runs in a process of its own there.
+        crashed = begun in ("read", "values") and ended in ("SIGABRT", "SIGSEGV")
         outcome.steps[begun] = ("refused" if crashed else "failed", f"ended by {ended}" + (f" after {SECONDS} s" if ended == "SIGALRM" else ""))
     outcome.read = outcome.steps.get("read", ("", ""))[0] == "ok"
     return outcome

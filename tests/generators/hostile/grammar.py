@@ -1,4 +1,4 @@
-"""Inputs that are well-formed and mean something else: values, attributes and shapes exchanged by the grammar of a form.
+"""Inputs that are well-formed and mean something else: values, attributes and shapes exchanged by a form's grammar.
 
 Damaged bytes rarely come past a parser. These do: JSON with other values under the same keys (a plan with a right
 checksum), HLO with other groups, opcodes and trip counts, MLIR with other groups, types and constants, TOML with other
