@@ -16,8 +16,10 @@ from typing import Any
 from generators.hostile.mutations import mutate
 from generators.hostile.seeds import Seed
 
-_EDGES = (0, 1, -1, 2, 3, 7, 255, 256, 2**31 - 1, 2**31, 2**63 - 1, 2**63, 10**30, 0.5, -0.0, 1e308, -1e308, 5e-324)
-_TEXTS = ("", "x", "x" * 5000, "../../x", "\u0000", "\ud7ff", "é", "a b", "@main", "0", "null", "comm-shift", "h200:1x8")
+_EDGES = (0, 1, -1, 2, 3, 7, 255, 256, 2**31 - 1, 2**31, 2**63 - 1, 2**63, 10**30, 0.5, -0.0, 1e308, -1e308,
+          5e-324)
+_TEXTS = ("", "x", "x" * 5000, "../../x", "\u0000", "\ud7ff", "é", "a b",
+          "@main", "0", "null", "comm-shift", "h200:1x8")
 _KINDS = ("all-reduce", "all-gather", "reduce-scatter", "all-to-all", "collective-permute", "collective-broadcast",
           "ragged-all-to-all", "all-reduce-start", "all-reduce-done", "async-start", "send", "recv", "custom-call",
           "fusion", "call", "while", "conditional", "copy", "negate", "add", "tuple", "get-tuple-element", "infeed")
