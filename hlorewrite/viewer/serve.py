@@ -52,8 +52,7 @@ def server_for(page: Callable[[], bytes], token: str, port: int = 0) -> Threadin
             asked = urlsplit(self.path)
             given = parse_qs(asked.query).get("token", [""])[0]
             # Another site's name that resolves to this machine must not read the page.
-            served = self.server.server_address[1]
-            own = self.headers.get("Host") in (f"{HOST}:{served}", f"localhost:{served}")
+            own = self.headers.get("Host") in (f"{HOST}:{server.server_port}", f"localhost:{server.server_port}")
             if not own or not hmac.compare_digest(given.encode(), token.encode()):
                 self.send_error(HTTPStatus.FORBIDDEN)
                 return
@@ -76,4 +75,5 @@ def server_for(page: Callable[[], bytes], token: str, port: int = 0) -> Threadin
         def log_message(self, format: str, *args: object) -> None:
             """Requests are not logged."""
 
-    return ThreadingHTTPServer((HOST, port), Handler)
+    server = ThreadingHTTPServer((HOST, port), Handler)
+    return server

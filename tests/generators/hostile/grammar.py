@@ -23,8 +23,10 @@ _TEXTS = ("", "x", "x" * 5000, "../../x", "\u0000", "\ud7ff", "é", "a b",
 _KINDS = ("all-reduce", "all-gather", "reduce-scatter", "all-to-all", "collective-permute", "collective-broadcast",
           "ragged-all-to-all", "all-reduce-start", "all-reduce-done", "async-start", "send", "recv", "custom-call",
           "fusion", "call", "while", "conditional", "copy", "negate", "add", "tuple", "get-tuple-element", "infeed")
-_GROUPS = ("{}", "{{0}}", "{{0,1},{2,3}}", "{{0,1,2,3}}", "{{0,0}}", "{{3,2,1,0}}", "{{0,1},{2}}", "{{9}}", "[1,4]<=[4]",
-           "[2,2]<=[4]", "[2,2]<=[2,2]T(1,0)", "[2,2]<=[2,2]T(0,0)", "[0,4]<=[4]", "[4,0]<=[4]", "[2,2]<=[3]", "[4]<=[4]",
+_GROUPS = ("{}", "{{0}}", "{{0,1},{2,3}}", "{{0,1,2,3}}", "{{0,0}}", "{{3,2,1,0}}", "{{0,1},{2}}", "{{9}}",
+           "[1,4]<=[4]",
+           "[2,2]<=[4]", "[2,2]<=[2,2]T(1,0)", "[2,2]<=[2,2]T(0,0)", "[0,4]<=[4]", "[4,0]<=[4]", "[2,2]<=[3]",
+           "[4]<=[4]",
            "[1,1048577]<=[1048577]", "mesh['x'=4] {'x'}", "mesh['x'=2,'y'=2] {'y','x'}", "mesh['x'=4] {'x':(1)2}",
            "mesh['x'=4] {'x':(3)2}", "mesh['x'=4] {'z'}", "mesh['x'=0] {'x'}")
 _DENSE = ("dense<> : tensor<0x0xi64>", "dense<0> : tensor<1x1xi64>", "dense<[[0, 1], [2, 3]]> : tensor<2x2xi64>",
@@ -42,7 +44,8 @@ def rewritten(seed: Seed, random_: random.Random) -> Seed:
       seed: a sound input.
       random_: what decides.
     """
-    changes: dict[str, Callable[[str, random.Random], str]] = {"hlo": _hlo, "text": _mlir, "rules": _tokens, "topology": _toml}
+    changes: dict[str, Callable[[str, random.Random], str]] = {
+        "hlo": _hlo, "text": _mlir, "rules": _tokens, "topology": _toml}
     files, changed = list(seed.content), False
     at = random_.randrange(len(files))
     name, content = files[at]
@@ -133,9 +136,11 @@ def _hlo(text: str, random_: random.Random) -> str:
     elif kind == 6:
         del lines[at]
     elif kind == 7:
-        lines[at] += random_.choice((', backend_config={"known_trip_count":{"n":"-5"}}', ", to_apply=%absent", ", calls=%",
+        lines[at] += random_.choice((', backend_config={"known_trip_count":{"n":"-5"}}', ", to_apply=%absent",
+                                     ", calls=%",
                                      ', metadata={source_file="a.py" source_line=99999999999999999999}', "}", " {",
-                                     ", channel_id=1, use_global_device_ids=true", ", source_target_pairs={{0,1},{0,2}}"))
+                                     ", channel_id=1, use_global_device_ids=true",
+                                     ", source_target_pairs={{0,1},{0,2}}"))
     else:
         return _one(r"%[\w.\-]+", lambda _: random_.choice(re.findall(r"%[\w.\-]+", text)), text, random_)
     return "\n".join(lines) + "\n"
@@ -144,7 +149,8 @@ def _hlo(text: str, random_: random.Random) -> str:
 def _mlir(text: str, random_: random.Random) -> str:
     kind = random_.randrange(7)
     if kind == 0:
-        return _one(r"(?<=replica_groups = )dense<[^>]*> : tensor<[^>]*>", lambda _: random_.choice(_DENSE), text, random_)
+        return _one(r"(?<=replica_groups = )dense<[^>]*> : tensor<[^>]*>", lambda _: random_.choice(_DENSE), text,
+                    random_)
     if kind == 1:
         return _one(r"(?<=x)[a-z]+\d+(?=>)", lambda _: random_.choice(_TYPES), text, random_)
     if kind == 2:

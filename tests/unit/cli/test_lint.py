@@ -91,7 +91,8 @@ func.func @main(%x: tensor<4xf32>, %n: tensor<i32>) -> tensor<4xf32> {
   %one = stablehlo.constant dense<1> : tensor<i32>
   %seven = stablehlo.constant dense<7> : tensor<i32>
   %y = "stablehlo.collective_permute"(%x) <{channel_handle = #stablehlo.channel_handle<handle = 2, type = 1>,
-      source_target_pairs = dense<[[0, 1], [1, 0], [2, 3], [3, 2]]> : tensor<4x2xi64>}> : (tensor<4xf32>) -> tensor<4xf32>
+      source_target_pairs = dense<[[0, 1], [1, 0], [2, 3], [3, 2]]> : tensor<4x2xi64>}> :
+      (tensor<4xf32>) -> tensor<4xf32>
   %o:2 = stablehlo.while(%i = %zero, %a = %y) : tensor<i32>, tensor<4xf32>
   cond {
     %c = stablehlo.compare LT, %i, %n : (tensor<i32>, tensor<i32>) -> tensor<i1>

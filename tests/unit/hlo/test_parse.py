@@ -44,7 +44,7 @@ def test_a_line_that_cannot_be_read_is_an_error(line: str) -> None:
 def test_two_computations_of_one_name_and_two_entries_are_errors() -> None:
     inner, entry = TEXT.split("\n\n")[1:]
     for text in (f"HloModule m\n\n{inner}\n\n{inner}\n\n{entry}", f"{TEXT}\n{entry.replace('%main', '%other')}"):
-        with pytest.raises(InputError, match="repeats a name|second entry"):
+        with pytest.raises(InputError, match=r"repeats a name|second entry"):
             parse_hlo(text)
 
 

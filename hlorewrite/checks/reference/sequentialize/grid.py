@@ -96,7 +96,8 @@ def groups_of(op: ir.Operation, grid: Grid, view: View) -> list[Group]:
 
 def pairs_of(op: ir.Operation, grid: Grid) -> list[tuple[int, int]]:
     """(source, target) processes of a ``collective_permute``."""
-    rows: list[Group] = [(int(a), int(b)) for a, b in id_table(op.attributes["source_target_pairs"]).reshape(-1, 2)]
+    table = id_table(ir.DenseIntElementsAttr(op.attributes["source_target_pairs"]))
+    rows: list[Group] = [(int(a), int(b)) for a, b in table.reshape(-1, 2)]
     groups = grid.cross_partition(rows) if _has_channel(op) else grid.cross_replica(rows)
     if any(not 0 <= process < grid.size for pair in groups for process in pair):
         raise CannotExecute(f"{op.name} names a device that the program does not run on",
@@ -108,7 +109,7 @@ def highest_id(op: ir.Operation, view: View) -> int:
     """The highest replica, partition or device id a collective names, also by axes of a mesh; -1 when it names none."""
     for name in GROUP_ATTRIBUTES:
         if name in op.attributes and isinstance(op.attributes[name], ir.DenseIntElementsAttr):
-            ids = id_table(op.attributes[name])
+            ids = id_table(ir.DenseIntElementsAttr(op.attributes[name]))
             return int(ids.max()) if ids.size else -1
         if name in op.attributes:
             return max((process for row in _mesh_rows(op, view) for process in row), default=-1)
