@@ -1,4 +1,4 @@
-"""The modules in a folder of a suite: MLIR files, split where they are divided, bytecode, HLO files and HLO in tests."""
+"""The modules in a folder of a suite: MLIR files, split where they are divided, bytecode, HLO files, HLO in tests."""
 
 import re
 from collections.abc import Iterator

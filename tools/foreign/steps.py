@@ -21,7 +21,8 @@ _UNEXPECTED = ("unexpected error", "failed unexpectedly", "crashed (", "report i
 _TARGET = "h200:128x8"
 _COMMANDS = {
     "opt -O comm": ("opt", "-O", "comm", "--allow-unregistered-dialect", "--no-reproducer", "-o", os.devnull),
-    "opt -O time": ("opt", "-O", "time", f"--topology={_TARGET}", "--allow-unregistered-dialect", "--no-reproducer", "-o",
+    "opt -O time": ("opt", "-O", "time", f"--topology={_TARGET}", "--allow-unregistered-dialect", "--no-reproducer",
+                        "-o",
                     os.devnull),
     "report": ("report", "--json"),
     "audit": ("audit", f"--target={_TARGET}"),
@@ -73,7 +74,8 @@ def run_module(module: SuiteModule, wanted: str = "") -> ModuleOutcome:
         # In C++: the command says so and ends with 2. It runs the interpreter in a process of its own, and asks XLA's
         # parser only about text that it does not read itself.
         crashed = begun in ("read", "counted", "values") and ended in ("SIGABRT", "SIGSEGV")
-        outcome.steps[begun] = ("refused" if crashed else "failed", f"ended by {ended}" + (f" after {SECONDS} s" if ended == "SIGALRM" else ""))
+        outcome.steps[begun] = ("refused" if crashed else "failed",
+                            f"ended by {ended}" + (f" after {SECONDS} s" if ended == "SIGALRM" else ""))
     outcome.read = outcome.steps.get("read", ("", ""))[0] == "ok"
     return outcome
 

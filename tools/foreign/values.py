@@ -7,14 +7,16 @@ import numpy as np
 
 _CONST = re.compile(r"check\.expect_(eq|almost_eq)_const\s+(%[\w#]+),\s*(dense<.*?>)\s*(?:,[^:]*|\{[^}]*\})?:\s*"
                     r"(tensor<(?:[^<>]|<[^<>]*>)*>)[^\n]*", re.DOTALL)
-_OTHER_RUN = re.compile(r"^// RUN-DISABLED|^// RUN:.*(?:complex-math-expander|chlo-legalize|--chlo|ulp)|_ulp|tolerance", re.MULTILINE)
+_OTHER_RUN = re.compile(r"^// RUN-DISABLED|^// RUN:.*(?:complex-math-expander|chlo-legalize|--chlo|ulp)|_ulp|tolerance",
+                        re.MULTILINE)
 _PAIR = re.compile(r'"?stablehlo\.custom_call"?\s*@check\.(?:expect_)?(\w+)\((%[\w#]+),\s*(%[\w#]+)\)[^:]*:\s*'
                    r"\((tensor<(?:[^<>]|<[^<>]*>)*>),[^\n]*")
 _ANY_CHECK = re.compile(r"^\s*check\.\w+[^\n]*$", re.MULTILINE)
 _CLOSE = re.compile(r"check\.expect_close\s+(%[\w#]+),\s*(%[\w#]+)[^:]*:\s*(tensor<(?:[^<>]|<[^<>]*>)*>)[^\n]*")
 _PARALLEL = re.compile(r'(%\w+)(?::\d+)?\s*=\s*"interpreter\.run_parallel"\(([^)]*)\)\s*\{\s*'
                        r"programs\s*=\s*\[(.*?)\]\s*\}\s*:\s*\(([^)]*)\)\s*->\s*(\([^)]*\)|\S+)", re.DOTALL)
-_FUNCTION = re.compile(r"func\.func\s+(?:public\s+|private\s+)?@([\w.]+)\(\)[^\n]*\{\n(.*?)\n\s*(?:func\.)?return\b[^\n]*",
+_FUNCTION = re.compile(r"func\.func\s+(?:public\s+|private\s+)?@([\w.]+)\(\)[^\n]*\{\n(.*?)\n"
+                       r"\s*(?:func\.)?return\b[^\n]*",
                        re.DOTALL)
 
 

@@ -91,11 +91,11 @@ def test_without_a_token_another_user_of_the_machine_does_not_answer_the_roll_ca
 @pytest.mark.parametrize("family", [socket.AF_INET, socket.AF_INET6])
 def test_whose_a_connection_is(family: socket.AddressFamily) -> None:
     host = "127.0.0.1" if family == socket.AF_INET else "::1"
-    with socket.create_server((host, 0), family=family) as server:
-        with socket.create_connection((host, server.getsockname()[1])) as near, server.accept()[0] as far:
-            assert not joining.is_of_others(far) and not joining.is_of_others(near)
-            if os.getuid():
-                assert joining.is_of_others(far, uid=os.getuid() + 1)
+    with (socket.create_server((host, 0), family=family) as server,
+          socket.create_connection((host, server.getsockname()[1])) as near, server.accept()[0] as far):
+        assert not joining.is_of_others(far) and not joining.is_of_others(near)
+        if os.getuid():
+            assert joining.is_of_others(far, uid=os.getuid() + 1)
 
 
 def test_the_port_is_free_after_the_roll_call() -> None:
