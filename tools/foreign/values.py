@@ -90,12 +90,13 @@ def _run_parallel(text: str, found: re.Match[str], call: re.Match[str]) -> int:
         return 0
     made = program.run([inputs[process * each:(process + 1) * each] for process in range(size)])
     results = [value for row in made.outputs for value in row]
-    checks, count = _checks_of(found[2])[0], 0
-    for how, values, kind in checks:
-        if len(values) == 2 or "#" not in values[0] or not values[0].startswith(call[1]):
-            continue
-        place = int(values[0].partition("#")[2])
-        count += _compare([(how, values[:1], kind)], [results[place]])
+    count = 0
+    for check in _CONST.finditer(found[2]):
+        name, _, place = check[2].partition("#")
+        if name == call[1]:
+            stated = _execute(f"func.func @main() -> {check[4]} {{\n  %0 = stablehlo.constant {check[3]} : {check[4]}\n"
+                              f"  return %0 : {check[4]}\n}}")[0][0]
+            count += _compare([(check[1], [check[2], "what is stated"], check[4])], [results[int(place or 0)], stated])
     return count
 
 
