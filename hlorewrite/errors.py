@@ -129,3 +129,5 @@ def did_you_mean(name: str, known: Iterable[str], listed_by: str = "") -> str:
 
 class CannotExecute(HlorewriteError):
     """The reference interpreter, or running devices in lockstep, does not cover something in the module."""
+
+    exit_code = 2

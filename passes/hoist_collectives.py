@@ -8,7 +8,7 @@ from hlorewrite.ir.binding import ir, op_key
 from hlorewrite.ir.collectives import COLLECTIVES
 from hlorewrite.ir.edit import Editor
 from hlorewrite.ir.module import Module
-from hlorewrite.ir.types import tensor_bytes
+from hlorewrite.ir.types import is_static_tensor, tensor_bytes
 from hlorewrite.ir.view import View, defining_op, nested_ops, users
 from hlorewrite.passes.common.pass_remarks import tell
 from hlorewrite.passes.common.value_numbers import is_function
@@ -95,6 +95,10 @@ class HoistCollectives(Pass):
         if trips is not None and trips < 2:
             return None
         if not all(isinstance(r.type, ir.RankedTensorType) for r in op.results):
+            return None
+        if not all(is_static_tensor(r.type) for r in op.results):
+            tell(ctx, "blocked", self.name, "it stays in its loop: its size is not known before it runs, and no budget "
+                 "could bound it", view, op)
             return None
         cone = _invariant_cone(op, loop, varying, self.barriers)
         if cone is None:

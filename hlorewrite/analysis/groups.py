@@ -9,9 +9,18 @@ import numpy as np
 from hlorewrite.analysis.mesh import mesh_of
 from hlorewrite.errors import InputError
 from hlorewrite.ir.binding import ir, stablehlo
-from hlorewrite.ir.collectives import DYNAMIC_ROOT, SOURCE_TARGET_PAIRS, WITH_GLOBAL_IDS
+from hlorewrite.ir.collectives import (
+    BY_OP,
+    DYNAMIC_ROOT,
+    REPLICA_GROUPS,
+    SOURCE_TARGET_PAIRS,
+    SPLIT_COUNT,
+    WITH_GLOBAL_IDS,
+)
 from hlorewrite.ir.view import View
+from hlorewrite.util.sizes import MOST_DEVICES
 
+CHANNEL_ID = "channel_id"
 Rows = tuple[tuple[int, ...], ...]
 
 
@@ -119,10 +128,35 @@ def groups_of(op: ir.Operation, view: View) -> Groups | str:
     if DYNAMIC_ROOT in op.attributes:
         return "an operand decides which member of a group it sends from"
     groups = written_groups(op, view)
-    if isinstance(groups, str) or groups.mode != "cross_replica_and_partition" or partition_count(view) == 1:
+    if isinstance(groups, str):
         return groups
+    if groups.mode != "cross_replica_and_partition" or partition_count(view) == 1:
+        return _misfit(op, groups.size) or groups
     return ("its replica groups join all partitions of their replicas (it has a channel and no use_global_device_ids), "
             "a form that is reported and not rewritten")
+
+
+def _misfit(op: ir.Operation, size: int) -> str:
+    """Why shapes contradict the size of a group (StableHLO: "all_gather", C6; "reduce_scatter", C8; "all_to_all", C9).
+
+    MLIR's verifier lets such ops pass. Dynamic sizes are unknown: no budget of memory could bound what is kept.
+    """
+    if any(isinstance(value.type, ir.RankedTensorType) and not value.type.has_static_shape
+           for value in (*op.operands, *op.results)):
+        return "its size is not known before it runs"
+    row = BY_OP[op.name]
+    if not row.larger and SPLIT_COUNT not in row.dimensions:
+        return ""
+    if not row.larger:
+        count = ir.IntegerAttr(op.attributes[SPLIT_COUNT]).value
+        return "" if count == size else f"it splits {count} ways, and its groups have {size} members"
+    dimension = ir.IntegerAttr(op.attributes[row.dimensions[0]]).value
+    pairs = list(zip(op.operands, op.results, strict=False))
+    for small, large in pairs if row.larger == "result" else [(after, before) for before, after in pairs]:
+        before, after = (ir.RankedTensorType(value.type).shape[dimension] for value in (small, large))
+        if after != before * size:
+            return f"it makes {after} of {before} rows or back, and its groups have {size} members"
+    return ""
 
 
 def written_groups(op: ir.Operation, view: View) -> Groups | str:
@@ -146,9 +180,31 @@ def written_groups(op: ir.Operation, view: View) -> Groups | str:
         return "it has no replica groups"
     count = _id_count(view, mode)
     if isinstance(attribute, ir.DenseIntElementsAttr):
-        return view.memoize((attribute, mode, count), lambda: _checked(_dense_rows(attribute), mode, count))
+        return view.memoize((attribute, mode, count), lambda: _checked(_dense_rows(attribute, count), mode, count))
     rows = _mesh_rows(attribute, view)
     return rows if isinstance(rows, str) else _checked(rows, mode, count)
+
+
+def ragged_groups(op: ir.Operation, view: View) -> Groups | str:
+    """The groups of the custom call by which JAX writes a ``ragged-all-to-all``; they are in its ``backend_config``.
+
+    Args:
+      op: a ``stablehlo.custom_call`` of the target ``ragged_all_to_all``.
+      view: the module it is in, for the device count.
+
+    Returns:
+      The groups, or a sentence why they cannot be read.
+    """
+    config = op.attributes.get("backend_config", None)
+    if not isinstance(config, ir.DictAttr) or REPLICA_GROUPS not in config:
+        return "its backend_config does not say its replica groups"
+    attribute = config[REPLICA_GROUPS]
+    if not isinstance(attribute, ir.DenseIntElementsAttr):
+        return "its replica groups have an unknown form"
+    has_channel = CHANNEL_ID in config and ir.IntegerAttr(config[CHANNEL_ID]).value > 0
+    mode = "cross_partition" if has_channel else "cross_replica"
+    count = _id_count(view, mode)
+    return _checked(_dense_rows(attribute, count), mode, count)
 
 
 def group_members(op: ir.Operation, view: View) -> int:
@@ -176,7 +232,7 @@ def written_pairs(op: ir.Operation, view: View) -> Rows | str:
       The pairs, or a sentence why the specification forbids them ("collective_permute", C4; MLIR's verifier checks
       the other constraints).
     """
-    table = np.array(ir.DenseIntElementsAttr(op.attributes[SOURCE_TARGET_PAIRS]))
+    table = id_table(ir.DenseIntElementsAttr(op.attributes[SOURCE_TARGET_PAIRS]))
     pairs = tuple((int(source), int(target)) for source, target in table.reshape(-1, 2))
     mode = id_mode(op)
     count = None if mode is None else _id_count(view, mode)
@@ -217,8 +273,26 @@ def mode_of(takes_global_ids: bool, has_channel: bool, global_ids: bool) -> str 
     return "cross_replica_and_partition" if has_channel else "cross_replica"
 
 
-def _dense_rows(attribute: ir.DenseIntElementsAttr) -> Rows:
-    table = np.array(attribute)
+def id_table(attribute: ir.DenseIntElementsAttr) -> np.ndarray:
+    """The ids that groups or pairs list, in the shape of the attribute.
+
+    Args:
+      attribute: the groups or pairs; one number may stand for all of them, so that little text is a large table.
+
+    Raises:
+      InputError: there are more than two for each of ``MOST_DEVICES``.
+    """
+    if math.prod(ir.RankedTensorType(attribute.type).shape) > 2 * MOST_DEVICES:
+        raise InputError(f"the groups of a collective are a table of type {attribute.type}",
+                         hint=f"at most {MOST_DEVICES} devices are read")
+    return np.array(attribute)
+
+
+def _dense_rows(attribute: ir.DenseIntElementsAttr, count: int | None) -> Rows:
+    """Groups written as lists; no groups at all mean one group of all (XLA, "AllReduce", ``replica_groups``)."""
+    table = id_table(attribute)
+    if table.size == 0 and table.shape[:1] == (0,) and count:
+        return (tuple(range(count)),)
     if table.ndim != 2 or table.size == 0:
         return ()
     return tuple(tuple(member for member in row if member >= 0) for row in table.tolist())
@@ -234,10 +308,18 @@ def _mesh_rows(attribute: ir.Attribute, view: View) -> Rows | str:
         return "its replica groups name a mesh that the module does not hold"
     names = []
     for axis in list(mesh_axes.axes):  # pyright: ignore
+        if isinstance(axis, ir.StringAttr):  # as XLA's export of Shardy writes a whole axis
+            names.append(axis.value)
+            continue
+        if not stablehlo.AxisRefAttr.isinstance(axis):
+            return f"its replica groups name mesh axes in an unknown form ({str(axis)[:60]})"
         reference = stablehlo.AxisRefAttr(axis)
         if reference.sub_axis_info is not None:
             return "its replica groups use a part of a mesh axis"
         names.append(reference.name)
+    unknown = [name for name in names if name not in dict(mesh.axes)]
+    if unknown:
+        return f'its replica groups name the axis "{unknown[0]}", which the mesh does not have'
     others = [name for name, _ in mesh.axes if name not in names]
     rows: dict[tuple[int, ...], list[tuple[tuple[int, ...], int]]] = {}
     inside = mesh.coordinates(names)
@@ -266,7 +348,8 @@ _ONE_DEVICE = ("; was it lowered without shardings? JAX takes a step over an abs
 def _checked(rows: Rows, mode: str, count: int | None) -> Groups | str:
     """Groups that partition all ids evenly, or why they do not."""
     if not rows:
-        return "its replica groups are empty"
+        return ("its replica groups are empty, which means all devices, and the module does not say how many there are "
+                "(mhlo.num_replicas, mhlo.num_partitions)" if count is None else "its replica groups are empty")
     groups = Groups(rows, mode)
     members = [member for row in groups.rows for member in row]
     if len(set(members)) != len(members):

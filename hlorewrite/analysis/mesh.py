@@ -4,8 +4,10 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from hlorewrite.errors import InputError
 from hlorewrite.ir.binding import ir, sdy
 from hlorewrite.ir.view import View, ancestors
+from hlorewrite.util.sizes import MOST_DEVICES
 
 
 @dataclass(frozen=True)
@@ -64,7 +66,21 @@ def mesh_of(view: View, reference: ir.Attribute) -> Mesh | None:
     mesh = sdy.MeshAttr(attribute)
     axes = tuple((sdy.MeshAxisAttr(axis).name, sdy.MeshAxisAttr(axis).size) for axis in mesh.axes)
     ids = tuple(mesh.device_ids)
+    check_device_count(math.prod(size for _, size in axes))
     return Mesh(axes, ids or tuple(range(math.prod(size for _, size in axes))))
+
+
+def check_device_count(count: int) -> None:
+    """Refuses more devices than tables are made for.
+
+    Args:
+      count: devices of a mesh.
+
+    Raises:
+      InputError: there are more than ``MOST_DEVICES``.
+    """
+    if count > MOST_DEVICES:
+        raise InputError(f"a mesh has {count} devices", hint=f"at most {MOST_DEVICES} are read")
 
 
 def meshes(view: View) -> dict[str, Mesh]:
@@ -84,6 +100,21 @@ def varying_axes(sharding: ir.Attribute) -> set[str]:
             for axis in sdy.DimensionShardingAttr(dimension).axes]
     axes += list(attribute.unreduced_axes)
     return {sdy.AxisRefAttr(axis).name for axis in axes}
+
+
+def replicated_operand(argument: ir.BlockArgument) -> ir.Value | None:
+    """The global value that an argument of a manual computation holds whole on every device; None of any other.
+
+    Args:
+      argument: of any block.
+    """
+    op = argument.owner.owner.operation
+    if op.name != "sdy.manual_computation":
+        return None
+    shardings = sdy.TensorShardingPerValueAttr(op.attributes["in_shardings"]).shardings
+    place = argument.arg_number
+    whole = place < len(shardings) and not varying_axes(shardings[place])
+    return op.operands[place] if whole and op.operands[place].type == argument.type else None
 
 
 def axis_names(groups: Sequence[Sequence[int]], view: View) -> tuple[str, ...] | None:

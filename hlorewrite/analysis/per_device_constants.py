@@ -11,6 +11,7 @@ from functools import partial
 
 import numpy as np
 
+from hlorewrite.analysis.mesh import replicated_operand
 from hlorewrite.ir.binding import ir
 from hlorewrite.ir.types import element_count
 from hlorewrite.ir.view import defining_op, terminator
@@ -75,19 +76,21 @@ class PerDeviceConstants:
         if order is None:
             self._known[value] = None
             return None
-        for op in order:
-            result = op.results[0]
+        for result in order:
             if result not in self._known:
-                self._known[result] = self._evaluate(op)
+                self._known[result] = self._evaluate(result)
         return self._known[value]
 
     def forget(self, value: ir.Value) -> None:
         """A value is about to leave the module; its address may come back as another one's."""
         self._known.pop(value, None)
 
-    def _cone(self, value: ir.Value) -> list[ir.Operation] | None:
-        """The ops a value is computed from, operands first; None when one of them cannot be evaluated."""
-        order: list[ir.Operation] = []
+    def _cone(self, value: ir.Value) -> list[ir.Value] | None:
+        """What a value is computed from, operands first; None when a part of it cannot be evaluated.
+
+        What enters a manual computation whole is the value outside.
+        """
+        order: list[ir.Value] = []
         seen: set[ir.Value] = set()
         stack: list[tuple[ir.Value, bool]] = [(value, False)]
         # Ends: the operands of a value are added once.
@@ -95,26 +98,39 @@ class PerDeviceConstants:
             current, ready = stack.pop()
             if self._known.get(current) is not None:
                 continue
-            op = defining_op(current)
-            if ready and op is not None:
-                order.append(op)
+            if ready:
+                order.append(current)
                 continue
+            op = defining_op(current)
             if current in seen:
                 continue
             seen.add(current)
             if len(seen) > _MOST_OPS:
                 return None
-            if op is None or current in self._known or not self._is_evaluable(op):
+            read = None if current in self._known else self._read_by(current, op)
+            if read is None:
                 self._known.update((reader, None) for reader, waits in stack if waits)
                 return None
             stack.append((current, True))
-            stack.extend((operand, False) for operand in op.operands)
+            stack.extend((operand, False) for operand in read)
         return order
+
+    def _read_by(self, value: ir.Value, op: ir.Operation | None) -> Sequence[ir.Value] | None:
+        """What a value is computed from directly; None when it cannot be evaluated."""
+        if op is not None:
+            return list(op.operands) if self._is_evaluable(op) else None
+        outside = None if self._iterations else _outside(value)
+        return None if outside is None else [outside]
 
     def _is_evaluable(self, op: ir.Operation) -> bool:
         return _evaluable(op, self._floats) and (not self._iterations or _of_scalars(op))
 
-    def _evaluate(self, op: ir.Operation) -> Table | None:
+    def _evaluate(self, value: ir.Value) -> Table | None:
+        op = defining_op(value)
+        if op is None:
+            outside = _outside(value)
+            table = None if outside is None else self._known[outside]
+            return table if table is not None and all(np.array_equal(table[0], each) for each in table) else None
         dtype = _numpy_type(op.results[0].type)
         if op.name == "stablehlo.partition_id":
             return tuple(np.array(device, dtype) for device in self.devices)
@@ -141,6 +157,10 @@ class PerDeviceConstants:
         inside._iterations = self._iterations
         inside._known.update(zip(block.arguments, operands, strict=True))
         return inside.table(terminator(block).operands[0])
+
+
+def _outside(value: ir.Value) -> ir.Value | None:
+    return replicated_operand(value) if isinstance(value, ir.BlockArgument) else None
 
 
 def _callee(op: ir.Operation) -> ir.Operation | None:

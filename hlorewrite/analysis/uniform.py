@@ -60,9 +60,11 @@ class Uniformity:
     Args:
       view: the module.
       groups: the groups of devices.
+      trusting: whether a loop that executes a collective in each iteration is taken to run equally often on all devices
+        of its groups, since the program would never end otherwise.
     """
 
-    def __init__(self, view: View, groups: Groups) -> None:
+    def __init__(self, view: View, groups: Groups, *, trusting: bool = True) -> None:
         self.view = view
         self.groups = groups
         self._found: dict[ir.Value, Varying | None] = {}
@@ -76,6 +78,8 @@ class Uniformity:
         modes = ("flattened_ids", "cross_partition") if self._by_partition else (groups.mode,)
         self._equal_trips = {predicate for predicate in equal_trip_predicates(view, groups.rows, modes)
                              if not self._is_known_to_differ(predicate)}
+        if not trusting:
+            self._equal_trips = set()
 
     def varying(self, value: ir.Value) -> Varying | None:
         """Why a value is not uniform; None when it is.

@@ -51,7 +51,7 @@ def resharded_lines(text: str) -> list[ReshardedLine]:
     instructions = {name: each for computation in module.computations.values()
                     for name, each in computation.instructions.items()}
     by_line: dict[str, list[HloCollective]] = {}
-    for one in collectives(text):
+    for one in collectives(module):
         if one.source != "?" and one.trips_known and is_resharding(one.kind, instructions[one.name]):
             by_line.setdefault(one.source, []).append(one)
     lines = [ReshardedLine(line, sum(one.trips for one in listed), sum(one.executed_bytes for one in listed))

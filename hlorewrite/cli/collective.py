@@ -4,6 +4,7 @@ import argparse
 import json
 
 from hlorewrite.ir.collectives import COLLECTIVE_PERMUTE, TIMED_KINDS
+from hlorewrite.util.read import read_json
 
 HELP = "predict the time of one collective on a topology"
 
@@ -72,7 +73,7 @@ def parse_groups(text: str) -> list[list[int]]:
     from hlorewrite.errors import UsageError
 
     try:
-        groups = json.loads(text.replace("{", "[").replace("}", "]"))
+        groups = read_json(text.replace("{", "[").replace("}", "]"))
         if isinstance(groups, list) and groups and all(
                 isinstance(group, list) and all(type(gpu) is int for gpu in group) for group in groups):
             return groups

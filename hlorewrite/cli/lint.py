@@ -14,6 +14,7 @@ from hlorewrite.util.sizes import format_bytes
 if TYPE_CHECKING:
     from hlorewrite.audit.resharding import ReshardedLine
     from hlorewrite.hlo.xla_hazards import Hazard
+    from hlorewrite.hlo.xla_warnings import LintWarning
     from hlorewrite.ir.module import Module
     from hlorewrite.ir.view import View
     from hlorewrite.jaxbridge.baseline.constraint_advice import ConstraintAdvice
@@ -32,28 +33,35 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Runs ``hlorewrite lint``."""
+    from hlorewrite.cost.report.stablehlo import uncounted
     from hlorewrite.hlo.xla_hazards import find_hazards
+    from hlorewrite.hlo.xla_warnings import find_warnings
     from hlorewrite.ir.async_pairs import run_at_once
     from hlorewrite.ir.edit import Editor
-    from hlorewrite.ir.inline import inline_calls
+    from hlorewrite.ir.inline import dissolve_calls
     from hlorewrite.ir.view import View
 
     version = _version(args.jaxlib) if args.jaxlib else None
     source = _read(args)
-    hazards, count, note = [], 0, source.note
+    hazards, warnings, count, note = [], [], 0, source.note
+    looked = ""
     if source.module is not None:
         view = View(source.module)
-        inline_calls(Editor(view))
+        dissolve_calls(Editor(view))
         run_at_once(Editor(view))
         hazards = [h for h in find_hazards(view) if version is None or h.kind.affects(version)]
+        warnings = find_warnings(view)
         count, note = len(view.ops(ALL_REDUCE.op)), note or _note(view)
+        looked = _looked_at(view, version)
+        note = "; ".join([*([note] if note else []), *uncounted(view)])
     if args.json:
         print(json.dumps({"module": source.name, "all_reduces": count,
                           "hazards": [_as_dict(hazard) for hazard in hazards], "note": note,
+                          "warnings": [asdict(warning) for warning in warnings], "looked_at": looked,
                           "resharded": [asdict(line) for line in source.resharded],
                           "constraints": [asdict(line) for line in source.constraints]}, indent=2))
     else:
-        print(_text(hazards, note, args.jaxlib) + _resharded_text(source.resharded)
+        print(_text(hazards, note, looked) + "".join(map(_warning_text, warnings)) + _resharded_text(source.resharded)
               + "".join(f"{line}\n" for line in source.constraints), end="")
     return 1 if hazards else 0
 
@@ -144,15 +152,30 @@ def _as_dict(hazard: Hazard) -> dict[str, str]:
             "reason": hazard.reason, "versions": kind.versions, "platform": "gpu", "source": kind.source}
 
 
-def _text(hazards: list[Hazard], note: str, version: str | None) -> str:
+def _looked_at(view: View, version: tuple[int, ...] | None) -> str:
+    """What the module was searched for: nothing found says nothing about all else."""
+    from hlorewrite.hlo.xla_versions import CODE_MOTION, MISCOMPILATIONS
+    from hlorewrite.hlo.xla_warnings import LOOKED_AT
+    forms = [form for form, kind in MISCOMPILATIONS.items() if version is None or kind.affects(version)]
+    return (f"looked at {len(view.ops(ALL_REDUCE.op))} all-reduces and {len(view.ops('stablehlo.while'))} loops for "
+            f"{len(forms)} forms that {CODE_MOTION} gets wrong ({', '.join(forms)}), and for "
+            f"{', '.join(LOOKED_AT.values())}; for nothing else")
+
+
+def _warning_text(warning: LintWarning) -> str:
+    source = f" ({warning.source})" if warning.source else ""
+    return f"{warning.location}: warning: {warning.sentence}{source}\n"
+
+
+def _text(hazards: list[Hazard], note: str, looked: str) -> str:
     from hlorewrite.hlo.xla_versions import CODE_MOTION
+    said = f"note: {note}\n" if note else ""
     if not hazards:
-        which = f"jaxlib {version}" if version else "XLA"
-        return f"note: {note}\n" if note else f"nothing found that {which} on GPU is known to miscompile\n"
+        return said + (f"nothing found; {looked}\n" if looked else "")
     lines = []
     for hazard in hazards:
         lines += [f"{hazard.location}: warning: XLA on GPU miscompiles this all-reduce (form {hazard.kind.form})",
                   f"  the program: {hazard.kind.what}", f"  here: {hazard.reason}", f"  XLA: {hazard.kind.wrong}",
                   f"  affected: {hazard.kind.versions} ({hazard.kind.source})"]
     advice = f"compile with XLA_FLAGS=--xla_disable_hlo_passes={CODE_MOTION}; a step that hlorewrite recompiles has it"
-    return "\n".join([*lines, advice]) + "\n"
+    return "\n".join([*lines, advice]) + f"\n{said}{looked}\n"

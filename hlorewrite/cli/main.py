@@ -4,6 +4,7 @@
 """
 
 import os
+import re
 import signal
 import sys
 from collections.abc import Sequence
@@ -21,6 +22,7 @@ UNSUPERVISED = ("exec", "completion")
 """Subcommands that work in this very process: ``exec`` becomes the user's program."""
 LONG = ("pipeline", "view", "rules", "estimate", "reshard", "timeline", "audit")
 """Subcommands that can run for long or keep much: there the collector of cycles stays on."""
+_LONG_WORD, _SHOWN = re.compile(r"\S{1000,}"), 100
 _NO_TEXT = "a name in the module is not UTF-8 text; write the file again"
 _UNREADABLE = {
     "str_from_cstr_and_size(): conversion error": _NO_TEXT,  # jaxlib 0.10
@@ -202,7 +204,11 @@ def _unexpected(error: Exception) -> str:
     return f"unexpected error ({shown}){where}; set {TRACEBACK_VARIABLE}=1 to see the traceback, and report it"
 
 
+def _shortened(word: re.Match[str]) -> str:
+    return f"{word[0][:_SHOWN]}...{word[0][-_SHOWN:]} ({len(word[0])} characters)"
+
+
 def _told(text: str, code: int) -> int:
     with suppress(OSError):  # standard error may be full or closed too
-        print(f"hlorewrite: error: {text}", file=sys.stderr)
+        print(f"hlorewrite: error: {_LONG_WORD.sub(_shortened, text)}", file=sys.stderr)
     return code

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from hlorewrite.cli.frontier import run_frontier
-from hlorewrite.errors import UsageError
+from hlorewrite.errors import InputError, UsageError
 from hlorewrite.util.memory_budget import size_of_budget
 
 if TYPE_CHECKING:
@@ -98,11 +98,15 @@ def rounding_between(before: _Input, after: _Input) -> SummationOrders:
 
 def read_report(source: _Input, topo: Topology | None, mesh: str | None = None) -> CommunicationReport:
     """The report of a file of any known form."""
+    from hlorewrite.cli.step.read_step import hlo_text
     from hlorewrite.cost.report.axes import parse_mesh, with_axes
+    from hlorewrite.cost.report.hlo import looks_like_hlo
     from hlorewrite.cost.report.report import build_report
 
     axes = parse_mesh(mesh) if mesh else None
     name, data = source.name, source.data
+    if looks_like_hlo(data):
+        data = hlo_text(data.decode(errors="replace"), name).encode()
     form, devices, collectives, remarks = read_collectives(data, name)
     if axes is not None:
         collectives = with_axes(collectives, axes)
@@ -131,11 +135,15 @@ def read_collectives(data: bytes, name: str) -> tuple[str, int, list[Executed], 
     from hlorewrite.cost.report.hlo import collectives_of_hlo, looks_like_hlo
 
     if looks_like_hlo(data):
-        return "hlo", *collectives_of_hlo(data.decode(errors="replace"))
+        try:
+            return "hlo", *collectives_of_hlo(data.decode(errors="replace"))
+        except InputError as error:
+            error.location = error.location or name
+            raise
     from hlorewrite.cost.report.stablehlo import collectives_of
     from hlorewrite.ir.load import parse
     from hlorewrite.passmanager.programs import is_program, program_adapter
-    module = parse(data, name=name)
+    module = parse(data, name=name, allow_unregistered=True)  # what it says about ops it does not know: a remark
     if is_program(module):
         return "mpmd", *program_adapter(module).collectives_of_program(module)
     return "stablehlo", *collectives_of(module)

@@ -69,17 +69,17 @@ class HloCollective:
                 "source": self.source}
 
 
-def collectives(text: str) -> list[HloCollective]:
+def collectives(text: str | HloText) -> list[HloCollective]:
     """Every collective of a module that is reached from its entry.
 
     Args:
-      text: optimised HLO, as ``Compiled.as_text()`` prints it.
+      text: optimised HLO, as ``Compiled.as_text()`` prints it, or what was read from it.
 
     Returns:
       The collectives, in the order they are first reached.
 
     Raises:
-      InputError: the text holds no entry computation.
+      InputError: the text or the groups of a collective cannot be read.
 
     Example:
       >>> hlo = '''HloModule m, num_partitions=4
@@ -95,7 +95,7 @@ def collectives(text: str) -> list[HloCollective]:
       >>> [(c.kind, c.bytes, c.trips, c.groups) for c in collectives(hlo)]
       [('all-reduce', 32, 1, ((0, 1), (2, 3)))]
     """
-    module = parse_hlo(text)
+    module = parse_hlo(text) if isinstance(text, str) else text
     sources = CollectiveSources(module)
     listed: list[HloCollective] = []
     for run, instruction, kind in executed_collectives(module):

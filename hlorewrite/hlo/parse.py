@@ -1,6 +1,8 @@
 """HLO text as computations and instructions: just enough to follow loops and calls, in one pass over the lines.
 
-Reads what ``Compiled.as_text()``, XLA dumps and ``HloModule.to_string()`` print, in long or short form.
+Reads what ``Compiled.as_text()``, XLA dumps and ``HloModule.to_string()`` print, in long or short form. A line that is
+none of these is an error and never skipped: what it says may communicate. Text that people write by hand has more
+freedom, and XLA's own parser reads it first (``jaxbridge/xla/hlo_text.py``).
 """
 
 import functools
@@ -10,19 +12,27 @@ from typing import NamedTuple
 
 from hlorewrite.errors import InputError
 from hlorewrite.ir.location import shown_path
+from hlorewrite.util.sizes import MOST_DEVICES
 
-_HEADER = re.compile(r"^(ENTRY\s+)?%?([\w.\-]+)(?:\s*\(.*->.*)?\s*\{\s*$")
-_INSTRUCTION = re.compile(r"^\s+(ROOT\s+)?%?([\w.\-]+)\s+=\s+")
+_HEADER = re.compile(r"^\s*(ENTRY\s+)?%?([\w.\-]+)(?:\s*\(.*->.*)?\s*\{\s*$")
+_END = re.compile(r"\s*\}(?:, [\w\-]+=.*)?\s*")
+_INSTRUCTION = re.compile(r"^\s*(ROOT\s+)?%?([\w.\-]+)\s*=\s*")
 _OPCODE = re.compile(r"\s*([a-z][\w\-]*)\(")
-_PLAIN = re.compile(r"\s+(ROOT )?%?([\w.\-]+) = (\([^()]*\)|[^\s(]+) ([a-z][\w\-]*)\(([^()\"]*)\)(.*)")
+_PLAIN = re.compile(r"\s*(ROOT )?%?([\w.\-]+) = (\([^()]*\)|[^\s(]+) ([a-z][\w\-]*)\(([^()\"]*)\)(.*)")
 """A line without brackets or strings between those of its shape and operands: nearly all lines."""
 _OPERAND = re.compile(r"%([\w.\-]+(?:#\d+)?)")
 _MARK = re.compile(r'"(?:[^"\\]|\\.)*"|[()]')
 _CALLED = re.compile(r"(\{[^}]*\}|%?[\w.\-]+)")
+_NESTED = re.compile(r"\b[a-z][\w\-]*\(")
+"""An instruction that is written in the place of an operand, as people do."""
 _FRAME, _NUMBER = "stack_frame_id=", re.compile(r"\d+")
 _NO_OPERANDS = ("constant", "parameter")
 _TABLE_ROW = re.compile(r"^(\d+)\s+(.*)$")
 _TABLES = ("FileNames", "FunctionNames", "FileLocations", "StackFrames")
+_CALLING = ("body", "condition", "branch_computations", "true_computation", "false_computation", "calls", "to_apply",
+            "called_computations")
+_WRITE_IT = "give HLO as XLA prints it: Compiled.as_text(), or a file of --xla_dump_to"
+_MOST_SHOWN = 60
 
 
 class HloInstruction(NamedTuple):
@@ -113,7 +123,8 @@ def parse_hlo(text: str) -> HloText:
       Its computations; instructions keep their attributes as text.
 
     Raises:
-      InputError: the text holds no entry computation.
+      InputError: a line cannot be read, a name stands twice or is missing, the module has more than ``MOST_DEVICES``
+        devices, or the text holds no entry computation.
 
     Example:
       >>> module = parse_hlo("HloModule m\\n\\nENTRY %main (p: f32[4]) -> f32[4] {\\n"
@@ -122,15 +133,17 @@ def parse_hlo(text: str) -> HloText:
       'p'
     """
     lines = text.splitlines()
-    module = HloText(header=next((line for line in lines if line.startswith("HloModule")), ""))
+    module = HloText(header=next((line.lstrip() for line in lines if line.lstrip().startswith("HloModule")), ""))
+    if module.devices > MOST_DEVICES:
+        raise InputError(f"the module runs on {module.devices} devices", hint=f"at most {MOST_DEVICES} are read")
     current: Computation | None = None
     table = ""
-    for line in lines:
+    for number, line in enumerate(lines, 1):
         if current is not None:
-            if line.startswith("}"):
+            if line.startswith("}") or _END.fullmatch(line):
                 current = None
-            else:
-                _add_instruction(current, line)
+            elif not _add_instruction(current, line) and not _says_nothing(line):
+                raise _unreadable(number, line)
             continue
         if line in _TABLES:
             table = line
@@ -140,14 +153,58 @@ def parse_hlo(text: str) -> HloText:
             _add_row(module, table, int(row.group(1)), row.group(2))
             continue
         header = _HEADER.match(line)
-        if header and not line.startswith("HloModule"):
-            table = ""
-            current = module.computations.setdefault(header.group(2), Computation(header.group(2)))
-            if header.group(1):
-                module.entry = header.group(2)
+        if line.lstrip().startswith("HloModule") or _says_nothing(line):
+            continue
+        if not header:
+            raise _unreadable(number, line)
+        table = ""
+        current = _new_computation(module, number, line, header)
+    if current is not None:
+        raise InputError(f"the computation {current.name} has no end", hint="the text was cut short; write it again")
     if not module.entry:
         raise InputError("the text holds no HLO entry computation", hint="give the output of XLA's HLO printer")
+    _check_names(module)
     return module
+
+
+def _new_computation(module: HloText, number: int, line: str, header: re.Match[str]) -> Computation:
+    """The computation that a line begins."""
+    name = header.group(2)
+    if name in module.computations or (header.group(1) and module.entry):
+        raise _unreadable(number, line, "begins a second entry" if header.group(1) else "repeats a name")
+    if header.group(1):
+        module.entry = name
+    return module.computations.setdefault(name, Computation(name))
+
+
+def _says_nothing(line: str) -> bool:
+    """Whether a line is blank or a comment."""
+    text = line.strip()
+    return not text or text.startswith("//") or (text.startswith("/*") and text.endswith("*/"))
+
+
+def _unreadable(number: int, line: str, why: str = "is not HLO as XLA prints it") -> InputError:
+    shown = line.strip()
+    shown = f"{shown[:_MOST_SHOWN]}..." if len(shown) > _MOST_SHOWN else shown
+    return InputError(f'line {number} {why}: "{shown}"', hint=_WRITE_IT)
+
+
+def _check_names(module: HloText) -> None:
+    """Refuses a text that reads or calls what it does not hold; the last instruction is a root that is not named."""
+    for computation in module.computations.values():
+        if not computation.root and computation.instructions:
+            computation.root = next(reversed(computation.instructions))
+        held = computation.instructions
+        for instruction in held.values():
+            for operand in instruction.operands:
+                if operand not in held:
+                    raise InputError(f"{instruction.name} reads {operand}, which {computation.name} does not hold",
+                                     hint=_WRITE_IT)
+            if "=%" in instruction.attributes or ("=" in instruction.attributes and "{%" in instruction.attributes):
+                missing = [name for name in instruction.called(*_CALLING) if name not in module.computations]
+                if missing:
+                    raise InputError(f"{instruction.name} calls the computation {missing[0]}, which the text does not "
+                                     "hold", hint=_WRITE_IT)
 
 
 def _add_row(module: HloText, table: str, number: int, row: str) -> None:
@@ -160,38 +217,43 @@ def _add_row(module: HloText, table: str, number: int, row: str) -> None:
         module.frames[number] = fields.get("file_location_id", -1)
 
 
-def _add_instruction(computation: Computation, line: str) -> None:
+def _add_instruction(computation: Computation, line: str) -> bool:
+    """Adds the instruction of a line; False where the line holds none, or one of a name that is there."""
     plain = _PLAIN.fullmatch(line)
-    if plain:
-        root, name, shape, opcode, inside, attributes = plain.groups()
-        operands = () if opcode in _NO_OPERANDS else _operand_names(inside)
-        if "#" in inside:
-            _add_elements(computation, operands)
-        computation.instructions[name] = HloInstruction(name, shape, opcode, operands, attributes, inside)
-    else:
-        root, name = _add_bracketed(computation, line)
-    if root:
-        computation.root = name
+    if plain is None:
+        return _add_bracketed(computation, line)
+    root, name, shape, opcode, inside, attributes = plain.groups()
+    operands = () if opcode in _NO_OPERANDS else _operand_names(inside)
+    return _add(computation, root, HloInstruction(name, shape, opcode, operands, attributes, inside))
 
 
-def _add_bracketed(computation: Computation, line: str) -> tuple[str | None, str]:
-    """Adds an instruction whose shape, operands or literal hold brackets or strings; (``ROOT`` or not, name)."""
+def _add_bracketed(computation: Computation, line: str) -> bool:
+    """Adds an instruction whose shape, operands or literal hold brackets or strings."""
     start = _INSTRUCTION.match(line)
     if not start:
-        return None, ""
+        return False
     end_of_shape = _shape_end(line, start.end())
     opcode = _OPCODE.match(line, end_of_shape)
     if not opcode:
-        return None, ""
+        return False
     close = _closing(line, opcode.end() - 1)
     inside = line[opcode.end():close]
+    if close == len(line) or (opcode.group(1) not in _NO_OPERANDS and _NESTED.search(inside)):
+        return False
     operands = () if opcode.group(1) in _NO_OPERANDS else _operand_names(inside)
-    if "#" in inside:
-        _add_elements(computation, operands)
-    name = start.group(2)
-    computation.instructions[name] = HloInstruction(name, line[start.end():end_of_shape], opcode.group(1), operands,
-                                                    line[close + 1:], inside)
-    return start.group(1), name
+    return _add(computation, start.group(1), HloInstruction(
+        start.group(2), line[start.end():end_of_shape], opcode.group(1), operands, line[close + 1:], inside))
+
+
+def _add(computation: Computation, root: str | None, instruction: HloInstruction) -> bool:
+    if instruction.name in computation.instructions or (root and computation.root):
+        return False
+    if "#" in instruction.literal:
+        _add_elements(computation, instruction.operands)
+    computation.instructions[instruction.name] = instruction
+    if root:
+        computation.root = instruction.name
+    return True
 
 
 def _add_elements(computation: Computation, operands: tuple[str, ...]) -> None:

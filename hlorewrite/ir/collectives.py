@@ -13,6 +13,7 @@ from typing import Literal
 
 REPLICA_GROUPS = "replica_groups"
 SOURCE_TARGET_PAIRS = "source_target_pairs"
+SPLIT_COUNT = "split_count"
 CHANNEL = "channel_handle"
 GLOBAL_IDS = "use_global_device_ids"
 DYNAMIC_ROOT = "has_dynamic_root"
@@ -69,7 +70,7 @@ ALL_GATHER = CollectiveOp("stablehlo.all_gather", "all-gather", dimensions=("all
 REDUCE_SCATTER = CollectiveOp("stablehlo.reduce_scatter", "reduce-scatter", dimensions=("scatter_dimension",),
                               larger="operand", reduces=True, global_ids=True)
 ALL_TO_ALL = CollectiveOp("stablehlo.all_to_all", "all-to-all",
-                          dimensions=("split_dimension", "concat_dimension", "split_count"), pairwise=True)
+                          dimensions=("split_dimension", "concat_dimension", SPLIT_COUNT), pairwise=True)
 RAGGED_ALL_TO_ALL = CollectiveOp("", "ragged-all-to-all", pairwise=True, timed_as=ALL_TO_ALL.kind)
 COLLECTIVE_PERMUTE = CollectiveOp("stablehlo.collective_permute", "collective-permute", groups=SOURCE_TARGET_PAIRS,
                                   copies=True, pairwise=True)

@@ -42,7 +42,7 @@ def inline_calls(editor: Editor, wanted: Callable[[ir.Operation], bool] = lambda
     view = editor.view
     callees = _called_names(view)
     callees_first = _callees_first(callees)
-    recursive = _recursive_functions(callees, callees_first)
+    recursive = _recursive_functions(callees, callees_first) | _named_twice(view)
     calls = {name: len(view.calls_of(function)) for name, function in view.functions.items()}
     inlined = {name for name, function in view.functions.items()
                if calls[name] and name not in recursive and _inlinable(function) and wanted(function)}
@@ -58,6 +58,39 @@ def inline_calls(editor: Editor, wanted: Callable[[ir.Operation], bool] = lambda
             editor.erase(function)  # before its callees are inlined, which would make it larger first
     erase_dead_functions(editor)
     return sum(calls[name] for name in inlined)
+
+
+def dissolve_calls(editor: Editor) -> None:
+    """Replaces all calls by the bodies of what they call, for readers that count: composites and public functions too.
+
+    Args:
+      editor: the editor of a module that is not used for anything else. A public function stays where nothing calls it.
+
+    Example:
+      >>> from hlorewrite.ir.load import parse
+      >>> from hlorewrite.ir.view import View
+      >>> module = parse("func.func @main() -> tensor<f32> { "
+      ...                '%0 = stablehlo.composite "c" {decomposition = @g} : () -> tensor<f32> '
+      ...                "return %0 : tensor<f32> }"
+      ...                "func.func private @g() -> tensor<f32> { %0 = stablehlo.constant dense<1.0> : tensor<f32>"
+      ...                " return %0 : tensor<f32> }")
+      >>> dissolve_calls(Editor(View(module)))
+      >>> "composite" in module.text()
+      False
+    """
+    view = editor.view
+    for op in view.ops("stablehlo.composite"):
+        name = ir.FlatSymbolRefAttr(op.attributes["decomposition"]).value
+        if name in view.functions:
+            call = editor.create("func.call", list(op.operands), [result.type for result in op.results],
+                                 attributes={"callee": ir.FlatSymbolRefAttr.get(name, op.context)},
+                                 location=op.location, before=op)
+            for result, value in zip(op.results, call.results, strict=True):
+                editor.replace(result, value)
+            editor.erase(op)
+    for name in {callee_name(call) for call in view.ops("func.call")} & view.functions.keys():
+        editor.set_attribute(view.functions[name], "sym_visibility", ir.StringAttr.get("private", editor.context))
+    inline_calls(editor)
 
 
 def erase_dead_functions(editor: Editor) -> int:
@@ -104,6 +137,14 @@ def is_private(function: ir.Operation) -> bool:
     """Whether a function can be called from this module only."""
     visibility = "sym_visibility"
     return visibility in function.attributes and ir.StringAttr(function.attributes[visibility]).value == "private"
+
+
+def _named_twice(view: View) -> set[str]:
+    """Names of functions that several nested modules hold: a call names the one of its own module."""
+    if all(op.operation.name != "builtin.module" for op in view.module.mlir.body.operations):
+        return set()
+    names = Counter(symbol_name(op) for op in view.ops("func.func"))
+    return {name for name, count in names.items() if count > 1}
 
 
 def _inlinable(function: ir.Operation) -> bool:

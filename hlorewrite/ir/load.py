@@ -1,5 +1,6 @@
 """Reading modules: MLIR text, MLIR bytecode, StableHLO portable artifacts, serialized ``jax.export``."""
 
+import math
 import os
 import re
 import stat
@@ -11,10 +12,12 @@ from hlorewrite.ir.binding import ir
 from hlorewrite.ir.context import Diagnostic, captured_diagnostics, first_error, new_context
 from hlorewrite.ir.module import Format, Module
 from hlorewrite.util.read import READ_GUARD
+from hlorewrite.util.sizes import MOST_DEVICES
 
 _PRODUCER = re.compile(rb"ML\xefR[^\0]{1,5}?StableHLO_v([0-9]+(?:\.[0-9]+)*)\0", re.DOTALL)
 _OWN_LOCATIONS = re.compile(r"^(?!\s*//)(?:#loc|.*\bloc\()", re.MULTILINE)  # not those in comments
 _POSITION = re.compile(r'"(?:[^"\\]|\\.)*":(\d+):(\d+)')
+_COUNTS = ("mhlo.num_replicas", "mhlo.num_partitions")
 _EXPECTED = ("hlorewrite reads MLIR text, MLIR bytecode, StableHLO portable artifacts and serialized jax.export files; "
              "one that was cut short must be written again")
 
@@ -102,14 +105,43 @@ def parse(data: bytes | str, *, name: str = "-", context: ir.Context | None = No
     if allow_unregistered:
         context.allow_unregistered_dialects = True
     form = detect(raw)
-    if form is Format.TEXT:
-        return _parse_text(raw, shown, context, first_line)
-    with READ_GUARD.around(shown, len(raw)):
-        if form is Format.BYTECODE:
-            return Module(_parse_bytecode(raw, shown, context), name, form, has_locations=True)
-        artifact = export_file.module_bytes(raw) if form is Format.EXPORT else raw
-        module, version = _parse_portable(artifact, shown, context)
+    with READ_GUARD.around(shown, len(raw)):  # also of text: one number can stand for a table that fills the memory
+        read = (_parse_text(raw, shown, context, first_line) if form is Format.TEXT
+                else _parse_binary(raw, name, form, context))
+    _refuse_too_many_devices(read.mlir, shown)
+    return read
+
+
+def _parse_binary(raw: bytes, name: str, form: Format, context: ir.Context) -> Module:
+    shown = "<stdin>" if name == "-" else name
+    if form is Format.BYTECODE:
+        return Module(_parse_bytecode(raw, shown, context), name, form, has_locations=True)
+    artifact = export_file.module_bytes(raw) if form is Format.EXPORT else raw
+    module, version = _parse_portable(artifact, shown, context)
     return Module(module, name, form, raw if form is Format.EXPORT else None, version, has_locations=True)
+
+
+def _refuse_too_many_devices(module: ir.Module, shown: str) -> None:
+    """Refuses a module whose tables of devices would fill the memory.
+
+    Raises:
+      InputError: a count is not a number, or a mesh, or replicas times partitions, have more than ``MOST_DEVICES``
+        devices.
+    """
+    attributes = module.operation.attributes
+    stated = {name: attributes[name] for name in _COUNTS if name in attributes}
+    for name, attribute in stated.items():
+        if not isinstance(attribute, ir.IntegerAttr):
+            raise InputError(f"{name} is {attribute}, which is not a number", location=shown,
+                             hint="write it as 4 : i32")
+    sizes = [math.prod(ir.IntegerAttr(attribute).value for attribute in stated.values())]
+    for op in module.body.operations:
+        if op.operation.name == "sdy.mesh":
+            mesh = binding.sdy.MeshAttr(op.operation.attributes["mesh"])
+            sizes.append(math.prod(binding.sdy.MeshAxisAttr(axis).size for axis in mesh.axes))
+    if max(sizes) > MOST_DEVICES or min(sizes) < 0:
+        wrong = next(size for size in sizes if not 0 <= size <= MOST_DEVICES)
+        raise InputError(f"the module is for {wrong} devices", location=shown, hint=f"at most {MOST_DEVICES} are read")
 
 
 def _parse_text(raw: bytes, shown: str, context: ir.Context, first_line: int) -> Module:

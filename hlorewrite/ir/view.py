@@ -243,6 +243,13 @@ def callee_name(call: ir.Operation) -> str:
     return ir.FlatSymbolRefAttr(call.attributes["callee"]).value
 
 
+def called_function(op: ir.Operation) -> str:
+    """The function whose body an op runs: of a call its callee, of a composite its decomposition; else nothing."""
+    if op.name == "func.call":
+        return callee_name(op)
+    return ir.FlatSymbolRefAttr(op.attributes["decomposition"]).value if op.name == "stablehlo.composite" else ""
+
+
 def symbol_name(op: ir.Operation) -> str:
     """The symbol name of a function or mesh."""
     return ir.StringAttr(op.attributes["sym_name"]).value

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from hlorewrite.errors import PlanMismatch
+from hlorewrite.util.read import read_json
 
 FORMAT = "hlorewrite plan"
 FORMAT_VERSION = 1
@@ -117,7 +118,7 @@ def _parsed(raw: bytes, name: str) -> dict[str, Any]:
     except UnicodeDecodeError:
         raise PlanMismatch("is not a plan: it is not UTF-8 text", location=name) from None
     try:
-        data = json.loads(text)
+        data = read_json(text)
     except (ValueError, RecursionError):
         raise PlanMismatch("is not a plan, or cut short: it is not JSON", location=name) from None
     if not isinstance(data, dict):

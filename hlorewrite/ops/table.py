@@ -93,3 +93,28 @@ COMMUTATIVE = frozenset(_named("add multiply maximum minimum and or xor"))
 ROUNDS_NOTHING = MOVES | SAME | frozenset(_named(
     "gather select negate abs maximum minimum clamp real imag"))
 """Ops whose floats are those of their operands, up to the sign."""
+SHARDY_COLLECTIVES = ("sdy.all_gather", "sdy.all_reduce", "sdy.all_to_all", "sdy.collective_permute",
+                      "sdy.reduce_scatter", "sdy.reshard", "sdy.sharded_to_unreduced")
+"""Ops by which Shardy exchanges shards between the devices of a mesh; XLA lowers them when it partitions."""
+RAGGED_ALL_TO_ALL_CALL = "ragged_all_to_all"
+"""The target of the custom call by which JAX writes a ``ragged-all-to-all``; its groups are in ``backend_config``."""
+_SILENT_TARGETS = (
+    "Sharding", "SPMD", "xla.sdy.", "sdy_testonly", "annotate_device_placement", "MoveTo", "PinTo", "AllocateBuffer",
+    "check.", "mhlo.", "chlo.", "stablehlo.", "shape_assertion", "hlorewrite.", "dynamic_", "cu", "hip", "lapack_",
+    "ducc_fft", "__cu", "__triton", "__gpu$xla.gpu.triton", "xla_python_", "xla_ffi_python_",
+    "xla_ffi_partitioned_python_", "ApproxTopK", "TopK", "PartialReduce", "Qr", "Eigh", "Cholesky", "LuDecomposition",
+    "ProductOfElementaryHouseholderReflectors", "X64", "io_callback", "debug_callback", "__op$block_scaled", "__cpu$",
+    "Slice")
+
+
+def may_communicate(target: str) -> bool:
+    """Whether a custom call may exchange data between devices: all may whose targets are not known to stay on one.
+
+    Args:
+      target: its ``call_target_name``.
+
+    Example:
+      >>> may_communicate("cusolver_getrf_ffi"), may_communicate("my_all_reduce")
+      (False, True)
+    """
+    return not target.startswith(_SILENT_TARGETS)

@@ -2,12 +2,12 @@
 
 import csv
 import io
-import json
 import math
 import tomllib
 from typing import Any
 
 from hlorewrite.errors import InputError
+from hlorewrite.util.read import long_fields, read_json
 
 _FORM = "write NAME = SECONDS as TOML, a JSON object, or CSV lines NAME,SECONDS"
 
@@ -32,7 +32,7 @@ def read_kernel_times(content: bytes, name: str) -> dict[str, float]:
     try:
         text = content.decode()
         if name.endswith(".json"):
-            found = json.loads(text)
+            found = read_json(text)
         elif name.endswith(".csv"):
             found = _csv(text, name)
         else:
@@ -53,7 +53,8 @@ def _flat(table: dict[str, Any], before: str) -> dict[str, Any]:
 
 
 def _csv(text: str, name: str) -> dict[str, Any]:
-    rows = [row for row in csv.reader(io.StringIO(text)) if row and not row[0].startswith("#")]
+    with long_fields():
+        rows = [row for row in csv.reader(io.StringIO(text)) if row and not row[0].startswith("#")]
     wrong = next((number for number, row in enumerate(rows, 1) if len(row) != 2), 0)
     if wrong:
         raise InputError("has other than two columns", location=f"{name}:{wrong}", hint=_FORM)

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from hlorewrite.errors import InputError, OutputError
 from hlorewrite.tune.choice import TuneChoice, TunePoint
-from hlorewrite.util.read import read_regular
+from hlorewrite.util.read import read_json, read_regular
 from hlorewrite.util.write import write_file
 
 FORMAT = 2
@@ -56,7 +56,7 @@ class TuneCache:
         if not known:
             return
         try:
-            content = json.loads(read_regular(self.path, MOST_BYTES, what="cache of hlorewrite tune"))
+            content = read_json(read_regular(self.path, MOST_BYTES, what="cache of hlorewrite tune"))
             if content["format"] == FORMAT:
                 made = [TunePoint.from_json(each) for each in content["points"]]
                 self.points.update({point.choice: point for point in made})

@@ -133,8 +133,6 @@ class TunePoint:
     @classmethod
     def from_json(cls, content: Mapping[str, Any]) -> TunePoint:
         """The point that ``as_json`` wrote; raises ValueError where a value is of another kind."""
-        if min(content["step_s"] or 0, content["executed_bytes"], content["memory_bytes"]) < 0:
-            raise ValueError("negative")
         return cls(TuneChoice.from_json(content["choice"]), _kept(content, "step_s", float, int, None),
                    _kept(content, "exposed_s", float, int, None), _kept(content, "executed_bytes", int),
                    _kept(content, "memory_bytes", int), _kept(content, "digest", str),
@@ -143,11 +141,11 @@ class TunePoint:
 
 
 def _kept(content: Mapping[str, Any], name: str, *kinds: type | None) -> Any:
-    """A value of a file; numbers are finite."""
+    """A value of a file; numbers are finite and not negative."""
     value = content[name]
     if type(value) not in kinds and not (value is None and None in kinds):
         raise ValueError(name)
-    if isinstance(value, float) and not math.isfinite(value):
+    if isinstance(value, float | int) and not 0 <= value < math.inf:
         raise ValueError(name)
     return value
 

@@ -1,16 +1,21 @@
 """Reads small files of others: regular files only, and no more bytes than such a file can sensibly have."""
 
+import csv
+import json
+import math
 import os
 import stat
-from collections.abc import Callable
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from hlorewrite.errors import InputError
 
 MOST_TEXT_BYTES = 4 << 20
 """Of a file that people write: rules, topologies, calibrations."""
+_LONGEST_FIELD = (1 << 31) - 1
 MOST_TRACE_BYTES = 1 << 30
 """Of one file of a trace."""
 
@@ -63,6 +68,49 @@ def read_text(path: str, errors: str = "strict") -> str:
     except (OSError, ValueError) as error:
         why = error.strerror if isinstance(error, OSError) else "it is not UTF-8 text"
         raise InputError(f"cannot read: {why}", location=path, hint="check the path") from None
+
+
+def read_json(text: str | bytes, *, keep: bool = False) -> Any:
+    """JSON of others, whose numbers are finite: Python's own reader also takes ``NaN``, ``Infinity`` and ``1e999``.
+
+    Args:
+      text: one JSON value.
+      keep: read on where a number is not finite; it becomes None.
+
+    Raises:
+      ValueError: it is not JSON, or holds a number that is not finite.
+
+    Example:
+      >>> read_json('{"a": 1.5}'), read_json("[1]")
+      ({'a': 1.5}, [1])
+      >>> read_json('{"a": 1e999}')
+      Traceback (most recent call last):
+      ValueError: 1e999 is not a finite number
+    """
+    read = _finite_or_none if keep else _finite
+    return json.loads(text, parse_constant=read, parse_float=read)
+
+
+def _finite(text: str) -> float:
+    number = float(text)
+    if not math.isfinite(number):
+        raise ValueError(f"{text} is not a finite number")
+    return number
+
+
+def _finite_or_none(text: str) -> float | None:
+    number = float(text)
+    return number if math.isfinite(number) else None
+
+
+@contextmanager
+def long_fields() -> Iterator[None]:
+    """Lets ``csv`` read fields of any length while a block runs: names of kernels have no bound."""
+    before = csv.field_size_limit(_LONGEST_FIELD)
+    try:
+        yield
+    finally:
+        csv.field_size_limit(before)
 
 
 # ---- what stands around the reading of a binary module: the command line bounds its memory there, a library does not

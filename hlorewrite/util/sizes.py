@@ -10,6 +10,8 @@ _BYTES = {"": 1, "b": 1, "k": 10**3, "kb": 10**3, "m": 10**6, "mb": 10**6, "g": 
 _SECONDS = {"": 1.0, "s": 1.0, "ms": 1e-3, "us": 1e-6, "ns": 1e-9}
 _NUMBER_AND_UNIT = re.compile(r"\s*([+-]?\d+(?:\.\d+)?(?:[eE][+-]?\d{1,3})?)\s*([A-Za-z]*)\s*", re.ASCII)
 _LIMIT = 2**63
+MOST_DEVICES = 1 << 20
+"""Devices of the largest module, mesh or cluster that is read: tables of one row for each are made."""
 _MOST_DIGITS = 17
 """Digits of a number of 64 bits."""
 

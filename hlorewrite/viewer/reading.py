@@ -1,6 +1,5 @@
 """Reads a trace directory, whatever state it is in: what is damaged or missing becomes a note, not an error."""
 
-import json
 import os
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -8,7 +7,7 @@ from typing import Any
 
 from hlorewrite.errors import InputError, UsageError
 from hlorewrite.passmanager.trace import format as form
-from hlorewrite.util.read import MOST_TRACE_BYTES, read_regular
+from hlorewrite.util.read import MOST_TRACE_BYTES, read_json, read_regular
 
 _KNOWN = (*form.OF_A_RUN, form.TIMELINE, form.SIMULATION)
 _MOST_NAMED = 3
@@ -121,7 +120,7 @@ def _notes(trace: Trace) -> list[str]:
 
 def _json(path: Path, trace: Trace) -> dict[str, Any] | None:
     try:
-        content = json.loads(read_regular(path, MOST_TRACE_BYTES, what="trace").decode("utf-8"))
+        content = read_json(read_regular(path, MOST_TRACE_BYTES, what="trace").decode("utf-8"), keep=True)
     except InputError as error:
         trace.notes.append(f"{path.name} {error.what}, and is left out.")
     except OSError as error:
@@ -149,7 +148,7 @@ def _json_lines(path: Path, trace: Trace) -> list[dict[str, Any]]:
         if not line.strip():
             continue
         try:
-            row = json.loads(line)
+            row = read_json(line, keep=True)
         except (ValueError, RecursionError):
             row = None
         if isinstance(row, dict):

@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+import hmac
+import secrets
 from collections.abc import Callable
 from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from urllib.parse import parse_qs, urlsplit
 
 from hlorewrite.errors import HlorewriteError, UsageError
 
 HOST = "127.0.0.1"
+_TOKEN_BYTES = 24
 
 
 def serve(page: Callable[[], bytes], port: int = 0, ready: Callable[[str], None] = print) -> None:
-    """Serves a page on this machine until it is interrupted.
+    """Serves a page on this machine until it is interrupted, at an address with a random token.
 
     Args:
       page: makes the page.
@@ -23,26 +27,37 @@ def serve(page: Callable[[], bytes], port: int = 0, ready: Callable[[str], None]
       UsageError: the port is taken.
     """
     try:
-        server = server_for(page, port)
+        token = secrets.token_urlsafe(_TOKEN_BYTES)
+        server = server_for(page, token, port)
     except OSError as error:
         raise UsageError(f"port {port} cannot be used ({error.strerror})", hint="name another with --port") from None
     with server:
-        ready(f"http://{HOST}:{server.server_address[1]}/ (end with Ctrl-C)")
+        ready(f"http://{HOST}:{server.server_address[1]}/?token={token} (end with Ctrl-C)")
         try:
             server.serve_forever()
         except KeyboardInterrupt:
             return
 
 
-def server_for(page: Callable[[], bytes], port: int = 0) -> ThreadingHTTPServer:
-    """A server of one page, bound to the loopback address."""
+def server_for(page: Callable[[], bytes], token: str, port: int = 0) -> ThreadingHTTPServer:
+    """A server of one page, bound to the loopback address.
+
+    Args:
+      page: makes the page.
+      token: what a request must name: other users of the machine reach the port too.
+      port: where; 0 chooses one that is free.
+    """
     class Handler(BaseHTTPRequestHandler):
         def do_GET(self) -> None:
-            known = self.path.partition("?")[0] == "/"
+            asked = urlsplit(self.path)
+            given = parse_qs(asked.query).get("token", [""])[0]
             # Another site's name that resolves to this machine must not read the page.
-            own = (self.headers.get("Host") or "").partition(":")[0] in (HOST, "localhost")
-            if not (known and own):
-                self.send_error(HTTPStatus.NOT_FOUND if own else HTTPStatus.FORBIDDEN)
+            own = self.headers.get("Host") in (f"{HOST}:{server.server_port}", f"localhost:{server.server_port}")
+            if not own or not hmac.compare_digest(given.encode(), token.encode()):
+                self.send_error(HTTPStatus.FORBIDDEN)
+                return
+            if asked.path != "/":
+                self.send_error(HTTPStatus.NOT_FOUND)
                 return
             try:
                 content, kind = page(), "text/html; charset=utf-8"
@@ -52,10 +67,13 @@ def server_for(page: Callable[[], bytes], port: int = 0) -> ThreadingHTTPServer:
             self.send_header("Content-Type", kind)
             self.send_header("Content-Length", str(len(content)))
             self.send_header("Cache-Control", "no-store")
+            self.send_header("Referrer-Policy", "no-referrer")
+            self.send_header("X-Content-Type-Options", "nosniff")
             self.end_headers()
             self.wfile.write(content)
 
         def log_message(self, format: str, *args: object) -> None:
             """Requests are not logged."""
 
-    return ThreadingHTTPServer((HOST, port), Handler)
+    server = ThreadingHTTPServer((HOST, port), Handler)
+    return server

@@ -12,9 +12,10 @@ from hlorewrite.analysis.deferral_graph.path_regressions import PathRegression
 from hlorewrite.analysis.deferral_graph.placement import ReductionPlacement
 from hlorewrite.analysis.deferral_graph.program_point import ProgramPoint
 from hlorewrite.analysis.loops import Loop
+from hlorewrite.analysis.mesh import fully_manual
 from hlorewrite.ir.async_pairs import started_ops
 from hlorewrite.ir.binding import ir, op_key
-from hlorewrite.ir.collectives import ALL_REDUCE
+from hlorewrite.ir.collectives import ALL_REDUCE, COLLECTIVES
 from hlorewrite.ir.types import tensor_bytes
 from hlorewrite.ir.view import View, ancestors, defining_op, owner_op
 from hlorewrite.passes.comm_shift.advice import ACROSS_CALLS, ADVICE, BUDGET, EXACT, EXPECTED, EXPOSE, NEXT_ITERATION
@@ -31,7 +32,8 @@ _MOST_PLACES = 1000
 _MOST_ARRIVALS = 8
 """How many of the reductions that take one's place are written out."""
 
-_NO_COLLECTIVE = "the module holds no all-reduce; a program that XLA shards gets its collectives later"
+_NO_COLLECTIVE = "the module holds no all-reduce"
+_LATER = f"{_NO_COLLECTIVE}; a program that XLA shards gets its collectives later"
 
 
 @dataclass(frozen=True)
@@ -62,6 +64,20 @@ class _Departure:
         return f" together with {self.others} other{'s' if self.others > 1 else ''}" if self.others else ""
 
 
+def _leading_to(flow: DeferralGraph, ends: Mapping[ProgramPoint, str]) -> set[ProgramPoint]:
+    """The places from which a pair can travel to one of some places, these among them."""
+    before: dict[ProgramPoint, list[ProgramPoint]] = {}
+    for place, targets in flow.edges.items() if ends else ():
+        for target in targets:
+            before.setdefault(target, []).append(place)
+    pending, seen = list(ends), set(ends)
+    for place in pending:  # Ends: a place is added once.
+        fresh = [each for each in before.get(place, ()) if each not in seen]
+        seen.update(fresh)
+        pending += fresh
+    return seen
+
+
 class RemarkEmitter:
     """Collects remarks while the pass works and emits each once, in the order of the module.
 
@@ -78,12 +94,15 @@ class RemarkEmitter:
         self._index = 0
 
     def nothing_to_do(self, view: View) -> None:
-        """The module holds no all-reduce, or only such as it starts by itself."""
+        """The module holds no all-reduce; where it says itself what each device does, XLA adds none."""
+        manual = any(fully_manual(op.regions[0].blocks[0].operations[0].operation, view)
+                     for op in view.ops("sdy.manual_computation"))
+        said, advice = (_NO_COLLECTIVE, "") if manual or view.ops(*COLLECTIVES) else (_LATER, EXPOSE)
         if self.ctx.wants_missed and not started_ops(view):
-            self.ctx.remark(Remark("missed", self.name, _NO_COLLECTIVE, view.module.name, ALL_REDUCE.op,
-                                   advice=EXPOSE))
+            self.ctx.remark(Remark("missed", self.name, said, view.module.name, ALL_REDUCE.op, advice=advice))
         if self.ctx.explain == self.name:
-            self.ctx.explanation(Explanation(self.name, "", "no root", f"{_NO_COLLECTIVE}; {EXPOSE}", view.module.name))
+            self.ctx.explanation(Explanation(self.name, "", "no root", f"{said}; {advice}" if advice else said,
+                                             view.module.name))
 
     def started(self, view: View) -> None:
         """Collectives that the program starts and awaits by itself."""
@@ -111,6 +130,8 @@ class RemarkEmitter:
         """No placement is cheaper: says for each reduction in a loop what needs it there."""
         if not self.ctx.wants_remarks:
             return
+        kept = self._accumulators(view, flow) if self.ctx.wants_missed else {}
+        leading = _leading_to(flow, kept)
         for source in flow.sources:
             op = owner_op(source)
             worse = only_expected.get(source)
@@ -119,22 +140,28 @@ class RemarkEmitter:
                 continue
             in_loop = any(each.name == "stablehlo.while" for each in ancestors(op))
             if flow.executions[ProgramPoint(source)] <= 1 or not in_loop:
-                self._once_a_call(view, flow, source, op)
+                if ProgramPoint(source) in leading:
+                    self._once_a_call(view, flow, source, kept)
                 continue
             self._explain(view, flow, source, op)
 
-    def _once_a_call(self, view: View, flow: DeferralGraph, source: ir.Value, op: ir.Operation) -> None:
-        """Names the accumulator of a step that is called once for each micro-batch."""
-        if not self.ctx.wants_missed:
-            return
-        for place in islice(flow.reachable([ProgramPoint(source)]), _MOST_PLACES):
+    def _accumulators(self, view: View, flow: DeferralGraph) -> dict[ProgramPoint, str]:
+        """The places where a step adds to what outlives the call, with its name; asked once, not for each reduction."""
+        kept: dict[ProgramPoint, str] = {}
+        for place in flow.executions:
             adder = defining_op(place.value)
-            if adder is None or adder.name != "stablehlo.add":
-                continue
-            kept = next(filter(None, (self.ctx.accumulator(view, operand) for operand in adder.operands)), "")
-            if kept:
-                self._wait("missed", f"each call adds it to {kept}, which outlives the call, so each call needs it "
-                           "reduced", view, op, advice=ACROSS_CALLS)
+            if adder is not None and adder.name == "stablehlo.add":
+                name = next(filter(None, (self.ctx.accumulator(view, operand) for operand in adder.operands)), "")
+                if name:
+                    kept[place] = name
+        return kept
+
+    def _once_a_call(self, view: View, flow: DeferralGraph, source: ir.Value, kept: Mapping[ProgramPoint, str]) -> None:
+        """Names the accumulator of a step that is called once for each micro-batch."""
+        for place in islice(flow.reachable([ProgramPoint(source)]), _MOST_PLACES):
+            if place in kept:
+                self._wait("missed", f"each call adds it to {kept[place]}, which outlives the call, so each call needs "
+                           "it reduced", view, owner_op(source), advice=ACROSS_CALLS)
                 return
 
     def _explain(self, view: View, flow: DeferralGraph, source: ir.Value, op: ir.Operation) -> None:

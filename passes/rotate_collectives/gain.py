@@ -102,7 +102,8 @@ def iteration_times(loop: Loop, split: BodySplit, model: OverlapModel, rotated: 
             after[place] = replace(after[place], seconds=after[place].seconds * share)
     made = block_time(after)
     waited = sum(made.waited.get(place, 0.0) for place in places)
-    return IterationTimes(block_time(before).seconds, made.seconds, waited, sum(after[place].seconds for place in places))
+    sent = sum(after[place].seconds for place in places)
+    return IterationTimes(block_time(before).seconds, made.seconds, waited, sent)
 
 
 def _over_the_seam(loop: Loop, split: BodySplit) -> dict[ir.Value, ir.Operation]:

@@ -6,6 +6,7 @@ import math
 
 from hlorewrite.audit.profile.kernels import ProfiledKernel
 from hlorewrite.errors import InputError
+from hlorewrite.util.read import long_fields
 
 _HOW = ("write it with nsys stats --report cuda_gpu_kern_sum --format csv PROFILE.nsys-rep (or cuda_gpu_trace, which "
         "also distinguishes collectives of one kind)")
@@ -37,7 +38,9 @@ def read_nsys(content: bytes, name: str) -> tuple[ProfiledKernel, ...]:
         raise InputError("is not an nsys statistics file that hlorewrite reads", location=name, hint=_HOW)
     summed = _columns(lines[at], _SUM)
     kernels = []
-    for number, row in enumerate(csv.DictReader(io.StringIO("\n".join(lines[at:]))), at + 2):
+    with long_fields():
+        rows = list(csv.DictReader(io.StringIO("\n".join(lines[at:]))))
+    for number, row in enumerate(rows, at + 2):
         kernel = row.get("Name") or ""
         if not kernel or kernel.startswith(_COPIES):
             continue
@@ -52,7 +55,8 @@ def read_nsys(content: bytes, name: str) -> tuple[ProfiledKernel, ...]:
 
 
 def _columns(line: str, wanted: tuple[str, ...]) -> bool:
-    found = next(csv.reader([line]), [])
+    with long_fields():
+        found = next(csv.reader([line]), [])
     return all(each in found for each in wanted)
 
 

@@ -21,9 +21,10 @@ from hlorewrite.ir.async_pairs import has_async_pairs, run_at_once
 from hlorewrite.ir.binding import ir
 from hlorewrite.ir.edit import Editor
 from hlorewrite.ir.module import Module
-from hlorewrite.ir.view import View, nested_ops
+from hlorewrite.ir.view import View, called_function, defining_op, nested_ops, terminator
 
 Array = np.ndarray[Any, Any]
+_SHARDINGS = ("sdy.sharding", "mhlo.sharding", "arg_attrs", "res_attrs")
 
 
 @dataclass(frozen=True)
@@ -71,6 +72,24 @@ class LockstepProgram:
     def control_inputs(self) -> ControlArguments:
         """Inputs that may decide a trip count, a branch or an index, as ``process * inputs + position``."""
         return control_arguments(self.lowered.body.operations[0].operation)
+
+    def divergence_reads_inputs(self) -> bool:
+        """Whether it may depend on the inputs if some devices skip a collective that others reach.
+
+        What regions read counts whole, so the answer may be yes too often.
+        """
+        main = self.lowered.body.operations[0].operation
+        pending = [list(terminator(main.regions[0].blocks[0]).operands)[-1 - self.differences]]
+        seen = set(pending)
+        for value in pending:  # Ends: a value is added once.
+            op = defining_op(value)
+            if op is None:
+                return True
+            read = {operand for inner in nested_ops(op) for operand in inner.operands
+                    if not isinstance(operand.owner, ir.Block) or operand.owner.owner.operation == main}
+            pending += read - seen
+            seen |= read
+        return False
 
     def run(self, inputs: Sequence[Sequence[Array]]) -> Outcome:
         """Executes the program.
@@ -202,8 +221,7 @@ class _Preparation:
         while pending:
             for op in nested_ops(pending.pop()):
                 ops.append(op)
-                called = op.attributes["callee"] if op.name == "func.call" else None
-                name = ir.FlatSymbolRefAttr(called).value if called else ""
+                name = called_function(op)
                 if name in self.view.functions and name not in seen:
                     seen.add(name)
                     pending.append(self.view.functions[name])
@@ -235,7 +253,7 @@ class _Preparation:
         replicas, partitions = (ir.IntegerAttr(attributes[name]).value if name in attributes else None
                                 for name in ("mhlo.num_replicas", "mhlo.num_partitions"))
         if replicas is None and partitions is None:
-            count = 1 + max(map(highest_id, collectives))
+            count = 1 + max(highest_id(op, self.view) for op in collectives)
             across = any("channel_handle" in op.attributes or "use_global_device_ids" in op.attributes
                          for op in collectives) or all(op.name == "stablehlo.partition_id" for op in collectives)
             return Grid(1, max(count, 1)) if across else Grid(max(count, 1), 1)
@@ -263,6 +281,7 @@ class _Preparation:
                     *lockstep.replicas_differ]
         lockstep.emit("func.return", returned, [])
         main.attributes["function_type"] = ir.TypeAttr.get(ir.FunctionType.get(types, [v.type for v in returned]))
+        drop_shardings(self.lowered.operation)
         interpreter.keep_scatter_operands(self.lowered)
         widen_operands(self.lowered.operation)
         widen_unsigned_indices(self.lowered.operation)
@@ -271,6 +290,18 @@ class _Preparation:
             raise CannotExecute("the program written for the interpreter does not verify", location=self.module.name)
         return LockstepProgram(grid, kind, devices or grid.size, inputs, outputs, self.lowered,
                                len(lockstep.replicas_differ))
+
+
+def drop_shardings(module: ir.Operation) -> None:
+    """Removes shardings: they name meshes of the original module, and say nothing to the interpreter.
+
+    Args:
+      module: what is about to be evaluated; changed in place.
+    """
+    for op in nested_ops(module):
+        for name in _SHARDINGS:
+            if name in op.attributes:
+                del op.attributes[name]
 
 
 def element_count(program: LockstepProgram) -> int:

@@ -36,6 +36,7 @@ _FLAGS, _LIMITS, _NOTE = 0, 8, 32
 _FINISHED, _SILENT, _READING = 1, 2, 4
 _READ_BASE_BYTES, _READ_FACTOR = 2 << 30, 256
 _READ_S, _READ_S_OF_A_BYTE = 10.0, 1e-6
+_READ = "while it was read"
 _CRASHES = {getattr(signal, name) for name in ("SIGSEGV", "SIGABRT", "SIGBUS", "SIGFPE", "SIGILL", "SIGTRAP")}
 _STOPS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP) if hasattr(signal, "SIGHUP") else ()
 _shared: list[_Shared] = []  # what parent and child share; empty where the work is not supervised
@@ -72,7 +73,18 @@ class _Shared:
     @property
     def note(self) -> str:
         """What the child does now."""
-        return self.page[_NOTE:].rstrip(b"\0").decode("utf-8", "backslashreplace")
+        return self._noted[1]
+
+    @property
+    def author(self) -> str:
+        """Whose code does it."""
+        return self._noted[0]
+
+    @property
+    def _noted(self) -> tuple[str, str]:
+        note = self.page[_NOTE:].rstrip(b"\0").decode("utf-8", "backslashreplace")
+        author, mark, text = note.partition("|")
+        return (author, text) if mark else ("MLIR", "")
 
     @property
     def limits(self) -> tuple[float, int]:
@@ -80,10 +92,15 @@ class _Shared:
         return struct.unpack("dq", self.page[_LIMITS:_LIMITS + 16])
 
 
-def stage(text: str) -> None:
-    """Notes what the process is doing now, for the message its parent prints if it dies."""
+def stage(text: str, *, of: str = "MLIR") -> None:
+    """Notes what the process is doing now, for the message its parent prints if it dies.
+
+    Args:
+      text: the file, and what is done to it.
+      of: whose code runs, so whose crash it would be.
+    """
     if _shared:
-        note = text.encode("utf-8", "surrogateescape")[:_SIZE - _NOTE - 1]
+        note = f"{of}|{text}".encode("utf-8", "surrogateescape")[:_SIZE - _NOTE - 1]
         _shared[0].page[_NOTE:] = note.ljust(_SIZE - _NOTE, b"\0")
 
 
@@ -109,7 +126,7 @@ def bounded_reading(name: str, size: int) -> Iterator[None]:
     """
     page, before = _shared[0].page, _shared[0].page[_LIMITS:]
     seconds, memory = _shared[0].limits
-    stage(f"{name}: while it was read")
+    stage(f"{name}: {_READ}")
     _shared[0].set(_READING)
     until = time.monotonic() - _shared[0].begin + _READ_S + size * _READ_S_OF_A_BYTE
     set_limits(min(seconds or until, until), min(memory or sys.maxsize, _READ_BASE_BYTES + _READ_FACTOR * size))
@@ -172,7 +189,7 @@ class _Watch:
         self.child, self.looks, self.shared = child, looks, shared
         self.begin = shared.begin
         self.reason = self.doing = ""
-        self.stopped_by = 0
+        self.stopped_by, self.damaged = 0, False
         self.kill_at = float("inf")
         self.woken, wake = os.pipe()
         # Python runs handlers between two of its instructions: a signal just before select() begins would wait for
@@ -215,6 +232,7 @@ class _Watch:
         elif memory and resident_bytes(self.child) > memory:
             self.reason = f"reached the memory limit of {format_bytes(memory)}"
         if self.reason and self.shared.flag(_READING):
+            self.damaged = True
             self.reason = "took far more time or memory than its size explains; the file seems damaged, write it again"
         elif self.reason:
             self.reason += "; raise it, or give it less to do"
@@ -236,7 +254,7 @@ class _Watch:
     def verdict(self, status: int, doing: str, reproduce: Callable[[], str]) -> tuple[int, str]:
         """The exit code of the command, and what to say about it; nothing where the child has said it."""
         if self.reason:
-            return 1, f"{self.doing or doing}: {self.reason}"
+            return 2 if self.damaged else 1, f"{self.doing or doing}: {self.reason}"
         if os.WIFEXITED(status):
             code = os.WEXITSTATUS(status)
             if self.shared.flag(_FINISHED):
@@ -250,7 +268,10 @@ class _Watch:
             again = ""
             with contextlib.suppress(HlorewriteError):
                 again = reproduce()
-            return 1, (f"{doing}: MLIR crashed ({signal.Signals(number).name}); if the file is not damaged, report it"
+            crash = f"{doing}: {self.shared.author} crashed ({signal.Signals(number).name})"
+            if self.shared.author == "XLA" and doing.endswith(_READ):
+                return 2, f"{crash}; give HLO as XLA prints it"
+            return 2 if doing.endswith(_READ) else 1, (f"{crash}; if the file is not damaged, report it"
                        + (f"; {again}" if again else " with the file and the command"))
         hint = ("the system does that when memory runs out: use a smaller module, or see --memory-limit"
                 if number == signal.SIGKILL else "run it again")

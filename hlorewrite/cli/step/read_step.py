@@ -4,8 +4,12 @@ from __future__ import annotations
 
 import argparse
 import os
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
+
+from hlorewrite.cli.process.supervise import stage
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -67,8 +71,20 @@ def scheduled_step(args: argparse.Namespace,
     quiet_xla("cpu")
     source = read_step(args)
     from hlorewrite.timeline.simulate import ScheduledStep
-    return source, ScheduledStep(source.text, cluster, kernel_times=kernel_times, trips=trips,
-                                 line_trips=source.line_trips, memory_bytes=source.memory_bytes, name=source.name)
+    with _located(source.name):
+        return source, ScheduledStep(source.text, cluster, kernel_times=kernel_times, trips=trips,
+                                     line_trips=source.line_trips, memory_bytes=source.memory_bytes, name=source.name)
+
+
+@contextmanager
+def _located(name: str) -> Iterator[None]:
+    """Names the file where an error about its content names no place."""
+    from hlorewrite.errors import InputError
+    try:
+        yield
+    except InputError as error:
+        error.location = error.location or name
+        raise
 
 
 def described_target(target: str) -> None:
@@ -107,13 +123,55 @@ def read_hlo(args: argparse.Namespace) -> tuple[bytes, StepInput | None]:
 
     if args.input != "-" and os.path.isdir(args.input):
         found = dumped_module(args.input, args.module)
-        return b"", StepInput(found.name, found.text, found.memory_bytes, dump=found)
+        return b"", StepInput(found.name, hlo_text(found.text, found.name), found.memory_bytes, dump=found)
     if args.module:
         raise UsageError("--module is for a folder of --xla_dump_to", hint="leave it out")
     data = read_bytes(args.input)
     if looks_like_hlo(data):
-        return data, StepInput(_name(args), data.decode(errors="replace"))
+        return data, StepInput(_name(args), hlo_text(data.decode(errors="replace"), _name(args)))
     return data, None
+
+
+def hlo_text(text: str, name: str) -> str:
+    """HLO text as XLA prints it; what is written in another way goes through XLA's own parser.
+
+    Args:
+      text: the content of a file.
+      name: of the file, for messages.
+
+    Raises:
+      InputError: it cannot be read: the line, and why.
+    """
+    from hlorewrite.cli.parser import quiet_xla
+    from hlorewrite.errors import InputError
+    from hlorewrite.hlo.parse import parse_hlo
+    try:
+        parse_hlo(text)
+        return text
+    except InputError as error:
+        quiet_xla("cpu")
+        stage(f"{name}: while it was read", of="XLA")
+        try:
+            from hlorewrite.jaxbridge.xla.hlo_text import printed_by_xla
+        except ImportError:  # without jax there is no second reader
+            error.location = name
+            raise error from None
+        with _without_stderr():
+            return printed_by_xla(text, name, error)
+
+
+@contextmanager
+def _without_stderr() -> Iterator[None]:
+    """Keeps quiet what C++ writes to standard error: a text on which XLA's parser aborts would print its stack."""
+    kept = os.dup(2)
+    quiet = os.open(os.devnull, os.O_WRONLY)
+    try:
+        os.dup2(quiet, 2)
+        yield
+    finally:
+        os.dup2(kept, 2)
+        os.close(kept)
+        os.close(quiet)
 
 
 def _name(args: argparse.Namespace) -> str:
@@ -129,6 +187,7 @@ def _compiled(args: argparse.Namespace, data: bytes, name: str) -> StepInput:
     from hlorewrite.timeline.source_trips import line_trips
     from hlorewrite.util.progress import progress
 
+    stage(f"{name}: while it was read")
     module = parse(data, name=name)
     if is_program(module):
         raise InputError("is a program of several meshes; the timeline is of one compiled module", location=name,
@@ -136,6 +195,7 @@ def _compiled(args: argparse.Namespace, data: bytes, name: str) -> StepInput:
     from hlorewrite.jaxbridge.xla.compile_for import compile_for, was_rewritten
     from hlorewrite.jaxbridge.xla.target import parse_target
     trips = line_trips(module)
+    stage(f"{name}: while it was compiled for {args.target}", of="XLA")
     with progress(f"compiling for {args.target}"):
         made = compile_for(module, parse_target(args.target), protect=was_rewritten(module),
                            xla_flags=parse_flags(args.xla_flag))

@@ -9,6 +9,7 @@ from hlorewrite.analysis.mesh import Mesh
 from hlorewrite.cost.report.report import Executed
 from hlorewrite.errors import UsageError
 from hlorewrite.ir.collectives import COLLECTIVE_PERMUTE
+from hlorewrite.util.sizes import MOST_DEVICES
 
 
 def parse_mesh(text: str) -> Mesh:
@@ -33,6 +34,8 @@ def parse_mesh(text: str) -> Mesh:
         if not match or match[1] in dict(axes):
             raise UsageError(f'"{text}" is not a mesh', hint='write it like "data=4,model=2"')
         axes.append((match[1], int(match[2])))
+    if math.prod(size for _, size in axes) > MOST_DEVICES:
+        raise UsageError(f'the mesh "{text}" has more than {MOST_DEVICES} devices', hint="name a smaller one")
     return Mesh(tuple(axes), tuple(range(math.prod(size for _, size in axes))))
 
 

@@ -32,7 +32,7 @@ from hlorewrite.ir.binding import ir, op_key
 from hlorewrite.ir.collectives import COLLECTIVES, kind_of, wire_share
 from hlorewrite.ir.module import Module
 from hlorewrite.ir.types import tensor_bytes
-from hlorewrite.ir.view import View
+from hlorewrite.ir.view import View, called_function
 from hlorewrite.ops.table import BRANCHES
 
 Bytes = float | Fraction
@@ -139,8 +139,8 @@ class _Reader:
             op = each.operation
             if op.name in COLLECTIVES:
                 sent += self._sent(op)
-            elif op.name == "func.call":
-                callee = self.view.callee(op)
+            elif called_function(op):
+                callee = self.view.functions.get(called_function(op))
                 inner = _NOTHING if callee is None else self._function(callee)
                 sent, forks = sent + inner.sent, [*forks, *inner.forks]
             elif op.name in ("stablehlo.while", *BRANCHES):

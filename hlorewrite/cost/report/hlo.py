@@ -6,10 +6,29 @@ from hlorewrite.hlo.parse import HloText, parse_hlo
 from hlorewrite.hlo.wrapped import WrappedCollectives
 from hlorewrite.ir.collectives import timed_kind
 
+_COMMENTS = ((b"//", b"\n"), (b"/*", b"*/"))
+
 
 def looks_like_hlo(data: bytes) -> bool:
-    """Whether a file is HLO text."""
-    return data.lstrip()[:9] == b"HloModule"
+    """Whether a file is HLO text: comments may stand before its first line.
+
+    Example:
+      >>> looks_like_hlo(b"// RUN: a test\\nHloModule m"), looks_like_hlo(b"module {}")
+      (True, False)
+    """
+    at, comment = 0, True
+    while comment:  # Ends: each round goes past a comment.
+        while data[at:at + 1].isspace():  # Ends: each round goes past a byte.
+            at += 1
+        comment = False
+        for begin, end in _COMMENTS:
+            if data.startswith(begin, at):
+                after = data.find(end, at + len(begin))
+                if after < 0:
+                    return False
+                at, comment = after + len(end), True
+                break
+    return data.startswith((b"HloModule", b"ENTRY"), at)
 
 
 def collectives_of_hlo(text: str) -> tuple[int, list[Executed], list[str]]:
@@ -22,12 +41,12 @@ def collectives_of_hlo(text: str) -> tuple[int, list[Executed], list[str]]:
       (devices, collectives, sentences on what could not be read).
 
     Raises:
-      InputError: the text holds no entry computation.
+      InputError: the text or the groups of a collective cannot be read.
     """
     module = parse_hlo(text)
     loops = _loops(module)
     executed, remarks = [], []
-    for each in collectives(text):
+    for each in collectives(module):
         place = each.source if each.source != "?" else each.name
         if not each.bytes or not each.groups:
             remarks.append(f"{place}: {each.name} is left out: its payload or groups are unknown")

@@ -205,7 +205,7 @@ def build_report(name: str, form: str, devices: int, executed: Sequence[Executed
         raise UsageError(f"{name} runs on {devices} devices, and {topology.spec} has {topology.gpus} GPUs",
                          hint="name a larger topology")
     said = list(remarks)
-    if not executed and not remarks:
+    if not executed and not said:
         said.append("the module holds no collective; a program with automatic shardings holds none before XLA "
                     "partitions it")
     if any(not what.trips_known for what in executed):

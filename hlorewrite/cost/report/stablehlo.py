@@ -1,5 +1,6 @@
 """Collectives of a StableHLO module, as the report counts them."""
 
+from collections import Counter
 from collections.abc import Sequence
 
 from hlorewrite.analysis.block_frequency import never_runs
@@ -8,6 +9,7 @@ from hlorewrite.analysis.groups import (
     device_count,
     id_mode,
     process_groups,
+    ragged_groups,
     replica_count,
     written_groups,
     written_pairs,
@@ -17,16 +19,27 @@ from hlorewrite.analysis.mesh import axis_names, meshes
 from hlorewrite.cost.report.report import Executed
 from hlorewrite.ir.async_pairs import run_at_once, unread_communication
 from hlorewrite.ir.binding import ir
-from hlorewrite.ir.collectives import COLLECTIVE_PERMUTE, COLLECTIVES, DYNAMIC_ROOT, kind_of
+from hlorewrite.ir.collectives import (
+    COLLECTIVE_PERMUTE,
+    COLLECTIVES,
+    DYNAMIC_ROOT,
+    RAGGED_ALL_TO_ALL,
+    kind_of,
+    timed_kind,
+)
 from hlorewrite.ir.edit import Editor
-from hlorewrite.ir.inline import inline_calls
+from hlorewrite.ir.inline import dissolve_calls
 from hlorewrite.ir.module import Module
 from hlorewrite.ir.types import tensor_bytes
-from hlorewrite.ir.view import View, ancestors, nested_ops
+from hlorewrite.ir.view import View, ancestors, callee_name, nested_ops
+from hlorewrite.ops.table import RAGGED_ALL_TO_ALL_CALL, SHARDY_COLLECTIVES, may_communicate
+
+_BETWEEN_PROGRAMS = ("stablehlo.send", "stablehlo.recv")
+_KNOWN_DIALECTS = frozenset(("builtin", "stablehlo", "chlo", "func", "sdy", "mpmd", "arith", "math", "shape", "tensor"))
 
 
 def collectives_of(module: Module) -> tuple[int, list[Executed], list[str]]:
-    """Reads a module's collectives; its calls are inlined in place, and what it starts by itself runs at once.
+    """Reads a module's collectives; its calls and composites are dissolved in place, and what it starts runs at once.
 
     Args:
       module: a module of the caller's own: reading it changes it.
@@ -35,7 +48,7 @@ def collectives_of(module: Module) -> tuple[int, list[Executed], list[str]]:
       (devices, collectives in program order, sentences on what could not be read).
     """
     view = View(module)
-    inline_calls(Editor(view))
+    dissolve_calls(Editor(view))
     run_at_once(Editor(view))
     devices, counted, remarks = counted_collectives(view)
     return devices, [what for _, what in counted], remarks
@@ -45,16 +58,21 @@ def counted_collectives(view: View) -> tuple[int, list[tuple[ir.Operation, Execu
     """The collectives of a module without calls, each with its op.
 
     Args:
-      view: the module, its calls inlined, and what it starts by itself in the place of the start (``run_at_once``).
+      view: the module, its calls dissolved (``ir.inline.dissolve_calls``), and what it starts by itself in the place of
+        the start (``run_at_once``).
 
     Returns:
-      (devices, op and collective in program order, sentences on what could not be read).
+      (devices, op and collective in program order, sentences on what is not counted: collectives that cannot be read,
+      and ops that communicate, or may, in another form).
+
+    Raises:
+      InputError: the module has more than ``MOST_DEVICES`` devices.
     """
     counted: list[tuple[ir.Operation, Executed]] = []
     remarks: list[str] = []
     for op in nested_ops(view.module.operation):
-        unread = unread_communication(op)
-        if not (unread or op.name in COLLECTIVES) or never_runs(op):
+        unread = _unread(op)
+        if not (unread or op.name in COLLECTIVES or _is_ragged(op)) or never_runs(op):
             continue
         if unread:
             remarks.append(f"{view.place(op)}: {op.name} is left out: {unread}")
@@ -66,7 +84,65 @@ def counted_collectives(view: View) -> tuple[int, list[tuple[ir.Operation, Execu
         counted.append((op, what))
     named = max((gpu + 1 for _, what in counted for group in what.groups for gpu in group), default=1)
     widest = max((mesh.size for mesh in meshes(view).values()), default=1)
-    return max(device_count(view) or 0, named, widest), counted, remarks
+    return max(device_count(view) or 0, named, widest), counted, [*remarks, *uncounted(view)]
+
+
+def uncounted(view: View) -> list[str]:
+    """Sentences on what communicates, or may, and is in no list of collectives.
+
+    Args:
+      view: the module, its calls dissolved.
+
+    Example:
+      >>> from hlorewrite.ir.load import parse
+      >>> print(*uncounted(View(parse("func.func @main() { stablehlo.custom_call @exchange() : () -> () return }"))))
+      custom calls that may communicate are not counted: exchange (1)
+    """
+    found: dict[str, Counter[str]] = {}
+    for op in nested_ops(view.module.operation):
+        why, name = _why_uncounted(op, view)
+        if why and not never_runs(op):
+            found.setdefault(why, Counter())[name] += 1
+    return [f"{why}: " + ", ".join(f"{name} ({count})" for name, count in sorted(names.items()))
+            for why, names in sorted(found.items())]
+
+
+def _why_uncounted(op: ir.Operation, view: View) -> tuple[str, str]:
+    """(why an op may communicate uncounted, its name); nothing of an op that does not."""
+    name = op.name
+    if _unread(op):  # named by itself
+        return "", ""
+    if name == "stablehlo.custom_call":
+        target = _target(op)
+        silent = target == RAGGED_ALL_TO_ALL_CALL or not may_communicate(target)
+        return ("", "") if silent else ("custom calls that may communicate are not counted", target)
+    if name in SHARDY_COLLECTIVES:
+        return "ops of Shardy that exchange shards are not counted; XLA lowers them when it partitions", name
+    if name in _BETWEEN_PROGRAMS and _between_devices(op):
+        return "messages between devices are not counted", name
+    if name == "stablehlo.composite":
+        return "composites without a decomposition in the module are not counted", str(op.attributes["name"])
+    if name == "func.call":
+        return "calls that cannot be dissolved count what they call once", f"@{callee_name(op)}"
+    return ("", "") if name.partition(".")[0] in _KNOWN_DIALECTS else (
+        "ops of other dialects may communicate and are not counted", name)
+
+
+def _unread(op: ir.Operation) -> str:
+    return "" if _is_ragged(op) else unread_communication(op)
+
+
+def _is_ragged(op: ir.Operation) -> bool:
+    return op.name == "stablehlo.custom_call" and _target(op) == RAGGED_ALL_TO_ALL_CALL
+
+
+def _between_devices(op: ir.Operation) -> bool:
+    """Whether a message goes to another device and not to the host (StableHLO, "channel_type")."""
+    return not ("is_host_transfer" in op.attributes and ir.BoolAttr(op.attributes["is_host_transfer"]).value)
+
+
+def _target(op: ir.Operation) -> str:
+    return ir.StringAttr(op.attributes["call_target_name"]).value
 
 
 def executed_of(op: ir.Operation, view: View) -> Executed | str:
@@ -74,17 +150,20 @@ def executed_of(op: ir.Operation, view: View) -> Executed | str:
     groups = _device_groups(op, view)
     if isinstance(groups, str):
         return groups
-    operands = list(op.operands)[:-1] if DYNAMIC_ROOT in op.attributes else op.operands
-    sizes = [sum(tensor_bytes(value.type) for value in values) for values in (operands, op.results)]
-    if not max(sizes):
+    operands = list(op.operands)[:-1] if DYNAMIC_ROOT in op.attributes else list(op.operands)
+    values = [*operands, *op.results]
+    if any(isinstance(value.type, ir.RankedTensorType) and not value.type.has_static_shape for value in values):
         return "its shape is not static"
+    ragged = op.name == "stablehlo.custom_call"
+    sizes = [tensor_bytes(op.operands[0].type)] if ragged else [
+        sum(tensor_bytes(value.type) for value in side) for side in (operands, op.results)]
     trips, known, loops = 1, True, []
     for parent in ancestors(op):
         if parent.name == "stablehlo.while":
             count = trip_count(parent)
             known, trips = known and count is not None, trips * (1 if count is None else count)
             loops.append(parent)
-    kind = kind_of(op.name)
+    kind = timed_kind(RAGGED_ALL_TO_ALL.kind) if ragged else kind_of(op.name)
     if kind == COLLECTIVE_PERMUTE.kind:
         axes = _pair_axes(groups, view)
     else:
@@ -100,7 +179,7 @@ def _device_groups(op: ir.Operation, view: View) -> Rows | str:
     if op.name == COLLECTIVE_PERMUTE.op:
         pairs = written_pairs(op, view)
         return pairs if isinstance(pairs, str) else process_groups(pairs, id_mode(op), replicas, partitions)
-    groups = written_groups(op, view)
+    groups = ragged_groups(op, view) if op.name == "stablehlo.custom_call" else written_groups(op, view)
     return groups if isinstance(groups, str) else process_groups(groups.rows, groups.mode, replicas, partitions)
 
 

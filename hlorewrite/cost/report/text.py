@@ -35,8 +35,9 @@ def report_text(report: CommunicationReport) -> str:
 
 
 def _collectives(report: CommunicationReport) -> list[str]:
+    simulated = report.exposed_s is not None  # a sum over all lines: not once more in each of them
     rows = [["collective", "source", "axes", "groups", "payload", "trips", "executed", "time", "total",
-             *(["exposed"] if report.exposed_s is not None else [])]]
+             *(["exposed"] if simulated else [])]]
     for line in report.lines:
         what = line.what
         size = max((len(group) for group in what.groups), default=0)
@@ -44,7 +45,7 @@ def _collectives(report: CommunicationReport) -> list[str]:
         trips = str(what.trips) if what.trips_known else f"{what.trips}?"
         rows.append([what.kind, what.source, ",".join(what.axes) or "-", shape, format_bytes(what.payload_bytes), trips,
                      format_bytes(what.executed_bytes), _time(line.time_s), _time(line.executed_time_s),
-                     *([_time(line.exposed_s)] if report.exposed_s is not None else [])])
+                     *([_time(line.exposed_s)] if simulated else [])])
     return table(rows, "<<<>>>>>>>")
 
 

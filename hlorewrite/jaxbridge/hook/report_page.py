@@ -16,6 +16,8 @@ th, td { text-align: left; padding: 0.25rem 0.9rem 0.25rem 0; border-bottom: 1px
 td.number, th.number { text-align: right; font-variant-numeric: tabular-nums; }
 code { font-family: ui-monospace, Consolas, monospace; }
 """
+_POLICY = ('<meta http-equiv="Content-Security-Policy" content="default-src \'none\'; style-src \'unsafe-inline\'">'
+           '<meta name="referrer" content="no-referrer">')
 _OUTCOMES = {"rewritten": "rewritten", "unchanged": "compiled as it is: no pass found anything",
              "audited": "compiled as it is: audit", "original": "compiled as it is: "}
 
@@ -34,7 +36,7 @@ def report_page(steps: Sequence[CompiledStep], pipeline: str, audit: bool) -> st
     """
     title = "hlorewrite exec: what could be saved" if audit else "hlorewrite exec: what was rewritten"
     body = "".join(map(_section, steps)) or "<p>The program compiled no module that communicates.</p>"
-    return (f'<!doctype html>\n<html lang="en"><head><meta charset="utf-8"><title>{title}</title>'
+    return (f'<!doctype html>\n<html lang="en"><head><meta charset="utf-8">{_POLICY}<title>{title}</title>'
             f"<style>{_STYLE}</style></head><body><h1>{title}</h1><p>Passes: <code>{html.escape(pipeline)}</code>. "
             f"Bytes are payloads times executions, on one device and step.</p>{body}</body></html>\n")
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 from dataclasses import asdict, dataclass, fields
 
+from hlorewrite.util.read import read_json
+
 
 @dataclass(frozen=True)
 class Decision:
@@ -39,7 +41,7 @@ class Decision:
         Raises:
           ValueError: it is another document, such as that of another version.
         """
-        data = json.loads(text)
+        data = read_json(text)
         names = {field.name for field in fields(cls)}
         if not isinstance(data, dict) or set(data) != names or not all(isinstance(data[name], str) for name in names):
             raise ValueError("the decision of another version of hlorewrite")

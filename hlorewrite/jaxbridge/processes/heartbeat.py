@@ -8,6 +8,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from hlorewrite.jaxbridge.processes.activity import OWN, Phase
+from hlorewrite.util.read import read_json
 
 
 @dataclass(frozen=True)
@@ -39,7 +40,7 @@ class Heartbeat:
           'in its own Python code'
         """
         try:
-            data = json.loads(text)
+            data = read_json(text)
             return cls(int(data["count"]), str(data["who"]), Phase(**data["phase"]))
         except (ValueError, TypeError, KeyError):
             return cls(0, "", Phase(OWN))

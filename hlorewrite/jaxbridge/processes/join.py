@@ -5,7 +5,8 @@ JAX's own call aborts the process, with a stack of C++ frames, when another proc
 
 Each process shows that it has the job's token, without sending it: the server sends a random challenge, and both sides
 answer with a digest of challenge, token and what they say. A connection that says nothing or has another token is not
-counted, and delays no other.
+counted, and delays no other. Without a token, which the loopback address allows, both sides must be of one user, as far
+as the system says whose a connection is (Linux does).
 """
 
 import hashlib
@@ -18,7 +19,9 @@ import sys
 import threading
 import time
 from contextlib import closing, suppress
+from pathlib import Path
 from types import TracebackType
+from typing import Any
 
 import jax
 
@@ -32,6 +35,7 @@ TOKEN_VARIABLE = "HLOREWRITE_TOKEN"
 _GO, _WAIT = "go", "wait"
 _LINE = 4096
 _ANSWER_S = 10.0
+_SOCKETS = ("/proc/net/tcp", "/proc/net/tcp6")
 
 
 def join(coordinator: str, processes: int, process: int, timeout_s: float = TIMEOUT_S, token: str = "") -> None:
@@ -174,6 +178,8 @@ class _RollCall:
         challenge = os.urandom(16).hex()
         try:
             connection.settimeout(_ANSWER_S)
+            if not self.secret and is_of_others(connection):
+                raise ValueError("another user's")
             connection.sendall(f"{challenge}\n".encode())
             number, _, proof = _line(connection).partition(" ")
             right = hmac.compare_digest(proof, _proof(self.secret, challenge, number))
@@ -187,6 +193,33 @@ class _RollCall:
     def _say(self, connection: socket.socket, challenge: str, text: str) -> None:
         with suppress(OSError):
             connection.sendall(f"{_proof(self.secret, challenge, text)} {text}\n".encode())
+
+
+def is_of_others(connection: socket.socket, uid: int | None = None) -> bool:
+    """Whether the other end of a connection within this machine is known to be another user's; root counts as this one.
+
+    Args:
+      connection: it is connected.
+      uid: the user to compare with; by default that of this process.
+    """
+    here, there = connection.getsockname(), connection.getpeername()
+    wanted = (_proc_address(there), _proc_address(here))
+    own = os.getuid() if uid is None and hasattr(os, "getuid") else uid
+    for table in _SOCKETS:
+        with suppress(OSError):
+            for line in Path(table).read_text().splitlines()[1:]:
+                fields = line.split()
+                if (fields[1], fields[2]) == wanted:
+                    return int(fields[7]) not in (own, 0)
+    return False
+
+
+def _proc_address(address: tuple[Any, ...]) -> str:
+    """An address as ``/proc/net/tcp`` writes it: words in the byte order of this machine."""
+    packed = socket.inet_pton(socket.AF_INET6 if ":" in address[0] else socket.AF_INET, address[0])
+    words = [packed[at:at + 4] for at in range(0, len(packed), 4)]
+    swapped = [word[::-1] if sys.byteorder == "little" else word for word in words]
+    return f"{b''.join(swapped).hex().upper()}:{address[1]:04X}"
 
 
 def _line(connection: socket.socket) -> str:
@@ -212,6 +245,8 @@ def _answer(host: str, port: int, process: int, timeout_s: float, secret: bytes)
     while (left := begin + timeout_s - time.monotonic()) > 0:
         try:
             with closing(socket.create_connection((host, port), min(left, 5.0))) as connection:
+                if not secret and is_of_others(connection):
+                    raise ValueError("another user's")
                 challenge = _line(connection)
                 connection.sendall(f"{process} {_proof(secret, challenge, str(process))}\n".encode())
                 connection.settimeout(left + 5.0)

@@ -11,6 +11,7 @@ from dataclasses import asdict, dataclass, fields
 
 from hlorewrite.errors import PlanMismatch
 from hlorewrite.jaxbridge.processes.agreement import Agreement
+from hlorewrite.util.read import read_json
 
 _PART = 1 << 20
 """Characters of one value of the store."""
@@ -47,7 +48,7 @@ class PlanRuling:
         Raises:
           ValueError: it is another document, such as that of another version.
         """
-        data = json.loads(text)
+        data = read_json(text)
         if not isinstance(data, dict) or set(data) != {field.name for field in fields(cls)}:
             raise ValueError("the plan of another version of hlorewrite")
         return cls(**data)

@@ -19,6 +19,7 @@ from hlorewrite.jaxbridge.processes.store import TIMEOUT_S
 from hlorewrite.lockfile.files import OnMismatch, PlanFiles, checked_files
 from hlorewrite.util.frames import USUAL_FRAMES, Frames
 from hlorewrite.util.memory_budget import MemoryBudget, checked_budget
+from hlorewrite.util.read import read_json
 
 if TYPE_CHECKING:
     from hlorewrite.passmanager.base import Pass
@@ -285,7 +286,7 @@ class StepOptions:
           >>> StepOptions.from_json(made.to_json()) == made
           True
         """
-        data = json.loads(text)
+        data = read_json(text)
         match = data["match"]
         frames = Frames(**{name: tuple(packages) for name, packages in data["frames"].items()})
         return cls(**{**data, "match": tuple(match) if isinstance(match, list) else match, "frames": frames,

@@ -19,7 +19,7 @@ from hlorewrite.ir.edit import Editor
 from hlorewrite.ir.load import parse
 from hlorewrite.ir.module import Module
 from hlorewrite.ir.types import tensor_bytes
-from hlorewrite.ir.view import View, ancestors, symbol_name
+from hlorewrite.ir.view import View, ancestors, called_function, symbol_name
 from hlorewrite.jaxbridge.baseline.comparison import XlaComparison
 from hlorewrite.passmanager.base import Pass
 from hlorewrite.rules.listener import Remark, RewriteRecord, RuleStatistics
@@ -293,8 +293,8 @@ def _function_times(view: View, blocks: dict[ir.Block, tuple[float, bool]]) -> C
         return total
 
     callers: dict[str, list[ir.Operation]] = {}
-    for call in view.ops("func.call"):
-        callers.setdefault(ir.FlatSymbolRefAttr(call.attributes["callee"]).value, []).append(call)
+    for call in view.ops("func.call", "stablehlo.composite"):
+        callers.setdefault(called_function(call), []).append(call)
     return of
 
 

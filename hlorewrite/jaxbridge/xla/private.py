@@ -528,6 +528,16 @@ def hlo_text_to_proto(text: str) -> bytes:
     return hlo.hlo_module_from_text(text).as_serialized_hlo_module_proto()
 
 
+def printed_hlo(text: str) -> str:
+    """HLO text in any form that XLA's parser reads, as XLA prints it.
+
+    Raises:
+      Exception: of jaxlib's own type; XLA's parser refuses the text.
+    """
+    hlo: Any = xla_client.hlo  # pyright: ignore[reportPrivateImportUsage]
+    return hlo.hlo_module_from_text(text).to_string()
+
+
 def spmd_facts(hlo_module: bytes) -> tuple[list[Any], list[Any], str]:
     """Shardings of parameters and outputs that the partitioner settled on, as ``HloSharding``, and the HLO text."""
     hlo: Any = xla_client.hlo  # pyright: ignore[reportPrivateImportUsage]

@@ -12,7 +12,7 @@ from typing import Any
 
 from hlorewrite import version
 from hlorewrite.errors import InputError, OutputError
-from hlorewrite.util.read import MOST_TRACE_BYTES, read_regular
+from hlorewrite.util.read import MOST_TRACE_BYTES, read_json, read_regular
 from hlorewrite.util.write import write_file
 
 FORMAT = "hlorewrite-trace"
@@ -66,7 +66,7 @@ def write_json(path: Path, content: object) -> None:
 def read_manifest(folder: Path) -> dict[str, Any] | None:
     """The manifest of a trace; None when the folder holds no trace of hlorewrite."""
     try:
-        found = json.loads(read_regular(folder / MANIFEST, MOST_TRACE_BYTES))
+        found = read_json(read_regular(folder / MANIFEST, MOST_TRACE_BYTES))
     except (OSError, ValueError, RecursionError, InputError):
         return None
     return found if isinstance(found, dict) and found.get("format") == FORMAT else None

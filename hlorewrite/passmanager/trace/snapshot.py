@@ -16,7 +16,7 @@ from hlorewrite.ir.async_pairs import communicates_otherwise, run_at_once
 from hlorewrite.ir.binding import ir, op_key
 from hlorewrite.ir.collectives import COLLECTIVES
 from hlorewrite.ir.edit import Editor
-from hlorewrite.ir.inline import inline_calls
+from hlorewrite.ir.inline import dissolve_calls
 from hlorewrite.ir.module import Module
 from hlorewrite.ir.view import View, ancestors
 from hlorewrite.passmanager.programs import is_program, program_adapter
@@ -133,7 +133,7 @@ def _of_program(module: Module, spec: str) -> Snapshot:
 
 def _of_stablehlo(module: Module, spec: str) -> Snapshot:
     view = View(module)
-    inline_calls(Editor(view))  # all calls, as `hlorewrite report` does, so that both print the same figures
+    dissolve_calls(Editor(view))  # all calls, as `hlorewrite report` does, so that both print the same figures
     run_at_once(Editor(view))
     places = _Places(view)
     devices, collectives, remarks = counted_collectives(view)

@@ -4,13 +4,13 @@ import math
 import re
 from dataclasses import dataclass
 
-from hlorewrite.analysis.mesh import Mesh
+from hlorewrite.analysis.mesh import Mesh, check_device_count
 from hlorewrite.errors import InputError
 from hlorewrite.ir.binding import ir, sdy
 from hlorewrite.ir.types import element_bytes
 
 _NAMED_MESH = re.compile(r'<"([^"]+)"\s*:\s*(<\[[^\]]*\](?:,\s*device_ids=\[[^\]]*\])?>)>')
-_TENSOR = re.compile(r'!mpmd\.mesh_tensor<"([^"]+)",\s*(tensor<[^>]*>+)')
+_TENSOR = re.compile(r'!mpmd\.mesh_tensor<"([^"]+)",\s*(tensor<(?:[^<>]|<[^<>]*>)*>)')
 _SHARDING = re.compile(r"sharding=(<.*>)(?:,\s*memory_kind=\"[^\"]*\")?>$")
 
 Spec = tuple[tuple[str, ...], ...]
@@ -77,6 +77,7 @@ def meshes_in_topology(topology: ir.Attribute, where: str) -> dict[str, Mesh]:
         attribute = sdy.MeshAttr(ir.Attribute.parse(f"#sdy.mesh{text}", context=topology.context))
         axes = tuple((sdy.MeshAxisAttr(axis).name, sdy.MeshAxisAttr(axis).size) for axis in attribute.axes)
         size = math.prod(size for _, size in axes)
+        check_device_count(first + size)
         ids = tuple(attribute.device_ids)
         by_name[name] = Mesh(axes, ids or tuple(range(first, first + size)))
         first += size

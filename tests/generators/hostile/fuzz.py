@@ -1,5 +1,7 @@
 """Damaged inputs of every form through the command: ``python -m generators.hostile.fuzz --seconds 600``.
 
+With ``--grammar`` the inputs are well-formed and mean something else.
+
 Findings are written to a folder, one each: the input, and the command line with what it said.
 """
 
@@ -11,6 +13,7 @@ import time
 from collections import Counter
 from pathlib import Path
 
+from generators.hostile.grammar import rewritten
 from generators.hostile.mutations import mutate
 from generators.hostile.seeds import FORMS, Seed, seeds
 from generators.hostile.trials import Misbehaviour, preload, seeded, trial
@@ -21,6 +24,8 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m generators.hostile.fuzz", description=__doc__)
     parser.add_argument("--form", choices=FORMS, action="append", help="this form only; repeatable")
     parser.add_argument("--count", type=int, default=2000, metavar="N", help="mutations of each form (2000)")
+    parser.add_argument("--grammar", action="store_true",
+                        help="inputs that are well-formed and mean something else, in place of damaged ones")
     parser.add_argument("--first", type=int, default=0, metavar="N", help="number of the first mutation (0)")
     parser.add_argument("--seconds", type=float, default=600.0, metavar="S", help="for all forms together (600)")
     parser.add_argument("--real", type=int, default=50, metavar="N", help="each Nth starts a process (50)")
@@ -37,7 +42,8 @@ def main() -> int:
             if time.monotonic() > until:
                 break
             random_ = seeded(form, number)
-            damaged = mutate(random_.choice(sound), random_)
+            change = rewritten if options.grammar else mutate
+            damaged = change(random_.choice(sound), random_)
             finding = trial(damaged, real=number % options.real == options.real - 1)
             if finding and finding.kind == "hang":  # others may have had the processor, or the fork's parent a lock
                 finding = _again(damaged)

@@ -111,8 +111,11 @@ def test_a_mesh_that_is_missing_and_a_device_named_twice_are_refused() -> None:
     assert groups_of(op, view) == "it has no replica groups"
 
 
-def test_empty_groups_are_refused() -> None:
-    assert reduced("dense<> : tensor<0x0xi64>", "test.x") == "its replica groups are empty"
+def test_empty_groups_mean_all_devices() -> None:
+    """Of the op's mode: XLA reads no groups as one of all."""
+    empty = "dense<> : tensor<0x0xi64>"
+    assert reduced(empty, CHANNEL, partitions=1, replicas=2) == Groups(((0, 1),), "cross_replica_and_partition")
+    assert reduced(empty, "test.x", partitions=1, replicas=2) == Groups(((0, 1),), "cross_replica")
 
 
 @pytest.mark.parametrize(("attributes", "mode"), [

@@ -75,3 +75,83 @@ def test_behind_calls(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Non
     path.write_text(text[:end] + "  func.func private @sum(%x: tensor<4xf32>, %y: tensor<4xf32>) -> tensor<4xf32> {\n"
                     "    %z = stablehlo.add %x, %y : tensor<4xf32>\n    return %z : tensor<4xf32>\n  }\n}\n")
     assert forms(path, capsys) == ["U2"]
+
+
+def warned(path: Path, capsys: pytest.CaptureFixture[str]) -> list[str]:
+    """The forms of warnings about a file; they are no findings."""
+    parser = Parser()
+    lint.add_arguments(parser)
+    assert lint.run(parser.parse_args([str(path), "--json"])) == 0
+    return [warning["form"] for warning in json.loads(capsys.readouterr().out)["warnings"]]
+
+
+LOOP = """module attributes {mhlo.num_partitions = 4 : i32, mhlo.num_replicas = 1 : i32} {
+func.func @main(%x: tensor<4xf32>, %n: tensor<i32>) -> tensor<4xf32> {
+  %zero = stablehlo.constant dense<0> : tensor<i32>
+  %one = stablehlo.constant dense<1> : tensor<i32>
+  %seven = stablehlo.constant dense<7> : tensor<i32>
+  %y = "stablehlo.collective_permute"(%x) <{channel_handle = #stablehlo.channel_handle<handle = 2, type = 1>,
+      source_target_pairs = dense<[[0, 1], [1, 0], [2, 3], [3, 2]]> : tensor<4x2xi64>}> :
+      (tensor<4xf32>) -> tensor<4xf32>
+  %o:2 = stablehlo.while(%i = %zero, %a = %y) : tensor<i32>, tensor<4xf32>
+  cond {
+    %c = stablehlo.compare LT, %i, %n : (tensor<i32>, tensor<i32>) -> tensor<i1>
+    stablehlo.return %c : tensor<i1>
+  } do {
+    %s = "stablehlo.all_reduce"(%a) <{replica_groups = dense<[[0, 1, 2, 3]]> : tensor<1x4xi64>,
+        channel_handle = #stablehlo.channel_handle<handle = 1, type = 1>, use_global_device_ids}> ({
+      ^bb0(%p: tensor<f32>, %q: tensor<f32>):
+        %r = stablehlo.maximum %p, %q : tensor<f32>
+        stablehlo.return %r : tensor<f32> }) : (tensor<4xf32>) -> tensor<4xf32>
+    %j = stablehlo.add %i, %one : tensor<i32>
+    stablehlo.return %j, %s : tensor<i32>, tensor<4xf32>
+  }
+  return %o#1 : tensor<4xf32>
+}
+}
+"""
+
+
+def test_warnings_of_what_inputs_and_flags_decide(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """A trip count that may differ is warned of although the collective itself makes devices wait for each other."""
+    path = tmp_path / "m.mlir"
+    path.write_text(LOOP)
+    assert warned(path, capsys) == ["trips", "cycles"]
+    path.write_text(LOOP.replace("compare LT, %i, %n", "compare LT, %i, %seven").replace(", [2, 3], [3, 2]", "")
+                    .replace("tensor<4x2xi64>", "tensor<2x2xi64>"))
+    assert warned(path, capsys) == []
+
+
+def test_residuals_that_are_offloaded_and_read_in_reverse(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    import jax
+    import jax.export
+    import jax.numpy as jnp
+    from jax.ad_checkpoint import checkpoint_name
+
+    def gradients(offloaded: list[str]) -> str:
+        policy = jax.checkpoint_policies.save_and_offload_only_these_names(
+            names_which_can_be_saved=[], names_which_can_be_offloaded=offloaded, offload_src="device",
+            offload_dst="pinned_host")
+
+        def layer(x, w):
+            return checkpoint_name(jnp.tanh(x @ w), "h") @ w.T, None
+
+        def loss(ws, x):
+            return jax.lax.scan(jax.checkpoint(layer, policy=policy), x, ws)[0].sum()
+
+        return jax.export.export(jax.jit(jax.grad(loss)), platforms=["cuda"])(
+            jnp.ones((4, 8, 8)), jnp.ones((2, 8))).mlir_module()
+
+    path = tmp_path / "m.mlir"
+    for offloaded, forms in ((["h"], ["offload"]), ([], [])):
+        path.write_text(gradients(offloaded))
+        assert warned(path, capsys) == forms
+
+
+def test_nothing_found_says_what_was_looked_for(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    from hlorewrite.cli.main import guarded
+    path = tmp_path / "m.mlir"
+    path.write_text(LOOP)
+    assert guarded(["lint", str(path)]) == 0
+    said = capsys.readouterr().out
+    assert "nothing found; looked at 1 all-reduces and 1 loops for 4 forms" in said and "for nothing else" in said

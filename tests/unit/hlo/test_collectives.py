@@ -155,7 +155,7 @@ def test_pairs_shapes_and_text_without_an_entry():
     assert shape_bytes("(f8e4m3fn[16]{0}, s4[3]{0}, token[], c64[2])") == 16 + 2 + 16
     with pytest.raises(InputError, match="cannot be read"):
         parse_groups("replica_groups=somehow_new", 8)
-    with pytest.raises(InputError, match="no HLO entry"):
+    with pytest.raises(InputError, match="is not HLO as XLA prints it"):
         collectives("nothing")
 
 

@@ -292,8 +292,9 @@ def test_view_writes_beside_the_run_or_where_it_is_told(tmp_path: Path, capsys: 
     assert json.loads(capsys.readouterr().out)["head"]["fates"] == {"moved": 1, "stays": 1}
 
 
-def test_serving_is_for_this_machine_and_this_page() -> None:
-    """Loopback only; other paths and other names for this machine get nothing; a mistake is reported as text."""
+def test_serving_is_for_this_machine_and_who_has_the_token() -> None:
+    """Loopback only; other paths, other names for this machine and requests without the token get nothing; a mistake
+    is reported as text."""
     answers: list[Any] = [b"page", InputError("is gone", location="run")]
 
     def page() -> bytes:
@@ -302,15 +303,17 @@ def test_serving_is_for_this_machine_and_this_page() -> None:
             raise answer
         return answer
 
-    server = server_for(page)
+    server = server_for(page, "secret")
     Thread(target=server.serve_forever, daemon=True).start()
     try:
         host, port = server.server_address[:2]
         assert host == "127.0.0.1"
         opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
-        assert opener.open(f"http://127.0.0.1:{port}/").read() == b"page"
-        assert opener.open(f"http://127.0.0.1:{port}/?x").read() == b"run: is gone\n"
-        for path, headers in (("other", {}), ("", {"Host": "evil.test"})):
+        assert opener.open(f"http://127.0.0.1:{port}/?token=secret").read() == b"page"
+        assert opener.open(f"http://localhost:{port}/?x&token=secret").read() == b"run: is gone\n"
+        for path, headers in (("other?token=secret", {}), ("", {}), ("?token=other", {}), ("?token=", {}),
+                              *(("?token=secret", {"Host": each}) for each in (
+                                  "evil.test", "127.0.0.1:80@evil", "127.0.0.1", f"localhost.evil.test:{port}"))):
             with pytest.raises(urllib.error.HTTPError):
                 opener.open(urllib.request.Request(f"http://127.0.0.1:{port}/{path}", headers=headers))
     finally:

@@ -16,6 +16,7 @@ from hlorewrite.ir.collectives import (
     DYNAMIC_ROOT,
     REDUCE_SCATTER,
 )
+from hlorewrite.ir.edit import remap
 from hlorewrite.ir.view import terminator
 from hlorewrite.ops.table import COMMUTATIVE
 
@@ -44,7 +45,7 @@ def _all_reduce(lockstep: LockstepWriter, op: ir.Operation, operands: list[Value
     for values in operands:
         results = list(values)
         for group in groups:
-            total = _reduced(lockstep, op, [values[p] for p in group])
+            total = _reduced(lockstep, op, values, group)
             for process in group:
                 results[process] = total
         out.append(tuple(results))
@@ -69,7 +70,7 @@ def _reduce_scatter(lockstep: LockstepWriter, op: ir.Operation, operands: list[V
     dimension = ir.IntegerAttr(op.attributes["scatter_dimension"]).value
     results = list(operands[0])
     for group in _groups(lockstep, op, world):
-        total = _reduced(lockstep, op, [operands[0][p] for p in group])
+        total = _reduced(lockstep, op, operands[0], group)
         for process, piece in zip(group, pieces(lockstep, total, dimension, len(group)), strict=True):
             results[process] = piece
     return [tuple(results)]
@@ -147,19 +148,19 @@ def _check_active(lockstep: LockstepWriter, group: Group, world: World) -> None:
                           for other in dict.fromkeys(rest) if other != first]
 
 
-def _reduced(lockstep: LockstepWriter, op: ir.Operation, values: list[ir.Value]) -> ir.Value:
+def _reduced(lockstep: LockstepWriter, op: ir.Operation, values: Values, group: Group) -> ir.Value:
     """Combines the operands of a group in its order, by the reducer of the op, in the reducer's element type.
 
     A reducer may work in a wider type than the operands ("promotion"): they are converted before they are combined.
     """
     block = op.regions[0].blocks[0]
     elementwise = _elementwise(block)
-    total, *rest = [_promoted(lockstep, value, block) for value in values]
+    total, *rest = [_promoted(lockstep, values[process], block) for process in group]
     for value in rest:
         if elementwise:
             total = lockstep.value(elementwise, [total, value], total.type)
         else:
-            total = _mapped(lockstep, op, total, value)
+            total = _mapped(lockstep, op, (total, value), group)
     return total
 
 
@@ -180,15 +181,21 @@ def _elementwise(block: ir.Block) -> str | None:
     return op.name if op.name in COMMUTATIVE and same and end.operands[0] == op.results[0] else None
 
 
-def _mapped(lockstep: LockstepWriter, op: ir.Operation, a: ir.Value, b: ir.Value) -> ir.Value:
-    rank = len(ir.RankedTensorType(a.type).shape)
+def _mapped(lockstep: LockstepWriter, op: ir.Operation, pair: tuple[ir.Value, ir.Value], group: Group) -> ir.Value:
+    """Two operands combined by the reducer, and by what it reads from outside."""
+    rank = len(ir.RankedTensorType(pair[0].type).shape)
     block = op.regions[0].blocks[0]
     if not all(lockstep.is_plain(inner.operation) for inner in block.operations):
         raise CannotExecute(f"the reducer of {op.name} holds an op the interpreter cannot run",
                             location=lockstep.view.source(op), hint="use a simpler reducer")
-    made = lockstep.emit("stablehlo.map", [a, b], [a.type],
+    read = {value: [made[process] for process in group] for value, made in lockstep.captured.items()}
+    if any(len(set(made)) > 1 for made in read.values()):
+        raise CannotExecute(f"the reducer of {op.name} reads a value that may differ between the devices of a group",
+                            location=lockstep.view.source(op), hint="use a reducer that reads its arguments only")
+    made = lockstep.emit("stablehlo.map", list(pair), [pair[0].type],
                          {"dimensions": ir.DenseI64ArrayAttr.get(list(range(rank)))}, regions=1)
     copy = op.clone().operation  # the reducer's block is moved out of a copy: jaxlib has no other way to clone it
+    remap(copy, {value: made[0] for value, made in read.items()})
     copy.regions[0].blocks[0].append_to(made.regions[0])
     copy.erase()
     return made.results[0]

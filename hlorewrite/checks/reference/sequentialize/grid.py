@@ -7,6 +7,7 @@ mistake there is not repeated here.
 
 from dataclasses import dataclass
 
+from hlorewrite.analysis.groups import id_table
 from hlorewrite.errors import CannotExecute
 from hlorewrite.ir.binding import ir, stablehlo
 from hlorewrite.ir.collectives import ALL_GATHER, ALL_REDUCE, COLLECTIVE_PERMUTE, GROUP_ATTRIBUTES, REDUCE_SCATTER
@@ -95,8 +96,8 @@ def groups_of(op: ir.Operation, grid: Grid, view: View) -> list[Group]:
 
 def pairs_of(op: ir.Operation, grid: Grid) -> list[tuple[int, int]]:
     """(source, target) processes of a ``collective_permute``."""
-    import numpy as np
-    rows: list[Group] = [(int(a), int(b)) for a, b in np.array(op.attributes["source_target_pairs"]).reshape(-1, 2)]
+    table = id_table(ir.DenseIntElementsAttr(op.attributes["source_target_pairs"]))
+    rows: list[Group] = [(int(a), int(b)) for a, b in table.reshape(-1, 2)]
     groups = grid.cross_partition(rows) if _has_channel(op) else grid.cross_replica(rows)
     if any(not 0 <= process < grid.size for pair in groups for process in pair):
         raise CannotExecute(f"{op.name} names a device that the program does not run on",
@@ -104,13 +105,14 @@ def pairs_of(op: ir.Operation, grid: Grid) -> list[tuple[int, int]]:
     return [(pair[0], pair[1]) for pair in groups]
 
 
-def highest_id(op: ir.Operation) -> int:
-    """The highest replica, partition or device id a collective names; -1 when it names none."""
-    import numpy as np
+def highest_id(op: ir.Operation, view: View) -> int:
+    """The highest replica, partition or device id a collective names, also by axes of a mesh; -1 when it names none."""
     for name in GROUP_ATTRIBUTES:
         if name in op.attributes and isinstance(op.attributes[name], ir.DenseIntElementsAttr):
-            ids = np.array(op.attributes[name])
+            ids = id_table(ir.DenseIntElementsAttr(op.attributes[name]))
             return int(ids.max()) if ids.size else -1
+        if name in op.attributes:
+            return max((process for row in _mesh_rows(op, view) for process in row), default=-1)
     return -1
 
 
@@ -121,11 +123,10 @@ def _has_channel(op: ir.Operation) -> bool:
 
 
 def _rows(op: ir.Operation, everyone: Group, view: View) -> list[Group]:
-    import numpy as np
     attribute = op.attributes["replica_groups"]
     if not isinstance(attribute, ir.DenseIntElementsAttr):
         return _mesh_rows(op, view)
-    rows = [tuple(int(i) for i in row if i >= 0) for row in np.array(attribute)]
+    rows = [tuple(int(i) for i in row if i >= 0) for row in id_table(attribute)]
     rows = [row for row in rows if row]
     return rows or [everyone]
 

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from hlorewrite.analysis.varying_ops import captured_values
 from hlorewrite.checks.reference.sequentialize import collectives, control_flow, fourier, manual
 from hlorewrite.checks.reference.sequentialize.writer import Environment, LockstepWriter, Values, World
 from hlorewrite.errors import CannotExecute
@@ -53,6 +54,7 @@ class Lockstep(LockstepWriter):
         if op.name in IDENTITIES or _is_sharding_call(op):
             results = operands
         elif op.name in collectives.HANDLERS:
+            self.captured = {value: environment[value] for value in captured_values(op)} if len(op.regions) else {}
             results = collectives.run(self, op, operands, world)
         elif op.name in control_flow.HANDLERS:
             results = control_flow.HANDLERS[op.name](self, op, operands, environment, world)

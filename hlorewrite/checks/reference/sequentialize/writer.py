@@ -48,6 +48,7 @@ class LockstepWriter(ABC):
         self.replicas_differ: list[ir.Value] = []
         self.manual_axes: tuple[str, ...] = ()  # of the manual computations around what is written
         self.depth = 0                       # of regions of the new module
+        self.captured: Environment = {}      # what the reducer that is being written reads from outside
         self._plain: dict[str, bool] = {}
         self._copied: set[str] = set()
         self._calling: list[str] = []

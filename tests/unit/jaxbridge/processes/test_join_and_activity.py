@@ -62,6 +62,42 @@ def test_silent_and_foreign_connections_hold_up_nobody() -> None:
         each.close()
 
 
+_OTHER_USER = """
+import hashlib, hmac, os, socket, sys
+os.setuid(65534)
+with socket.create_connection(("127.0.0.1", int(sys.argv[1]))) as peer:
+    challenge = peer.makefile().readline().strip()
+    proof = hmac.new(b"", f"{challenge} 1".encode(), hashlib.sha256).hexdigest()
+    peer.sendall(f"1 {proof}\\n".encode())
+    peer.settimeout(10)
+    print(peer.recv(100))
+"""
+
+
+@pytest.mark.skipif(sys.platform != "linux" or os.getuid() != 0, reason="another user is made by root, on Linux")
+def test_without_a_token_another_user_of_the_machine_does_not_answer_the_roll_call() -> None:
+    """Anyone reaches a port of the loopback address, and without a token anyone can compute what it asks for."""
+    roll = called(2, 8.0, secret=b"")
+    time.sleep(0.3)
+    other = subprocess.run([sys.executable, "-c", _OTHER_USER, str(roll.port)], capture_output=True, text=True,
+                           check=False)
+    assert "go" not in other.stdout and roll.missing is None
+    assert _answer("127.0.0.1", roll.port, 1, 8.0, b"") == ""
+    roll.thread.join()
+    assert roll.missing == ""
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="who has a connection is read from /proc")
+@pytest.mark.parametrize("family", [socket.AF_INET, socket.AF_INET6])
+def test_whose_a_connection_is(family: socket.AddressFamily) -> None:
+    host = "127.0.0.1" if family == socket.AF_INET else "::1"
+    with (socket.create_server((host, 0), family=family) as server,
+          socket.create_connection((host, server.getsockname()[1])) as near, server.accept()[0] as far):
+        assert not joining.is_of_others(far) and not joining.is_of_others(near)
+        if os.getuid():
+            assert joining.is_of_others(far, uid=os.getuid() + 1)
+
+
 def test_the_port_is_free_after_the_roll_call() -> None:
     roll = called(2, 0.5)
     roll.thread.join()

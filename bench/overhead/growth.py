@@ -1,0 +1,130 @@
+"""How the time of each subcommand grows with its input: exponents, from ratios in one run.
+
+Each size is a process of its own; the time of the smallest input of a command, which is mostly its start, is taken off.
+An exponent above ``MOST`` is a finding: exit code 1. With ``--json`` prints the seconds as JSON.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import math
+import os
+import resource
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+MOST = 1.15
+_GROUPS = "replica_groups={{0,1,2,3,4,5,6,7}}, to_apply=%add"
+_HEAD = """HloModule m, is_scheduled=true, num_partitions=8
+
+%add (x: f32[], y: f32[]) -> f32[] {
+  %x = f32[] parameter(0)
+  %y = f32[] parameter(1)
+  ROOT %s = f32[] add(%x, %y)
+}
+
+ENTRY %main (p: f32[64]) -> f32[64] {
+  %p = f32[64]{0} parameter(0)
+"""
+
+
+def chained_hlo(size: int) -> str:
+    """All-reduces one after the other, each of its own line."""
+    lines, before = [], "p"
+    for number in range(size):
+        where = f'metadata={{source_file="a.py" source_line={number}}}'
+        lines += [f"  %r{number} = f32[64]{{0}} all-reduce(%{before}), {_GROUPS}, {where}",
+                  f"  %n{number} = f32[64]{{0}} negate(%r{number})"]
+        before = f"n{number}"
+    return f"{_HEAD}" + "\n".join(lines) + f"\n  ROOT %out = f32[64]{{0}} copy(%{before})\n}}\n"
+
+
+def open_hlo(size: int) -> str:
+    """Asynchronous all-reduces that are all open at once."""
+    lines = [f"  %s{number} = f32[64]{{0}} all-reduce-start(%p), {_GROUPS}" for number in range(size)]
+    lines += [f"  %d{number} = f32[64]{{0}} all-reduce-done(%s{number})" for number in range(size)]
+    lines += [f"  %n{number} = f32[64]{{0}} add(%{f'n{number - 1}' if number else 'p'}, %d{number})"
+              for number in range(size)]
+    return f"{_HEAD}" + "\n".join(lines) + f"\n  ROOT %out = f32[64]{{0}} copy(%n{size - 1})\n}}\n"
+
+
+def linear_web(size: int) -> str:
+    """Sums of all-reduces of one value, of which each fourth reads what came before."""
+    lines, before = [], "a"
+    for number in range(size):
+        source = "a" if number % 4 else before
+        lines.append(f"""%t{number} = "stablehlo.all_reduce"(%{source}) <{{replica_groups = dense<[[0, 1, 2, 3]]> :
+            tensor<1x4xi64>, channel_handle = #stablehlo.channel_handle<handle = {number + 1}, type = 1>,
+            use_global_device_ids}}> ({{
+          ^bb0(%p: tensor<f32>, %q: tensor<f32>):
+            %z = stablehlo.add %p, %q : tensor<f32>
+            stablehlo.return %z : tensor<f32> }}) : (tensor<4xf32>) -> tensor<4xf32>
+        %u{number} = stablehlo.add %t{number}, %{before} : tensor<4xf32>""")
+        before = f"u{number}"
+    return ("module attributes {mhlo.num_partitions = 4 : i32, mhlo.num_replicas = 1 : i32} {\n"
+            "func.func public @main(%a: tensor<4xf32>) -> tensor<4xf32> {\n" + "\n".join(lines)
+            + f"\nreturn %{before} : tensor<4xf32>\n}}\n}}\n")
+
+
+Maker = Callable[[int], str]
+CASES: dict[str, tuple[Maker, tuple[str, ...]]] = {
+    "report of HLO": (chained_hlo, ("report", "IN", "--topology=h200:1x8")),
+    "report of open HLO": (open_hlo, ("report", "IN", "--topology=h200:1x8")),
+    "audit": (chained_hlo, ("audit", "IN", "--target=h200:1x8")),
+    "timeline": (open_hlo, ("timeline", "IN", "--target=h200:1x8")),
+    "report of StableHLO": (linear_web, ("report", "IN", "--topology=h200:1x4")),
+    "opt, all remarks": (linear_web, ("opt", "IN", "-O", "comm", "--remarks=all", "--no-reproducer", "-o", os.devnull)),
+    "opt with a trace": (linear_web, ("opt", "IN", "-O", "comm", "--trace=TRACE", "--no-reproducer", "-o", os.devnull)),
+    "lint": (linear_web, ("lint", "IN")),
+}
+
+
+def seconds(make: Maker, words: tuple[str, ...], size: int) -> float:
+    """Seconds of the processor that a command takes for an input of a size."""
+    with tempfile.TemporaryDirectory() as folder:
+        text = make(size)
+        path = Path(folder) / ("m.mlir" if text.startswith("module") else "m.hlo")
+        path.write_text(text)
+        given = [word.replace("IN", str(path)).replace("TRACE", f"{folder}/trace") for word in words]
+        before = resource.getrusage(resource.RUSAGE_CHILDREN)
+        subprocess.run([sys.executable, "-m", "hlorewrite", *given], check=True, stdout=subprocess.DEVNULL,
+                       stderr=subprocess.DEVNULL, env={**os.environ, "PYTHONPATH": str(ROOT), "JAX_PLATFORMS": "cpu"})
+        after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+
+
+def exponent(sizes: list[int], taken: list[float]) -> float:
+    """The slope in the logarithms from the second size to the last, the time of the first one taken off."""
+    (small, large), (less, more) = (sizes[1], sizes[-1]), (max(taken[at] - taken[0], 1e-3) for at in (1, -1))
+    return math.log(more / less) / math.log(large / small)
+
+
+def main() -> int:
+    """Runs the command."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--sizes", type=int, nargs="+", default=[10, 1000, 2000, 4000, 8000], metavar="N",
+                        help="the first is taken for the start of the command (10 1000 2000 4000 8000)")
+    parser.add_argument("--only", default="", metavar="TEXT", help="only cases whose name holds it")
+    parser.add_argument("--json", action="store_true")
+    args = parser.parse_args()
+    rows = {}
+    for name, (make, words) in CASES.items():
+        if args.only in name:
+            taken = [seconds(make, words, size) for size in args.sizes]
+            rows[name] = {"seconds": dict(zip(map(str, args.sizes), taken, strict=True)),
+                          "exponent": exponent(args.sizes, taken)}
+            if not args.json:
+                print(f"{name:22} " + "  ".join(f"{each:7.2f} s" for each in taken)
+                      + f"   n^{rows[name]['exponent']:.2f}", flush=True)
+    if args.json:
+        print(json.dumps(rows, indent=1))
+    return 1 if any(row["exponent"] > MOST for row in rows.values()) else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,141 @@
+"""Modules and HLO that others wrote: each comes out right, or is refused in one line with exit code 2."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from hlorewrite.cli.main import guarded
+
+ROOT = Path(__file__).resolve().parents[3]
+FOREIGN = ROOT / "tests" / "programs" / "foreign"
+EXECUTED = [
+    "collective_in_composite.mlir", "empty_groups_are_all_devices.mlir", "gather_by_table_operand.mlir",
+    "gather_of_one_that_grows.mlir", "narrow_integer_convolution.mlir", "second_public_function.mlir",
+    "sharding_of_a_module_mesh.mlir", "reducer_that_captures.mlir", "groups_by_axis_names.mlir",
+    "nested_modules_of_equal_names.mlir"]
+
+
+def report(name: str, capsys: pytest.CaptureFixture[str]) -> dict:
+    """What ``report --json`` prints of a program."""
+    capsys.readouterr()
+    assert guarded(["report", str(FOREIGN / name), "--json"]) == 0
+    return json.loads(capsys.readouterr().out)
+
+
+@pytest.mark.parametrize("name", EXECUTED)
+@pytest.mark.parametrize("pipeline", [("-O", "comm"), ("-O", "time", "--topology=h200:1x8")],
+                         ids=lambda words: words[1])
+def test_rewritten_modules_of_others_compute_the_same(name: str, pipeline: tuple[str, ...], tmp_path: Path,
+                                                      capsys: pytest.CaptureFixture[str]) -> None:
+    made = tmp_path / "made.mlir"
+    words = ["opt", str(FOREIGN / name), *pipeline, "--check=interp", "--no-reproducer", "-o", str(made)]
+    assert guarded(words) == 0, capsys.readouterr().err
+    assert made.stat().st_size
+
+
+@pytest.mark.parametrize(("name", "kinds", "executed"), [
+    ("not_indented.hlo", ["all-reduce"], 32),
+    ("collective_in_composite.mlir", ["all-reduce"], 64),
+    ("empty_groups_are_all_devices.mlir", ["all-reduce"], 64),
+    ("ragged_all_to_all_custom_call.mlir", ["all-to-all", "all-reduce"], 64),
+    ("second_public_function.mlir", ["all-reduce"], 64),
+    ("groups_by_axis_names.mlir", ["all-reduce"], 16),
+    ("op_of_an_unknown_dialect.mlir", ["all-reduce"], 16)])
+def test_collectives_of_others_are_counted(name: str, kinds: list[str], executed: int,
+                                           capsys: pytest.CaptureFixture[str]) -> None:
+    found = report(name, capsys)
+    assert [each["kind"] for each in found["collectives"]] == kinds
+    assert found["totals"]["executed_bytes"] == executed
+
+
+def test_what_is_not_counted_is_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """No note says that there is no collective where one was left out."""
+    assert ["left out: its shape is not static" in each for each in report("all_reduce_of_dynamic_size.mlir", capsys)[
+        "remarks"]] == [True]
+    assert "ops of other dialects may communicate and are not counted: my.op (1)" in report(
+        "op_of_an_unknown_dialect.mlir", capsys)["remarks"]
+    text = """sdy.mesh @m = <["x"=2]>
+      func.func @main(%x: tensor<8xf32>, %t: !stablehlo.token) -> tensor<8xf32> {
+        %0 = stablehlo.custom_call @nccl_exchange(%x) : (tensor<8xf32>) -> tensor<8xf32>
+        %1 = stablehlo.custom_call @Sharding(%0) : (tensor<8xf32>) -> tensor<8xf32>
+        %2 = sdy.reshard %1 <@m, [{"x"}]> : tensor<8xf32>
+        %3 = "stablehlo.send"(%2, %t) {channel_handle = #stablehlo.channel_handle<handle = 5, type = 1>} :
+            (tensor<8xf32>, !stablehlo.token) -> !stablehlo.token
+        return %2 : tensor<8xf32> }"""
+    (tmp_path / "m.mlir").write_text(text)
+    said = report(str(tmp_path / "m.mlir"), capsys)["remarks"]
+    assert said == [
+        "custom calls that may communicate are not counted: nccl_exchange (1)",
+        "messages between devices are not counted: stablehlo.send (1)",
+        "ops of Shardy that exchange shards are not counted; XLA lowers them when it partitions: sdy.reshard (1)"]
+
+
+@pytest.mark.parametrize(("words", "name", "sentence"), [
+    (["report"], "transposed_by_absent_axes.hlo", "T(5,6) is not an order of the dimensions"),
+    (["timeline", "--target=h200:1x8"], "transposed_by_absent_axes.hlo", "T(5,6) is not an order of the dimensions"),
+    (["audit", "--target=h200:1x8"], "device_twice_in_a_group.hlo", "device 0 stands twice in replica groups"),
+    (["report"], "device_twice_in_a_group.hlo", "device 0 stands twice in replica groups"),
+    (["report"], "partitions_that_are_no_number.mlir", 'mhlo.num_replicas is "", which is not a number'),
+    (["report"], "mesh_of_a_billion.mlir", "the module is for 1000000000 devices"),
+    (["opt", "-O", "comm", "--no-reproducer"], "mesh_of_a_billion.mlir", "the module is for 1000000000 devices"),
+    (["opt", "-O", "comm", "--no-reproducer"], "op_of_an_unknown_dialect.mlir", "use --allow-unregistered-dialect"),
+    (["opt", "-O", "comm", "--no-reproducer"], "mpmd_plain_mesh_tensor.mlir", "does not say its task and stage"),
+    (["opt", "-O", "comm", "--check=interp", "--no-reproducer"], "ragged_all_to_all_custom_call.mlir",
+     'cannot run stablehlo.custom_call "ragged_all_to_all"'),
+    (["opt", "-O", "comm", "--check=interp", "--no-reproducer", "--allow-unregistered-dialect"],
+     "op_of_an_unknown_dialect.mlir", "cannot run my.op"),
+    (["opt", "-O", "comm", "--check=interp", "--no-reproducer"], "all_reduce_of_dynamic_size.mlir",
+     "tensors of static shape"),
+    (["opt", "-O", "comm", "--check=interp", "--no-reproducer"], "hangs_by_device_id.mlir",
+     "hangs on any inputs: a branch or a trip count follows from the device's id")])
+def test_what_cannot_be_done_is_one_line(words: list[str], name: str, sentence: str,
+                                         capsys: pytest.CaptureFixture[str]) -> None:
+    assert guarded([words[0], str(FOREIGN / name), *words[1:]]) == 2
+    said = [line for line in capsys.readouterr().err.splitlines() if "error" in line]
+    assert len(said) == 1 and sentence in said[0] and "unexpected" not in said[0]
+
+
+def test_no_budget_bounds_what_has_no_size(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """A collective of dynamic size stays in its loop: outside, nothing says how much would be kept."""
+    made = tmp_path / "made.mlir"
+    words = ["opt", str(FOREIGN / "all_reduce_of_dynamic_size.mlir"), "-O", "comm", "--remarks=all", "-o", str(made)]
+    assert guarded(words) == 0
+    loop = made.read_text().partition("stablehlo.while")[2]
+    assert "all_reduce" in loop and "no budget could bound it" in capsys.readouterr().err
+
+
+def test_a_table_outside_the_manual_computation_is_a_constant(tmp_path: Path,
+                                                              capsys: pytest.CaptureFixture[str]) -> None:
+    """It enters whole, so each device's index is known, and the gather becomes a permute."""
+    made = tmp_path / "made.mlir"
+    assert guarded(["opt", str(FOREIGN / "gather_by_table_operand.mlir"), "-O", "comm", "--check=interp", "-o",
+                    str(made)]) == 0, capsys.readouterr().err
+    text = made.read_text()
+    assert "collective_permute" in text and "all_gather" not in text
+
+
+def test_hlo_that_is_not_as_xla_prints_it_goes_through_its_parser(tmp_path: Path,
+                                                                  capsys: pytest.CaptureFixture[str]) -> None:
+    """An instruction over two lines; and the line and column where XLA's parser stops."""
+    text = (FOREIGN / "not_indented.hlo").read_text().replace("all-reduce(p), ", "all-reduce(p),\n    ")
+    (tmp_path / "m.hlo").write_text(f"// a comment\n{text}")
+    assert len(report(str(tmp_path / "m.hlo"), capsys)["collectives"]) == 1
+    (tmp_path / "m.hlo").write_text(text.replace("ROOT t = f32[8] negate", "ROOT t = f32[8] negat"))
+    for words in (["report"], ["lint"], ["audit", "--target=h200:1x8"]):
+        assert guarded([words[0], str(tmp_path / "m.hlo"), *words[1:]]) == 2
+        assert "m.hlo:13:17: XLA's parser of HLO stops here (expects opcode but sees: negat" in capsys.readouterr().err
+
+
+def test_a_text_on_which_xla_aborts_is_one_line() -> None:
+    """A dimension of -1 ends XLA's parser with a failed check and a stack; the command says whose crash it is."""
+    done = subprocess.run([sys.executable, "-m", "hlorewrite", "report", str(FOREIGN / "aborts_xla_parser.hlo")],
+                          capture_output=True, text=True, check=False, env={**os.environ, "PYTHONPATH": str(ROOT)})
+    if "XLA crashed" in done.stderr:  # this release does
+        assert "aborts_xla_parser.hlo: while it was read: XLA crashed (SIGABRT); give HLO as XLA" in done.stderr
+    assert done.returncode == 2 and done.stderr.count("\n") == 1

@@ -1,0 +1,1 @@
+"""Suites of other projects, run through hlorewrite."""
