@@ -126,7 +126,7 @@ def stack(name: str) -> Stack:
 
 
 def covering_stack(architecture: str, flash: bool, zero: int, family: str) -> Stack:
-    """The first profile whose measured rows are like a configuration.
+    """The first profile whose measured rows are like a configuration; ``megatron`` where there is none.
 
     Args:
       architecture: generation of the GPU.

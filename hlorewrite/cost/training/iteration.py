@@ -196,6 +196,9 @@ class _Exposed:
         Two in the forward and two in the backward pass of a layer, two more with full recomputation; with sequence
         parallelism each is an all-gather and a reduce-scatter of the same payload.
         """
+        import numpy as np
+        if np.all(self.sizes.tp == 1):
+            return np.zeros_like(self.sizes.tp)
         place, times = tensor_placement(self.topo, self.sizes), self.times
         if self.options.sequence_parallel:
             one = (times.times(ALL_GATHER.kind, self.row_bytes, place)
@@ -212,7 +215,7 @@ class _Exposed:
         Once forward, once backward, where their gradients are reduced too.
         """
         import numpy as np
-        if not self.shape.attends:
+        if not self.shape.attends or np.all(self.sizes.cp == 1):
             return np.zeros_like(self.sizes.pp)
         payload = (self.sizes.micro_batch * self.shape.seq * self.shape.kv_width / self.sizes.tp
                    * self.options.store_bytes)
@@ -231,6 +234,8 @@ class _Exposed:
         """
         import numpy as np
         sizes, topo = self.sizes, self.topo
+        if np.all(sizes.pp == 1):
+            return np.zeros_like(sizes.pp)
         crossing = sizes.tp * sizes.replicas >= topo.gpus_per_host
         place = regular_placement(topo, 2 * np.ones_like(sizes.tp), np.where(crossing, 1, 2),
                                   np.where(crossing, topo.gpus_per_host, 1))
@@ -267,7 +272,7 @@ class _Exposed:
         """Seconds of reducing the gradients of a tied embedding between the first and the last stage."""
         import numpy as np
         sizes = self.sizes
-        if not self.shape.tied_embedding:
+        if not self.shape.tied_embedding or np.all(sizes.pp == 1):
             return np.zeros_like(sizes.pp)
         element = self.options.grad_bytes or self.options.store_bytes
         stride = sizes.tp * sizes.replicas * np.maximum(sizes.pp - 1, 1)
@@ -295,7 +300,7 @@ class _Exposed:
         """
         import numpy as np
         shape, sizes, options = self.shape, self.sizes, self.options
-        if not shape.expert_layers:
+        if not shape.expert_layers or np.all(sizes.ep == 1):
             return np.zeros_like(sizes.pp)
         place = strided_placement(self.topo, sizes.ep, sizes.expert_split)
         payload = expert_payload(shape, sizes, options) * options.expert_imbalance

@@ -206,8 +206,8 @@ def check(shape: ModelShape, sizes: Parallelism, topo: Topology, options: Option
     if sizes.global_batch % (sizes.micro_batch * d):
         raise UsageError(f"the global batch {sizes.global_batch} is not divisible by b*d = {sizes.micro_batch}*{d}",
                          hint="change --global-batch, --micro-batch or --dp")
-    if shape.layers < p * sizes.virtual_stages:
-        raise UsageError(f"{shape.layers} layers are fewer than p*v = {p}*{sizes.virtual_stages} chunks",
+    if shape.layers < p * sizes.virtual_stages - (2 if p > 1 else 0):  # embedding and output layer may stand alone
+        raise UsageError(f"{shape.layers} layers do not fill p*v = {p}*{sizes.virtual_stages} chunks",
                          hint="change --layers, --pp or --virtual-stages")
     if sizes.virtual_stages > 1 and p == 1:
         raise UsageError("virtual stages need a pipeline", hint="set --pp above 1 or --virtual-stages to 1")
