@@ -167,9 +167,11 @@ CONSTANTS = (
     FittedConstant(("attention_share", "hopper"), FSDP2, 0.35, 0.15),
     FittedConstant(("attention_share", "hopper"), MEGATRON, 0.6, 0.15),
     FittedConstant(("attention_share", "blackwell"), MEGATRON, 0.5, 0.2),
-    # Ops that do not fuse read and write more.
-    FittedConstant(("outside_bytes",), FSDP, 1.5, 0.5),
-    FittedConstant(("outside_bytes",), FSDP2, 1.5, 0.5),
+    # TorchTitan's boards: 500 of 700 W (clock about as the square root), 2.4 of 3.35 TB/s.
+    FittedConstant(("board", "NVIDIA H100"), FSDP2, 0.85, 0.06),
+    # Ops that do not fuse read and write about twice as much.
+    FittedConstant(("outside_bytes",), FSDP, 2.0, 0.3),
+    FittedConstant(("outside_bytes",), FSDP2, 2.1, 0.3),
     FittedConstant(("outside_bytes",), MEGATRON, 1.2, 0.3),
     FittedConstant(("convert_bytes",), SHARED, 1.0, 0.5),
     FittedConstant(("selective",), FSDP2, 0.6, 0.15),
@@ -329,12 +331,13 @@ def main() -> int:
     parser.add_argument("--rows", action="store_true", help="print every row")
     parser.add_argument("--fit", action="store_true", help="fit the constants and print them")
     parser.add_argument("--left-out", action="store_true", help="fit without each source, release and model")
+    parser.add_argument("--kind", choices=["dense", "moe"], help="these rows alone")
     parser.add_argument("--memory", action="store_true", help="compare peaks of memory")
     parser.add_argument("--json", action="store_true", help="print the errors of all rows as JSON")
     args = parser.parse_args()
     if args.memory:
         return _print_memory()
-    runs = read(args.file)
+    runs = [run for run in read(args.file) if args.kind in (None, run.kind)]
     if args.json:
         print(json.dumps([{**run.row, "predicted_s": run.predicted_s(), "stack": run.options.stack} for run in runs]))
         return 0
@@ -347,12 +350,16 @@ def main() -> int:
             row = run.row
             print(f"{row['source']:15} {row['release']:9} {row['model']:16} {row['system']:10} {row['precision']:7} "
                   f"{row['gpus']:>5} GPUs  measured {run.measured_s:9.4g} s  {error:+7.1%}  {run.options.stack}")
-    for kind in ("dense", "moe"):
+    for kind in _kinds(runs):
         of_kind = [run for run in runs if run.kind == kind]
         for source in sorted({run.row["source"] for run in of_kind}):
             print(line(f"{kind}, {source}", errors_of([run for run in of_kind if run.row["source"] == source])))
         print(line(f"{kind}, all", errors_of(of_kind)) + f"  in the interval {held(of_kind):.0%}")
     return 0
+
+
+def _kinds(runs: Sequence[StatedRun]) -> list[str]:
+    return [kind for kind in ("dense", "moe") if any(run.kind == kind for run in runs)]
 
 
 def _print_memory() -> int:
@@ -365,14 +372,14 @@ def _print_memory() -> int:
 
 
 def _print_fit(runs: Sequence[StatedRun]) -> int:
-    profiles = fit(runs)
-    for constant in CONSTANTS:
+    profiles = fit(runs, _kinds(runs))
+    for constant in (each for each in CONSTANTS if each.kind in _kinds(runs)):
         value: Any = profiles[constant.stacks[0]]
         for key in constant.path:
             value = getattr(value, key) if isinstance(value, Stack) else value[key]
         print(f"{'.'.join(constant.path):32} {', '.join(constant.stacks):55} {value:.4g} (known before: "
               f"{constant.prior:g}, factor {math.exp(constant.spread):.2f})")
-    for kind in ("dense", "moe"):
+    for kind in _kinds(runs):
         print(line(f"{kind}, fitted", errors_of([run for run in runs if run.kind == kind], profiles)))
     for name, profile in profiles.items():
         ratios = sorted(run.measured_s / run.predicted_s(profile) for run in runs if run.options.stack == name)
@@ -391,7 +398,7 @@ def _print_left_out(runs: Sequence[StatedRun]) -> int:
     keys: tuple[tuple[str, str, Callable[[StatedRun], str]], ...] = (
         ("dense", "source", lambda run: run.row["source"]), ("moe", "release", lambda run: run.row["release"]),
         ("moe", "model", lambda run: run.row["model"]))
-    for kind, what, key in keys:
+    for kind, what, key in (each for each in keys if each[0] in _kinds(runs)):
         found = left_out(runs, key, kind)
         for group, errors in found:
             print(line(f"{kind}, without {what} {group}", errors), flush=True)
