@@ -112,7 +112,14 @@ def memory_bytes(shape: ModelShape, sizes: Parallelism, topo: Topology, options:
     stack = profile or chosen_stack(shape, topo, options)
     activations = activation_bytes(shape, sizes, topo, options, stack) * stack.memory_factor
     held = state_bytes(shape, sizes, options) + gathered_bytes(shape, sizes, options, stack)
-    return held + activations + stack.memory_bytes
+    return held + activations + whole_rows_bytes(shape, sizes, options) + stack.memory_bytes
+
+
+def whole_rows_bytes(shape: ModelShape, sizes: Parallelism, options: Options) -> Array:
+    """Activations that sequence parallelism holds whole: a gathered input, an output before it is reduced, a gradient."""
+    import numpy as np
+    rows = 3.0 * sizes.micro_batch * shape.seq / sizes.cp * shape.hidden * options.store_bytes
+    return np.where((sizes.tp > 1) & options.sequence_parallel, rows, 0.0)
 
 
 @dataclass(frozen=True, slots=True)
