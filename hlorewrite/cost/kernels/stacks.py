@@ -38,6 +38,8 @@ class Stack:
         through memory.
       attention_backward: backward pass of fused attention over its forward pass.
       outside_bytes: bytes outside of products over those of norms, residuals and activation functions.
+      score_elements: elements that unfused attention moves for each score, forward.
+      gradient_bytes: bytes that adding a micro-batch's gradients to their sum moves, for each parameter.
       convert_bytes: elements moved to convert the operands of a linear product to a narrow type, over its inputs and
         outputs.
       expert_bytes: elements moved to permute tokens for experts and back, over k h, by generation.
@@ -66,6 +68,8 @@ class Stack:
     attention_share: BY_GENERATION = field(default_factory=dict)
     attention_backward: float = 2.5
     outside_bytes: float = 1.0
+    score_elements: float = 6.5
+    gradient_bytes: float = 0.0
     convert_bytes: float = 0.0
     expert_bytes: BY_GENERATION = field(default_factory=dict)
     expert_launch_s: float = 0.0

@@ -138,6 +138,8 @@ def compute_time(shape: ModelShape, sizes: Parallelism, topo: Topology, options:
     # Where layers do not divide, the last stage has as many fewer as make up for the output layer.
     short = np.minimum(full * sizes.pp - shape.layers, np.ceil(head / whole))
     micro = np.maximum(np.where(short > 0, stage, 0.0), stage - short * whole + head)
+    sums = stack.gradient_bytes * stage_parameters(shape, sizes) / rates.memory_bytes_per_s
+    micro = micro + sums / np.where(options.zero >= 2, sizes.replicas, 1)
     shards = np.where(options.zero >= 1, sizes.replicas, 1)
     holders = np.where(options.zero >= 1, sizes.tp * sizes.replicas / (sizes.expert_split * sizes.ep), 1)
     held = dense_parameters(shape, sizes) / shards + expert_parameters(shape, sizes) / holders
@@ -224,7 +226,8 @@ class _Layers:
             forward = half / self.rates.attention_rate
             return forward, self.rates.stack.attention_backward * forward
         # Scores written and read by products, softmax read and written, dropout with its mask: 6.5 elements.
-        moved = 6.5 * self._element * self.tokens * shape.heads * shape.attended / sizes.tp
+        moved = (self.rates.stack.score_elements * self._element * self.tokens * shape.heads * shape.attended
+                 / sizes.tp)
         rate = self.rates.product_rate(self.options.store, shape.hidden / sizes.tp)
         forward = 2 * half / rate + moved / self.rates.memory_bytes_per_s
         return forward, 2 * forward
