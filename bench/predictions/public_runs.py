@@ -25,7 +25,7 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 from hlorewrite.cost import ModelShape, Options, Parallelism, Topology, collective_model, estimate, model, topology
-from hlorewrite.cost.kernels.stacks import Stack, stack
+from hlorewrite.cost.kernels.stacks import StackProfile, stack
 from hlorewrite.cost.training import iteration
 from hlorewrite.cost.training.memory import memory_verdict
 from hlorewrite.cost.training.workload import check
@@ -68,7 +68,7 @@ class StatedRun:
         """Seconds of a step."""
         return float(self.row["measured_s"])
 
-    def predicted_s(self, profile: Stack | None = None) -> float:
+    def predicted_s(self, profile: StackProfile | None = None) -> float:
         """Seconds of a step under a profile; None is the one of its stack."""
         return estimate(self.shape, self.sizes, self.topology, self.options, profile).iteration_time_s
 
@@ -194,12 +194,12 @@ CONSTANTS = (
 ROBUST_FROM = 0.06
 """Logarithm of predicted over measured from which a row counts linearly."""
 FAR = 0.24
-"""And from which a dense row counts more again, so that none is far off. Published steps of mixtures of experts hold some
-that are slower or faster than others of the same sizes by half: these stay out of reach."""
+"""And from which a dense row counts more again, so that none is far off. Published steps of mixtures of experts
+hold some that are slower or faster than others of the same sizes by half: these stay out of reach."""
 
 
-def set_constants(given: Mapping[str, Stack], constants: Sequence[FittedConstant],
-                  values: Sequence[float]) -> dict[str, Stack]:
+def set_constants(given: Mapping[str, StackProfile], constants: Sequence[FittedConstant],
+                  values: Sequence[float]) -> dict[str, StackProfile]:
     """Profiles with some constants in place of theirs."""
     found = dict(given)
     for constant, value in zip(constants, values, strict=True):
@@ -236,7 +236,7 @@ class RememberedTimes:
         return self._seconds[key]
 
 
-def fit(runs: Sequence[StatedRun], kinds: Sequence[str] = ("dense", "moe")) -> dict[str, Stack]:
+def fit(runs: Sequence[StatedRun], kinds: Sequence[str] = ("dense", "moe")) -> dict[str, StackProfile]:
     """The profiles fitted to some rows: those of dense models first, then those of experts alone.
 
     Constants of a kind that is not fitted are those of ``data/stacks.toml``.
@@ -249,11 +249,12 @@ def fit(runs: Sequence[StatedRun], kinds: Sequence[str] = ("dense", "moe")) -> d
     return profiles
 
 
-def _fit(runs: Sequence[StatedRun], wanted: Sequence[FittedConstant], given: Mapping[str, Stack]) -> dict[str, Stack]:
+def _fit(runs: Sequence[StatedRun], wanted: Sequence[FittedConstant],
+         given: Mapping[str, StackProfile]) -> dict[str, StackProfile]:
     import numpy as np
     from scipy.optimize import least_squares
 
-    def profiles_at(steps: Sequence[float]) -> dict[str, Stack]:
+    def profiles_at(steps: Sequence[float]) -> dict[str, StackProfile]:
         return set_constants(given, wanted, [_moved(each, step) for each, step in zip(wanted, steps, strict=True)])
 
     def residuals(steps: Sequence[float]) -> Any:
@@ -279,7 +280,7 @@ def _moved(constant: FittedConstant, step: float) -> float:
 
 # ---- judgements
 
-def errors_of(runs: Sequence[StatedRun], profiles: dict[str, Stack] | None = None) -> list[float]:
+def errors_of(runs: Sequence[StatedRun], profiles: dict[str, StackProfile] | None = None) -> list[float]:
     """Predicted over measured, minus one."""
     return [run.predicted_s(profiles[run.options.stack] if profiles else None) / run.measured_s - 1 for run in runs]
 
@@ -376,7 +377,7 @@ def _print_fit(runs: Sequence[StatedRun]) -> int:
     for constant in (each for each in CONSTANTS if each.kind in _kinds(runs)):
         value: Any = profiles[constant.stacks[0]]
         for key in constant.path:
-            value = getattr(value, key) if isinstance(value, Stack) else value[key]
+            value = getattr(value, key) if isinstance(value, StackProfile) else value[key]
         print(f"{'.'.join(constant.path):32} {', '.join(constant.stacks):55} {value:.4g} (known before: "
               f"{constant.prior:g}, factor {math.exp(constant.spread):.2f})")
     for kind in _kinds(runs):

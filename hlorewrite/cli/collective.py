@@ -51,8 +51,8 @@ def run(args: argparse.Namespace) -> int:
     print(f"  algorithm bandwidth {described['algorithm_bandwidth_bytes_per_s'] / 1e9:.1f} GB/s, "
           f"bus bandwidth {described['bus_bandwidth_bytes_per_s'] / 1e9:.1f} GB/s; NCCL would choose "
           f"{described['algorithm']}/{described['protocol']}")
-    print(f"  where nothing hides it, it also waits for late ranks: {format_seconds(wait.mean)} on average, in 80 of 100 "
-          f"calls {format_seconds(wait.low)} to {format_seconds(wait.high)}; a call from Python adds about "
+    print(f"  where nothing hides it, it also waits for late ranks: {format_seconds(wait.mean)} on average, in 80 "
+          f"of 100 calls {format_seconds(wait.low)} to {format_seconds(wait.high)}; a call from Python adds about "
           f"{format_seconds(host)}")
     return 0
 

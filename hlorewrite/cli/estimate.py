@@ -53,7 +53,7 @@ def _work_arguments(parser: argparse.ArgumentParser) -> None:
     work.add_argument("--tp", type=int, metavar="N", default=1, help="t, tensor-parallel size (default: 1)")
     work.add_argument("--dp", type=int, metavar="N", help="d, data-parallel size (default: GPUs / (p*t*cp))")
     work.add_argument("--cp", type=int, metavar="N", default=1, help="context-parallel size (default: 1)")
-    work.add_argument("--ep", type=int, metavar="N", default=1, help="expert-parallel size, divides t*cp*d (default: 1)")
+    work.add_argument("--ep", type=int, metavar="N", default=1, help="expert-parallel size, divides t*cp*d (1)")
     work.add_argument("--global-batch", type=int, metavar="N", required=True, help="gb, sequences of an iteration")
     work.add_argument("--micro-batch", type=int, metavar="N", default=1,
                       help="b, sequences of a micro-batch (default: 1)")
@@ -62,10 +62,10 @@ def _work_arguments(parser: argparse.ArgumentParser) -> None:
     work.add_argument("--schedule", metavar="NAME", default="1f1b", help="1f1b, gpipe or interleaved (default: 1f1b)")
     work.add_argument("--recompute", metavar="KIND", nargs="?", const="full", default="none",
                       help="none, selective or full; alone means full (default: none)")
-    work.add_argument("--recompute-layers", type=int, metavar="N", help="layers of a stage that recompute (default: all)")
+    work.add_argument("--recompute-layers", type=int, metavar="N", help="layers of a stage that recompute (all)")
     work.add_argument("--sequence-parallel", action="store_true", help="split norms and dropouts over the sequence")
     work.add_argument("--scatter-gather", action="store_true", help="tensor ranks share the stage-to-stage transfers")
-    work.add_argument("--zero", type=int, metavar="N", default=0, help="ZeRO stage 0 to 3; 2 and 3 as FSDP (default: 0)")
+    work.add_argument("--zero", type=int, metavar="N", default=0, help="ZeRO stage; 2 and 3 run as FSDP (default: 0)")
     work.add_argument("--dtype", metavar="TYPE", help="bf16, f16, f32, f8, mxf8, f4; the last three of linear "
                       "products alone (default: bf16, f16 on Volta)")
     work.add_argument("--grad-bytes", type=int, metavar="N",

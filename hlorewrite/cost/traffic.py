@@ -150,8 +150,8 @@ def iteration_transfers(shape: ModelShape, sizes: Parallelism,
       ['dp', 'embedding', 'pp', 'tp']
     """
     options = options or Options()
-    transfers = [*_tensor(shape, sizes, options), *_context(shape, sizes, options), *_pipeline(shape, sizes, options), *_data(shape, sizes, options),
-                 *_experts(shape, sizes, options)]
+    transfers = [*_tensor(shape, sizes, options), *_context(shape, sizes, options), *_pipeline(shape, sizes, options),
+                 *_data(shape, sizes, options), *_experts(shape, sizes, options)]
     return [transfer for transfer in transfers if transfer.groups and transfer.payload_bytes and transfer.count]
 
 

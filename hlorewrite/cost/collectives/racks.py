@@ -1,7 +1,8 @@
 """Collectives between racks: hosts that are NVLink domains of many GPUs.
 
-All-reduces of CoreWeave's GB200 clusters say how: over two racks the time inside a rack and the bytes through its NICs add
-up, over twenty a ring of all GPUs takes 2(n-1) steps. Constants stand in the topology's section ``[collectives]``.
+All-reduces of CoreWeave's GB200 clusters say how: over two racks the time inside a rack and that of the bytes through
+its NICs add up, over twenty a ring of all GPUs takes 2(n-1) steps. Constants stand in the topology's section
+``[collectives]``.
 """
 
 from __future__ import annotations
@@ -37,7 +38,7 @@ def between_racks(model: RackTimes, kind: str, sizes: Array, place: RankPlacemen
       kind: one of ``KINDS``.
       sizes: payload bytes, shape (cases,).
       place: where the ranks stand, arrays of shape (cases,).
-      flat: seconds by NCCL's own model, which knows no racks.
+      flat: seconds by NCCL's own model, which has none for racks.
 
     Returns:
       Seconds, shape (cases,).

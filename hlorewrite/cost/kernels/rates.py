@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from hlorewrite.cost.cluster.topology import Topology
 from hlorewrite.cost.compute import compute_constants, timeline_constants
-from hlorewrite.cost.kernels.stacks import Stack, by_generation, stack
+from hlorewrite.cost.kernels.stacks import StackProfile, by_generation, stack
 from hlorewrite.cost.kernels.work import Product
 
 if TYPE_CHECKING:
@@ -45,7 +45,7 @@ class KernelRates:
       (True, True)
     """
 
-    def __init__(self, topology: Topology, profile: Stack | None = None) -> None:
+    def __init__(self, topology: Topology, profile: StackProfile | None = None) -> None:
         constants = compute_constants()
         self.stack = stack("xla") if profile is None else profile
         self.generation = topology.architecture
@@ -62,7 +62,7 @@ class KernelRates:
           moved: bytes it reads and writes.
           products: what it multiplies.
         """
-        computing = sum(each.flops / self.product_rate(each.dtype) for each in products)
+        computing = sum(each.flops / self._wide_rate(each.dtype) for each in products)
         return self.launch_s + max(moved / self.memory_bytes_per_s, computing)
 
     def product_rate(self, dtype: str, width: Array | float | None = None, *, experts: bool = False) -> Array | float:
@@ -79,11 +79,15 @@ class KernelRates:
           >>> rates.product_rate("bf16", 1024) < rates.product_rate("bf16", 8192) < rates.product_rate("bf16")
           True
         """
+        rate = self._wide_rate(dtype, experts=experts)
+        return rate if width is None else rate / (1 + self.stack.half_width.get(_class_of(dtype), 0.0) / width)
+
+    def _wide_rate(self, dtype: str, *, experts: bool = False) -> float:
+        """FLOP/s of wide matrix products."""
         kind = _class_of(dtype)
         table = self.stack.expert_share if experts and self.stack.expert_share else self.stack.product_share
         share = by_generation(table[kind], self.generation) if kind in table else self._share
-        narrow = self.stack.half_width.get(kind, 0.0)
-        return self.peak(dtype) * self._board * share / (1 + narrow / width if width is not None else 1.0)
+        return self.peak(dtype) * self._board * share
 
     @property
     def attention_rate(self) -> float:

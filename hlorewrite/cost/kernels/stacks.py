@@ -21,7 +21,7 @@ NEWEST = "blackwell"
 
 
 @dataclass(frozen=True)
-class Stack:
+class StackProfile:
     """One profile.
 
     Args:
@@ -90,17 +90,17 @@ class Stack:
 
 
 @functools.cache
-def stacks() -> Mapping[str, Stack]:
+def stacks() -> Mapping[str, StackProfile]:
     """All profiles, by name, in the order of ``data/stacks.toml``."""
     text = (Path(__file__).parent.parent / "data" / "stacks.toml").read_text(encoding="utf-8")
-    known = {part.name for part in fields(Stack)}
-    found: dict[str, Stack] = {}
+    known = {part.name for part in fields(StackProfile)}
+    found: dict[str, StackProfile] = {}
     for name, entry in tomllib.loads(text).items():
         base = {key: getattr(found[entry["extends"]], key) for key in known - {"covers"}} if "extends" in entry else {}
         values = {**base, **{key: value for key, value in entry.items() if key != "extends"}, "name": name}
         values["covers"] = tuple(values.get("covers", ()))
-        values["spread"] = tuple(values.get("spread", Stack.spread))
-        found[name] = Stack(**values)
+        values["spread"] = tuple(values.get("spread", StackProfile.spread))
+        found[name] = StackProfile(**values)
     return MappingProxyType(found)
 
 
@@ -114,7 +114,7 @@ def stack_names() -> list[str]:
     return list(stacks())
 
 
-def stack(name: str) -> Stack:
+def stack(name: str) -> StackProfile:
     """A profile by its name.
 
     Raises:
@@ -129,7 +129,7 @@ def stack(name: str) -> Stack:
     return stacks()[name]
 
 
-def covering_stack(architecture: str, flash: bool, zero: int, family: str) -> Stack:
+def covering_stack(architecture: str, flash: bool, zero: int, family: str) -> StackProfile:
     """The first profile whose measured rows are like a configuration; ``megatron`` where there is none.
 
     Args:

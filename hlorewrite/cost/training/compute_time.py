@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 from hlorewrite.cost.cluster.topology import Topology
 from hlorewrite.cost.compute import compute_constants
 from hlorewrite.cost.kernels.rates import KernelRates
-from hlorewrite.cost.kernels.stacks import Stack, by_generation
+from hlorewrite.cost.kernels.stacks import StackProfile, by_generation
 from hlorewrite.cost.training.model import ModelShape
 from hlorewrite.cost.training.workload import NARROW, Options, Parallelism, chosen_stack, uses_flash
 
@@ -105,7 +105,7 @@ class PassTimes:
 
 
 def compute_time(shape: ModelShape, sizes: Parallelism, topo: Topology, options: Options,
-                 profile: Stack | None = None) -> ComputeTime:
+                 profile: StackProfile | None = None) -> ComputeTime:
     """Seconds of compute of one micro-batch and of the update.
 
     Args:
@@ -122,7 +122,7 @@ def compute_time(shape: ModelShape, sizes: Parallelism, topo: Topology, options:
     stack = profile or chosen_stack(shape, topo, options)
     rates = KernelRates(topo, stack)
     if options.utilisation is not None:
-        return _at_utilisation(shape, sizes, options, rates)
+        return _at_utilisation(shape, sizes, options, options.utilisation * rates.peak(options.dtype))
     layers = _Layers(shape, sizes, options, rates, flash=uses_flash(options, topo))
     plain = layers.times(experts=False) if shape.dense_layers or shape.experts == 1 else None
     mixed = layers.times(experts=True) if shape.expert_layers else None
@@ -140,25 +140,29 @@ def compute_time(shape: ModelShape, sizes: Parallelism, topo: Topology, options:
     micro = np.maximum(np.where(short > 0, stage, 0.0), stage - short * whole + head)
     sums = stack.gradient_bytes * stage_parameters(shape, sizes) / rates.memory_bytes_per_s
     micro = micro + sums / np.where(options.zero >= 2, sizes.replicas, 1)
+    update = compute_constants()["update_bytes_per_parameter"] * _updated(shape, sizes, options)
+    return ComputeTime(micro, update / rates.memory_bytes_per_s, usual.forward)
+
+
+def _updated(shape: ModelShape, sizes: Parallelism, options: Options) -> Array:
+    """Parameters whose optimizer state one GPU holds."""
+    import numpy as np
     shards = np.where(options.zero >= 1, sizes.replicas, 1)
     holders = np.where(options.zero >= 1, sizes.tp * sizes.replicas / (sizes.expert_split * sizes.ep), 1)
-    held = dense_parameters(shape, sizes) / shards + expert_parameters(shape, sizes) / holders
-    update = compute_constants()["update_bytes_per_parameter"] * held / rates.memory_bytes_per_s
-    return ComputeTime(micro, update, usual.forward)
+    return dense_parameters(shape, sizes) / shards + expert_parameters(shape, sizes) / holders
 
 
-def _at_utilisation(shape: ModelShape, sizes: Parallelism, options: Options, rates: KernelRates) -> ComputeTime:
-    """Compute at a share of the peak: 8 (N/(p t)) b s FLOP of a micro-batch with recomputation, 6 without."""
+def _at_utilisation(shape: ModelShape, sizes: Parallelism, options: Options, rate: float) -> ComputeTime:
+    """Compute at a rate in FLOP/s: 8 (N/(p t)) b s FLOP of a micro-batch with recomputation, 6 without."""
     import numpy as np
     tokens = sizes.micro_batch * shape.seq / sizes.cp
     passes = 4.0 if options.recompute == "full" else 3.0
     idle = shape.expert_layers * shape.expert_weights * (shape.experts - shape.top_k)
-    work = 2 * passes * (shape.parameters - idle) / (sizes.pp * sizes.tp) * tokens
-    micro = work / (options.utilisation * rates.peak(options.dtype))
+    micro = 2 * passes * (shape.parameters - idle) / (sizes.pp * sizes.tp) * tokens / rate
     return ComputeTime(micro, np.zeros_like(micro), micro / passes * sizes.pp / shape.layers)
 
 
-def _with_recomputation(times: PassTimes, options: Options, stack: Stack, layers: Array) -> Array:
+def _with_recomputation(times: PassTimes, options: Options, stack: StackProfile, layers: Array) -> Array:
     """Seconds of a layer on one micro-batch, with what its backward pass computes again."""
     import numpy as np
     selected = stack.selective * times.forward if stack.selective else times.attention

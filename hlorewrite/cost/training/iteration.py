@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 from hlorewrite.cost.cluster.topology import Topology
 from hlorewrite.cost.collectives.models import CurveModel, NcclModel, collective_model
 from hlorewrite.cost.collectives.placement import regular_placement
-from hlorewrite.cost.kernels.stacks import Stack
+from hlorewrite.cost.kernels.stacks import StackProfile
 from hlorewrite.cost.training import workload
 from hlorewrite.cost.training.compute_time import (
     ComputeTime,
@@ -80,7 +80,7 @@ class Estimate:
 
 
 def estimate(shape: ModelShape, sizes: Parallelism, topo: Topology, options: Options | None = None,
-             profile: Stack | None = None) -> Estimate:
+             profile: StackProfile | None = None) -> Estimate:
     """Cost of one configuration.
 
     Args:
@@ -110,7 +110,7 @@ def estimate(shape: ModelShape, sizes: Parallelism, topo: Topology, options: Opt
 
 
 def estimate_many(shape: ModelShape, sizes: Parallelism, topo: Topology, options: Options | None = None,
-                  profile: Stack | None = None) -> Estimate:
+                  profile: StackProfile | None = None) -> Estimate:
     """Cost of many configurations at once, without checking that they are possible.
 
     Args:
@@ -164,7 +164,7 @@ class _Exposed:
     sizes: Parallelism
     topo: Topology
     options: Options
-    stack: Stack
+    stack: StackProfile
 
     @property
     def times(self) -> NcclModel | CurveModel:
@@ -182,7 +182,7 @@ class _Exposed:
         return tokens * self.shape.hidden * self.options.store_bytes
 
     @property
-    def passes(self) -> Array:
+    def passes(self) -> Array | float:
         """How often the collectives of a layer's forward pass run in all: forward, backward, and recomputed."""
         import numpy as np
         again = 1.0 if self.options.recompute == "full" else 0.0

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from hlorewrite.cost.cluster.topology import Topology
-from hlorewrite.cost.kernels.stacks import Stack
+from hlorewrite.cost.kernels.stacks import StackProfile
 from hlorewrite.cost.training.compute_time import dense_parameters, expert_parameters, fullest_layers
 from hlorewrite.cost.training.model import ModelShape
 from hlorewrite.cost.training.workload import Options, Parallelism, chosen_stack, uses_flash
@@ -41,7 +41,7 @@ def state_bytes(shape: ModelShape, sizes: Parallelism, options: Options) -> Arra
 
 
 def layer_activation_bytes(shape: ModelShape, sizes: Parallelism, topo: Topology, options: Options,
-                           profile: Stack | None = None) -> Array:
+                           profile: StackProfile | None = None) -> Array:
     """Activations a layer keeps for one micro-batch."""
     import numpy as np
     stack = profile or chosen_stack(shape, topo, options)
@@ -65,7 +65,7 @@ def layer_activation_bytes(shape: ModelShape, sizes: Parallelism, topo: Topology
 
 
 def activation_bytes(shape: ModelShape, sizes: Parallelism, topo: Topology, options: Options,
-                     profile: Stack | None = None) -> Array:
+                     profile: StackProfile | None = None) -> Array:
     """Activations of the first stage, which holds most micro-batches: min(m, p), or all m under GPipe."""
     import numpy as np
     stack = profile or chosen_stack(shape, topo, options)
@@ -84,7 +84,7 @@ def activation_bytes(shape: ModelShape, sizes: Parallelism, topo: Topology, opti
     return total + np.where(p == 1, head, 0.0)
 
 
-def gathered_bytes(shape: ModelShape, sizes: Parallelism, options: Options, stack: Stack) -> Array:
+def gathered_bytes(shape: ModelShape, sizes: Parallelism, options: Options, stack: StackProfile) -> Array:
     """Weights and gradients that FSDP holds unsharded: two layers of them, or all of a pipeline's stage."""
     import numpy as np
     if options.zero < 2:
@@ -96,7 +96,7 @@ def gathered_bytes(shape: ModelShape, sizes: Parallelism, options: Options, stac
 
 
 def memory_bytes(shape: ModelShape, sizes: Parallelism, topo: Topology, options: Options,
-                 profile: Stack | None = None) -> Array:
+                 profile: StackProfile | None = None) -> Array:
     """Bytes of one GPU of the fullest stage.
 
     Args:
@@ -116,7 +116,7 @@ def memory_bytes(shape: ModelShape, sizes: Parallelism, topo: Topology, options:
 
 
 def whole_rows_bytes(shape: ModelShape, sizes: Parallelism, options: Options) -> Array:
-    """Activations that sequence parallelism holds whole: a gathered input, an output before it is reduced, a gradient."""
+    """Activations that sequence parallelism holds whole: an input, an output, a gradient."""
     import numpy as np
     rows = 3.0 * sizes.micro_batch * shape.seq / sizes.cp * shape.hidden * options.store_bytes
     return np.where((sizes.tp > 1) & options.sequence_parallel, rows, 0.0)

@@ -283,7 +283,7 @@ def _check(shape: ModelShape) -> None:
     if shape.dense_layers > shape.layers:
         raise UsageError(f"{shape.dense_layers} of {shape.layers} layers cannot be dense", hint="lower --dense-layers")
     if shape.rope_dim and not shape.kv_rank:
-        raise UsageError("a rotary part of its own needs latent attention", hint="give --kv-rank or leave --rope-dim out")
+        raise UsageError("a rotary part of its own needs latent attention", hint="give --kv-rank, or no --rope-dim")
     if shape.heads % shape.kv_heads:
         raise UsageError(f"{shape.heads} heads are not divisible by {shape.kv_heads} key-value heads",
                          hint="change --heads or --kv-heads")

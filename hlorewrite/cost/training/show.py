@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from hlorewrite.cost.cluster.topology import Topology
-from hlorewrite.cost.kernels.stacks import Stack
+from hlorewrite.cost.kernels.stacks import StackProfile
 from hlorewrite.cost.training.iteration import Estimate
 from hlorewrite.cost.training.memory import MARGIN, MemoryVerdict
 from hlorewrite.cost.training.model import ModelShape
@@ -17,7 +17,7 @@ PARTS = (("t_comp_s", "compute"), ("t_tp_s", "tensor-parallel"), ("t_cp_s", "con
          ("t_dp_s", "data-parallel"), ("t_ep_s", "expert all-to-all"), ("t_bubble_s", "pipeline bubble"))
 
 
-def estimate_text(shape: ModelShape, sizes: Parallelism, topo: Topology, estimated: Estimate, stack: Stack,
+def estimate_text(shape: ModelShape, sizes: Parallelism, topo: Topology, estimated: Estimate, stack: StackProfile,
                   memory: MemoryVerdict) -> str:
     """One estimate: what was asked, the parts of the iteration, and memory."""
     named, numbers = ("(p,t,d)", f"({sizes.pp},{sizes.tp},{sizes.dp})")

@@ -6,7 +6,7 @@ from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Any
 
 from hlorewrite.cost.cluster.topology import Topology
-from hlorewrite.cost.kernels.stacks import Stack, covering_stack, stack
+from hlorewrite.cost.kernels.stacks import StackProfile, covering_stack, stack
 from hlorewrite.cost.training.model import ModelShape
 from hlorewrite.errors import UsageError
 
@@ -88,7 +88,7 @@ class Options:
         return BYTES[self.store]
 
 
-def chosen_stack(shape: ModelShape, topo: Topology, options: Options) -> Stack:
+def chosen_stack(shape: ModelShape, topo: Topology, options: Options) -> StackProfile:
     """The profile an estimate uses: the one named, or the one whose measured rows are like what is asked.
 
     Example:

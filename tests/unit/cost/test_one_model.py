@@ -1,4 +1,4 @@
-"""``estimate`` and the timeline read one model of kernels: a GPT step takes as long by both, under the profile of XLA."""
+"""``estimate`` and the timeline read one model of kernels: a GPT step takes as long by both."""
 
 from __future__ import annotations
 
@@ -25,7 +25,8 @@ def estimated(size: gpt.GptConfig) -> Estimate:
 
 
 @pytest.mark.parametrize("size", SIZES)
-def test_a_gpt_step_takes_as_long_by_its_schedule(size: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_gpt_step_takes_as_long_by_its_schedule(size: str, tmp_path: Path,
+                                                  capsys: pytest.CaptureFixture[str]) -> None:
     """The step with its reductions after the loop, compiled for eight described H200."""
     before, after = tmp_path / "step.export", tmp_path / "shifted.export"
     before.write_bytes(gpt.export_step(SIZES[size]))
@@ -42,11 +43,11 @@ def test_a_gpt_step_takes_as_long_by_its_schedule(size: str, tmp_path: Path, cap
 @pytest.mark.parametrize("size", SIZES)
 def test_a_gpt_step_takes_as_long_by_its_module(size: str) -> None:
     """By the model of fusion on StableHLO, which lies up to a fifth from schedules."""
+    import jax
+
     from hlorewrite.cost.kernels.clock import KernelClock
     from hlorewrite.ir.load import parse
     from hlorewrite.ir.view import View
-
-    import jax
     config = SIZES[size]
     exported = jax.export.deserialize(bytearray(gpt.export_step(config)))
     module = parse(exported.mlir_module(), name=size)
