@@ -8,7 +8,7 @@ Parts, each of which stops where the time is up, and none of which stops the oth
 - ``steps``: a GPT, a mixture of experts and a convolutional network against the timeline, whole and by class of kernel;
 - ``schedule``: what XLA made for this GPU against what it makes for a described one;
 - ``memory``: the peak that the allocator saw against ``memory_analysis``;
-- ``contention``: a matrix product beside a copy to the host against each of them alone;
+- ``contention``: a matrix product at the same time as a copy to the host, against each of them alone;
 - ``mocked``: a data-parallel step of eight devices whose collectives are mocked, where this JAX has that.
 
 ``--dry`` runs all of it on a CPU at tiny sizes: times mean nothing there, and what needs a GPU says so.
@@ -267,7 +267,7 @@ def memory(machine: Machine) -> Iterator[DayRow]:
 
 
 def contention(machine: Machine) -> Iterator[DayRow]:
-    """A product beside a copy to the host."""
+    """A product at the same time as a copy to the host."""
     import jax
     import jax.numpy as jnp
     size, rounds = (64, 2) if machine.dry else (8192, 20)
@@ -293,7 +293,7 @@ def contention(machine: Machine) -> Iterator[DayRow]:
     slowdown = 1 + float(timeline_constants()["overlap_slowdown"])
     yield DayRow("contention", "product alone", alone)
     yield DayRow("contention", "copy alone", copied)
-    yield DayRow("contention", "product beside the copy", both, max(alone * slowdown, copied))
+    yield DayRow("contention", "product with the copy", both, max(alone * slowdown, copied))
 
 
 def mocked(machine: Machine) -> Iterator[DayRow]:

@@ -26,7 +26,7 @@ def test_a_dry_run_fills_every_part(tmp_path: Path) -> None:
     assert {"GPT", "mixture of experts", "convolutions", "product alone"} <= set(measured)
     failed = [row for row in rows if row["name"] == "failed" and "jax-cuda" not in row["note"]]
     assert not failed
-    assert "| contention | product beside the copy |" in (tmp_path / "report.md").read_text()
+    assert "| contention | product with the copy |" in (tmp_path / "report.md").read_text()
 
 
 def test_a_part_that_fails_or_is_late_leaves_the_others_theirs(monkeypatch: pytest.MonkeyPatch) -> None:
