@@ -1,4 +1,4 @@
-"""All that one GPU can tell about the predictions, in eight minutes: measured next to predicted, with errors.
+"""What one GPU can show about the predictions, in eight minutes: measured next to predicted, with errors.
 
 Usage: ``python bench/gpu/day.py [--dry] [--seconds 480] [--only PART] [--json FILE] [--markdown FILE]``.
 
