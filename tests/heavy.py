@@ -111,6 +111,10 @@ HEAVY = (
         "test_one_that_comes_too_late_follows")),
     # whole steps, and what is compiled for described GPUs
     HeavyTests("unit/cost/test_kernel_model.py", "unit/cost/test_kernel_clock.py"),
+    HeavyTests("unit/cost/test_gpu_day.py", "the parts and the report of the same script",
+               "test_a_dry_run_fills_every_part"),
+    HeavyTests("unit/cost/test_one_model.py", "the same step by the model on StableHLO",
+               "test_a_gpt_step_takes_as_long_by_its_schedule"),
     HeavyTests("unit/jaxbridge/decorator/test_partial_state.py", OTHERS,
                "test_calls_agree_and_only_those_that_update_reduce", but=("a branch", "MultiSteps, adamw]")),
     HeavyTests("unit/jaxbridge/decorator/test_sharded_updates.py", OTHERS,

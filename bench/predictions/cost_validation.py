@@ -35,7 +35,7 @@ from hlorewrite.cost import (
     model,
     topology,
 )
-from hlorewrite.cost.compute import iteration_flops
+from hlorewrite.cost.training.compute_time import iteration_flops
 
 MEASURED = Path(__file__).resolve().parents[2] / "hlorewrite" / "cost" / "data" / "measured"
 PLATFORMS = {"sm_90": "h100:1x8", "sm_100_B200": "b200:1x8", "sm_100_GB200": "gb200-nvl72:1x72",

@@ -10,7 +10,8 @@ if TYPE_CHECKING:
     from hlorewrite.cost import ModelShape, Options, Parallelism, Topology
 
 HELP = "predict iteration time, traffic and memory of a (p,t,d) training configuration, or search for the best"
-DTYPES = {"fp32": "f32", "float32": "f32", "fp16": "f16", "float16": "f16", "bfloat16": "bf16", "fp8": "f8"}
+DTYPES = {"fp32": "f32", "float32": "f32", "fp16": "f16", "float16": "f16", "bfloat16": "bf16", "fp8": "f8",
+          "mxfp8": "mxf8", "fp4": "f4", "nvfp4": "f4", "mxfp4": "f4"}
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -35,6 +36,14 @@ def _model_arguments(parser: argparse.ArgumentParser) -> None:
     shape.add_argument("--feed-forward", type=int, metavar="N", help="width of the feed-forward part (default: 4h)")
     shape.add_argument("--experts", type=int, metavar="N", help="experts of a layer")
     shape.add_argument("--top-k", type=int, metavar="N", help="experts a token goes to")
+    shape.add_argument("--head-dim", type=int, metavar="N", help="width of a head (default: hidden / heads)")
+    shape.add_argument("--query-rank", type=int, metavar="N", help="latent attention: rank of the queries")
+    shape.add_argument("--kv-rank", type=int, metavar="N", help="latent attention (MLA): rank of keys and values")
+    shape.add_argument("--rope-dim", type=int, metavar="N", help="latent attention: width of a head's rotary part")
+    shape.add_argument("--dense-layers", type=int, metavar="N", help="layers at the start without experts")
+    shape.add_argument("--dense-feed-forward", type=int, metavar="N", help="width of their feed-forward part")
+    shape.add_argument("--shared-experts", type=int, metavar="N", help="experts every token goes to besides its k")
+    shape.add_argument("--window", type=int, metavar="N", help="tokens that every second layer attends to")
     shape.add_argument("--parameters", type=float, metavar="N", help="parameters, in place of the count from the shape")
 
 
@@ -42,8 +51,9 @@ def _work_arguments(parser: argparse.ArgumentParser) -> None:
     work = parser.add_argument_group("parallelism and batches")
     work.add_argument("--pp", type=int, metavar="N", default=1, help="p, pipeline stages (default: 1)")
     work.add_argument("--tp", type=int, metavar="N", default=1, help="t, tensor-parallel size (default: 1)")
-    work.add_argument("--dp", type=int, metavar="N", help="d, data-parallel size (default: GPUs / (p*t))")
-    work.add_argument("--ep", type=int, metavar="N", default=1, help="expert-parallel size, divides d (default: 1)")
+    work.add_argument("--dp", type=int, metavar="N", help="d, data-parallel size (default: GPUs / (p*t*cp))")
+    work.add_argument("--cp", type=int, metavar="N", default=1, help="context-parallel size (default: 1)")
+    work.add_argument("--ep", type=int, metavar="N", default=1, help="expert-parallel size, divides t*cp*d (1)")
     work.add_argument("--global-batch", type=int, metavar="N", required=True, help="gb, sequences of an iteration")
     work.add_argument("--micro-batch", type=int, metavar="N", default=1,
                       help="b, sequences of a micro-batch (default: 1)")
@@ -52,16 +62,24 @@ def _work_arguments(parser: argparse.ArgumentParser) -> None:
     work.add_argument("--schedule", metavar="NAME", default="1f1b", help="1f1b, gpipe or interleaved (default: 1f1b)")
     work.add_argument("--recompute", metavar="KIND", nargs="?", const="full", default="none",
                       help="none, selective or full; alone means full (default: none)")
+    work.add_argument("--recompute-layers", type=int, metavar="N", help="layers of a stage that recompute (all)")
     work.add_argument("--sequence-parallel", action="store_true", help="split norms and dropouts over the sequence")
     work.add_argument("--scatter-gather", action="store_true", help="tensor ranks share the stage-to-stage transfers")
-    work.add_argument("--zero", type=int, metavar="N", default=0, help="ZeRO stage 0 to 3 (default: 0)")
-    work.add_argument("--dtype", metavar="TYPE", help="bf16, f16, f32, f8 (default: bf16, f16 on Volta)")
+    work.add_argument("--zero", type=int, metavar="N", default=0, help="ZeRO stage; 2 and 3 run as FSDP (default: 0)")
+    work.add_argument("--dtype", metavar="TYPE", help="bf16, f16, f32, f8, mxf8, f4; the last three of linear "
+                      "products alone (default: bf16, f16 on Volta)")
     work.add_argument("--grad-bytes", type=int, metavar="N",
                       help="bytes of a gradient as it is reduced (default: the dtype's)")
     work.add_argument("--flash-attention", action=argparse.BooleanOptionalAction, default=None,
                       help="attention scores stay on chip (default: on Hopper and later)")
-    work.add_argument("--tensor-overlap", type=float, metavar="X", default=0.0,
-                      help="share of the backward tensor-parallel communication that compute hides (default: 0)")
+    for name, what in (("tensor", "tensor-parallel communication"), ("pipeline", "transfers between stages"),
+                       ("data", "the gradient reduction"), ("expert", "expert all-to-alls")):
+        work.add_argument(f"--{name}-overlap", type=float, metavar="X",
+                          help=f"share of {what} that compute hides (default: the stack's)")
+    work.add_argument("--fsdp-overlap", type=float, metavar="X",
+                      help="share of compute under which FSDP's communication runs (default: the stack's)")
+    work.add_argument("--dispatch-once", action=argparse.BooleanOptionalAction, default=None,
+                      help="tokens go to another host once for all experts there (default: the stack's)")
     work.add_argument("--expert-imbalance", type=float, metavar="X", default=1.0,
                       help="load of the fullest expert rank over the mean (default: 1)")
 
@@ -70,6 +88,9 @@ def _machine_arguments(parser: argparse.ArgumentParser) -> None:
     machine = parser.add_argument_group("machine")
     machine.add_argument("--topology", required=True, metavar="NAME[:HOSTSxGPUS]", help="such as h200:4x8, or a file")
     machine.add_argument("--gpus", type=int, metavar="N", help="number of GPUs, in place of HOSTSxGPUS")
+    machine.add_argument("--stack", metavar="NAME", default="auto",
+                         help="profile of the training stack: xla, xla-flash, megatron, megatron-26.04, megatron-lm, "
+                              "torch-fsdp, torch-fsdp2 (default: auto, the one measured on rows like this)")
     machine.add_argument("--utilisation", type=float, metavar="U",
                          help="share of peak FLOP/s that compute reaches (default: modelled)")
 
@@ -98,7 +119,10 @@ def run(args: argparse.Namespace) -> int:
         recompute=args.recompute, sequence_parallel=args.sequence_parallel, zero=args.zero,
         dtype=DTYPES.get(dtype, dtype), schedule=args.schedule, flash_attention=args.flash_attention,
         utilisation=args.utilisation, tensor_overlap=args.tensor_overlap, grad_bytes=args.grad_bytes,
-        scatter_gather=args.scatter_gather, expert_imbalance=args.expert_imbalance)
+        scatter_gather=args.scatter_gather, expert_imbalance=args.expert_imbalance, stack=args.stack,
+        recompute_layers=args.recompute_layers, pipeline_overlap=args.pipeline_overlap,
+        data_overlap=args.data_overlap, fsdp_overlap=args.fsdp_overlap, expert_overlap=args.expert_overlap,
+        dispatch_once=args.dispatch_once)
     if args.search:
         return _search(args, shape, topo, options)
     return _one(args, shape, topo, options)
@@ -109,18 +133,21 @@ def chosen_model(args: argparse.Namespace) -> ModelShape:
     from hlorewrite.cost import model
     return model(args.model, layers=args.layers, hidden=args.hidden, heads=args.heads, kv_heads=args.kv_heads,
                  seq=args.seq, vocab=args.vocab, feed_forward=args.feed_forward, experts=args.experts,
-                 top_k=args.top_k, parameters_given=args.parameters)
+                 top_k=args.top_k, parameters_given=args.parameters, head_dim=args.head_dim,
+                 query_rank=args.query_rank, kv_rank=args.kv_rank, rope_dim=args.rope_dim,
+                 dense_layers=args.dense_layers, dense_feed_forward=args.dense_feed_forward,
+                 shared_experts=args.shared_experts, window=args.window)
 
 
 def sized(topo: Topology, args: argparse.Namespace, explicit: bool) -> Topology:
     """The topology with the GPUs the flags ask for; d follows where it is not given."""
     from hlorewrite.errors import UsageError
 
-    for name in ("pp", "tp", "dp", "gpus"):
+    for name in ("pp", "tp", "cp", "dp", "gpus"):
         value = getattr(args, name)
         if value is not None and value < 1:
             raise UsageError(f"--{name} is {value}", hint="sizes start at 1")
-    stage = args.pp * args.tp
+    stage = args.pp * args.tp * args.cp
     gpus = args.gpus
     if gpus is None:
         gpus = topo.gpus if explicit or args.dp is None or args.search else stage * args.dp
@@ -130,7 +157,7 @@ def sized(topo: Topology, args: argparse.Namespace, explicit: bool) -> Topology:
         return with_gpus(topo, gpus)
     wanted = stage * (args.dp or 1)
     if gpus % wanted:
-        what = "p*t" if args.dp is None else "p*t*d"
+        what = "p*t" + ("" if args.cp == 1 else "*cp") + ("" if args.dp is None else "*d")
         raise UsageError(f"{what} = {wanted} does not divide the {gpus} GPUs", hint="change --pp, --tp, --dp or --gpus")
     if args.dp is None:
         args.dp = gpus // stage
@@ -146,24 +173,29 @@ def with_gpus(topo: Topology, gpus: int) -> Topology:
 def _one(args: argparse.Namespace, shape: ModelShape, topo: Topology, options: Options) -> int:
     """One configuration."""
     from hlorewrite.cost import Parallelism, estimate
-    sizes = Parallelism(args.pp, args.tp, args.dp, args.global_batch, args.micro_batch, args.ep, args.virtual_stages)
+    from hlorewrite.cost.training.memory import memory_verdict
+    from hlorewrite.cost.training.workload import chosen_stack
+    sizes = Parallelism(args.pp, args.tp, args.dp, args.global_batch, args.micro_batch, args.ep, args.virtual_stages,
+                        args.cp)
     estimated = estimate(shape, sizes, topo, options)
     if args.traffic or args.plot_traffic:
         _traffic(args, shape, sizes, topo, options)
     if args.plot:
         from hlorewrite.cost.training.plots import draw_breakdown, save
         save(draw_breakdown([estimated], [f"({args.pp},{args.tp},{args.dp})"]), args.plot)
+    stack, memory = chosen_stack(shape, topo, options), memory_verdict(shape, sizes, topo, options)
     if args.json:
-        print(json.dumps(estimated.as_dict() | _inputs(shape, sizes, topo), indent=2))
+        says = {"stack": stack.name, "memory_fits": memory.fits, "memory_least_bytes": memory.least_bytes}
+        print(json.dumps(estimated.as_dict() | _inputs(shape, sizes, topo) | says, indent=2))
     else:
         from hlorewrite.cost.training.show import estimate_text
-        print(estimate_text(shape, sizes, topo, estimated))
+        print(estimate_text(shape, sizes, topo, estimated, stack, memory))
     return 0
 
 
 def _inputs(shape: ModelShape, sizes: Parallelism, topo: Topology) -> dict:
     return {"model": shape.name, "parameters": shape.parameters, "topology": topo.spec, "pp": sizes.pp,
-            "tp": sizes.tp, "dp": sizes.dp, "ep": sizes.ep, "global_batch": sizes.global_batch,
+            "tp": sizes.tp, "cp": sizes.cp, "dp": sizes.dp, "ep": sizes.ep, "global_batch": sizes.global_batch,
             "micro_batch": sizes.micro_batch, "micro_batches": sizes.micro_batches,
             "virtual_stages": sizes.virtual_stages}
 

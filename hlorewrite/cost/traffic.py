@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 from hlorewrite.cost.collectives.kinds import check_kind
 from hlorewrite.cost.training.model import ModelShape
-from hlorewrite.cost.training.workload import BYTES, Options, Parallelism
+from hlorewrite.cost.training.workload import Options, Parallelism
 from hlorewrite.errors import UsageError
 from hlorewrite.ir.collectives import (
     ALL_GATHER,
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
 MOST_DEVICES = 16384
 """Rows and columns of the largest matrix: two GiB."""
-CATEGORIES = ("tp", "dp", "pp", "embedding", "ep")
+CATEGORIES = ("tp", "cp", "dp", "pp", "embedding", "ep")
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,8 +118,17 @@ def traffic_by_category(transfers: Iterable[CollectiveTraffic], gpus: int) -> Ma
 
 
 def rank(sizes: Parallelism, stage: int, data: int, tensor: int) -> int:
-    """GPU number of a pipeline stage's, data and tensor coordinate: tensor rank runs fastest, stage slowest."""
-    return (stage * sizes.dp + data) * sizes.tp + tensor
+    """GPU number of a stage, a data and a tensor coordinate: tensor rank runs fastest, stage slowest.
+
+    Data coordinates count context ranks too, which run faster than replicas.
+    """
+    return (stage * sizes.replicas + data) * sizes.tp + tensor
+
+
+def layers_of(shape: ModelShape, sizes: Parallelism, stage: int) -> int:
+    """Layers of a stage; where they do not divide, the last stages have one fewer."""
+    full = -(-shape.layers // sizes.pp)
+    return full - (stage >= sizes.pp - (full * sizes.pp - shape.layers))
 
 
 def iteration_transfers(shape: ModelShape, sizes: Parallelism,
@@ -132,7 +141,7 @@ def iteration_transfers(shape: ModelShape, sizes: Parallelism,
       options: recomputation, sequence parallelism, ZeRO stage, dtype.
 
     Returns:
-      Transfers of the categories ``tp``, ``dp``, ``pp``, ``embedding`` and ``ep``.
+      Transfers of the categories ``tp``, ``cp``, ``dp``, ``pp``, ``embedding`` and ``ep``.
 
     Example:
       >>> from hlorewrite.cost import Parallelism, model
@@ -141,37 +150,70 @@ def iteration_transfers(shape: ModelShape, sizes: Parallelism,
       ['dp', 'embedding', 'pp', 'tp']
     """
     options = options or Options()
-    transfers = [*_tensor(shape, sizes, options), *_pipeline(shape, sizes, options), *_data(shape, sizes, options),
-                 *_experts(shape, sizes, options)]
+    transfers = [*_tensor(shape, sizes, options), *_context(shape, sizes, options), *_pipeline(shape, sizes, options),
+                 *_data(shape, sizes, options), *_experts(shape, sizes, options)]
     return [transfer for transfer in transfers if transfer.groups and transfer.payload_bytes and transfer.count]
 
 
 def _groups(sizes: Parallelism, axis: str, stages: Sequence[int]) -> tuple[tuple[int, ...], ...]:
     """Groups along one axis within the given stages."""
+    d = sizes.replicas
     if axis == "tp":
-        return tuple(tuple(rank(sizes, s, d, t) for t in range(sizes.tp)) for s in stages for d in range(sizes.dp))
-    return tuple(tuple(rank(sizes, s, d, t) for d in range(sizes.dp)) for s in stages for t in range(sizes.tp))
+        return tuple(tuple(rank(sizes, s, i, t) for t in range(sizes.tp)) for s in stages for i in range(d))
+    return tuple(tuple(rank(sizes, s, i, t) for i in range(d)) for s in stages for t in range(sizes.tp))
 
 
 def _activation_bytes(shape: ModelShape, sizes: Parallelism, options: Options) -> float:
-    return sizes.micro_batch * shape.seq * shape.hidden * BYTES[options.dtype]
+    return sizes.micro_batch * shape.seq / sizes.cp * shape.hidden * options.store_bytes
+
+
+def _passes(options: Options, layers: int) -> tuple[int, int]:
+    """(layers of a stage that run their forward pass twice, layers that run it once)."""
+    again = layers if options.recompute == "full" else 0
+    if options.recompute_layers is not None:
+        again = min(again, options.recompute_layers)
+    return again, layers - again
 
 
 def _tensor(shape: ModelShape, sizes: Parallelism, options: Options) -> list[CollectiveTraffic]:
     if sizes.tp == 1:
         return []
-    groups = _groups(sizes, "tp", range(sizes.pp))
     payload = _activation_bytes(shape, sizes, options)
-    passes = 3 if options.recompute == "full" else 2
-    count = sizes.micro_batches * shape.layers // sizes.pp * shape.all_reduces_per_layer * passes
     kinds = (ALL_GATHER.kind, REDUCE_SCATTER.kind) if options.sequence_parallel else (ALL_REDUCE.kind,)
-    transfers = [CollectiveTraffic(kind, payload, groups, count, "tp") for kind in kinds]
-    if options.sequence_parallel:  # norms see a part of the sequence each: their gradients are partial sums
-        element = options.grad_bytes or BYTES[options.dtype]
-        copied = shape.layers * shape.copied_small / sizes.pp * element
-        transfers.append(CollectiveTraffic(ALL_REDUCE.kind, copied, groups, 1, "tp"))
+    transfers = []
+    for layers, stages in _equal_stages(shape, sizes):
+        groups = _groups(sizes, "tp", stages)
+        again, once = _passes(options, layers)
+        count = sizes.micro_batches * shape.all_reduces_per_layer * (3 * again + 2 * once)
+        transfers += [CollectiveTraffic(kind, payload, groups, count, "tp") for kind in kinds]
+        if options.sequence_parallel:  # norms see a part of the sequence each: their gradients are partial sums
+            copied = layers * shape.copied_small * (options.grad_bytes or options.store_bytes)
+            transfers.append(CollectiveTraffic(ALL_REDUCE.kind, copied, groups, 1, "tp"))
     if options.vocabulary_terms:
         transfers += _vocabulary(shape, sizes, options)
+    return transfers
+
+
+def _equal_stages(shape: ModelShape, sizes: Parallelism) -> list[tuple[int, list[int]]]:
+    """Stages by their number of layers."""
+    found: dict[int, list[int]] = {}
+    for stage in range(sizes.pp):
+        found.setdefault(layers_of(shape, sizes, stage), []).append(stage)
+    return list(found.items())
+
+
+def _context(shape: ModelShape, sizes: Parallelism, options: Options) -> list[CollectiveTraffic]:
+    """Keys and values over the ranks of a sequence: gathered in each pass, their gradients reduced."""
+    if sizes.cp == 1 or not shape.attends:
+        return []
+    payload = sizes.micro_batch * shape.seq * shape.kv_width / sizes.tp * options.store_bytes
+    transfers = []
+    for layers, stages in _equal_stages(shape, sizes):
+        groups = tuple(group[first:first + sizes.cp] for group in _groups(sizes, "dp", stages)
+                       for first in range(0, sizes.replicas, sizes.cp))
+        again, once = _passes(options, layers)
+        transfers += [CollectiveTraffic(kind, payload, groups, sizes.micro_batches * count, "cp")
+                      for kind, count in ((ALL_GATHER.kind, 3 * again + 2 * once), (REDUCE_SCATTER.kind, layers))]
     return transfers
 
 
@@ -186,7 +228,7 @@ def _vocabulary(shape: ModelShape, sizes: Parallelism, options: Options) -> list
     first, last = _groups(sizes, "tp", [0]), _groups(sizes, "tp", [sizes.pp - 1])
     return [CollectiveTraffic(ALL_REDUCE.kind, payload, first, m, "tp"),
             CollectiveTraffic(ALL_REDUCE.kind, payload, last, m, "tp"),
-            CollectiveTraffic(ALL_REDUCE.kind, 4.0 * sizes.micro_batch * shape.seq, last, 3 * m, "tp")]
+            CollectiveTraffic(ALL_REDUCE.kind, 4.0 * sizes.micro_batch * shape.seq / sizes.cp, last, 3 * m, "tp")]
 
 
 def _pipeline(shape: ModelShape, sizes: Parallelism, options: Options) -> list[CollectiveTraffic]:
@@ -194,7 +236,7 @@ def _pipeline(shape: ModelShape, sizes: Parallelism, options: Options) -> list[C
         return []
     split = sizes.tp if options.sequence_parallel or options.scatter_gather else 1
     payload = _activation_bytes(shape, sizes, options) / split
-    places = [(d, t) for d in range(sizes.dp) for t in range(sizes.tp)]
+    places = [(d, t) for d in range(sizes.replicas) for t in range(sizes.tp)]
     transfers = []
     # Chunk c of the last stage feeds chunk c+1 of the first: the wrap is crossed once less than the others.
     for stage in range(sizes.pp):
@@ -213,20 +255,21 @@ def _pipeline(shape: ModelShape, sizes: Parallelism, options: Options) -> list[C
 
 def _data(shape: ModelShape, sizes: Parallelism, options: Options) -> list[CollectiveTraffic]:
     """Gradients of each stage's own parameters, ZeRO's gathers, and the tied embedding's reduction."""
-    element = options.grad_bytes or BYTES[options.dtype]
+    element = options.grad_bytes or options.store_bytes
+    spread = sizes.expert_split * sizes.ep
     transfers = []
     for stage in range(sizes.pp):
         groups = _groups(sizes, "dp", [stage])
         dense, expert = stage_weights(shape, sizes, stage)
-        if sizes.dp > 1:
-            transfers += _reductions(dense, groups, element, options)
-        if expert and sizes.dp > sizes.ep:
-            narrow = tuple(tuple(group[i] for i in range(first, sizes.dp, sizes.ep))
-                           for group in groups for first in range(sizes.ep))
-            transfers += _reductions(expert, narrow, element, options)
+        if sizes.replicas > 1:
+            transfers += _reductions(dense, groups, element, sizes, options)
+        if expert and sizes.tp * sizes.replicas > spread:
+            devices = [rank(sizes, stage, 0, 0) + i for i in range(sizes.tp * sizes.replicas)]
+            holders = tuple(tuple(devices[first::spread]) for first in range(spread))
+            transfers += _reductions(expert, holders, element, sizes, options)
     if shape.tied_embedding and sizes.pp > 1:
         ends = tuple((rank(sizes, 0, d, t), rank(sizes, sizes.pp - 1, d, t))
-                     for d in range(sizes.dp) for t in range(sizes.tp))
+                     for d in range(sizes.replicas) for t in range(sizes.tp))
         transfers.append(CollectiveTraffic(ALL_REDUCE.kind, shape.embedding_parameters / sizes.tp * element, ends, 1,
                                            "embedding"))
     return transfers
@@ -236,37 +279,51 @@ def stage_weights(shape: ModelShape, sizes: Parallelism, stage: int) -> tuple[fl
     """(dense, expert) parameters on one GPU of a stage.
 
     Matrices and their biases are split over t, norms and the biases added after a reduction are not; both ends of the
-    pipeline hold an embedding, the first also the positions.
+    pipeline hold an embedding, the first also the positions. Layers with experts and without are taken as spread
+    evenly over the stages.
     """
-    experts = shape.layers * shape.expert_weights * shape.experts if shape.experts > 1 else 0.0
     first, last = stage == 0, stage == sizes.pp - 1
+    share = layers_of(shape, sizes, stage) / shape.layers
     tables = shape.embedding_parameters * (2 if first and last and not shape.tied_embedding else first or last)
-    expert = experts / (sizes.pp * sizes.tp * sizes.ep)
+    expert = shape.routed_weights * share / (sizes.expert_split * sizes.ep)
     if shape.parameters_given is not None:  # nothing is known of its parts: all is split evenly
         copies = 1 if shape.tied_embedding else 2
-        layers = shape.parameters - experts - copies * shape.embedding_parameters
-        return (layers / sizes.pp + tables) / sizes.tp, expert
-    split = shape.layers * (shape.layer_weights + shape.split_small) - experts
-    copied = shape.layers * shape.copied_small / sizes.pp + (shape.position_parameters if first else 0.0)
-    return (split / sizes.pp + tables) / sizes.tp + copied, expert
+        layers = shape.parameters - shape.routed_weights - copies * shape.embedding_parameters
+        return (layers * share + tables) / sizes.tp, expert
+    split = shape.matrix_weights + shape.layers * shape.split_small - shape.routed_weights
+    copied = shape.layers * shape.copied_small * share + (shape.position_parameters if first else 0.0)
+    return (split * share + tables) / sizes.tp + copied, expert
 
 
-def _reductions(weights: float, groups: tuple[tuple[int, ...], ...], element: int,
+def _reductions(weights: float, groups: tuple[tuple[int, ...], ...], element: int, sizes: Parallelism,
                 options: Options) -> list[CollectiveTraffic]:
+    """Of some gradients, with the gathers of the weights where ZeRO shards them; FSDP's run in each micro-batch."""
     if options.zero == 0:
         return [CollectiveTraffic(ALL_REDUCE.kind, weights * element, groups, 1, "dp")]
+    times = sizes.micro_batches if options.zero >= 2 else 1
     gathers = 2 if options.zero == 3 else 1
-    return [CollectiveTraffic(REDUCE_SCATTER.kind, weights * element, groups, 1, "dp"),
-            CollectiveTraffic(ALL_GATHER.kind, weights * BYTES[options.dtype], groups, gathers, "dp")]
+    return [CollectiveTraffic(REDUCE_SCATTER.kind, weights * element, groups, times, "dp"),
+            CollectiveTraffic(ALL_GATHER.kind, weights * options.store_bytes, groups, times * gathers, "dp")]
 
 
 def _experts(shape: ModelShape, sizes: Parallelism, options: Options) -> list[CollectiveTraffic]:
-    if shape.experts == 1 or sizes.ep == 1:
+    if not shape.expert_layers or sizes.ep == 1:
         return []
-    groups = tuple(group[first:first + sizes.ep] for group in _groups(sizes, "dp", range(sizes.pp))
-                   for first in range(0, sizes.dp, sizes.ep))
-    split = sizes.tp if options.sequence_parallel else 1
-    payload = shape.top_k * _activation_bytes(shape, sizes, options) / split
-    passes = 6 if options.recompute == "full" else 4
-    count = sizes.micro_batches * shape.layers // sizes.pp * passes
-    return [CollectiveTraffic(ALL_TO_ALL.kind, payload, groups, count, "ep")]
+    split = sizes.cp * (sizes.tp if options.sequence_parallel else 1)
+    payload = shape.top_k * sizes.micro_batch * shape.seq * shape.hidden * options.store_bytes / split
+    transfers = []
+    for layers, stages in _equal_stages(shape, sizes):
+        groups = tuple(group for stage in stages for group in _expert_groups(sizes, stage))
+        again, once = _passes(options, layers)
+        mixed = shape.expert_layers / shape.layers
+        count = sizes.micro_batches * (6 * again + 4 * once) * mixed
+        transfers.append(CollectiveTraffic(ALL_TO_ALL.kind, payload, groups, count, "ep"))
+    return transfers
+
+
+def _expert_groups(sizes: Parallelism, stage: int) -> list[tuple[int, ...]]:
+    """Ranks that share the experts of a stage: neighbours in data, or neighbours where they replace tensor ranks."""
+    devices = [rank(sizes, stage, 0, 0) + i for i in range(sizes.tp * sizes.replicas)]
+    stride = sizes.expert_split
+    lanes = [devices[lane::stride] for lane in range(stride)]
+    return [tuple(lane[first:first + sizes.ep]) for lane in lanes for first in range(0, len(lane), sizes.ep)]

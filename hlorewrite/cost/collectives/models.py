@@ -110,6 +110,9 @@ class NcclModel:
         if kind not in (ALL_REDUCE.kind, ALL_TO_ALL.kind):
             ramp = np.where(within, self.constant("one_way_ramp_share") * ramp, ramp)
         total = self.constant("launch_s") + (latency + transfer) * 1e-6 + ramp
+        if self.constant("rack_ring_bytes_per_s") and np.any(place.hosts > 1):
+            from hlorewrite.cost.collectives.racks import between_racks
+            total = np.where(place.hosts > 1, between_racks(self, kind, sizes, place, total), total)
         return np.where(place.ranks > 1, total, 0.0)
 
     def choice(self, kind: str, payload_bytes: int, groups: Sequence[Sequence[int]]) -> tuple[str, str]:

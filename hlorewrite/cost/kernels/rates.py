@@ -1,19 +1,30 @@
 """Seconds of a kernel of one GPU from the bytes it moves and the products it computes.
 
 Every prediction of a kernel's time is made here: passes ask by way of :mod:`hlorewrite.cost.kernels.clock`, simulated
-schedules by way of :mod:`hlorewrite.timeline.kernel_times`.
+schedules by way of :mod:`hlorewrite.timeline.kernel_times`, estimates of whole iterations by way of
+:mod:`hlorewrite.cost.training.compute_time`.
 """
 
-from collections.abc import Iterable
+from __future__ import annotations
 
-from hlorewrite.cost import Topology
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
+
+from hlorewrite.cost.cluster.topology import Topology
 from hlorewrite.cost.compute import compute_constants, timeline_constants
+from hlorewrite.cost.kernels.stacks import StackProfile, by_generation, stack
 from hlorewrite.cost.kernels.work import Product
 
-_WIDER = (("f8", ("f8", "bf16", "f16", "f32")), ("i8", ("i8", "f8", "bf16", "f32")), ("bf16", ("bf16", "f16", "f32")),
+if TYPE_CHECKING:
+    import numpy as np
+
+    Array = np.ndarray
+
+_WIDER = (("f4", ("f4", "f8", "bf16", "f16", "f32")), ("f8", ("f8", "bf16", "f16", "f32")),
+          ("i8", ("i8", "f8", "bf16", "f32")), ("bf16", ("bf16", "f16", "f32")),
           ("f16", ("f16", "bf16", "f32")), ("tf32", ("tf32", "f32")), ("f64", ("f64", "f32")))
 _EIGHT_BITS = {"s8": "i8", "u8": "i8", "s4": "i8", "u4": "i8", "ui8": "i8", "i4": "i8", "ui4": "i8", "f4e2m1fn": "f8",
-               "f4E2M1FN": "f8"}
+               "f4E2M1FN": "f8", "mxf8": "f8"}
 
 
 class KernelRates:
@@ -21,6 +32,7 @@ class KernelRates:
 
     Args:
       topology: the cluster, for its GPU.
+      profile: of the training stack; None is XLA's.
 
     Attributes:
       memory_bytes_per_s: sustained memory bandwidth.
@@ -33,10 +45,12 @@ class KernelRates:
       (True, True)
     """
 
-    def __init__(self, topology: Topology) -> None:
+    def __init__(self, topology: Topology, profile: StackProfile | None = None) -> None:
         constants = compute_constants()
-        share = constants["matmul_efficiency"]
-        self._share = float(share.get(topology.architecture, min(share.values())))
+        self.stack = stack("xla") if profile is None else profile
+        self.generation = topology.architecture
+        self._share = by_generation(constants["matmul_efficiency"], topology.architecture)
+        self._board = next((factor for name, factor in self.stack.board.items() if topology.gpu.startswith(name)), 1.0)
         self._peaks = dict(topology.peak_flops)
         self.memory_bytes_per_s = topology.memory_bytes_per_s * float(constants["memory_efficiency"])
         self.launch_s = float(timeline_constants()["kernel_launch_s"])
@@ -48,11 +62,48 @@ class KernelRates:
           moved: bytes it reads and writes.
           products: what it multiplies.
         """
-        computing = sum(each.flops / (self.peak(each.dtype) * self._share) for each in products)
+        computing = sum(each.flops / self._wide_rate(each.dtype) for each in products)
         return self.launch_s + max(moved / self.memory_bytes_per_s, computing)
+
+    def product_rate(self, dtype: str, width: Array | float | None = None, *, experts: bool = False) -> Array | float:
+        """FLOP/s of matrix products.
+
+        Args:
+          dtype: element type of the operands.
+          width: the narrower of their inner sizes on one GPU; None is wide.
+          experts: whether they are an expert's.
+
+        Example:
+          >>> from hlorewrite.cost import topology
+          >>> rates = KernelRates(topology("h100"), stack("megatron"))
+          >>> rates.product_rate("bf16", 1024) < rates.product_rate("bf16", 8192) < rates.product_rate("bf16")
+          True
+        """
+        rate = self._wide_rate(dtype, experts=experts)
+        return rate if width is None else rate / (1 + self.stack.half_width.get(_class_of(dtype), 0.0) / width)
+
+    def _wide_rate(self, dtype: str, *, experts: bool = False) -> float:
+        """FLOP/s of wide matrix products."""
+        kind = _class_of(dtype)
+        table = self.stack.expert_share if experts and self.stack.expert_share else self.stack.product_share
+        share = by_generation(table[kind], self.generation) if kind in table else self._share
+        return self.peak(dtype) * self._board * share
+
+    @property
+    def attention_rate(self) -> float:
+        """FLOP/s of the forward pass of fused attention, of the causal half."""
+        table = self.stack.attention_share or stack("xla-flash").attention_share
+        return self.peak("bf16") * self._board * by_generation(table, self.generation)
 
     def peak(self, dtype: str) -> float:
         """FLOP/s of an element type, or of the one it is widened to where the GPU has no rate for it."""
         name = _EIGHT_BITS.get(dtype, "f8" if dtype.startswith("f8") else dtype)
         known = next((others for kind, others in _WIDER if kind == name), ("f32",))
         return float(next((self._peaks[other] for other in known if other in self._peaks), max(self._peaks.values())))
+
+
+def _class_of(dtype: str) -> str:
+    """The class of type that a share of the peak is known for."""
+    if dtype in ("f4", "i8", "mxf8") or dtype in _EIGHT_BITS:
+        return "f4" if dtype == "f4" else "f8"
+    return "f8" if dtype.startswith("f8") else "f16"

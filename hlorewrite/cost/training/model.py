@@ -12,6 +12,9 @@ from pathlib import Path
 from hlorewrite.errors import UsageError, did_you_mean
 
 FAMILIES = ("gpt", "llama", "moe", "vit", "mamba")
+_OF_EXPERTS = ("top_k", "shared_experts", "dense_layers", "dense_feed_forward")
+_MAY_BE_ZERO = ("head_dim", "query_rank", "kv_rank", "rope_dim", "dense_layers", "dense_feed_forward",
+                "shared_experts", "window")
 MOST = 10**12
 """Of a size of a model: far above any, and far below what arithmetic in floats can hold."""
 
@@ -35,6 +38,14 @@ class ModelShape:
       top_k: experts a token goes to.
       tied_embedding: whether input and output share one embedding.
       parameters_given: N as the user states it, in place of the count from the shape.
+      head_dim: width of one head; 0 is hidden / heads. With latent attention, the part without position.
+      query_rank: rank of the queries' projection in latent attention (MLA); 0 projects in one step.
+      kv_rank: rank that keys and values share in latent attention (MLA); 0 is attention without it.
+      rope_dim: width of a head's rotary part in latent attention.
+      dense_layers: layers at the start whose feed-forward has no experts.
+      dense_feed_forward: width of the feed-forward of those; 0 is ``feed_forward``.
+      shared_experts: experts of a layer that each token goes to besides its ``top_k``.
+      window: tokens that every second layer attends to; 0 is all.
 
     Example:
       >>> round(model("gpt3-175b").parameters / 1e9)
@@ -55,6 +66,14 @@ class ModelShape:
     top_k: int = 1
     tied_embedding: bool = True
     parameters_given: float | None = None
+    head_dim: int = 0
+    query_rank: int = 0
+    kv_rank: int = 0
+    rope_dim: int = 0
+    dense_layers: int = 0
+    dense_feed_forward: int = 0
+    shared_experts: int = 0
+    window: int = 0
 
     @property
     def attends(self) -> bool:
@@ -66,7 +85,46 @@ class ModelShape:
         """Matrix weights of a layer's attention (of a Mamba block: of its projections)."""
         if not self.attends:
             return 6.0 * self.hidden**2  # in: h x 2(2h), out: 2h x h
-        return self.hidden**2 * (2 + 2 * self.kv_heads / self.heads)
+        if self.kv_rank:
+            inner = self.query_rank or self.hidden
+            queries = self.hidden * self.query_rank + inner * self.heads * (self.head_width + self.rope_dim)
+            pairs = self.hidden * (self.kv_rank + self.rope_dim) + 2 * self.kv_rank * self.heads * self.head_width
+            return float(queries + pairs + self.heads * self.head_width * self.hidden)
+        return 2.0 * self.hidden * self.head_width * (self.heads + self.kv_heads)
+
+    @property
+    def head_width(self) -> int:
+        """Width of one head."""
+        return self.head_dim or self.hidden // self.heads
+
+    @property
+    def score_width(self) -> float:
+        """What a token's scores sum over, all heads: the mean of the widths of queries and of values."""
+        return self.heads * (self.head_width + self.rope_dim / 2) if self.attends else 0.0
+
+    @property
+    def kv_width(self) -> float:
+        """Elements of a token's keys and values, as context parallelism exchanges them."""
+        if self.kv_rank:
+            return self.heads * (2.0 * self.head_width + self.rope_dim)
+        return 2.0 * self.kv_heads * self.head_width
+
+    @property
+    def attended(self) -> float:
+        """Tokens a token attends to without a causal mask, the mean of all layers."""
+        return (self.seq + min(self.window, self.seq)) / 2 if self.window else float(self.seq)
+
+    @property
+    def expert_layers(self) -> int:
+        """Layers whose feed-forward has experts; 0 in a dense model."""
+        return self.layers - self.dense_layers if self.experts > 1 else 0
+
+    @property
+    def dense_weights(self) -> float:
+        """Matrix weights of a feed-forward without experts."""
+        if not self.attends:
+            return 0.0
+        return (3.0 if self.gated else 2.0) * self.hidden * (self.dense_feed_forward or self.feed_forward)
 
     @property
     def expert_weights(self) -> float:
@@ -76,15 +134,28 @@ class ModelShape:
         return (3.0 if self.gated else 2.0) * self.hidden * self.feed_forward
 
     @property
+    def routed_weights(self) -> float:
+        """Matrix weights of all routed experts of the model; 0 in a dense model."""
+        return self.expert_layers * self.experts * self.expert_weights
+
+    @property
+    def matrix_weights(self) -> float:
+        """Matrix weights of all layers, with all experts and routers."""
+        plain = (self.layers - self.expert_layers) * self.dense_weights
+        mixed = self.expert_layers * (self.shared_experts * self.expert_weights + self.hidden * self.experts)
+        return self.layers * self.attention_weights + plain + mixed + self.routed_weights
+
+    @property
     def layer_weights(self) -> float:
-        """Matrix weights of a layer, all experts, with its router."""
-        router = self.hidden * self.experts if self.experts > 1 else 0
-        return self.attention_weights + self.expert_weights * self.experts + router
+        """Matrix weights of a layer, with all experts and its router; the mean of all layers."""
+        return self.matrix_weights / self.layers
 
     @property
     def active_weights(self) -> float:
-        """Matrix weights of a layer that one token meets."""
-        return self.attention_weights + self.expert_weights * self.top_k
+        """Matrix weights of a layer that one token meets, the mean of all layers."""
+        plain = (self.layers - self.expert_layers) * self.dense_weights
+        mixed = self.expert_layers * (self.top_k + self.shared_experts) * self.expert_weights
+        return self.attention_weights + (plain + mixed) / self.layers
 
     @property
     def embedding_parameters(self) -> float:
@@ -117,7 +188,7 @@ class ModelShape:
             return self.parameters_given
         small = self.split_small + self.copied_small  # 13 h in a GPT
         heads = self.embedding_parameters * (1 if self.tied_embedding else 2)
-        return self.layers * (self.layer_weights + small) + heads + self.position_parameters
+        return self.matrix_weights + self.layers * small + heads + self.position_parameters
 
     @property
     def all_reduces_per_layer(self) -> int:
@@ -165,6 +236,10 @@ def model(name: str, **changes: object) -> ModelShape:
             base.pop("feed_forward", None)
         if "heads" in changes:
             base.pop("kv_heads", None)
+        if changes.keys() & {"heads", "hidden"} and "kv_rank" not in base:
+            base.pop("head_dim", None)
+        if changes.get("experts") == 1:
+            base = {key: value for key, value in base.items() if key not in _OF_EXPERTS}
     elif name in FAMILIES:
         base = {"family": name}
     else:
@@ -199,9 +274,16 @@ def _check(shape: ModelShape) -> None:
         value = getattr(shape, key)
         if not 1 <= value <= MOST:
             raise UsageError(f"{key} is {value}", hint="sizes start at 1 and end at 1e12")
-    if shape.attends and shape.hidden % shape.heads:
+    for key in _MAY_BE_ZERO:
+        if not 0 <= getattr(shape, key) <= MOST:
+            raise UsageError(f"{key} is {getattr(shape, key)}", hint="it lies between 0 and 1e12")
+    if shape.attends and not shape.head_dim and shape.hidden % shape.heads:
         raise UsageError(f"hidden {shape.hidden} is not divisible by {shape.heads} heads",
-                         hint="change --hidden or --heads")
+                         hint="change --hidden or --heads, or give --head-dim")
+    if shape.dense_layers > shape.layers:
+        raise UsageError(f"{shape.dense_layers} of {shape.layers} layers cannot be dense", hint="lower --dense-layers")
+    if shape.rope_dim and not shape.kv_rank:
+        raise UsageError("a rotary part of its own needs latent attention", hint="give --kv-rank, or no --rope-dim")
     if shape.heads % shape.kv_heads:
         raise UsageError(f"{shape.heads} heads are not divisible by {shape.kv_heads} key-value heads",
                          hint="change --heads or --kv-heads")

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     Array = np.ndarray
 
 INK = "#7f7f7f"  # legible on white and on near-black
-COLOURS = ("#4477aa", "#ee6677", "#228833", "#ccbb44", "#66ccee", "#aa3377")  # Paul Tol's bright scheme
+COLOURS = ("#4477aa", "#ee6677", "#bbbbbb", "#228833", "#ccbb44", "#66ccee", "#aa3377")  # Paul Tol's bright scheme
 
 
 def _figure(width: float = 7.0, height: float = 4.2) -> tuple[Any, Any]:
@@ -118,7 +118,7 @@ def draw_traffic(matrix: Array, *, stage_gpus: int | None = None, tensor_gpus: i
     for size, line, name in ((stage_gpus, 1.4, "pipeline stage"), (tensor_gpus, 0.7, "tensor-parallel group")):
         if not size or size < 2 or size == gpus:
             continue
-        colour = COLOURS[1] if size == stage_gpus else COLOURS[4]
+        colour = COLOURS[1] if size == stage_gpus else COLOURS[5]
         for first in range(0, gpus, size):
             label = name if first == 0 else None
             axes.add_patch(Rectangle((first - 0.5, first - 0.5), size, size, fill=False, edgecolor=colour,

@@ -3,35 +3,50 @@
 from collections.abc import Sequence
 
 from hlorewrite.cost.cluster.topology import Topology
+from hlorewrite.cost.kernels.stacks import StackProfile
 from hlorewrite.cost.training.iteration import Estimate
+from hlorewrite.cost.training.memory import MARGIN, MemoryVerdict
 from hlorewrite.cost.training.model import ModelShape
 from hlorewrite.cost.training.search import Candidate
 from hlorewrite.cost.training.workload import Parallelism
 from hlorewrite.util.sizes import format_bytes, format_seconds
 from hlorewrite.util.tables import table
 
-PARTS = (("t_comp_s", "compute"), ("t_tp_s", "tensor-parallel"), ("t_pp_s", "pipeline transfers"),
+PARTS = (("t_comp_s", "compute"), ("t_tp_s", "tensor-parallel"), ("t_cp_s", "context-parallel"),
+         ("t_pp_s", "pipeline transfers"),
          ("t_dp_s", "data-parallel"), ("t_ep_s", "expert all-to-all"), ("t_bubble_s", "pipeline bubble"))
 
 
-def estimate_text(shape: ModelShape, sizes: Parallelism, topo: Topology, estimated: Estimate) -> str:
+def estimate_text(shape: ModelShape, sizes: Parallelism, topo: Topology, estimated: Estimate, stack: StackProfile,
+                  memory: MemoryVerdict) -> str:
     """One estimate: what was asked, the parts of the iteration, and memory."""
+    named, numbers = ("(p,t,d)", f"({sizes.pp},{sizes.tp},{sizes.dp})")
+    if sizes.cp > 1:
+        named, numbers = ("(p,t,cp,d)", f"({sizes.pp},{sizes.tp},{sizes.cp},{sizes.dp})")
+    low, high = format_seconds(estimated.iteration_low_s), format_seconds(estimated.iteration_high_s)
     lines = [
-        f"{shape.name}: {shape.parameters / 1e9:.2f} B parameters on {topo.spec}, (p,t,d) = "
-        f"({sizes.pp},{sizes.tp},{sizes.dp}), gb {sizes.global_batch}, b {sizes.micro_batch}, "
-        f"m {sizes.micro_batches}",
+        f"{shape.name}: {shape.parameters / 1e9:.2f} B parameters on {topo.spec}, {named} = {numbers}, "
+        f"gb {sizes.global_batch}, b {sizes.micro_batch}, m {sizes.micro_batches}",
         f"iteration {format_seconds(estimated.iteration_time_s)}, {estimated.tflops_per_gpu:.1f} TFLOP/s per GPU, "
         f"communication {estimated.r_comm:.1%}, bubble {estimated.r_bubble:.1%}",
+        f"stack {stack.name}: 80 of 100 measured steps lie between {low} and {high}",
     ]
     rows = [[name, format_seconds(getattr(estimated, field)),
              f"{getattr(estimated, field) / estimated.iteration_time_s:.1%}"]
-            for field, name in PARTS]
+            for field, name in PARTS if sizes.cp > 1 or field != "t_cp_s"]
     lines += table([["part", "time", "share"], *rows], "<>>")
-    free = topo.memory_bytes - estimated.memory_bytes_per_gpu
-    fits = "fits" if free >= 0 else "DOES NOT FIT"
-    used, there = format_bytes(estimated.memory_bytes_per_gpu), format_bytes(topo.memory_bytes)
-    lines.append(f"memory {used} of {there} per GPU: {fits}")
-    return "\n".join(lines)
+    return "\n".join([*lines, memory_text(memory, topo)])
+
+
+def memory_text(memory: MemoryVerdict, topo: Topology) -> str:
+    """Whether it fits, in one line."""
+    says = {
+        "fits": "fits",
+        "tight": f"may not fit: measured peaks lie within {MARGIN:.0%} of predicted ones",
+        "recompute": f"fits only with recomputation or offloading; {format_bytes(memory.least_bytes)} with --recompute",
+        "no": "DOES NOT FIT, with full recomputation neither",
+    }[memory.fits]
+    return f"memory {format_bytes(memory.bytes_per_gpu)} of {format_bytes(topo.memory_bytes)} per GPU: {says}"
 
 
 def search_text(shape: ModelShape, topo: Topology, candidates: Sequence[Candidate], top: int) -> str:

@@ -144,7 +144,7 @@ BAD = [
     (Parallelism(0, 2, 4, 64), Options(), "pp is 0"),
     (Parallelism(4, 2, 4, -64), Options(), "global_batch is -64"),
     (Parallelism(4, 2, 4, 63), Options(), "not divisible by b"),
-    (Parallelism(32, 1, 1, 64), Options(), "48 layers are not divisible"),
+    (Parallelism(16, 1, 2, 64, virtual_stages=4), Options(), "48 layers do not fill"),
     (Parallelism(1, 32, 1, 64), Options(), None),
     (Parallelism(4, 2, 4, 64, ep=3), Options(), "not divisible by ep"),
     (Parallelism(4, 2, 4, 64), Options(zero=4), "ZeRO stage 4"),

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -90,4 +92,36 @@ def test_zero_moves_the_same_gradient_bytes() -> None:
     one = traffic_matrix(iteration_transfers(shape, Parallelism(1, 1, 8, 64), Options(zero=1)), 8)
     three = traffic_matrix(iteration_transfers(shape, Parallelism(1, 1, 8, 64), Options(zero=3)), 8)
     np.testing.assert_allclose(one, plain)
-    np.testing.assert_allclose(three, 1.5 * plain)
+    np.testing.assert_allclose(three, 8 * 1.5 * plain)  # FSDP: in each of the eight micro-batches
+
+
+def test_context_ranks_exchange_keys_and_values() -> None:
+    shape = model("gpt", layers=4, hidden=64, heads=4, seq=16, vocab=128, kv_heads=2)
+    cp = traffic_by_category(iteration_transfers(shape, Parallelism(2, 2, 2, 8, cp=2)), 16)["cp"]
+    ring = 2 * shape.kv_width * 16 / 2 * 2 / 2  # two gathers or one reduction of b s kv elements over t, (n-1)/n of it
+    assert cp[0, 2] == pytest.approx(4 * 2 * 1.5 * ring) and cp[2, 0] == cp[0, 2]
+    assert cp[0, 1] == 0 and cp[0, 4] == 0 and cp[0, 8] == 0
+
+
+def test_gradients_cross_context_ranks_and_replicas() -> None:
+    shape = model("gpt", layers=4, hidden=64, heads=4, seq=16, vocab=128)
+    split = traffic_by_category(iteration_transfers(shape, Parallelism(1, 1, 2, 8, cp=4)), 8)["dp"]
+    plain = traffic_by_category(iteration_transfers(shape, Parallelism(1, 1, 8, 8)), 8)["dp"]
+    np.testing.assert_allclose(split, plain)
+
+
+def test_experts_in_place_of_tensor_ranks_talk_to_their_neighbours() -> None:
+    shape = model("mixtral-8x7b", experts=16, layers=2, hidden=64, heads=8, feed_forward=128, vocab=128, seq=16)
+    inner = traffic_by_category(iteration_transfers(shape, Parallelism(1, 4, 4, 16, ep=16)), 16)["ep"]
+    assert np.count_nonzero(inner[0]) == 15  # all ranks of the stage
+    outer = traffic_by_category(iteration_transfers(shape, Parallelism(1, 4, 4, 16, ep=4)), 16)["ep"]
+    assert sorted(np.flatnonzero(outer[0])) == [4, 8, 12]
+
+
+def test_stages_of_unequal_length_carry_their_layers() -> None:
+    shape = model("gpt", layers=7, hidden=64, heads=4, seq=16, vocab=128)
+    sizes = Parallelism(2, 2, 1, 4)
+    tp = traffic_by_category(iteration_transfers(shape, sizes), 4)["tp"]
+    assert tp[0, 1] / tp[2, 3] == pytest.approx(4 / 3)
+    total = sum(stage_weights(shape, replace(sizes, tp=1), stage)[0] for stage in range(2))
+    assert total == pytest.approx(shape.parameters + shape.embedding_parameters)
