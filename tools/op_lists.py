@@ -56,6 +56,7 @@ EXCEPTIONS: dict[str, str] = {
     "hlorewrite/analysis/uniform.py": _REGIONS,
     "hlorewrite/checks/translation_validation/program/regions.py": _REGIONS,
     "hlorewrite/hlo/xla_hazards.py": _XLA,
+    "hlorewrite/hlo/xla_warnings.py": _XLA,
     "hlorewrite/jaxbridge/baseline/miscompiled.py": _XLA,
     "hlorewrite/jaxbridge/xla/partition.py": _XLA,
     "hlorewrite/analysis/dependence.py": _XLA,

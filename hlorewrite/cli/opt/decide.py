@@ -52,10 +52,10 @@ def is_auto(texts: Sequence[str]) -> bool:
     """Whether ``-O auto`` is asked for.
 
     Raises:
-      UsageError: it stands beside other passes.
+      UsageError: it stands with other passes.
     """
     if AUTO in texts and len(texts) > 1:
-        raise UsageError("-O auto offers all ways to compile a step, and other passes stand beside it",
+        raise UsageError("-O auto offers all ways to compile a step, and other passes are named with it",
                          hint="leave the others out, or -O auto")
     return AUTO in texts
 

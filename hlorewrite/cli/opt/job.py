@@ -278,7 +278,7 @@ class Job:
         return module if chosen.kept else original
 
     def _compared(self, original: Module, module: Module, budget: int | None) -> None:
-        """Shows the result beside XLA alone, where it is written in any case."""
+        """Shows the result next to XLA alone, where it is written in any case."""
         if not self.args.against:
             return
         from hlorewrite.jaxbridge.baseline.modules import compared_modules

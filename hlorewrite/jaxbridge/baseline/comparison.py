@@ -1,4 +1,4 @@
-"""XLA alone beside the other ways to compile a step: a table, and a sentence on what is compiled and why."""
+"""XLA alone next to the other ways to compile a step: a table, and a sentence on what is compiled and why."""
 
 from __future__ import annotations
 

@@ -66,7 +66,7 @@ def why_not(alone: Measured, ours: Measured, budget: int | None = None, or_equal
 
 
 def best_of(alone: Measured, tried: Sequence[tuple[str, Measured]], budget: int | None = None) -> int | None:
-    """Which of several ways is compiled.
+    """The one of several ways that is compiled.
 
     Args:
       alone: the user's own module under XLA alone.
@@ -91,7 +91,7 @@ def best_of(alone: Measured, tried: Sequence[tuple[str, Measured]], budget: int 
 
 
 def comparable(alone: Measured, ours: Measured) -> bool:
-    """Whether predicted steps decide: both are known but for parts that are the same in both."""
+    """Whether predicted steps decide: both are known, except for parts that are the same in both."""
     return alone.counted_s is not None and ours.counted_s is not None and alone.unknown == ours.unknown
 
 

@@ -1,4 +1,4 @@
-"""Candidates beside XLA alone, and beside each other, where bytes decide. Nothing is compiled."""
+"""Candidates next to XLA alone, and next to each other, where bytes decide. Nothing is compiled."""
 
 from dataclasses import dataclass
 

@@ -1,4 +1,4 @@
-"""Tries ways to compile a step, the most promising first, until no other one can be better."""
+"""Tries ways to compile a step, the most promising first, until no other way can be better."""
 
 import time
 from collections.abc import Callable, Mapping, Sequence
