@@ -10,8 +10,8 @@ from hlorewrite.ir.collectives import COLLECTIVES
 from hlorewrite.ir.effects import MAY_HAVE_EFFECTS
 from hlorewrite.ir.inline import contains_any, erase_dead_functions
 from hlorewrite.ir.module import Module
+from hlorewrite.ir.regions import BRANCHES
 from hlorewrite.ir.view import View, ancestors
-from hlorewrite.ops.table import BRANCHES
 from hlorewrite.passes.common.pass_remarks import tell
 from hlorewrite.passes.common.value_numbers import Number, ValueNumbers
 from hlorewrite.passmanager.base import Pass, PassContext

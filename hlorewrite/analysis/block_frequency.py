@@ -3,7 +3,7 @@
 from hlorewrite.analysis.branches import taken_shares
 from hlorewrite.analysis.loops import trip_count
 from hlorewrite.ir.binding import ir
-from hlorewrite.ops.table import BRANCHES
+from hlorewrite.ir.regions import BRANCHES
 
 ASSUMED_TRIPS = 8
 """Iterations assumed of a loop whose count is not a constant, for cost only."""

@@ -9,9 +9,9 @@ from fractions import Fraction
 import numpy as np
 
 from hlorewrite.analysis.counters import loop_counters
-from hlorewrite.analysis.loops import Loop
 from hlorewrite.analysis.per_device_constants import PerDeviceConstants
 from hlorewrite.ir.binding import ir
+from hlorewrite.ir.regions import Loop
 
 
 def taken_shares(op: ir.Operation) -> tuple[Fraction, ...] | None:

@@ -264,6 +264,11 @@ def defining_op(value: ir.Value) -> ir.Operation | None:
     return None if isinstance(owner, ir.Block) or owner is None else owner.operation
 
 
+def makers_of(values: Iterable[ir.Value]) -> list[ir.Operation]:
+    """The ops that make some values, one for each value that is no block argument."""
+    return [op for op in map(defining_op, values) if op is not None]
+
+
 def owner_op(result: ir.Value) -> ir.Operation:
     """The op whose result a value is; for values known to be results."""
     op = defining_op(result)

@@ -10,11 +10,10 @@ from dataclasses import dataclass
 from hlorewrite.analysis.deferral_graph.graph import DeferralGraph
 from hlorewrite.analysis.deferral_graph.placement import ReductionPlacement
 from hlorewrite.analysis.deferral_graph.program_point import ProgramPoint, places_to
-from hlorewrite.analysis.loops import Loop
 from hlorewrite.ir.binding import ir, op_key
+from hlorewrite.ir.regions import BRANCHES, Loop
 from hlorewrite.ir.view import terminator
 from hlorewrite.ops.reducers import OP_OF_KIND, is_identity
-from hlorewrite.ops.table import BRANCHES
 
 LOOP = "stablehlo.while"
 BARRIER = "stablehlo.optimization_barrier"

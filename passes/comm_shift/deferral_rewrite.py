@@ -12,14 +12,13 @@ from typing import Any
 from hlorewrite.analysis.deferral_graph.graph import DeferralGraph
 from hlorewrite.analysis.deferral_graph.placement import ReductionPlacement
 from hlorewrite.analysis.deferral_graph.program_point import ProgramPoint, blocks_between
-from hlorewrite.analysis.loops import Loop
 from hlorewrite.ir.binding import ir, op_key
 from hlorewrite.ir.collectives import ALL_REDUCE
 from hlorewrite.ir.edit import Editor
+from hlorewrite.ir.regions import BRANCHES, Loop
 from hlorewrite.ir.types import element_bytes, is_floating
 from hlorewrite.ir.view import owner_op, terminator, users
 from hlorewrite.ops.reducers import OP_OF_KIND, identity_number, is_identity
-from hlorewrite.ops.table import BRANCHES
 from hlorewrite.passes.comm_shift.deferral import IDENTITY, LOOP, ReplicatedAddend, ReplicatedAddends
 from hlorewrite.passes.common.add_results import add_results
 from hlorewrite.passes.common.reducer_region import add_reducer

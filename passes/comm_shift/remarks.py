@@ -11,9 +11,9 @@ from hlorewrite.analysis.deferral_graph.graph import DeferralGraph, ForcingUse
 from hlorewrite.analysis.deferral_graph.path_regressions import PathRegression
 from hlorewrite.analysis.deferral_graph.placement import ReductionPlacement
 from hlorewrite.analysis.deferral_graph.program_point import ProgramPoint
-from hlorewrite.analysis.loops import Loop
 from hlorewrite.ir.binding import ir, op_key
 from hlorewrite.ir.collectives import ALL_REDUCE
+from hlorewrite.ir.regions import Loop
 from hlorewrite.ir.types import tensor_bytes
 from hlorewrite.ir.view import View, ancestors, defining_op, owner_op
 from hlorewrite.passes.comm_shift.advice import ACROSS_CALLS, ADVICE, BUDGET, EXACT, EXPECTED, EXPOSE, NEXT_ITERATION
@@ -21,6 +21,7 @@ from hlorewrite.passmanager.base import PassContext
 from hlorewrite.rules.listener import Explanation, Remark, RemarkKind, RewriteRecord
 from hlorewrite.rules.remark_subject import RemarkSubject, remark_about
 from hlorewrite.rules.snippets import snippet
+from hlorewrite.util.reachability import reachable
 
 Outcome = Literal["no root", "no match", "where", "legal", "cost", "applies"]
 
@@ -250,15 +251,9 @@ def _arrivals(flow: DeferralGraph, placement: ReductionPlacement) -> dict[ir.Val
     for arrival in flow.reachable([ProgramPoint(source) for source in flow.sources]):
         if arrival not in placement.reduced:
             continue
-        pending, seen = [arrival], {arrival}
-        # Ends: a place is added once.
-        for place in pending:
+        for place in reachable([arrival], lambda place: back.get(place, ())):
             if place.branch is None and place.value in sources and place in placement.deferred:
                 arrivals.setdefault(place.value, []).append(arrival)
-            for start in back.get(place, ()):
-                if start not in seen:
-                    seen.add(start)
-                    pending.append(start)
     return arrivals
 
 

@@ -15,10 +15,10 @@ from hlorewrite.ir.binding import ir, op_key
 from hlorewrite.ir.collectives import REDUCE_SCATTER
 from hlorewrite.ir.edit import Editor
 from hlorewrite.ir.inline import is_private
+from hlorewrite.ir.regions import BRANCHES
 from hlorewrite.ir.types import is_number, is_static_tensor, tensor_bytes
 from hlorewrite.ir.view import View, ancestors, owner_op
 from hlorewrite.ops.reducers import reduction_kind
-from hlorewrite.ops.table import BRANCHES
 from hlorewrite.passes.comm_shift.remarks import RemarkEmitter
 from hlorewrite.passes.comm_shift.scatter_deferral import ScatterDeferral, ScatterPlan, add_twins
 from hlorewrite.passes.comm_shift.scatter_facts import ScatterDimensions

@@ -10,10 +10,10 @@ from dataclasses import dataclass
 from hlorewrite.analysis.deferral_graph.graph import DeferralGraph
 from hlorewrite.analysis.deferral_graph.placement import ReductionPlacement
 from hlorewrite.analysis.deferral_graph.program_point import ProgramPoint
-from hlorewrite.analysis.loops import Loop
 from hlorewrite.ir.binding import ir, op_key
 from hlorewrite.ir.collectives import REDUCE_SCATTER
 from hlorewrite.ir.edit import Editor
+from hlorewrite.ir.regions import Loop
 from hlorewrite.ir.types import element_type, tensor_bytes, tensor_type, with_dimension
 from hlorewrite.ir.view import defining_op, owner_op, terminator
 from hlorewrite.ops.dims import attributes_for

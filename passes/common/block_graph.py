@@ -17,6 +17,7 @@ from hlorewrite.ir.types import tensor_bytes
 from hlorewrite.ir.view import View, ancestors, defining_op
 from hlorewrite.ops.table import FILLINGS
 from hlorewrite.util.hash_consed_sets import NONE, NumberRange, NumberSet, union
+from hlorewrite.util.reachability import reachable
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,14 +113,7 @@ class BlockGraph:
         return readers
 
     def _reach(self) -> None:
-        cone, pending = set(self.places), list(self.places)
-        # Ends: a place is added once.
-        while pending:
-            for place in self.readers(pending.pop()):
-                if place not in cone:
-                    cone.add(place)
-                    pending.append(place)
-        self.cone = sorted(cone)
+        self.cone = sorted(reachable(self.places, self.readers))
         reached = dict.fromkeys(self.cone, NONE)
         for place in self.cone:
             members = self._with_member(reached[place], place)

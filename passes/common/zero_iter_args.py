@@ -2,9 +2,9 @@
 
 from collections.abc import Iterable
 
-from hlorewrite.analysis.loops import Loop
 from hlorewrite.ir.binding import ir
 from hlorewrite.ir.edit import Editor
+from hlorewrite.ir.regions import Loop
 from hlorewrite.ir.types import element_bytes, element_count, element_type, is_static_tensor
 from hlorewrite.ir.view import View, ancestors, defining_op, terminator
 from hlorewrite.ops.reducers import is_identity

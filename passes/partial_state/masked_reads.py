@@ -11,6 +11,7 @@ from hlorewrite.ir.view import defining_op, nested_ops, users
 from hlorewrite.passes.comm_shift.deferral_rewrite import identity_constant
 from hlorewrite.passes.partial_state.calls_as_loop import CallsAsLoop
 from hlorewrite.passes.partial_state.masks import Mask, Masks, cone_of_numbers, mask_of
+from hlorewrite.util.reachability import reachable
 
 _PASSES_ON = ("stablehlo.convert", "stablehlo.reshape")
 
@@ -88,15 +89,9 @@ def _ends_in_masks(group: Sequence[tuple[ir.Operation, int]], hidden: Sequence[i
 
 def _before_calls_end(loop: CallsAsLoop, flow: DeferralGraph) -> list[ProgramPoint]:
     """The places that sums of a call reach in that call, nearest first."""
-    found = [ProgramPoint(value) for value in dict.fromkeys(flow.sources)]
-    seen = {*found, *(ProgramPoint(value) for value in (*loop.body.arguments, *loop.op.results))}
-    # Ends: a place is added once.
-    for place in found:
-        for target in flow.edges.get(place, ()):
-            if target not in seen:
-                seen.add(target)
-                found.append(target)
-    return found
+    later = {ProgramPoint(value) for value in (*loop.body.arguments, *loop.op.results)}
+    return list(reachable(map(ProgramPoint, flow.sources), lambda place: [
+        target for target in flow.edges.get(place, ()) if target not in later]))
 
 
 def _is_new_value(loop: CallsAsLoop, op: ir.Operation) -> bool:

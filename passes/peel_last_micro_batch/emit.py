@@ -2,9 +2,10 @@
 
 from collections.abc import Sequence
 
-from hlorewrite.analysis.loops import Loop, LoopCounter
+from hlorewrite.analysis.loops import LoopCounter
 from hlorewrite.ir.binding import ir
 from hlorewrite.ir.edit import Editor
+from hlorewrite.ir.regions import Loop
 from hlorewrite.ir.view import terminator, users
 from hlorewrite.passes.common.channel_handles import ChannelHandles
 from hlorewrite.passes.common.loop_copies.after_loop import fill_behind, results_behind

@@ -1,15 +1,16 @@
 """Whether a loop goes on after an iteration, computed before that iteration from what its condition reads."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from hlorewrite.analysis.loops import Loop
 from hlorewrite.ir.binding import ir, op_key
 from hlorewrite.ir.collectives import COLLECTIVES
 from hlorewrite.ir.edit import Editor
 from hlorewrite.ir.effects import MAY_HAVE_EFFECTS
+from hlorewrite.ir.regions import Loop
 from hlorewrite.ir.types import element_count
-from hlorewrite.ir.view import defining_op, terminator, users
+from hlorewrite.ir.view import makers_of, terminator, users
+from hlorewrite.util.reachability import postorder
 
 _MOST_OPS = 16
 
@@ -34,16 +35,14 @@ def next_condition(loop: Loop) -> NextCondition | None:
       loop: a loop whose condition has no effects. Neither start, step nor bound has to be a constant.
     """
     slots = tuple(argument.arg_number for argument in loop.condition.arguments if users(argument))
-    needed: dict[int, ir.Operation] = {}
-    pending = [loop.yields[slot] for slot in slots]
-    for value in pending:  # Ends: the operands of an op are added once.
-        op = defining_op(value)
-        if op is None or op.block != loop.body or op_key(op) in needed:
-            continue
-        if not _counts(op) or len(needed) == _MOST_OPS:
-            return None
-        needed[op_key(op)] = op
-        pending += op.operands
+    def makers(values: Iterable[ir.Value]) -> list[ir.Operation]:
+        return [op for op in makers_of(values) if op.block == loop.body]
+
+    cone = postorder(makers(loop.yields[slot] for slot in slots),
+                     lambda op: makers(op.operands) if _counts(op) else None, op_key, _MOST_OPS)
+    if cone is None:
+        return None
+    needed = set(map(op_key, cone))
     ordered = tuple(each.operation for each in loop.body.operations if op_key(each.operation) in needed)
     return NextCondition(slots, ordered)
 

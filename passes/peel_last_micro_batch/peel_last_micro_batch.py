@@ -5,11 +5,12 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from hlorewrite.analysis.block_frequency import ASSUMED_TRIPS
-from hlorewrite.analysis.loops import Loop, LoopCounter, counter_of, trip_count
+from hlorewrite.analysis.loops import LoopCounter, counter_of, trip_count
 from hlorewrite.ir.binding import ir
 from hlorewrite.ir.collectives import REDUCING
 from hlorewrite.ir.inline import contains_any
 from hlorewrite.ir.module import Module
+from hlorewrite.ir.regions import Loop
 from hlorewrite.ir.view import View, ancestors, nested_ops
 from hlorewrite.passes.common.channel_handles import ChannelHandles
 from hlorewrite.passes.common.effects import Effects

@@ -2,8 +2,9 @@
 
 from collections.abc import Iterable, Iterator
 
-from hlorewrite.analysis.loops import Loop, trip_count
+from hlorewrite.analysis.loops import trip_count
 from hlorewrite.ir.binding import ir, op_key
+from hlorewrite.ir.regions import Loop
 from hlorewrite.ir.view import View, nested_ops
 from hlorewrite.passes.common.effects import Effects
 

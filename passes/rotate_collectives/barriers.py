@@ -2,9 +2,9 @@
 
 from collections.abc import Sequence
 
-from hlorewrite.analysis.loops import Loop
 from hlorewrite.ir.binding import ir
 from hlorewrite.ir.edit import Editor
+from hlorewrite.ir.regions import Loop
 from hlorewrite.passes.rotate_collectives.split import needs_of
 
 

@@ -2,9 +2,10 @@
 
 from collections.abc import Mapping, Sequence
 
-from hlorewrite.analysis.loops import Loop, constant_integer, counter_step
+from hlorewrite.analysis.loops import constant_integer, counter_step
 from hlorewrite.ir.binding import ir
 from hlorewrite.ir.edit import Editor, remap
+from hlorewrite.ir.regions import Loop
 from hlorewrite.ir.view import defining_op, terminator, users
 from hlorewrite.ops.table import FILLINGS
 from hlorewrite.passes.common.add_results import add_results

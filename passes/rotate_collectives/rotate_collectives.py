@@ -6,11 +6,12 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
-from hlorewrite.analysis.loops import Loop, trip_count
+from hlorewrite.analysis.loops import trip_count
 from hlorewrite.ir.binding import ir, op_key
 from hlorewrite.ir.collectives import ALL_GATHER, REDUCING
 from hlorewrite.ir.edit import Editor
 from hlorewrite.ir.module import Module
+from hlorewrite.ir.regions import Loop
 from hlorewrite.ir.types import tensor_bytes
 from hlorewrite.ir.view import View, nested_ops
 from hlorewrite.passes.common.channel_handles import ChannelHandles

@@ -1,11 +1,12 @@
 """The two halves of a loop's body between which a rotation cuts."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
-from hlorewrite.analysis.loops import Loop
 from hlorewrite.ir.binding import ir, op_key
+from hlorewrite.ir.regions import Loop
 from hlorewrite.ir.view import defining_op, nested_ops, owner_op, terminator, users
+from hlorewrite.util.reachability import reachable
 
 BARRIER = "stablehlo.optimization_barrier"
 
@@ -31,26 +32,19 @@ class BodySplit:
 
 def behind(loop: Loop, collectives: Sequence[ir.Operation]) -> BodySplit:
     """The split whose second half is all that depends on some collectives of the body, and nothing else."""
-    reached, slots = set[int](), set[int]()
-    pending: list[ir.Value] = []
-    for op in collectives:
-        reached.add(op_key(op))
-        pending += op.results
     end = terminator(loop.body)
-    # Ends: an op or a carried value is added once.
-    while pending:
-        for reader, number in users(pending.pop()):
-            op = _of_body(reader, loop.body)
-            if op is None:
-                continue
-            if op == end:
-                if number not in slots:
-                    slots.add(number)
-                    pending.append(loop.body.arguments[number])
-            elif op_key(op) not in reached:
-                reached.add(op_key(op))
-                pending += op.results
-    return _split(loop, reached, frozenset(slots))
+
+    def readers(node: ir.Operation | ir.BlockArgument) -> Iterator[ir.Operation | ir.BlockArgument]:
+        for value in [node] if isinstance(node, ir.BlockArgument) else node.results:
+            for reader, number in users(value):
+                op = _of_body(reader, loop.body)
+                if op is not None:
+                    yield loop.body.arguments[number] if op == end else op
+
+    reached = list(reachable(collectives, readers, lambda node: node if isinstance(
+        node, ir.BlockArgument) else op_key(node)))
+    slots = frozenset(node.arg_number for node in reached if isinstance(node, ir.BlockArgument))
+    return _split(loop, {op_key(node) for node in reached if not isinstance(node, ir.BlockArgument)}, slots)
 
 
 def in_front(loop: Loop, collectives: Sequence[ir.Operation]) -> BodySplit:

@@ -12,8 +12,8 @@ from dataclasses import dataclass
 
 from hlorewrite.analysis.block_frequency import executed_times
 from hlorewrite.analysis.deferral_graph.max_flow import FlowNetwork
-from hlorewrite.analysis.loops import Loop
 from hlorewrite.ir.binding import ir
+from hlorewrite.ir.regions import Loop
 from hlorewrite.ir.types import tensor_bytes
 from hlorewrite.ir.view import defining_op, terminator
 from hlorewrite.passes.sequence_parallel.region import Region, RegionMember

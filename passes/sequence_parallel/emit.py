@@ -2,10 +2,10 @@
 
 from hlorewrite.analysis.dense_groups import rows_attribute
 from hlorewrite.analysis.groups import Rows
-from hlorewrite.analysis.loops import Loop
 from hlorewrite.ir.binding import ir
 from hlorewrite.ir.collectives import ALL_GATHER, ALL_REDUCE, REDUCE_SCATTER
 from hlorewrite.ir.edit import Editor
+from hlorewrite.ir.regions import Loop
 from hlorewrite.ir.types import with_dimension
 from hlorewrite.ir.view import defining_op
 from hlorewrite.ops.dims import attributes_for

@@ -1,8 +1,8 @@
 """Moves a reduction into the loop that stacks what it reduces."""
 
-from hlorewrite.analysis.loops import Loop
 from hlorewrite.ir.binding import ir
 from hlorewrite.ir.edit import Editor
+from hlorewrite.ir.regions import Loop
 from hlorewrite.ir.types import element_type, tensor_type
 from hlorewrite.ops.constants import constant_attribute
 from hlorewrite.passes.common.shard_index import scalar_behind

@@ -4,8 +4,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from hlorewrite.analysis.groups import groups_of
-from hlorewrite.analysis.loops import Loop
 from hlorewrite.ir.binding import ir, op_key
+from hlorewrite.ir.regions import Loop
 from hlorewrite.ir.view import View, defining_op, owner_op, users
 from hlorewrite.ops.constants import splat_number
 from hlorewrite.passes.common.shard_index import scalar_behind

@@ -5,10 +5,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
-from hlorewrite.analysis.loops import Loop, trip_count
+from hlorewrite.analysis.loops import trip_count
 from hlorewrite.ir.binding import ir, op_key
 from hlorewrite.ir.collectives import ALL_REDUCE
 from hlorewrite.ir.module import Module
+from hlorewrite.ir.regions import Loop
 from hlorewrite.ir.types import tensor_bytes
 from hlorewrite.ir.view import View
 from hlorewrite.passes.common.inlined_copy import ROWS, with_inlined

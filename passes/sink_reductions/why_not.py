@@ -1,7 +1,8 @@
 """Why a reduction of what a loop stacks stays after the loop."""
 
-from hlorewrite.analysis.loops import Loop, trip_count
+from hlorewrite.analysis.loops import trip_count
 from hlorewrite.ir.binding import ir, op_key
+from hlorewrite.ir.regions import Loop
 from hlorewrite.ir.view import defining_op, terminator, users
 from hlorewrite.passes.common.stacked_rows import row_stacks
 from hlorewrite.passes.sink_reductions.find import ELEMENTWISE

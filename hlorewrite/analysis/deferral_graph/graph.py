@@ -8,6 +8,7 @@ from typing import Literal
 from hlorewrite.analysis.deferral_graph.program_point import ProgramPoint
 from hlorewrite.analysis.linearity import JointlyLinear
 from hlorewrite.ir.binding import ir
+from hlorewrite.util.reachability import reachable
 
 Need = Literal["not linear", "rival", "differs", "trip count", "branch", "condition", "token", "call", "mesh", "result",
                "region", "shape"]
@@ -55,15 +56,7 @@ class DeferralGraph:
 
     def reachable(self, starts: Iterable[ProgramPoint]) -> Iterator[ProgramPoint]:
         """Places the pairs of some places can travel to, nearest first, the starts among them."""
-        pending = list(dict.fromkeys(starts))
-        seen = set(pending)
-        # Ends: a place is added once.
-        for place in pending:
-            yield place
-            for target in self.edges.get(place, ()):
-                if target not in seen:
-                    seen.add(target)
-                    pending.append(target)
+        return reachable(starts, lambda place: self.edges.get(place, ()))
 
     def release(self) -> None:
         """Frees what leads where, and how often; what stays are the sources, and what ops are taken as linear in."""

@@ -21,8 +21,8 @@ from hlorewrite.analysis.branches import taken_shares
 from hlorewrite.analysis.deferral_graph.program_point import ProgramPoint
 from hlorewrite.analysis.loops import trip_count
 from hlorewrite.ir.binding import ir, op_key
+from hlorewrite.ir.regions import BRANCHES
 from hlorewrite.ir.view import View
-from hlorewrite.ops.table import BRANCHES
 
 _LOOP = "stablehlo.while"
 _OFTEN = 1 << 100

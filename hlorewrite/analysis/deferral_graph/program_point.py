@@ -3,7 +3,7 @@
 from typing import NamedTuple
 
 from hlorewrite.ir.binding import ir
-from hlorewrite.ops.table import BRANCHES
+from hlorewrite.ir.regions import BRANCHES
 
 
 class ProgramPoint(NamedTuple):

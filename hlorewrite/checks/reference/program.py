@@ -19,6 +19,7 @@ from hlorewrite.checks.reference.sequentialize.writer import Environment, World
 from hlorewrite.errors import CannotExecute, did_you_mean
 from hlorewrite.ir.binding import ir
 from hlorewrite.ir.module import Module
+from hlorewrite.ir.regions import called_functions
 from hlorewrite.ir.view import View, nested_ops
 
 Array = np.ndarray[Any, Any]
@@ -192,17 +193,7 @@ class _Preparation:
 
     def _reached(self) -> list[ir.Operation]:
         """Every op of the function and of those it calls."""
-        pending, seen, ops = [self.function], set(), []
-        # Ends: a function is added once.
-        while pending:
-            for op in nested_ops(pending.pop()):
-                ops.append(op)
-                called = op.attributes["callee"] if op.name == "func.call" else None
-                name = ir.FlatSymbolRefAttr(called).value if called else ""
-                if name in self.view.functions and name not in seen:
-                    seen.add(name)
-                    pending.append(self.view.functions[name])
-        return ops
+        return [op for function in called_functions(self.function, self.view) for op in nested_ops(function)]
 
     def program(self, per_device: bool, before: Grid | None) -> LockstepProgram:
         """Chooses the kind of program, and writes it."""

@@ -31,9 +31,9 @@ from hlorewrite.analysis.loops import trip_count
 from hlorewrite.ir.binding import ir, op_key
 from hlorewrite.ir.collectives import COLLECTIVES, kind_of, wire_share
 from hlorewrite.ir.module import Module
+from hlorewrite.ir.regions import BRANCHES
 from hlorewrite.ir.types import tensor_bytes
 from hlorewrite.ir.view import View
-from hlorewrite.ops.table import BRANCHES
 
 Bytes = float | Fraction
 """Whole bytes, or infinity where no number bounds them."""

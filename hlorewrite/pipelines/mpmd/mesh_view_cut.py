@@ -7,8 +7,8 @@ give, and the types of what passes between them, follow from the view.
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from hlorewrite.analysis.loops import Loop
 from hlorewrite.ir.binding import ir
+from hlorewrite.ir.regions import Loop
 from hlorewrite.ir.types import element_bytes
 from hlorewrite.ir.view import users
 from hlorewrite.pipelines.mpmd.fragment_assignment import CannotCut, FragmentAssignment, ViewFragment, assign_fragments

@@ -1,8 +1,8 @@
 """The body of a loop in the place of the loop, where it runs once."""
 
-from hlorewrite.analysis.loops import Loop
 from hlorewrite.ir.binding import ir
 from hlorewrite.ir.edit import Editor
+from hlorewrite.ir.regions import Loop
 
 
 def body_in_place(loop: Loop, editor: Editor) -> list[ir.Operation]:

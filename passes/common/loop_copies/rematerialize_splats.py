@@ -7,9 +7,9 @@ are 192 MiB for each softmax of 16 heads and 4 sequences of 1024 tokens.
 
 from collections.abc import Sequence
 
-from hlorewrite.analysis.loops import Loop
 from hlorewrite.ir.binding import ir, op_key
 from hlorewrite.ir.edit import Editor
+from hlorewrite.ir.regions import Loop
 from hlorewrite.ir.types import element_count
 from hlorewrite.ir.view import View, ancestors, defining_op, terminator, users
 from hlorewrite.ops.constants import constant_attribute

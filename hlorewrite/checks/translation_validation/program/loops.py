@@ -18,7 +18,7 @@ around it.
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from hlorewrite.analysis.loops import Loop, trip_count
+from hlorewrite.analysis.loops import trip_count
 from hlorewrite.checks.translation_validation.program.last_iteration import once_less, step_of
 from hlorewrite.checks.translation_validation.program.row_stacks import left_by
 from hlorewrite.checks.translation_validation.program.state import CollectiveRun, LoopShape, ProgramState, PutOff
@@ -32,6 +32,7 @@ from hlorewrite.checks.translation_validation.value_graph.pending_reduction impo
     parts_of,
 )
 from hlorewrite.ir.binding import ir, op_key
+from hlorewrite.ir.regions import Loop
 from hlorewrite.ir.view import defining_op, terminator
 
 _EFFECTS = -1

@@ -2,11 +2,12 @@
 
 from dataclasses import dataclass
 
-from hlorewrite.analysis.loops import Loop, constant_integer, trip_count
+from hlorewrite.analysis.loops import constant_integer, trip_count
 from hlorewrite.errors import InputError
 from hlorewrite.ir.binding import ir
 from hlorewrite.ir.edit import Editor
 from hlorewrite.ir.effects import has_side_effect
+from hlorewrite.ir.regions import Loop
 from hlorewrite.ir.view import View, ancestors, defining_op
 from hlorewrite.pipelines.passes.split_stages.graph import StepNode, Values, ops_of
 

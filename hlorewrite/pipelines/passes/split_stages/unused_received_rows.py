@@ -3,8 +3,8 @@
 from collections.abc import Iterator
 
 from hlorewrite.analysis.counters import in_each_iteration
-from hlorewrite.analysis.loops import Loop
 from hlorewrite.ir.binding import ir
+from hlorewrite.ir.regions import Loop
 from hlorewrite.ir.view import users
 from hlorewrite.pipelines.passes.split_stages.graph import StepNode
 from hlorewrite.pipelines.passes.split_stages.plan import PlannedFragment, StagePlan

@@ -2,9 +2,10 @@
 
 from collections.abc import Callable, Sequence
 
-from hlorewrite.analysis.loops import Loop, LoopCounter, constant_integer, counter_of, counter_step
+from hlorewrite.analysis.loops import LoopCounter, constant_integer, counter_of, counter_step
 from hlorewrite.ir.binding import ir, op_key
 from hlorewrite.ir.edit import Editor
+from hlorewrite.ir.regions import Loop
 from hlorewrite.ir.types import holds_number, with_dimension
 from hlorewrite.ir.view import nested_ops, users
 from hlorewrite.passes.common.device_masks import zeros_like

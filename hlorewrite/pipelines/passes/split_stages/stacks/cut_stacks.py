@@ -2,10 +2,10 @@
 
 from collections.abc import Mapping, Sequence
 
-from hlorewrite.analysis.loops import Loop
 from hlorewrite.ir.binding import ir, op_key, passmanager, sdy
 from hlorewrite.ir.edit import Editor
 from hlorewrite.ir.module import Module
+from hlorewrite.ir.regions import Loop
 from hlorewrite.ir.types import with_dimension
 from hlorewrite.ir.view import View, nested_ops, terminator
 from hlorewrite.pipelines.mpmd.rows import ROWS, rows_attribute

@@ -2,9 +2,10 @@
 
 from dataclasses import dataclass
 
-from hlorewrite.analysis.loops import Loop, trip_count
+from hlorewrite.analysis.loops import trip_count
 from hlorewrite.errors import InputError
 from hlorewrite.ir.binding import ir, op_key
+from hlorewrite.ir.regions import Loop
 from hlorewrite.ir.view import View
 
 COMPOSITE = "hlorewrite.layers"

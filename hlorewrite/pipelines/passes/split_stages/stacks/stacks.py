@@ -2,8 +2,8 @@
 
 from dataclasses import dataclass, field
 
-from hlorewrite.analysis.loops import Loop
 from hlorewrite.ir.binding import ir
+from hlorewrite.ir.regions import Loop
 from hlorewrite.pipelines.passes.split_stages.graph import ops_of
 from hlorewrite.pipelines.passes.split_stages.stacks.row_ops import corresponding, rows_of
 
