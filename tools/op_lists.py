@@ -53,7 +53,6 @@ EXCEPTIONS: dict[str, str] = {
     "hlorewrite/pipelines/passes/split_stages/stage_assignment.py": _TIME,
     "hlorewrite/checks/reference/control.py": _REGIONS,
     "hlorewrite/passmanager/trace/snapshot.py": _REGIONS,
-    "hlorewrite/analysis/uniform.py": _REGIONS,
     "hlorewrite/checks/translation_validation/program/regions.py": _REGIONS,
     "hlorewrite/hlo/xla_hazards.py": _XLA,
     "hlorewrite/jaxbridge/baseline/miscompiled.py": _XLA,

@@ -1,6 +1,6 @@
 """The only place that changes a module; every change is reported to the view and to listeners."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Protocol
 
 from hlorewrite.ir.binding import ir
@@ -80,6 +80,22 @@ class Editor:
             remap(copy, mapping)
         self._inserted(copy)
         return copy
+
+    def clone_ops(self, ops: Iterable[ir.Operation], anchor: ir.Operation, mapping: dict[ir.Value, ir.Value], *,
+                  after: bool = False) -> list[ir.Operation]:
+        """Puts copies of some ops before or after another, in their order.
+
+        Args:
+          ops: each after those of them that it reads.
+          anchor: the op next to which they are put.
+          mapping: what the copies read instead of operands; the results of the copies are added to it.
+          after: whether they follow the op.
+        """
+        point, copies = ir.InsertionPoint.after(anchor) if after else ir.InsertionPoint(anchor), []
+        for op in ops:
+            copies.append(self.clone_at(op, point, mapping))
+            mapping.update(zip(op.results, copies[-1].results, strict=True))
+        return copies
 
     def adopt(self, op: ir.Operation) -> None:
         """Reports an op that was put into the module by other means (a moved region, say)."""

@@ -265,7 +265,7 @@ def defining_op(value: ir.Value) -> ir.Operation | None:
 
 
 def makers_of(values: Iterable[ir.Value]) -> list[ir.Operation]:
-    """The ops that make some values, one for each value that is no block argument."""
+    """The ops that make some values, none for block arguments."""
     return [op for op in map(defining_op, values) if op is not None]
 
 
@@ -307,6 +307,11 @@ def terminator(block: ir.Block) -> ir.Operation:
     if end is None:
         raise ValueError("the block has no terminator")
     return end.operation
+
+
+def block_ops(block: ir.Block) -> list[ir.Operation]:
+    """The ops of a block without its terminator."""
+    return [each.operation for each in block.operations][:-1]
 
 
 # ---- calls by the name of the function they call

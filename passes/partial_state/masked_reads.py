@@ -176,8 +176,5 @@ def _branch(mask: Mask, predicate: ir.Value, values: Sequence[ir.Value], otherwi
 def _before(value: ir.Value, anchor: ir.Operation, editor: Editor) -> ir.Value:
     """A copy of a predicate before an op, for which it may be too late."""
     mapping: dict[ir.Value, ir.Value] = {}
-    for op in cone_of_numbers(value) or ():
-        if op.block == anchor.block:
-            copy = editor.clone_before(op, anchor, mapping)
-            mapping.update(zip(op.results, copy.results, strict=True))
+    editor.clone_ops((op for op in cone_of_numbers(value) or () if op.block == anchor.block), anchor, mapping)
     return mapping.get(value, value)

@@ -9,7 +9,7 @@ from hlorewrite.ir.edit import Editor
 from hlorewrite.ir.effects import MAY_HAVE_EFFECTS
 from hlorewrite.ir.regions import Loop
 from hlorewrite.ir.types import element_count
-from hlorewrite.ir.view import makers_of, terminator, users
+from hlorewrite.ir.view import block_ops, makers_of, terminator, users
 from hlorewrite.util.reachability import postorder
 
 _MOST_OPS = 16
@@ -56,7 +56,7 @@ def _counts(op: ir.Operation) -> bool:
 
 def first_predicate(loop: Loop, editor: Editor) -> ir.Value:
     """What the condition returns before the first iteration: a copy of it before the loop."""
-    return _copied(_ops(loop.condition), loop, dict(zip(loop.condition.arguments, loop.op.operands, strict=True)),
+    return _copied(block_ops(loop.condition), loop, dict(zip(loop.condition.arguments, loop.op.operands, strict=True)),
                    loop.op, editor)
 
 
@@ -71,11 +71,9 @@ def end_one_earlier(loop: Loop, counting: NextCondition, editor: Editor) -> None
       counting: how it counts.
       editor: the editor of the module.
     """
-    condition, end, now = _ops(loop.condition), terminator(loop.condition), loop.predicate
+    condition, end, now = block_ops(loop.condition), terminator(loop.condition), loop.predicate
     mapping: dict[ir.Value, ir.Value] = dict(zip(loop.body.arguments, loop.condition.arguments, strict=True))
-    for op in counting.ops:
-        copy = editor.clone_before(op, end, mapping)
-        mapping.update(zip(op.results, copy.results, strict=True))
+    editor.clone_ops(counting.ops, end, mapping)
     after: dict[ir.Value, ir.Value] = {
         loop.condition.arguments[slot]: mapping.get(loop.yields[slot]) or loop.yields[slot] for slot in counting.slots}
     both = editor.create("stablehlo.and", [now, _copied(condition, loop, after, end, editor)], [now.type],
@@ -86,11 +84,5 @@ def end_one_earlier(loop: Loop, counting: NextCondition, editor: Editor) -> None
 def _copied(condition: Sequence[ir.Operation], loop: Loop, mapping: dict[ir.Value, ir.Value], before: ir.Operation,
             editor: Editor) -> ir.Value:
     """A copy of the ops of a condition whose arguments are given; returns the predicate."""
-    for op in condition:
-        copy = editor.clone_before(op, before, mapping)
-        mapping.update(zip(op.results, copy.results, strict=True))
+    editor.clone_ops(condition, before, mapping)
     return mapping.get(loop.predicate) or loop.predicate
-
-
-def _ops(block: ir.Block) -> list[ir.Operation]:
-    return [each.operation for each in block.operations][:-1]

@@ -12,9 +12,9 @@ from hlorewrite.ir.inline import contains_any
 from hlorewrite.ir.module import Module
 from hlorewrite.ir.regions import Loop
 from hlorewrite.ir.view import View, ancestors, nested_ops
-from hlorewrite.passes.common.channel_handles import ChannelHandles
 from hlorewrite.passes.common.effects import Effects
 from hlorewrite.passes.common.inlined_copy import ROWS, with_inlined
+from hlorewrite.passes.common.loop_copies.copies import ChannelHandles
 from hlorewrite.passes.common.overlap_model import OVERLAPPED, OverlapModel
 from hlorewrite.passes.common.pass_remarks import tell
 from hlorewrite.passes.peel_last_micro_batch.emit import PEELED, inline_once, peel

@@ -14,9 +14,9 @@ from hlorewrite.ir.module import Module
 from hlorewrite.ir.regions import Loop
 from hlorewrite.ir.types import tensor_bytes
 from hlorewrite.ir.view import View, nested_ops
-from hlorewrite.passes.common.channel_handles import ChannelHandles
 from hlorewrite.passes.common.effects import Effects
 from hlorewrite.passes.common.inlined_copy import with_inlined
+from hlorewrite.passes.common.loop_copies.copies import ChannelHandles
 from hlorewrite.passes.common.loop_copies.rematerialize_splats import fill_again, read_outside
 from hlorewrite.passes.common.overlap_model import CROWDED, OVERLAPPED, OverlapModel
 from hlorewrite.passes.common.pass_remarks import tell

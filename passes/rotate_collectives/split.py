@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from hlorewrite.ir.binding import ir, op_key
 from hlorewrite.ir.regions import Loop
-from hlorewrite.ir.view import defining_op, nested_ops, owner_op, terminator, users
+from hlorewrite.ir.view import block_ops, defining_op, nested_ops, owner_op, terminator, users
 from hlorewrite.util.reachability import reachable
 
 BARRIER = "stablehlo.optimization_barrier"
@@ -53,8 +53,8 @@ def in_front(loop: Loop, collectives: Sequence[ir.Operation]) -> BodySplit:
     A barrier of which they need a part belongs to the second half until ``separate_barriers`` has divided it.
     """
     needs = needs_of(loop, collectives)
-    every = {op_key(op) for op in _ops(loop.body)}
-    staying = {slot for slot in range(len(loop.body.arguments)) if _stays(loop, slot)}
+    every = {op_key(op) for op in block_ops(loop.body)}
+    staying = {slot for slot in range(len(loop.body.arguments)) if loop.keeps(slot)}
     second = frozenset(range(len(loop.body.arguments))) - needs.slots - staying
     return _split(loop, every - needs.ops, second)
 
@@ -85,7 +85,7 @@ def needs_of(loop: Loop, collectives: Sequence[ir.Operation]) -> GatherNeeds:
         value = pending.pop()
         if isinstance(value, ir.BlockArgument):
             slot = value.arg_number
-            if slot not in slots and not _stays(loop, slot):
+            if slot not in slots and not loop.keeps(slot):
                 slots.add(slot)
                 pending += [loop.yields[slot]] if _of(loop.yields[slot], loop.body) else []
             continue
@@ -105,7 +105,7 @@ def needs_of(loop: Loop, collectives: Sequence[ir.Operation]) -> GatherNeeds:
 
 
 def _split(loop: Loop, second: set[int], slots: frozenset[int]) -> BodySplit:
-    ops = _ops(loop.body)
+    ops = block_ops(loop.body)
     late = [op for op in ops if op_key(op) in second]
     kept = tuple(op for op in ops if op_key(op) not in second)
     made_late = {result for op in late for result in op.results}
@@ -114,21 +114,12 @@ def _split(loop: Loop, second: set[int], slots: frozenset[int]) -> BodySplit:
     carried_on = [loop.yields[slot] for slot in sorted(slots) if _of(loop.yields[slot], loop.body)]
     for value in (*reads, *carried_on):
         if isinstance(value, ir.BlockArgument):
-            if value.arg_number not in slots and not _stays(loop, value.arg_number):
+            if value.arg_number not in slots and not loop.keeps(value.arg_number):
                 handed[value] = None
         elif value not in made_late:
             handed[value] = None
     reads_first = any(not isinstance(value, ir.BlockArgument) and value not in made_late for value in reads)
     return BodySplit(kept, tuple(late), slots, tuple(handed), reads_first)
-
-
-def _ops(block: ir.Block) -> list[ir.Operation]:
-    return [each.operation for each in block.operations][:-1]
-
-
-def _stays(loop: Loop, slot: int) -> bool:
-    """Whether a carried value is the same in every iteration."""
-    return loop.yields[slot] == loop.body.arguments[slot]
 
 
 def _read_of_body(op: ir.Operation, body: ir.Block) -> Iterable[ir.Value]:

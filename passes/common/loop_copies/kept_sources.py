@@ -90,10 +90,7 @@ def kept(value: ir.Value, makers: Sequence[ir.Operation], reader: ir.Operation, 
             break
         anchor = outer
     mapping: dict[ir.Value, ir.Value] = {}
-    copies = []
-    for maker in makers:
-        copies.append(editor.clone_before(maker, anchor, mapping))
-        mapping.update(zip(maker.results, copies[-1].results, strict=True))
+    copies = editor.clone_ops(makers, anchor, mapping)
     made = mapping[value]
     result = editor.create(BARRIER, [made], [made.type], location=reader.location, before=anchor).results[0]
     for copy in reversed(copies):

@@ -16,7 +16,7 @@ from hlorewrite.ir.edit import Editor
 from hlorewrite.ir.location import op_name
 from hlorewrite.ir.regions import Loop
 from hlorewrite.ir.view import View, ancestors
-from hlorewrite.passes.common.loop_copies.in_place import body_in_place
+from hlorewrite.passes.common.loop_copies.copies import body_in_place
 from hlorewrite.pipelines.passes.split_stages.graph import captured, ops_of
 from hlorewrite.pipelines.passes.split_stages.remat import RECOMPUTED
 from hlorewrite.pipelines.passes.split_stages.stacks.cut_loops import cut_loop
