@@ -12,7 +12,7 @@ from hlorewrite.ir.module import Module
 from hlorewrite.ir.types import tensor_bytes
 from hlorewrite.ir.view import View, op_key
 from hlorewrite.passes.all_reduce_fusion.members import NO_FUSE
-from hlorewrite.passes.common.pass_remarks import tell
+from hlorewrite.passes.common.pass_support import tell
 from hlorewrite.passmanager.base import Pass, PassContext
 
 __all__ = ["COLLECTIVES", "NO_FUSE", "Editor", "Module", "Pass", "PassContext", "PassFailed", "View", "ir", "op_key",

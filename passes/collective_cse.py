@@ -12,7 +12,7 @@ from hlorewrite.ir.inline import contains_any, erase_dead_functions
 from hlorewrite.ir.module import Module
 from hlorewrite.ir.regions import BRANCHES
 from hlorewrite.ir.view import View, ancestors
-from hlorewrite.passes.common.pass_remarks import tell
+from hlorewrite.passes.common.pass_support import tell
 from hlorewrite.passes.common.value_numbers import Number, ValueNumbers
 from hlorewrite.passmanager.base import Pass, PassContext
 

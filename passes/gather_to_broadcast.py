@@ -14,10 +14,9 @@ from hlorewrite.ir.view import View, users
 from hlorewrite.ops.attributes import ints
 from hlorewrite.ops.table import SLICES
 from hlorewrite.passes.common.broadcasts.emit import Delivery, delivery, emit_delivery, static_slice
-from hlorewrite.passes.common.op_by_op import OpByOp
-from hlorewrite.passes.common.pass_remarks import tell
+from hlorewrite.passes.common.emit import splat_constant
+from hlorewrite.passes.common.pass_support import OpByOp, tell
 from hlorewrite.passes.common.shard_index import Range, partition_groups, range_along
-from hlorewrite.passes.common.splats import splat_constant
 from hlorewrite.passmanager.base import PassContext
 
 

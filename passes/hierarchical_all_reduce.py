@@ -5,8 +5,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
-from hlorewrite.analysis.dense_groups import rows_attribute
-from hlorewrite.analysis.groups import Groups
+from hlorewrite.analysis.groups import Groups, rows_attribute
 from hlorewrite.cost.collective_times import CollectiveTimes
 from hlorewrite.ir.binding import ir
 from hlorewrite.ir.collectives import ALL_GATHER, ALL_REDUCE, REDUCE_SCATTER
@@ -18,8 +17,8 @@ from hlorewrite.ops.reducers import reduction_kind
 from hlorewrite.passes.all_reduce_fusion.all_reduce_fusion import highest_device
 from hlorewrite.passes.common.broadcasts.emit import static_slice
 from hlorewrite.passes.common.device_masks import zeros_like
-from hlorewrite.passes.common.pass_remarks import tell
-from hlorewrite.passes.common.reducer_region import add_reducer
+from hlorewrite.passes.common.emit import add_reducer
+from hlorewrite.passes.common.pass_support import tell
 from hlorewrite.passes.common.shard_index import partition_groups
 from hlorewrite.passmanager.base import Pass, PassContext
 

@@ -11,7 +11,7 @@ from hlorewrite.ir.module import Module
 from hlorewrite.ir.regions import Loop
 from hlorewrite.ir.types import tensor_bytes
 from hlorewrite.ir.view import View, defining_op, nested_ops, users
-from hlorewrite.passes.common.pass_remarks import tell
+from hlorewrite.passes.common.pass_support import tell
 from hlorewrite.passes.common.value_numbers import is_function
 from hlorewrite.passmanager.base import Pass, PassContext
 from hlorewrite.passmanager.options import Size

@@ -14,7 +14,7 @@ from hlorewrite.ir.types import is_static_tensor
 from hlorewrite.ir.view import View
 from hlorewrite.passes.common.broadcasts.emit import Delivery, emit_delivery
 from hlorewrite.passes.common.device_masks import device_mask, zeros_like
-from hlorewrite.passes.common.pass_remarks import tell
+from hlorewrite.passes.common.pass_support import tell
 from hlorewrite.passmanager.base import Pass, PassContext
 
 Permute = tuple[ir.Operation, Rows]

@@ -18,7 +18,6 @@ from hlorewrite.ir.edit import Editor
 from hlorewrite.ir.module import Module
 from hlorewrite.ir.view import View
 from hlorewrite.passes.all_reduce_fusion.classes import BucketClass, Choice, choose
-from hlorewrite.passes.all_reduce_fusion.crowded import is_crowded, joins
 from hlorewrite.passes.all_reduce_fusion.emit import emit_bucket
 from hlorewrite.passes.all_reduce_fusion.members import (
     COMBINER_KEY,
@@ -36,7 +35,8 @@ from hlorewrite.passes.all_reduce_fusion.model import Costs, Limits
 from hlorewrite.passes.all_reduce_fusion.order import FusedCall, Spine, hold, spine_of
 from hlorewrite.passes.all_reduce_fusion.schedule import Bucket, Rescheduler, move_all, without_cycles
 from hlorewrite.passes.common.block_graph import BlockGraph, Timing
-from hlorewrite.passes.common.pass_remarks import tell
+from hlorewrite.passes.common.overlap_model import CROWDED
+from hlorewrite.passes.common.pass_support import tell
 from hlorewrite.passmanager.base import Pass, PassContext
 from hlorewrite.passmanager.options import Size
 from hlorewrite.rules.listener import Remark
@@ -326,3 +326,21 @@ def _merged_by_xla(alone: Sequence[int], graph: BlockGraph, members: Sequence[Me
 
 def _us(seconds: float) -> str:
     return f"{seconds * 1e6:.0f} us"
+
+
+# ---- loops whose collectives fill most of an iteration: there each call that is saved counts
+
+
+def is_crowded(block: ir.Block) -> bool:
+    """Whether a block is part of a loop that ``rotate-collectives`` marks as crowded."""
+    return CROWDED in block.owner.attributes
+
+
+def joins(op: ir.Operation) -> bool:
+    """Whether a collective is fused because of a crowded loop: it stands in one, or is a gather next to one.
+
+    Gathers of the first layer stand before the rotated loop, where nothing hides them.
+    """
+    if is_crowded(op.block):
+        return True
+    return op.name == ALL_GATHER.op and any(CROWDED in each.operation.attributes for each in op.block.operations)

@@ -7,9 +7,8 @@ a loop or branch carry it in a place of its own.
 
 from dataclasses import dataclass
 
-from hlorewrite.analysis.deferral_graph.graph import DeferralGraph
+from hlorewrite.analysis.deferral_graph.graph import DeferralGraph, ProgramPoint, places_to
 from hlorewrite.analysis.deferral_graph.placement import ReductionPlacement
-from hlorewrite.analysis.deferral_graph.program_point import ProgramPoint, places_to
 from hlorewrite.ir.binding import ir, op_key
 from hlorewrite.ir.regions import BRANCHES, Loop
 from hlorewrite.ir.view import terminator

@@ -4,19 +4,18 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
+from types import MappingProxyType
 from typing import Literal
 
 from hlorewrite.analysis.block_frequency import times_of_block
-from hlorewrite.analysis.deferral_graph.graph import DeferralGraph, ForcingUse
+from hlorewrite.analysis.deferral_graph.graph import DeferralGraph, ForcingUse, Need, ProgramPoint
 from hlorewrite.analysis.deferral_graph.path_regressions import PathRegression
 from hlorewrite.analysis.deferral_graph.placement import ReductionPlacement
-from hlorewrite.analysis.deferral_graph.program_point import ProgramPoint
 from hlorewrite.ir.binding import ir, op_key
 from hlorewrite.ir.collectives import ALL_REDUCE
 from hlorewrite.ir.regions import Loop
 from hlorewrite.ir.types import tensor_bytes
 from hlorewrite.ir.view import View, ancestors, defining_op, owner_op
-from hlorewrite.passes.comm_shift.advice import ACROSS_CALLS, ADVICE, BUDGET, EXACT, EXPECTED, EXPOSE, NEXT_ITERATION
 from hlorewrite.passmanager.base import PassContext
 from hlorewrite.rules.listener import Explanation, Remark, RemarkKind, RewriteRecord
 from hlorewrite.rules.remark_subject import RemarkSubject, remark_about
@@ -295,3 +294,31 @@ def _arrived(departure: _Departure, texts: list[str]) -> str:
     lines += [f"... and {len(numbers) - len(lines)} more"] if len(numbers) > len(lines) else []
     carried = [f"// the loop carries each device's own sum: {departure.carried}"] if departure.carried else []
     return "\n".join([*lines, *carried])
+
+
+# ---- what to change so that a reduction can move: one piece of advice for each kind of reason
+
+
+_KNOWN = "compute it from constants and replicated arguments alone, so that this can be seen"
+ADVICE: Mapping[Need, str] = MappingProxyType({
+    "not linear": "where the accumulated value is meant, do this once after the loop",
+    "rival": "",
+    "differs": f"where that value is equal on all devices in fact, {_KNOWN}",
+    "trip count": f"where all devices run the loop equally often in fact, {_KNOWN}",
+    "branch": f"where all devices take the same branch in fact, {_KNOWN}",
+    "condition": "where the number of iterations is fixed in fact, write lax.scan or lax.fori_loop",
+    "token": "take ordered=True from the callbacks in the loop",
+    "call": "run the pass inline first",
+    "mesh": "",
+    "result": "where only the last sum is needed, accumulate in a lax.scan inside the step, and return it once",
+    "region": "where the accumulated value is meant, do this after the loop",
+    "shape": "give it a static shape",
+})
+NEXT_ITERATION = ("the next iteration computes with what this one changes; where gradients are meant to be "
+                  "accumulated, update the parameters once, after the loop")
+EXPECTED = "comm-shift{expected} moves it"
+BUDGET = "allow the bytes by comm-shift{memory-budget=SIZE}"
+EXACT = "leave out exact, or accumulate in integers"
+EXPOSE = "run expose-collectives first"
+ACROSS_CALLS = ("call the step once for all micro-batches, and accumulate in a lax.scan inside it, or keep local sums "
+                "between calls with hlorewrite.optimize(partial_state=AXIS)")

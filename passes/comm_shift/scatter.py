@@ -5,9 +5,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from hlorewrite.analysis.deferral_graph.builder import DeferralGraphBuilder
-from hlorewrite.analysis.deferral_graph.graph import DeferralGraph
+from hlorewrite.analysis.deferral_graph.graph import DeferralGraph, ProgramPoint
 from hlorewrite.analysis.deferral_graph.placement import place
-from hlorewrite.analysis.deferral_graph.program_point import ProgramPoint
 from hlorewrite.analysis.groups import Groups, groups_of
 from hlorewrite.analysis.linearity import LinearityFacts, UniformContext
 from hlorewrite.analysis.uniform import Uniformity

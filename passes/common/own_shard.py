@@ -8,7 +8,7 @@ from hlorewrite.ir.view import defining_op, owner_op
 from hlorewrite.ops.dims import repeats_whole
 from hlorewrite.ops.table import FILLINGS
 from hlorewrite.passes.common.device_masks import lookup
-from hlorewrite.passes.common.splats import splat_constant
+from hlorewrite.passes.common.emit import splat_constant
 
 
 class OwnShard:

@@ -8,8 +8,8 @@ from hlorewrite.ir.regions import Loop
 from hlorewrite.ir.types import element_bytes, element_count, element_type, is_static_tensor
 from hlorewrite.ir.view import View, ancestors, defining_op, terminator
 from hlorewrite.ops.reducers import is_identity
+from hlorewrite.passes.common.emit import splat_constant
 from hlorewrite.passes.common.shard_index import splat_number
-from hlorewrite.passes.common.splats import splat_constant
 
 _OF_FIRST = ("stablehlo.broadcast_in_dim", "stablehlo.reshape", "stablehlo.transpose", "stablehlo.convert",
              "stablehlo.slice", "stablehlo.dynamic_slice")

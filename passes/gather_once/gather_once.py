@@ -15,8 +15,7 @@ from hlorewrite.ir.collectives import ALL_GATHER
 from hlorewrite.ir.module import Module
 from hlorewrite.ir.types import is_static_tensor, tensor_bytes, tensor_type
 from hlorewrite.ir.view import View, ancestors, nested_ops
-from hlorewrite.passes.common.inlined_copy import with_inlined
-from hlorewrite.passes.common.pass_remarks import tell
+from hlorewrite.passes.common.pass_support import tell, with_inlined
 from hlorewrite.passes.gather_once.emit import gather_before, gathered_type, read_gathered
 from hlorewrite.passes.gather_once.source import GatherSource, source_of
 from hlorewrite.passmanager.base import Pass, PassContext

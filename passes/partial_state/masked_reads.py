@@ -3,8 +3,7 @@
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from hlorewrite.analysis.deferral_graph.graph import DeferralGraph
-from hlorewrite.analysis.deferral_graph.program_point import ProgramPoint
+from hlorewrite.analysis.deferral_graph.graph import DeferralGraph, ProgramPoint
 from hlorewrite.ir.binding import ir, op_key
 from hlorewrite.ir.edit import Editor
 from hlorewrite.ir.view import defining_op, nested_ops, users

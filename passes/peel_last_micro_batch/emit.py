@@ -6,9 +6,9 @@ from hlorewrite.ir.binding import ir
 from hlorewrite.ir.edit import Editor
 from hlorewrite.ir.regions import WHILE, Loop
 from hlorewrite.ir.view import block_ops, users
+from hlorewrite.passes.common.emit import splat_constant
 from hlorewrite.passes.common.loop_copies.copies import ChannelHandles, body_in_place, copy_after
 from hlorewrite.passes.common.loop_copies.rematerialize_splats import fill_again, keep_small_sources, read_outside
-from hlorewrite.passes.common.splats import splat_constant
 from hlorewrite.passes.peel_last_micro_batch.next_condition import NextCondition, end_one_earlier, first_predicate
 
 PEELED = "hlorewrite.peeled"

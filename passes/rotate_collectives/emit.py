@@ -8,10 +8,9 @@ from hlorewrite.ir.edit import Editor, remap
 from hlorewrite.ir.regions import Loop
 from hlorewrite.ir.view import defining_op, terminator, users
 from hlorewrite.ops.table import FILLINGS
-from hlorewrite.passes.common.add_results import add_results
+from hlorewrite.passes.common.emit import add_results, splat_constant, wrapped
 from hlorewrite.passes.common.loop_copies.copies import ChannelHandles, copy_after
 from hlorewrite.passes.common.loop_copies.kept_sources import is_kept
-from hlorewrite.passes.common.splats import splat_constant, wrapped
 from hlorewrite.passes.rotate_collectives.split import BodySplit
 
 

@@ -4,6 +4,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from hlorewrite.ir.binding import ir, op_key
+from hlorewrite.ir.edit import Editor
 from hlorewrite.ir.regions import Loop
 from hlorewrite.ir.view import block_ops, defining_op, nested_ops, owner_op, terminator, users
 from hlorewrite.util.reachability import reachable
@@ -144,3 +145,34 @@ def _of_body(op: ir.Operation, body: ir.Block) -> ir.Operation | None:
             return None
         op = parent.operation
     return op
+
+
+# ---- divides the barriers of rematerialised layers, which tie gathers to what the layer computes
+
+
+def separate_barriers(loop: Loop, collectives: Sequence[ir.Operation], editor: Editor) -> int:
+    """Gives what collectives depend on a barrier of its own, where one barrier holds that and other values.
+
+    ``jax.checkpoint`` passes all that a layer's backward pass reads through one barrier: parameters, residuals and the
+    incoming gradient. XLA then waits for that gradient before it gathers the parameters. Each result of a barrier is
+    its operand, so values stay the same. All values keep a barrier, so XLA does not merge them with the forward pass.
+
+    Args:
+      loop: the loop in whose body the barriers stand.
+      collectives: of the body.
+      editor: the editor of the module.
+
+    Returns:
+      How many barriers were divided.
+    """
+    parts = needs_of(loop, collectives).parts
+    for barrier, positions in parts:
+        others = [position for position in range(len(barrier.results)) if position not in positions]
+        for group in (sorted(positions), others):
+            made = editor.create(barrier.name, [barrier.operands[position] for position in group],
+                                 [barrier.results[position].type for position in group], location=barrier.location,
+                                 before=barrier)
+            for position, result in zip(group, made.results, strict=True):
+                editor.replace(barrier.results[position], result)
+        editor.erase(barrier)
+    return len(parts)

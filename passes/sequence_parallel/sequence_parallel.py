@@ -14,8 +14,7 @@ from hlorewrite.ir.module import Module
 from hlorewrite.ir.types import is_static_tensor
 from hlorewrite.ir.view import View, nested_ops
 from hlorewrite.ops.reducers import reduction_kind
-from hlorewrite.passes.common.inlined_copy import with_inlined
-from hlorewrite.passes.common.pass_remarks import tell
+from hlorewrite.passes.common.pass_support import tell, with_inlined
 from hlorewrite.passes.common.shard_index import partition_groups
 from hlorewrite.passes.sequence_parallel.choose import ShardChoice, best_of
 from hlorewrite.passes.sequence_parallel.emit import ShardEmitter

@@ -2,14 +2,14 @@
 
 from dataclasses import dataclass, field
 
-from hlorewrite.analysis.dense_groups import rows_attribute
+from hlorewrite.analysis.groups import rows_attribute
 from hlorewrite.ir.binding import ir, op_key
 from hlorewrite.ir.collectives import ALL_GATHER, ALL_REDUCE, REDUCE_SCATTER, REPLICA_GROUPS
 from hlorewrite.ir.edit import Editor
 from hlorewrite.ir.types import with_dimension
 from hlorewrite.ir.view import defining_op, terminator
+from hlorewrite.passes.common.emit import add_reducer
 from hlorewrite.passes.common.own_shard import OwnShard
-from hlorewrite.passes.common.reducer_region import add_reducer
 from hlorewrite.passes.common.steps.manual_step import ManualStep, Rows, along
 from hlorewrite.passes.shard_update.carried import operand_dimensions, whole_reduction
 from hlorewrite.passes.shard_update.growth import StateShards

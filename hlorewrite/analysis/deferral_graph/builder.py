@@ -12,8 +12,15 @@ from collections.abc import Iterable
 
 from hlorewrite.analysis.block_frequency import times_of_block
 from hlorewrite.analysis.deferral_graph.conflicts import RIVALS, Refusals, Rivals
-from hlorewrite.analysis.deferral_graph.graph import DeferralGraph, ForcingUse, Need
-from hlorewrite.analysis.deferral_graph.program_point import ProgramPoint, blocks_between, places_to, uses_in
+from hlorewrite.analysis.deferral_graph.graph import (
+    DeferralGraph,
+    ForcingUse,
+    Need,
+    ProgramPoint,
+    blocks_between,
+    places_to,
+    uses_in,
+)
 from hlorewrite.analysis.linearity import FlowContext, JointlyLinear, LinearityFacts, NotLinear
 from hlorewrite.analysis.uniform import Varying
 from hlorewrite.ir.binding import ir, op_key

@@ -2,8 +2,7 @@
 
 from collections.abc import Iterable
 
-from hlorewrite.analysis.deferral_graph.graph import DeferralGraph
-from hlorewrite.analysis.deferral_graph.program_point import ProgramPoint
+from hlorewrite.analysis.deferral_graph.graph import DeferralGraph, ProgramPoint
 from hlorewrite.analysis.linearity import JointlyLinear
 from hlorewrite.ir.binding import ir, op_key
 from hlorewrite.ir.types import tensor_bytes

@@ -16,9 +16,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 
-from hlorewrite.analysis.block_frequency import times_of_block
-from hlorewrite.analysis.branches import taken_shares
-from hlorewrite.analysis.deferral_graph.program_point import ProgramPoint
+from hlorewrite.analysis.block_frequency import taken_shares, times_of_block
+from hlorewrite.analysis.deferral_graph.graph import ProgramPoint
 from hlorewrite.analysis.loops import trip_count
 from hlorewrite.ir.binding import ir, op_key
 from hlorewrite.ir.regions import BRANCHES

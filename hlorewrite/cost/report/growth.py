@@ -25,7 +25,7 @@ from dataclasses import dataclass
 from difflib import SequenceMatcher
 from fractions import Fraction
 
-from hlorewrite.analysis.branches import taken_shares
+from hlorewrite.analysis.block_frequency import taken_shares
 from hlorewrite.analysis.groups import group_members
 from hlorewrite.analysis.loops import trip_count
 from hlorewrite.ir.binding import ir, op_key

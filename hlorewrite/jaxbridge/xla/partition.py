@@ -15,16 +15,15 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
-from hlorewrite.analysis.dense_groups import rows_attribute
+from hlorewrite.analysis.groups import rows_attribute
 from hlorewrite.errors import InputError
 from hlorewrite.hlo.collectives import collective_kind
 from hlorewrite.hlo.groups import parse_groups
 from hlorewrite.hlo.parse import parse_hlo
 from hlorewrite.hlo.proto import hlo_module_of
 from hlorewrite.ir.binding import ir, op_key
-from hlorewrite.ir.channels import channel_number, renumbered
 from hlorewrite.ir.collectives import CHANNEL, COLLECTIVES
-from hlorewrite.ir.edit import Editor
+from hlorewrite.ir.edit import Editor, channel_number, renumbered
 from hlorewrite.ir.inline import erase_dead_functions
 from hlorewrite.ir.load import parse
 from hlorewrite.ir.module import Module

@@ -18,7 +18,7 @@ from hlorewrite.jaxbridge.processes.agreement import Agreement
 from hlorewrite.jaxbridge.step.report import RunRecorder
 from hlorewrite.jaxbridge.step.rewrite import clone_of
 from hlorewrite.jaxbridge.xla import private
-from hlorewrite.jaxbridge.xla.device_topology import device_topology
+from hlorewrite.jaxbridge.xla.target import device_topology
 from hlorewrite.passmanager.base import PassContext
 from hlorewrite.passmanager.manager import run_passes
 from hlorewrite.pipelines.adapter.collectives import collectives_of_program

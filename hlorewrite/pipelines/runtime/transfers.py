@@ -29,8 +29,7 @@ from hlorewrite.jaxbridge.xla import private
 from hlorewrite.jaxbridge.xla.own_compilations import own_compilation
 from hlorewrite.pipelines.mpmd.program import Program, Transfer, read_program_ops
 from hlorewrite.pipelines.mpmd.types import MeshTensor
-from hlorewrite.pipelines.passes.reshard_to_broadcast.mpmd_types import layout_of
-from hlorewrite.pipelines.passes.reshard_to_broadcast.transfer import PLAN, plan_transfer, same_places
+from hlorewrite.pipelines.passes.reshard_to_broadcast.transfer import PLAN, layout_of, plan_transfer, same_places
 from hlorewrite.pipelines.reshard import Layout, ReshardPlan, SolverBudget, network_of, plan_reshard
 from hlorewrite.pipelines.reshard.exact import EFFORT_OF_A_RUN
 from hlorewrite.pipelines.reshard.lower import lower

@@ -8,7 +8,7 @@ import itertools
 import math
 from collections.abc import Sequence
 
-from hlorewrite.analysis.dense_groups import rows_attribute
+from hlorewrite.analysis.groups import rows_attribute
 from hlorewrite.errors import UsageError
 from hlorewrite.ir.binding import ir
 from hlorewrite.ir.collectives import COLLECTIVE_PERMUTE

@@ -4,15 +4,14 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from hlorewrite.ir.binding import ir
-from hlorewrite.ir.channels import channel_number, renumbered
 from hlorewrite.ir.collectives import CHANNEL
-from hlorewrite.ir.edit import Editor
+from hlorewrite.ir.edit import Editor, channel_number, renumbered
 from hlorewrite.ir.regions import WHILE, Loop
 from hlorewrite.ir.types import element_count, element_type, tensor_bytes
 from hlorewrite.ir.view import View, block_ops, defining_op, nested_ops, terminator, users
 from hlorewrite.ops.constants import constant_attribute
+from hlorewrite.passes.common.emit import repeated, splat_constant
 from hlorewrite.passes.common.shard_index import scalar_behind
-from hlorewrite.passes.common.splats import repeated, splat_constant
 
 
 class ChannelHandles:

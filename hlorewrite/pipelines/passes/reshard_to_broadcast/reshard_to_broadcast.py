@@ -10,13 +10,11 @@ from hlorewrite.ir.inline import inline_calls
 from hlorewrite.ir.module import Module
 from hlorewrite.ir.view import View, symbol_name, users
 from hlorewrite.passes.common.broadcasts.chain import require_chain_options
-from hlorewrite.passes.common.op_by_op import OpByOp
-from hlorewrite.passes.common.pass_remarks import tell
+from hlorewrite.passes.common.pass_support import OpByOp, tell
 from hlorewrite.passes.legalize_for_cpu import LegalizeForCpu
 from hlorewrite.passmanager.base import Pass, PassContext
 from hlorewrite.passmanager.options import Size
-from hlorewrite.pipelines.passes.reshard_to_broadcast.forms import Gathers, MaskedSums, Permutes
-from hlorewrite.pipelines.passes.reshard_to_broadcast.times import Target
+from hlorewrite.pipelines.passes.reshard_to_broadcast.forms import Gathers, MaskedSums, Permutes, Target
 from hlorewrite.pipelines.passes.reshard_to_broadcast.transfer import PLAN, plan_attribute, plan_transfer
 from hlorewrite.pipelines.reshard import SolverBudget
 

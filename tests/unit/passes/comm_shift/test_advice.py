@@ -9,7 +9,6 @@ import pytest
 from hlorewrite.errors import InputError
 from hlorewrite.ir.load import parse
 from hlorewrite.ir.view import View
-from hlorewrite.passes.comm_shift import advice
 from hlorewrite.passmanager.base import PassContext
 from hlorewrite.passmanager.manager import run_passes
 from hlorewrite.passmanager.spec import parse_pipeline
@@ -58,7 +57,7 @@ class Remarks:
 
 
 def test_no_advice_inserts_a_collective_or_makes_values_equal() -> None:
-    texts = [*advice.ADVICE.values(), *(value for name, value in vars(advice).items() if isinstance(value, str))]
+    texts = [*remarks.ADVICE.values(), *(value for name, value in vars(remarks).items() if isinstance(value, str))]
     assert len(texts) > 15 and not [text for text in texts if CALLS.search(text)]
 
 
@@ -69,7 +68,7 @@ def test_what_differs_by_nature_is_not_to_be_made_equal_and_has_a_place(located:
     listener = Remarks()
     run_passes(module, parse_pipeline("comm-shift"), PassContext((listener,)))  # pyright: ignore[reportArgumentType]
     (remark,) = [remark for remark in listener.said if "differs between devices" in remark.sentence]
-    assert remark.advice.startswith("where that value is equal on all devices in fact, compute it from constants")
+    assert remark.remarks.startswith("where that value is equal on all devices in fact, compute it from constants")
     assert "?" not in str(remark), str(remark)
     assert remark.location.startswith("step.mlir:12" if located else "@main")
 

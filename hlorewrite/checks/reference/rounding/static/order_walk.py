@@ -11,9 +11,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
 from hlorewrite.analysis.loops import trip_count
-from hlorewrite.checks.reference.rounding.eval_op import attribute_names
+from hlorewrite.checks.reference.rounding.eval_op import attribute_names, region_texts
 from hlorewrite.checks.reference.rounding.fingerprint import seed_of
-from hlorewrite.checks.reference.rounding.regions import region_texts
 from hlorewrite.checks.reference.rounding.static.order_ops import Summed, merged, result_of
 from hlorewrite.ir.binding import ir, op_key
 from hlorewrite.ir.collectives import CHANNEL

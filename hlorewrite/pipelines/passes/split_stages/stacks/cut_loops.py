@@ -9,7 +9,7 @@ from hlorewrite.ir.regions import Loop
 from hlorewrite.ir.types import holds_number, with_dimension
 from hlorewrite.ir.view import block_ops, nested_ops, users
 from hlorewrite.passes.common.device_masks import zeros_like
-from hlorewrite.passes.common.splats import splat_constant, wrapped
+from hlorewrite.passes.common.emit import splat_constant, wrapped
 from hlorewrite.pipelines.passes.split_stages.stacks.direct_rows import joined, origins_of, rows_from
 from hlorewrite.pipelines.passes.split_stages.stacks.iter_arg_kinds import (
     CARRIED,

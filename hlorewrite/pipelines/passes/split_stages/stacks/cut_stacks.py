@@ -11,9 +11,8 @@ from hlorewrite.ir.view import View, nested_ops, terminator
 from hlorewrite.pipelines.mpmd.rows import ROWS, rows_attribute
 from hlorewrite.pipelines.passes.split_stages.graph import ops_of
 from hlorewrite.pipelines.passes.split_stages.remat import keep_what_was_sent
-from hlorewrite.pipelines.passes.split_stages.stacks.by_part import PartWriter
+from hlorewrite.pipelines.passes.split_stages.stacks.by_part import PartWriter, StackCut, Stacks, stacks_of
 from hlorewrite.pipelines.passes.split_stages.stacks.row_ops import row_range, rows_of
-from hlorewrite.pipelines.passes.split_stages.stacks.stacks import StackCut, Stacks, stacks_of
 from hlorewrite.pipelines.passes.split_stages.stage_assignment import StageAssignment, place_body
 from hlorewrite.pipelines.passes.split_stages.step import argument_name, find_loop, mark_of, read_step
 
