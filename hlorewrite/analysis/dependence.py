@@ -20,7 +20,7 @@ from hlorewrite.ir.inline import is_private
 from hlorewrite.ir.regions import BARRIER, BRANCHES, CALL, FUNCTION, MANUAL, WHILE, Loop, decision, region_op, returned
 from hlorewrite.ir.types import element_count
 from hlorewrite.ir.view import View, defining_op, terminator
-from hlorewrite.ops.constants import splat_number
+from hlorewrite.ops.attributes import splat_number
 from hlorewrite.ops.reducers import reduction_kind
 from hlorewrite.ops.table import DEVICE_IDS
 from hlorewrite.util.reachability import postorder, reachable

@@ -6,7 +6,7 @@ from hlorewrite.ir.binding import ir
 from hlorewrite.ir.regions import Loop
 from hlorewrite.ir.types import holds_number
 from hlorewrite.ir.view import defining_op
-from hlorewrite.ops.constants import constant_attribute
+from hlorewrite.ops.attributes import constant_attribute
 from hlorewrite.ops.table import SPREADS
 
 

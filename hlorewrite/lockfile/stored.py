@@ -8,7 +8,7 @@ from hlorewrite.ir.load import parse
 from hlorewrite.ir.module import Module
 from hlorewrite.ir.view import View
 from hlorewrite.lockfile.document import MOST_MODULE_BYTES, PlanDocument
-from hlorewrite.lockfile.locations import without_folders
+from hlorewrite.lockfile.remarks import without_folders
 from hlorewrite.passmanager.signature import PLACEMENT, changes, signature_of
 
 _CALL_ATTRIBUTES = ("call_target_name", "backend_config", "mhlo.backend_config", "called_computations")

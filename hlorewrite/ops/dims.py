@@ -18,6 +18,7 @@ from hlorewrite.ir.types import is_static_tensor
 from hlorewrite.ops.attributes import (
     PADDING,
     SLICED,
+    constant_attribute,
     dot_dims,
     gather_numbers,
     integer,
@@ -25,7 +26,6 @@ from hlorewrite.ops.attributes import (
     scatter_numbers,
     shape_of,
 )
-from hlorewrite.ops.constants import constant_attribute
 from hlorewrite.ops.reducers import is_identity, reduction_kind
 from hlorewrite.ops.table import ELEMENTWISE, SLICES
 

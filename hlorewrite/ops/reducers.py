@@ -2,7 +2,7 @@
 
 from hlorewrite.ir.binding import ir
 from hlorewrite.ir.types import element_type, is_static_tensor, largest_float
-from hlorewrite.ops.constants import is_complex_zero, splat_number
+from hlorewrite.ops.attributes import is_complex_zero, splat_number
 from hlorewrite.ops.table import MOVES_OF_ONE
 
 _KINDS = {"stablehlo.add": "sum", "stablehlo.multiply": "product", "stablehlo.maximum": "max",

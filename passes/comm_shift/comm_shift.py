@@ -11,8 +11,7 @@ from hlorewrite.analysis.deferral_graph.graph import DeferralGraph
 from hlorewrite.analysis.deferral_graph.path_regressions import PathRegression
 from hlorewrite.analysis.deferral_graph.placement import ReductionPlacement, place
 from hlorewrite.analysis.groups import device_count, refuse_placed_ops
-from hlorewrite.analysis.linearity import LinearityFacts
-from hlorewrite.analysis.narrow_range import WithinRange
+from hlorewrite.analysis.linearity import LinearityFacts, WithinRange
 from hlorewrite.errors import UsageError, did_you_mean
 from hlorewrite.ir.binding import ir, op_key
 from hlorewrite.ir.collectives import ALL_GATHER, ALL_REDUCE, REDUCE_SCATTER

@@ -11,7 +11,7 @@ from hlorewrite.analysis.deferral_graph.graph import DeferralGraph, ProgramPoint
 from hlorewrite.analysis.linearity import FactContext, JointlyLinear, LinearityFacts, NotLinear
 from hlorewrite.ir.binding import ir
 from hlorewrite.ir.view import defining_op, owner_op
-from hlorewrite.ops.constants import splat_number
+from hlorewrite.ops.attributes import splat_number
 from hlorewrite.ops.dims import dim_factor
 from hlorewrite.ops.reducers import reduction_kind
 from hlorewrite.ops.table import MOVES

@@ -13,7 +13,7 @@ from hlorewrite.ir.collectives import COLLECTIVES
 from hlorewrite.ir.effects import MAY_HAVE_EFFECTS
 from hlorewrite.ir.inline import is_private
 from hlorewrite.ir.view import View, defining_op, readable, terminator
-from hlorewrite.ops.constants import constant_text
+from hlorewrite.ops.attributes import constant_text
 from hlorewrite.ops.reducers import reduction_kind
 
 _OPAQUE = {*MAY_HAVE_EFFECTS, "stablehlo.optimization_barrier"}

@@ -12,7 +12,7 @@ from hlorewrite.ir.collectives import COLLECTIVES
 from hlorewrite.ir.regions import BRANCHES
 from hlorewrite.ir.types import element_count
 from hlorewrite.ir.view import defining_op, makers_of, users
-from hlorewrite.ops.constants import splat_number
+from hlorewrite.ops.attributes import splat_number
 from hlorewrite.ops.table import SPREADS
 from hlorewrite.passes.common.value_numbers import is_function
 from hlorewrite.passes.partial_state.calls_as_loop import CallsAsLoop

@@ -6,7 +6,7 @@ from typing import ClassVar
 from hlorewrite.analysis.deferral_graph.builder import DeferralGraphBuilder
 from hlorewrite.analysis.deferral_graph.graph import DeferralGraph, ForcingUse, ProgramPoint
 from hlorewrite.analysis.deferral_graph.placement import place
-from hlorewrite.analysis.narrow_range import WithinRange
+from hlorewrite.analysis.linearity import WithinRange
 from hlorewrite.analysis.parameter_provenance import at_the_same_place, continues, result_paths
 from hlorewrite.ir.binding import ir
 from hlorewrite.ir.location import argument_path

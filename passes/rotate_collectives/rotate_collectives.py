@@ -10,11 +10,11 @@ from hlorewrite.analysis.loops import trip_count
 from hlorewrite.ir.binding import ir, op_key
 from hlorewrite.ir.collectives import ALL_GATHER, REDUCING
 from hlorewrite.ir.edit import Editor
+from hlorewrite.ir.effects import Effects
 from hlorewrite.ir.module import Module
 from hlorewrite.ir.regions import Loop
 from hlorewrite.ir.types import tensor_bytes
 from hlorewrite.ir.view import View, nested_ops
-from hlorewrite.passes.common.effects import Effects
 from hlorewrite.passes.common.loop_copies.copies import ChannelHandles
 from hlorewrite.passes.common.loop_copies.rematerialize_splats import fill_again, read_outside
 from hlorewrite.passes.common.overlap_model import CROWDED, OVERLAPPED, OverlapModel

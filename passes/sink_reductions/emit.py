@@ -4,7 +4,7 @@ from hlorewrite.ir.binding import ir
 from hlorewrite.ir.edit import Editor
 from hlorewrite.ir.regions import Loop
 from hlorewrite.ir.types import element_type, tensor_type
-from hlorewrite.ops.constants import constant_attribute
+from hlorewrite.ops.attributes import constant_attribute
 from hlorewrite.passes.common.emit import repeated, splat_constant
 from hlorewrite.passes.common.shard_index import scalar_behind
 from hlorewrite.passes.common.stacked_rows import row_of

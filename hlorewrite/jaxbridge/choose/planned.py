@@ -19,8 +19,7 @@ from hlorewrite.jaxbridge.xla.spmd_module import for_spmd
 from hlorewrite.lockfile.document import PlanDocument, read_document
 from hlorewrite.lockfile.files import PlanFiles, PlanPlace
 from hlorewrite.lockfile.fingerprint import flags_text, jax_version, made_for
-from hlorewrite.lockfile.locations import short_places
-from hlorewrite.lockfile.remarks import remarks_data
+from hlorewrite.lockfile.remarks import remarks_data, short_places
 from hlorewrite.lockfile.replay import PlanReplay, fitting, place_of_step, replayed
 from hlorewrite.lockfile.stored import stored_text
 from hlorewrite.lockfile.tuned import (

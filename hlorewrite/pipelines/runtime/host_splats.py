@@ -17,7 +17,7 @@ from hlorewrite.ir.binding import ir, op_key, sdy
 from hlorewrite.ir.module import Module
 from hlorewrite.ir.view import View, defining_op, terminator
 from hlorewrite.jaxbridge.xla import private
-from hlorewrite.ops.constants import splat_number
+from hlorewrite.ops.attributes import splat_number
 from hlorewrite.pipelines.mpmd.mesh_view import manual_body
 
 Number = float | int | bool

@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from hlorewrite.analysis.narrow_range import has_narrow_range, regrouped
+from hlorewrite.analysis.linearity import has_narrow_range, regrouped
 from hlorewrite.ir.binding import ir
 from hlorewrite.ir.types import element_type, is_floating
 from hlorewrite.ir.view import defining_op

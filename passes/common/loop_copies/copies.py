@@ -9,7 +9,7 @@ from hlorewrite.ir.edit import Editor, channel_number, renumbered
 from hlorewrite.ir.regions import WHILE, Loop
 from hlorewrite.ir.types import element_count, element_type, tensor_bytes
 from hlorewrite.ir.view import View, block_ops, defining_op, nested_ops, terminator, users
-from hlorewrite.ops.constants import constant_attribute
+from hlorewrite.ops.attributes import constant_attribute
 from hlorewrite.passes.common.emit import repeated, splat_constant
 from hlorewrite.passes.common.shard_index import scalar_behind
 

@@ -12,7 +12,7 @@ from hlorewrite.ir.edit import Editor
 from hlorewrite.ir.regions import Loop
 from hlorewrite.ir.types import element_count
 from hlorewrite.ir.view import View, ancestors, defining_op, terminator, users
-from hlorewrite.ops.constants import constant_attribute
+from hlorewrite.ops.attributes import constant_attribute
 from hlorewrite.passes.common.loop_copies.kept_sources import is_kept, is_small_source, keep_sources, kept
 from hlorewrite.passes.common.value_numbers import ValueNumbers
 

@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from hlorewrite.checks.translation_validation.program.dynamic_selection import case_of_fetches
 from hlorewrite.checks.translation_validation.program.regions import RegionEncoder
 from hlorewrite.checks.translation_validation.program.state import ProgramState
-from hlorewrite.checks.translation_validation.value_graph.pending_reduction import (
+from hlorewrite.checks.translation_validation.value_graph.graph import (
     Key,
     PendingReduction,
     SymbolicValue,

@@ -15,9 +15,14 @@ from hlorewrite.checks.translation_validation.program import (
 from hlorewrite.checks.translation_validation.program.linear import part_by_part
 from hlorewrite.checks.translation_validation.program.regions import RegionEncoder
 from hlorewrite.checks.translation_validation.program.state import ProgramState
-from hlorewrite.checks.translation_validation.value_graph.graph import Label, shape_and_element, tensor_type
+from hlorewrite.checks.translation_validation.value_graph.graph import (
+    Label,
+    PendingReduction,
+    SymbolicValue,
+    shape_and_element,
+    tensor_type,
+)
 from hlorewrite.checks.translation_validation.value_graph.normalize import array, op_label
-from hlorewrite.checks.translation_validation.value_graph.pending_reduction import PendingReduction, SymbolicValue
 from hlorewrite.checks.translation_validation.value_graph.per_process_constants import numbers_in
 from hlorewrite.ir.binding import ir, op_key
 from hlorewrite.ir.collectives import COLLECTIVES

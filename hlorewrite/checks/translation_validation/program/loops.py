@@ -22,7 +22,7 @@ from hlorewrite.analysis.loops import trip_count
 from hlorewrite.checks.translation_validation.program.last_iteration import once_less, step_of
 from hlorewrite.checks.translation_validation.program.row_stacks import left_by
 from hlorewrite.checks.translation_validation.program.state import CollectiveRun, LoopShape, ProgramState, PutOff
-from hlorewrite.checks.translation_validation.value_graph.pending_reduction import (
+from hlorewrite.checks.translation_validation.value_graph.graph import (
     LOCAL,
     Key,
     PendingReduction,

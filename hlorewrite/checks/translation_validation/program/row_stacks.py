@@ -14,9 +14,8 @@ written once is seen by evaluating the index in all iterations, which the counte
 from itertools import islice
 
 from hlorewrite.checks.translation_validation.program.state import ProgramState
-from hlorewrite.checks.translation_validation.value_graph.graph import Graph, shape_and_element
+from hlorewrite.checks.translation_validation.value_graph.graph import Graph, joined, shape_and_element
 from hlorewrite.checks.translation_validation.value_graph.normalize import op_label, op_of
-from hlorewrite.checks.translation_validation.value_graph.pending_reduction import joined
 from hlorewrite.checks.translation_validation.value_graph.per_process_constants import KNOWN
 from hlorewrite.util.reachability import reachable
 

@@ -9,19 +9,21 @@ from typing import Any
 from hlorewrite.analysis.groups import Rows
 from hlorewrite.analysis.uniform_trip_count import LoopWitnesses
 from hlorewrite.checks.translation_validation.value_graph.communication_rules import MOVED, moved, own_part, own_starts
-from hlorewrite.checks.translation_validation.value_graph.graph import Graph, Label, shape_and_element
-from hlorewrite.checks.translation_validation.value_graph.groups import Members, ProcessSpace
-from hlorewrite.checks.translation_validation.value_graph.index_maps import IndexMaps
-from hlorewrite.checks.translation_validation.value_graph.normalize import FOLDED, normalized, op_label
-from hlorewrite.checks.translation_validation.value_graph.pending_reduction import (
+from hlorewrite.checks.translation_validation.value_graph.graph import (
+    Graph,
     Key,
+    Label,
     PendingReduction,
     SymbolicValue,
     joined,
     own_part_of,
     part_type,
     reduced,
+    shape_and_element,
 )
+from hlorewrite.checks.translation_validation.value_graph.groups import Members, ProcessSpace
+from hlorewrite.checks.translation_validation.value_graph.index_maps import IndexMaps
+from hlorewrite.checks.translation_validation.value_graph.normalize import FOLDED, normalized, op_label
 from hlorewrite.checks.translation_validation.value_graph.per_process_constants import (
     KNOWN,
     Attributes,
@@ -32,7 +34,7 @@ from hlorewrite.checks.translation_validation.verdict import NotRead
 from hlorewrite.ir.binding import ir
 from hlorewrite.ir.collectives import COLLECTIVES
 from hlorewrite.ir.view import View
-from hlorewrite.ops.constants import constant_attribute, constant_text, is_complex_zero, splat_number
+from hlorewrite.ops.attributes import constant_attribute, constant_text, is_complex_zero, splat_number
 from hlorewrite.ops.table import COMMUTATIVE
 from hlorewrite.rules.facts import Facts
 
