@@ -67,7 +67,7 @@ class HierarchicalAllReduce(Pass):
             return False
         if not spec:
             tell(ctx, "missed", self.name, "no topology was named, so hosts are not known", view, reductions[0],
-                 "name the cluster, by --topology or topology=")
+                 advice="name the cluster, by --topology or topology=")
             return False
         times = CollectiveTimes(spec, highest_device(view) + 1)
         changed = [self._one(op, view, ctx, times) for op in reductions]

@@ -76,7 +76,7 @@ def _counter(loop: Loop, compare: ir.Operation, side: int) -> LoopCounter | None
     step = counter_step(loop, counter.arg_number)
     if bound is None or start is None or step is None:
         return None
-    found = LoopCounter(compare, counter.arg_number, side, direction, start, bound, step)
+    found = LoopCounter(compare, counter.arg_number, side, direction=direction, start=start, bound=bound, step=step)
     # A counter that would end outside its type goes on at the other end of it.
     return found if found.trips is None or holds_number(counter.type, start + step * found.trips) else None
 

@@ -146,7 +146,8 @@ def with_gpus(topo: Topology, gpus: int) -> Topology:
 def _one(args: argparse.Namespace, shape: ModelShape, topo: Topology, options: Options) -> int:
     """One configuration."""
     from hlorewrite.cost import Parallelism, estimate
-    sizes = Parallelism(args.pp, args.tp, args.dp, args.global_batch, args.micro_batch, args.ep, args.virtual_stages)
+    sizes = Parallelism(args.pp, args.tp, args.dp, global_batch=args.global_batch, micro_batch=args.micro_batch,
+                        ep=args.ep, virtual_stages=args.virtual_stages)
     estimated = estimate(shape, sizes, topo, options)
     if args.traffic or args.plot_traffic:
         _traffic(args, shape, sizes, topo, options)

@@ -94,5 +94,6 @@ def remark_about(subject: RemarkSubject, kind: RemarkKind, rule: str, sentence: 
       >>> print(remark_about(subject, "applied", "fold", "two became one"))
       train.py:3:1: remark: applied: fold: two became one [params['w']]
     """
-    return Remark(kind, rule, sentence, subject.location, subject.op, culprit, culprit_location, rule_location,
-                  subject.parameter, subject.type, subject.framework, advice)
+    return Remark(kind, rule, sentence, location=subject.location, op=subject.op, culprit=culprit,
+                  culprit_location=culprit_location, rule_location=rule_location, parameter=subject.parameter,
+                  type=subject.type, framework=subject.framework, advice=advice)

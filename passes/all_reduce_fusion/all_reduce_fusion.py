@@ -218,9 +218,10 @@ class _Work:
         size = float(sum(members[m].payload for m in bucket))
         took = float(costs.call(np.array([size]))[0])
         return FusedCall(op, max(timings[m].ready for m in bucket), took,
-                         costs.copy_in * size if len(bucket) > 1 else 0.0, min(timings[m].needed for m in bucket),
-                         costs.spare_of_one, graph.numbers.of(bucket),
-                         functools.reduce(union, (graph.before[m] for m in bucket)))
+                         copied=costs.copy_in * size if len(bucket) > 1 else 0.0,
+                         needed=min(timings[m].needed for m in bucket), spare=costs.spare_of_one,
+                         own=graph.numbers.of(bucket),
+                         before=functools.reduce(union, (graph.before[m] for m in bucket)))
 
     def _acyclic(self, choices: list[Choice], graph: BlockGraph, members: list[Member]) -> list[Choice]:
         """The same choices with buckets split that would wait for themselves through those of other classes."""

@@ -93,8 +93,8 @@ def member_of(op: ir.Operation, view: View) -> Member | Refusal:
         if not reduction:
             return Refusal("its reducer is not a sum, product, maximum, minimum, and, or or")
     payload = max(sum(tensor_bytes(v.type) for v in values) for values in (op.operands, op.results))
-    return Member(op, KINDS[op.name], reduction, groups.rows, elements.pop(), payload,
-                  (op.name, groups.mode, _same_groups(op, groups), reduction,
+    return Member(op, KINDS[op.name], reduction, groups=groups.rows, element=elements.pop(), payload=payload,
+                  key=(op.name, groups.mode, _same_groups(op, groups), reduction,
                    tuple(sorted(frontend.items()))))
 
 

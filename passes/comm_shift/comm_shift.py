@@ -125,7 +125,7 @@ class CommShift(Pass):
         changed, left = False, None
         # Ends: each round inlines every call of some function, and none of it is left.
         while True:
-            attempt = _Attempt(self, view, editor, facts, emitter, ctx, left)
+            attempt = _Attempt(self, view, editor, facts, emitter, ctx, left=left)
             changed |= attempt.to_the_end()
             wanted, left = attempt.blocked_calls, attempt.left
             if not inline_calls(editor, lambda function: op_key(function) in wanted):  # noqa: B023
@@ -162,7 +162,7 @@ class _Attempt:
     """
 
     def __init__(self, options: CommShift, view: View, editor: Editor, facts: LinearityFacts,
-                 emitter: RemarkEmitter, ctx: PassContext, left: int | None = None) -> None:
+                 emitter: RemarkEmitter, ctx: PassContext, *, left: int | None = None) -> None:
         self.options = options
         self.view = view
         self.editor = editor

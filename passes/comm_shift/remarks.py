@@ -177,11 +177,11 @@ class RemarkEmitter:
             arrivals = arrivals_of.get(source, [])
             self._leaving.append(_Departure(self.ctx.subject(view, op), _text(view, op) if self.ctx.wants_text else "",
                                             _load(flow, ProgramPoint(source), parts),
-                                            tuple(_load(flow, arrival, parts) for arrival in arrivals),
-                                            None if numbers is None else
+                                            arrivals=tuple(_load(flow, arrival, parts) for arrival in arrivals),
+                                            made=None if numbers is None else
                                             tuple(numbers[place] for place in arrivals if place in numbers),
-                                            _carried(flow, source, placement) if self.ctx.wants_text else "",
-                                            alike[tuple(arrivals)] - 1 if arrivals else 0))
+                                            carried=_carried(flow, source, placement) if self.ctx.wants_text else "",
+                                            others=alike[tuple(arrivals)] - 1 if arrivals else 0))
             self._waiting.pop(op_key(op), None)
         self.ctx.count("reductions moved", len(self._leaving))
         self.ctx.count("executed bytes saved", round(_executed(flow, placement) * parts))
@@ -194,8 +194,9 @@ class RemarkEmitter:
             self.ctx.remark(remark_about(departure.subject, "applied", self.name, "reduced where its result is needed: "
                                          f"{departure.load} before, {arrivals} now{departure.company}"
                                          + (f", {price}" if price else "")))
-            self.ctx.rewrite(RewriteRecord(self._index, self.name, "", departure.subject.location, _left(departure),
-                                           _arrived(departure, texts), milliseconds / len(self._leaving)))
+            self.ctx.rewrite(RewriteRecord(self._index, self.name, "", location=departure.subject.location,
+                                           before=_left(departure), after=_arrived(departure, texts),
+                                           milliseconds=milliseconds / len(self._leaving)))
             self._index += 1
 
     def done(self, view: View) -> None:

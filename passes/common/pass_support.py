@@ -15,7 +15,7 @@ from hlorewrite.rules.remark_subject import remark_about
 
 
 def tell(ctx: PassContext, kind: RemarkKind, name: str, sentence: str, view: View, op: ir.Operation,
-         advice: str = "") -> None:
+         *, advice: str = "") -> None:
     """Emits one remark about an op; ``missed`` only when missed remarks were requested.
 
     Args:

@@ -64,7 +64,7 @@ class UpdateEmitter:
         axes = self.step.reduced_axes(op)
         assert not isinstance(axes, str)
         kept = self._shard_type(op.results[0].type, dim)
-        value = self._collective(REDUCE_SCATTER.op, op, op.operands[0], kept, self.step.scatter_rows, dim)
+        value = self._collective(REDUCE_SCATTER.op, op, op.operands[0], kept, self.step.scatter_rows, dim=dim)
         rest = tuple(axis for axis in axes if axis != self.step.axis)
         return value if not rest else self._collective(ALL_REDUCE.op, op, value, kept, along(self.step.mesh, rest))
 
@@ -107,13 +107,13 @@ class UpdateEmitter:
             shard = self._made[value]
             if position not in sharded and value not in gathered:
                 gathered[value] = self._collective(ALL_GATHER.op, defining_op(shard) or end, shard, value.type,
-                                                   self.step.scatter_rows, self.shards.dims[value], before=end)
+                                                   self.step.scatter_rows, dim=self.shards.dims[value], before=end)
             self.editor.set_operand(end, position, shard if position in sharded else gathered[value])
 
     # ---- ops
 
     def _collective(self, name: str, at: ir.Operation, value: ir.Value, result: ir.Type, rows: Rows,
-                    dim: int | None = None, kind: str = "sum", before: ir.Operation | None = None) -> ir.Value:
+                    *, dim: int | None = None, kind: str = "sum", before: ir.Operation | None = None) -> ir.Value:
         with self.editor.context:
             attributes: dict[str, ir.Attribute] = {
                 REPLICA_GROUPS: rows_attribute(self.editor.context, rows), "use_global_device_ids": ir.UnitAttr.get(),

@@ -93,8 +93,8 @@ def place(flow: DeferralGraph, cost: Cost = executed_bytes, *, bound: Cost = flo
     stays = frozenset(compress(numbered.places, deferred))
     worse = {value: path for cut in cuts for value, path in cut.only_expected.items()}
     return ReductionPlacement(stays, frozenset(place for place in touched if place not in stays), touched,
-                              sum(cut.before for cut in cuts), sum(cut.after for cut in cuts), worse,
-                              all(cut.least for cut in cuts))
+                              before=sum(cut.before for cut in cuts), after=sum(cut.after for cut in cuts),
+                              only_expected=worse, least=all(cut.least for cut in cuts))
 
 
 class _Prices:

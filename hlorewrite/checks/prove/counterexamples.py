@@ -155,12 +155,12 @@ def from_model(fact: ast.Linear, verdict: Verdict) -> Programs | None:
         lines += [f"%table_{name} = stablehlo.constant dense<[{rows[0]}, {rows[1]}]> : tensor<2x{element}>",
                   f"%{name} = stablehlo.dynamic_slice %table_{name}, %id, sizes = [1] : "
                   f"(tensor<2x{element}>, tensor<ui32>) -> tensor<1x{element}>"]
-    return (_sides(lines, op, names, linear, types, result, verdict.kind, reduce_first=True),
-            _sides(lines, op, names, linear, types, result, verdict.kind, reduce_first=False))
+    return (_sides(lines, op, names, linear, types, result, kind=verdict.kind, reduce_first=True),
+            _sides(lines, op, names, linear, types, result, kind=verdict.kind, reduce_first=False))
 
 
 def _sides(lines: list[str], op: str, names: list[str], linear: set[str | None], types: list[str], result: str,
-           kind: str, *, reduce_first: bool) -> str:
+           *, kind: str, reduce_first: bool) -> str:
     body = list(lines)
     operands = [f"%{name}" for name in names]
     if reduce_first:

@@ -254,8 +254,8 @@ class _Preparation:
         leave_out_partial_windows(self.lowered.operation)
         if not self.lowered.operation.verify():
             raise CannotExecute("the program written for the interpreter does not verify", location=self.module.name)
-        return LockstepProgram(grid, kind, devices or grid.size, inputs, outputs, self.lowered,
-                               len(lockstep.replicas_differ))
+        return LockstepProgram(grid, kind, devices or grid.size, input_types=inputs, output_types=outputs,
+                               lowered=self.lowered, differences=len(lockstep.replicas_differ))
 
 
 def element_count(program: LockstepProgram) -> int:

@@ -108,8 +108,10 @@ def _function(strategy: Strategy, original: View, result: View, name: str, last_
     tables = ProcessConstants(graph, space.size)
     same = SameOnMembers(graph, tables)
     picks = IndexMaps(graph, tables)
-    programs = [ProgramState(graph, space, original, facts, strategy, tables, same, picks, True, last_apart),
-                ProgramState(graph, space, result, facts, strategy, tables, same, picks, False)]
+    programs = [ProgramState(graph, space, original, facts, strategy=strategy, tables=tables, same=same, picks=picks,
+                             original=True, last_apart=last_apart),
+                ProgramState(graph, space, result, facts, strategy=strategy, tables=tables, same=same, picks=picks,
+                             original=False)]
     outputs = [evaluate(program, _entry(program.view, name)) for program in programs]
     if strategy.streams:
         take_apart(graph, [path[-1][1] for program in programs for path in program.loops])

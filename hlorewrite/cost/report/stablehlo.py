@@ -88,8 +88,8 @@ def executed_of(op: ir.Operation, view: View) -> Executed | str:
         axes = _pair_axes(groups, view)
     else:
         axes = axis_names(groups, view) or ()
-    return Executed(kind, view.place(op), groups, tuple(axes), max(sizes), trips, known,
-                    view.place(loops[0]) if loops else "", len(loops))
+    return Executed(kind, view.place(op), groups, axes=tuple(axes), payload_bytes=max(sizes), trips=trips,
+                    trips_known=known, loop=view.place(loops[0]) if loops else "", loop_depth=len(loops))
 
 
 def _device_groups(op: ir.Operation, view: View) -> Rows | str:

@@ -79,22 +79,23 @@ def rewrite(module: Module, passes: Sequence[Pass], *, exposed: bool = False, tr
         observers = [*writers, *([stages] if stages else []), *([early] if shorter else [])]
         ctx.listeners = (recorder, *writers)
         changed = run_passes(module, passes, ctx, observers=observers, timings=timings)
-    finish = partial(_finished, before, kept, exposed)
+    finish = partial(_finished, before=before, kept=kept, exposed=exposed)
     made = finish(module, passes, changed, recorder)
     if stages and original and changed:
         made = replace(made, report=replace(made.report, proof=str(stages.validate(original, module))))
     return replace(made, shorter=early.run(finish, made), memory=ctx.memory_taken)
 
 
-def _finished(before: tuple[StepCollective, ...], kept: list[SetAside], exposed: bool, module: Module,
-              passes: Sequence[Pass], changed: bool, recorded: RunRecorder) -> Rewritten:
+def _finished(module: Module, passes: Sequence[Pass], changed: bool, recorded: RunRecorder, *,
+              before: tuple[StepCollective, ...], kept: list[SetAside], exposed: bool) -> Rewritten:
     """The result of passes that have run: hidden collectives are back, and the report is made."""
     bring_back(module, kept)
     text = format_pipeline(passes)
     written = emit(module, Format.BYTECODE) if changed or exposed else None
     found = digest(module, text) if written is None else DigestOnDemand(written, module.name, text)
-    report = RewriteReport(text, changed, exposed, before, collectives_of(View(module)) if changed else before,
-                           tuple(recorded.remarks), recorded.rewrites, found)
+    report = RewriteReport(text, changed, exposed, before=before,
+                           after=collectives_of(View(module)) if changed else before, remarks=tuple(recorded.remarks),
+                           rewrites=recorded.rewrites, digested=found)
     return Rewritten(module, written, report)
 
 

@@ -126,8 +126,8 @@ def described(executable: Any, target: str, devices: int, seconds: float) -> Com
     from hlorewrite.jaxbridge.xla import private
 
     text = private.hlo_text(executable)
-    return Compilation(target, devices, seconds, Memory(*private.memory_stats(executable)), tuple(collectives(text)),
-                       text, executable)
+    return Compilation(target, devices, seconds, memory=Memory(*private.memory_stats(executable)),
+                       collectives=tuple(collectives(text)), hlo=text, executable=executable)
 
 
 def place_of(target: Target, module: Module) -> DeviceSet:

@@ -145,7 +145,8 @@ def _transfer(op: ir.Operation, view: View, parts: dict[str, Mesh]) -> list[Exec
             sender = place if place in holders else min(holders, key=lambda each: (sent[each], each))
             sent[sender] += size
             pairs.setdefault(size, []).append((source.device_ids[sender], target.device_ids[place]))
-    return [Executed(COLLECTIVE_PERMUTE.kind, view.source(op), tuple(each), (), size, 1, True, "", 0)
+    return [Executed(COLLECTIVE_PERMUTE.kind, view.source(op), tuple(each), axes=(), payload_bytes=size, trips=1,
+                     trips_known=True, loop="", loop_depth=0)
             for size, each in sorted(pairs.items())]
 
 

@@ -140,8 +140,9 @@ class _Sorter:
         numbers: dict[ir.Value, int] = {}
         for number, value in sorted(self.values.items()):
             numbers.setdefault(value, number)
-        return FragmentAssignment(self.fragments, list(self.block.arguments), self.loop, self.sends, self.marks,
-                     list(terminator(self.block).operands), self.values, numbers, self.home)
+        return FragmentAssignment(self.fragments, list(self.block.arguments), self.loop, sends=self.sends,
+                                  marks=self.marks, returned=list(terminator(self.block).operands), values=self.values,
+                                  numbers=numbers, home=self.home)
 
     def _ranges(self, ops: list[ir.Operation]) -> list[ir.Operation]:
         """Puts ops between marks into their fragments; returns those that stand outside."""

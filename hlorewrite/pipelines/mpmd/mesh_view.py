@@ -178,8 +178,8 @@ class _ViewBuilder:
             self._clone_helpers(module)
             self._write_main(module)
         inline_calls(Editor(View(module)))
-        return MeshView(self.mesh, self.local, module, tuple(self.places), frozenset(self.opaque),
-                        tuple(self.arguments), tuple(self.carries), tuple(self.results))
+        return MeshView(self.mesh, self.local, module, places=tuple(self.places), opaque=frozenset(self.opaque),
+                        arguments=tuple(self.arguments), carries=tuple(self.carries), results=tuple(self.results))
 
     def _clone_helpers(self, module: Module) -> None:
         """Functions that fragments call."""

@@ -106,8 +106,8 @@ def mesh_tensor(type_: ir.Type) -> MeshTensor:
     size = element_bytes(tensor.element_type)
     spec, unreduced = _sharding(text, type_.context) if head else ((), ())
     spec = spec or ((),) * tensor.rank
-    return MeshTensor(head[1] if head else "", str(tensor), tuple(tensor.shape), str(tensor.element_type),
-                      int(math.prod(tensor.shape) * size), spec, unreduced)
+    return MeshTensor(head[1] if head else "", str(tensor), tuple(tensor.shape), element=str(tensor.element_type),
+                      bytes=int(math.prod(tensor.shape) * size), spec=spec, unreduced=unreduced)
 
 
 def _sharding(text: str, context: ir.Context) -> tuple[Spec, tuple[str, ...]]:

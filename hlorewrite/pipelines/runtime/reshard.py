@@ -144,15 +144,15 @@ def resharder(shape: Sequence[int], dtype: Any, source: Sharding, destination: S
 
 
 @functools.lru_cache(maxsize=256)
-def _planned(shape: tuple[int, ...], dtype: np.dtype, source: Sharding, destination: Sharding, strategy: str,
+def _planned(shape: tuple[int, ...], dtype: np.dtype, source: Sharding, destination: Sharding, *, strategy: str,
              order: str, topology: str | None, chunk_bytes: int | None, effort: float) -> tuple[ReshardPlan, Lowered]:
     devices = _device_objects(source, destination)
     cluster = topology_of(topology or guessed_topology(devices))
     processes = {device.process_index for device in devices}
     hosts = {process: host for host, process in enumerate(sorted(processes))}
     network = network_of(cluster, {device.id: hosts[device.process_index] for device in devices})
-    plan = plan_reshard(layout_of(shape, source), layout_of(shape, destination), dtype.itemsize, network, strategy,
-                        order, budget=SolverBudget(effort))
+    plan = plan_reshard(layout_of(shape, source), layout_of(shape, destination), dtype.itemsize, network,
+                        strategy=strategy, order=order, budget=SolverBudget(effort))
     target = "cpu" if devices[0].platform == "cpu" else "gpu"
     return plan, lower(plan, element_type(dtype), target, chunk_bytes)
 

@@ -147,8 +147,8 @@ class TransferCompiler:
         processes = sorted({device.process_index for device in devices.values()})
         hosts = {number: processes.index(devices[number].process_index) for number in involved}
         cluster = topology_of(self.topology or guessed_topology([devices[involved[0]]]))
-        return plan_reshard(source, target, itemsize, network_of(cluster, hosts), self.strategy, "optimal",
-                            budget=SolverBudget(self.solver_effort))
+        return plan_reshard(source, target, itemsize, network_of(cluster, hosts), strategy=self.strategy,
+                            order="optimal", budget=SolverBudget(self.solver_effort))
 
     def waits(self, plan: TransferPlan) -> bool:
         """Whether a transfer is a program in which devices wait for each other."""
@@ -178,14 +178,15 @@ class TransferCompiler:
             return lambda array: (copied(array),)
         if plan.kind == "permute":
             devices, program, tile = _permute(self.meshes, plan, source.shard_shape(shape), dtype, self.tokens)
-            return Stacked(program, devices, source, target, shape, tile, tile, dtype, self.tokens)
+            return Stacked(program, devices, source, target, shape=shape, give=tile, take=tile, dtype=dtype,
+                           token=self.tokens)
         assert plan.plan is not None, "kind plan has one"
         platform = "cpu" if self.meshes.platform == "cpu" else "gpu"
         lowered = lower(plan.plan, plan.source.element, platform)
         devices = tuple(self.meshes.devices[number] for number in lowered.devices)
         program = compile_lowered(lowered, dtype, devices, self.tokens)
-        return Stacked(program, devices, source, target, shape, lowered.source_tile, lowered.destination_tile, dtype,
-                       self.tokens)
+        return Stacked(program, devices, source, target, shape=shape, give=lowered.source_tile,
+                       take=lowered.destination_tile, dtype=dtype, token=self.tokens)
 
 
 class Stacked:
@@ -204,7 +205,7 @@ class Stacked:
     """
 
     def __init__(self, program: Callable[[jax.Array], Any], devices: Sequence[Any], source: NamedSharding,
-                 target: NamedSharding, shape: tuple[int, ...], give: tuple[int, ...], take: tuple[int, ...],
+                 target: NamedSharding, *, shape: tuple[int, ...], give: tuple[int, ...], take: tuple[int, ...],
                  dtype: np.dtype, token: bool) -> None:
         self.program, self.target, self.shape, self.dtype = program, target, shape, dtype
         self.give, self.token = give, token

@@ -229,8 +229,8 @@ class Driver:
         self.listener.remark(remark_about(subject, "applied", rule.name, _sentence(rule),
                                           rule_location=rule.location))
         milliseconds = (time.perf_counter() - start) * 1e3
-        self.listener.rewrite(RewriteRecord(self.applied, rule.name, rule.location, subject.location, before,
-                                            after, milliseconds))
+        self.listener.rewrite(RewriteRecord(self.applied, rule.name, rule.location, location=subject.location,
+                                            before=before, after=after, milliseconds=milliseconds))
         self.applied += 1
         self._requeue(list(self.tracker.touched.values()))
 
@@ -293,9 +293,10 @@ class Driver:
             for remark in remarks.values():
                 key = (remark.rule, remark.kind)
                 counts[key] = counts.get(key, 0) + 1
-        return tuple(RuleStatistics(rule.name, rule.location, t.tried, t.matched, t.applied,
-                                    counts.get((rule.name, "blocked"), 0), counts.get((rule.name, "unprofitable"), 0),
-                                    t.seconds * 1e3)
+        return tuple(RuleStatistics(rule.name, rule.location, t.tried, matched=t.matched, applied=t.applied,
+                                    blocked=counts.get((rule.name, "blocked"), 0),
+                                    unprofitable=counts.get((rule.name, "unprofitable"), 0),
+                                    milliseconds=t.seconds * 1e3)
                      for rule in self.rules for t in (self.tallies[rule.name],))
 
 

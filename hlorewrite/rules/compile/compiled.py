@@ -125,8 +125,8 @@ def compile_rule(rule: ast.Rule, natives: Mapping[str, NativeFunction], file: st
     actions = tuple(RewriteCompiler(expressions, rule.name).actions(rule.rewrite.statements))
     nodes = _pattern_nodes(matching)
     benefit = len(nodes) if rule.benefit is None else rule.benefit
-    return CompiledRule(rule, f"{file}:{rule.name_span.line}", benefit, nodes[0], nodes, steps, tuple(checks), actions,
-                        matching.slots)
+    return CompiledRule(rule, f"{file}:{rule.name_span.line}", benefit, root=nodes[0], nodes=nodes, steps=steps,
+                        checks=tuple(checks), actions=actions, slots=matching.slots)
 
 
 def _float_check(floats: ast.Floats, root: int) -> CompiledCheck:

@@ -210,7 +210,7 @@ def _axes(op: ir.Operation, sizes: Sequence[int], base: str, dilation: str) -> l
     padded = np.zeros((count, 2), np.int64)
     if "padding" in op.attributes:
         padded = np.array(ir.DenseIntElementsAttr(op.attributes["padding"])).reshape(count, 2)
-    return [WindowAxis(size, stride, int(low), int(high), each, spread, bool(turned))
+    return [WindowAxis(size, stride, int(low), high=int(high), base=each, dilation=spread, reversed=bool(turned))
             for size, stride, (low, high), each, spread, turned
             in zip(sizes, strides, padded, bases, dilations, reversals, strict=True)]
 

@@ -76,7 +76,8 @@ def check_fact(fact: CompiledFact, natives: Mapping[str, NativeFunction]) -> Rul
     conditions = tuple(_without(fact, natives, i, refused)
                        for i in range(len(fact.fact.legal.statements) if fact.fact.legal else 0))
     why = "" if asked else f"no program is made for {' or '.join(fact.names)}"
-    return RuleResult(fact.name, fact.location, asked, held, tuple(wrong), why, conditions, held)
+    return RuleResult(fact.name, fact.location, asked, rewritten=held, wrong=tuple(wrong), not_generated=why,
+                      conditions=conditions, executed=held)
 
 
 def fact_programs(fact: CompiledFact) -> Iterator[tuple[str, str]]:

@@ -110,7 +110,7 @@ def _decode(state: ProgramState, op: ir.Operation, handles: dict[ir.Value, ir.Va
     label = state.graph.shared(label)
     operands = tuple([handles.setdefault(operand, operand) for operand in op.operands])
     type_ = state.type_of(results[0]) if simple else ""
-    return DecodedOp(op, op_key(op), name, operands, results, handler, label, type_)
+    return DecodedOp(op, op_key(op), name, operands=operands, results=results, handler=handler, label=label, type=type_)
 
 
 def _run_block(state: ProgramState, block: ir.Block, arguments: Sequence[SymbolicValue]) -> list[SymbolicValue]:

@@ -168,7 +168,7 @@ def _run(state: ProgramState, op: ir.Operation, values: Sequence[SymbolicValue],
     for slot, key in sorted(shape.streams, key=_order):
         changing.setdefault(slot, []).append(key)
     for slot, value in enumerate(values):
-        held = _entered(state, op, shape, slot, value, changing.get(slot, ()), streams)
+        held = _entered(state, op, shape, slot, value, changing.get(slot, ()), streams=streams)
         kind = shape.kinds.get(slot)
         entered.append(held)
         arguments.append(held[LOCAL] if kind is None else joined(graph, kind, held))
@@ -191,7 +191,8 @@ def _run(state: ProgramState, op: ir.Operation, values: Sequence[SymbolicValue],
         following = {node: yielded[slot][key] for (slot, key), node in streams.items()
                      if slot != _EFFECTS and key in yielded[slot]}
         _grant(state, Loop(op), predicate, state.executions[mark:], following)
-    return LoopPass(entered, yielded, results, streams, predicate, whole, (effects, state.effects))
+    return LoopPass(entered, yielded, results, streams=streams, predicate=predicate, whole=whole,
+                    effects=(effects, state.effects))
 
 
 def _last_is_apart(state: ProgramState, shape: LoopShape, done: LoopPass) -> bool:
@@ -208,7 +209,7 @@ def _last_is_apart(state: ProgramState, shape: LoopShape, done: LoopPass) -> boo
 
 
 def _entered(state: ProgramState, op: ir.Operation, shape: LoopShape, slot: int, value: SymbolicValue,
-             changing: Sequence[Key], streams: dict[tuple[int, Key], int]) -> dict[Key, int]:
+             changing: Sequence[Key], *, streams: dict[tuple[int, Key], int]) -> dict[Key, int]:
     """The parts of a slot in an iteration; makes the streams of those that change."""
     graph, type_ = state.graph, state.type_of(op.operands[slot])
     if slot in shape.forced:

@@ -153,7 +153,7 @@ class ProgramState:
       on_parts: equations of slices that need the state; ``(state, label, type, args)`` to a node or None.
     """
 
-    def __init__(self, graph: Graph, space: ProcessSpace, view: View, facts: Facts, strategy: Strategy,
+    def __init__(self, graph: Graph, space: ProcessSpace, view: View, facts: Facts, *, strategy: Strategy,
                  tables: ProcessConstants, same: SameOnMembers, picks: IndexMaps, original: bool,
                  last_apart: frozenset[int] = frozenset()) -> None:
         self.graph, self.space, self.view, self.facts = graph, space, view, facts

@@ -139,7 +139,8 @@ class ProgramTransferPlans(OpByOp):
         if PLAN in op.attributes and op.attributes[PLAN] == attribute:
             return False
         tell(ctx, "applied", self.name, f"the transfer is planned as {plan.strategy}: {plan.makespan_s * 1e6:.0f} us, "
-             f"{planned.direct_s * 1e6:.0f} us with a copy to each receiver, on {planned.cluster}", view, op, plan.note)
+             f"{planned.direct_s * 1e6:.0f} us with a copy to each receiver, on {planned.cluster}", view, op,
+             advice=plan.note)
         ctx.editor(view.module, self.name).set_attribute(op, PLAN, attribute)
         ctx.count("transfers planned")
         return True

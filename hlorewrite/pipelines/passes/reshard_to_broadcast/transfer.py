@@ -80,21 +80,21 @@ def plan_transfer(op: ir.Operation, view: View, topology: str = "", strategy: st
         return f"elements of type {source[2]} share bytes"
     if not all(source[1].shape):
         return "it moves nothing"
-    return _planned(source[1], target[1], int(itemsize), str(source[2]), meshes, topology, strategy, order,
-                    budget or SolverBudget())
+    return _planned(source[1], target[1], int(itemsize), str(source[2]), meshes=meshes, topology=topology,
+                    strategy=strategy, order=order, budget=budget or SolverBudget())
 
 
-def _planned(source: Layout, target: Layout, itemsize: int, element: str, meshes: dict[str, ReshardMesh], topology: str,
-             strategy: str, order: str, budget: SolverBudget) -> PlannedTransfer | str:
+def _planned(source: Layout, target: Layout, itemsize: int, element: str, *, meshes: dict[str, ReshardMesh],
+             topology: str, strategy: str, order: str, budget: SolverBudget) -> PlannedTransfer | str:
     devices = max(int(mesh.devices.max()) for mesh in meshes.values()) + 1
     times = CollectiveTimes(topology, devices)
     cluster = times.topology
     involved = np.union1d(source.devices, target.devices).tolist()
     network = network_of(cluster, {int(device): cluster.host_of(int(device)) for device in involved})
-    plan = plan_reshard(source, target, itemsize, network, strategy, order, budget=budget)
+    plan = plan_reshard(source, target, itemsize, network, strategy=strategy, order=order, budget=budget)
     if len(plan.rows) > MOST_TASKS:
         return f"its plan has {len(plan.rows)} tasks, more than the {MOST_TASKS} that a program should hold"
-    direct = plan_reshard(source, target, itemsize, network, "send-recv", "naive")
+    direct = plan_reshard(source, target, itemsize, network, strategy="send-recv", order="naive")
     return PlannedTransfer(plan, element, direct.makespan_s, times.cluster)
 
 

@@ -108,7 +108,7 @@ def parse_shapes(text: str, what: str = "meshes") -> tuple[tuple[int, ...], ...]
 
 
 def make_topology(view: View, shapes: str, schedule: str, mesh_of: Sequence[int], stages: int, microbatches: int,
-                  where: str) -> ProgramMeshes:
+                  *, where: str) -> ProgramMeshes:
     """The topology a step is split for.
 
     Args:

@@ -107,7 +107,7 @@ class SplitStages(Pass):
         marks = {index: step.view.source(node.op) for node in reversed(step.body) if node.op is not None
                  for index, backward in [mark_of(node.op) or (0, True)] if not backward}
         topology = make_topology(step.view, self.meshes, self.schedule, self.mesh_of, step.stages, step.iterations,
-                                 marks[step.stages - 1])
+                                 where=marks[step.stages - 1])
         step = self._by_part(step, ctx)
         _refuse_manual(step, topology)
         if self.split_backward is not None:

@@ -220,8 +220,9 @@ def step_of(view: View, main: ir.Operation, loop: ir.Operation, stages: int) -> 
     after = values.nodes_of(ops[place + 1:])
     from hlorewrite.ir.view import terminator
     results = [values.number(each) for each in terminator(block).operands]
-    return TrainStep(view, main, loop, values, arguments, results, before, body, after, carried, iterations, number,
-                     start, stride, stages)
+    return TrainStep(view, main, loop, values=values, arguments=arguments, results=results, before=before, body=body,
+                     after=after, carried=carried, iterations=iterations, counter=number, start=start, stride=stride,
+                     stages=stages)
 
 
 def _counter(loop: ir.Operation) -> tuple[int, int, int]:

@@ -200,7 +200,8 @@ def _output(position: int, one: Summed, other: Summed, kind: ir.Type) -> OutputO
     bound = error / (1 - error) if error < 1 else None
     ended = max((one, other), key=lambda each: each.before).ended
     return OutputOrder(position, str(ir.RankedTensorType(kind).element_type), _known(one.most / unit),
-                       _known(other.most / unit), one.longest, other.longest, tuple(sorted(other.wires)), bound, ended)
+                       after=_known(other.most / unit), longest_before=one.longest, longest_after=other.longest,
+                       wires=tuple(sorted(other.wires)), bound=bound, ended=ended)
 
 
 def _known(count: float) -> float | None:
