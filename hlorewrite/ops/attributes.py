@@ -82,6 +82,21 @@ def dot_dims(op: ir.Operation) -> DotDims:
     return DotDims(batch, summed, (left, right))
 
 
+def dot_algorithm(op: ir.Operation) -> tuple[str, int] | None:
+    """The type that a named algorithm of a ``dot_general`` multiplies in, and how many products of it make one."""
+    if "algorithm" not in op.attributes:
+        return None
+    named = stablehlo.DotAlgorithm(op.attributes["algorithm"])
+    return str(named.lhs_precision_type), named.num_primitive_operations
+
+
+def is_precise(op: ir.Operation) -> bool:
+    """Whether the precision of an operand of a product or convolution is high or highest."""
+    name = "precision_config"
+    return name in op.attributes and any(stablehlo.PrecisionAttr(each).value != "DEFAULT"
+                                         for each in ir.ArrayAttr(op.attributes[name]))
+
+
 def gather_numbers(op: ir.Operation) -> stablehlo.GatherDimensionNumbers:
     """The dimension numbers of a ``gather``."""
     return stablehlo.GatherDimensionNumbers(op.attributes["dimension_numbers"])
