@@ -19,6 +19,10 @@ FOLDERS = ("hlorewrite", "passes", "patterns")
 PRIVATE = ("hlorewrite/jaxbridge/xla/private.py",)
 """Files that call functions of JAX that take no names."""
 MOST = 6
+LEFT = ("hlorewrite/jaxbridge/baseline/comparison.py", "hlorewrite/jaxbridge/baseline/measured.py",
+        "hlorewrite/jaxbridge/choose/chosen_step.py", "hlorewrite/jaxbridge/choose/plan_report.py",
+        "hlorewrite/jaxbridge/choose/planned.py", "hlorewrite/tune/choice.py")
+"""Files in which some are left. No file may be added, and one without any leaves the list."""
 
 
 def too_many(source: str) -> Iterator[tuple[int, str]]:
@@ -49,10 +53,13 @@ def too_many(source: str) -> Iterator[tuple[int, str]]:
 
 def check(root: Path = ROOT) -> list[str]:
     """One sentence for each, in the files of the package."""
-    files = sorted(path for folder in FOLDERS for path in (root / folder).rglob("*.py"))
-    return [f"{name}:{line}: {what}; name those from the fourth on" for path in files
-            if (name := path.relative_to(root).as_posix()) not in PRIVATE
-            for line, what in too_many(path.read_text(encoding="utf-8"))]
+    paths = sorted(path for folder in FOLDERS for path in (root / folder).rglob("*.py"))
+    found = {name: list(too_many(path.read_text(encoding="utf-8"))) for path in paths
+             if (name := path.relative_to(root).as_posix()) not in PRIVATE}
+    sentences = [f"{name}:{line}: {what}; name those from the fourth on" for name, rows in found.items()
+                 if name not in LEFT for line, what in rows]
+    return sentences + [f"{name} has none any more: take it out of LEFT" for name in LEFT
+                        if name in found and not found[name]]
 
 
 if __name__ == "__main__":
