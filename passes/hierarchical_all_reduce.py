@@ -7,12 +7,8 @@ from typing import ClassVar
 
 from hlorewrite.analysis.groups import Groups, rows_attribute
 from hlorewrite.cost.collective_times import CollectiveTimes
-from hlorewrite.ir.binding import ir
-from hlorewrite.ir.collectives import ALL_GATHER, ALL_REDUCE, REDUCE_SCATTER
-from hlorewrite.ir.edit import Editor
-from hlorewrite.ir.module import Module
+from hlorewrite.ir import ALL_GATHER, ALL_REDUCE, REDUCE_SCATTER, Editor, Module, View, ir
 from hlorewrite.ir.types import is_static_tensor, tensor_bytes, tensor_type
-from hlorewrite.ir.view import View
 from hlorewrite.ops.reducers import reduction_kind
 from hlorewrite.passes.all_reduce_fusion.all_reduce_fusion import highest_device
 from hlorewrite.passes.common.broadcasts.emit import static_slice

@@ -6,11 +6,7 @@ from typing import ClassVar
 
 from hlorewrite.analysis.groups import Groups
 from hlorewrite.analysis.per_device_constants import PerDeviceConstants
-from hlorewrite.ir.binding import ir
-from hlorewrite.ir.collectives import COLLECTIVE_BROADCAST
-from hlorewrite.ir.inline import is_private
-from hlorewrite.ir.types import element_count
-from hlorewrite.ir.view import View, defining_op, terminator
+from hlorewrite.ir import COLLECTIVE_BROADCAST, View, defining_op, element_count, ir, is_private, terminator
 from hlorewrite.ops.reducers import reduction_kind
 from hlorewrite.passes.common.broadcasts.emit import Delivery, emit_delivery
 from hlorewrite.passes.common.broadcasts.masked_product import NOT_FINITE, known_finite, masked_product

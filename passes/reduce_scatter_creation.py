@@ -9,11 +9,7 @@ from typing import ClassVar
 
 from hlorewrite.analysis.groups import Groups, rows_attribute
 from hlorewrite.analysis.per_device_constants import PerDeviceConstants
-from hlorewrite.ir.binding import ir
-from hlorewrite.ir.collectives import ALL_REDUCE, REDUCE_SCATTER
-from hlorewrite.ir.edit import Editor
-from hlorewrite.ir.types import is_static_tensor, with_dimension
-from hlorewrite.ir.view import View, users
+from hlorewrite.ir import ALL_REDUCE, REDUCE_SCATTER, Editor, View, ir, is_static_tensor, users, with_dimension
 from hlorewrite.ops.reducers import reduction_kind
 from hlorewrite.passes.common.emit import add_reducer
 from hlorewrite.passes.common.pass_support import OpByOp, tell

@@ -7,8 +7,7 @@ import numpy as np
 from hlorewrite.analysis.counters import loop_counters
 from hlorewrite.analysis.loops import trip_count
 from hlorewrite.analysis.per_device_constants import PerDeviceConstants
-from hlorewrite.ir.binding import ir
-from hlorewrite.ir.regions import BRANCHES, Loop
+from hlorewrite.ir import BRANCHES, Loop, ir
 
 ASSUMED_TRIPS = 8
 """Iterations assumed of a loop whose count is not a constant, for cost only."""

@@ -14,11 +14,8 @@ from collections.abc import Callable, Iterable, Sequence
 
 from hlorewrite.analysis.groups import Groups, groups_of
 from hlorewrite.analysis.loops import counter_step, trip_count
-from hlorewrite.ir.binding import ir, op_key
-from hlorewrite.ir.collectives import REDUCING, WITH_REPLICA_GROUPS
-from hlorewrite.ir.inline import is_private
+from hlorewrite.ir import REDUCING, WITH_REPLICA_GROUPS, element_count, ir, is_private, op_key
 from hlorewrite.ir.regions import BARRIER, BRANCHES, CALL, FUNCTION, MANUAL, WHILE, Loop, decision, region_op, returned
-from hlorewrite.ir.types import element_count
 from hlorewrite.ir.view import View, defining_op, terminator
 from hlorewrite.ops.attributes import splat_number
 from hlorewrite.ops.reducers import reduction_kind

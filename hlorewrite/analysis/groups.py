@@ -9,10 +9,8 @@ import numpy as np
 
 from hlorewrite.analysis.mesh import mesh_of
 from hlorewrite.errors import InputError
-from hlorewrite.ir.binding import ir, stablehlo
+from hlorewrite.ir import Editor, View, ir, stablehlo
 from hlorewrite.ir.collectives import COLLECTIVES, DYNAMIC_ROOT, REPLICA_GROUPS, SOURCE_TARGET_PAIRS, WITH_GLOBAL_IDS
-from hlorewrite.ir.edit import Editor
-from hlorewrite.ir.view import View
 
 Rows = tuple[tuple[int, ...], ...]
 

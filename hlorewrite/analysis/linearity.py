@@ -8,8 +8,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from hlorewrite.analysis.uniform import Uniformity, Varying
-from hlorewrite.ir.binding import ir
-from hlorewrite.ir.types import element_type
+from hlorewrite.ir import element_type, ir
 from hlorewrite.ops.reducers import is_identity
 
 

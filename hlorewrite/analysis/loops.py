@@ -2,10 +2,7 @@
 
 from dataclasses import dataclass
 
-from hlorewrite.ir.binding import ir
-from hlorewrite.ir.regions import Loop
-from hlorewrite.ir.types import holds_number
-from hlorewrite.ir.view import defining_op
+from hlorewrite.ir import Loop, defining_op, holds_number, ir
 from hlorewrite.ops.attributes import constant_attribute
 from hlorewrite.ops.table import SPREADS
 

@@ -4,8 +4,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from hlorewrite.ir.binding import ir, sdy
-from hlorewrite.ir.view import View, ancestors
+from hlorewrite.ir import View, ancestors, ir, sdy
 
 
 @dataclass(frozen=True)

@@ -13,11 +13,8 @@ from dataclasses import dataclass, field
 from math import prod
 from typing import NamedTuple
 
-from hlorewrite.ir.binding import ir, op_key
-from hlorewrite.ir.collectives import BY_OP, COLLECTIVES
-from hlorewrite.ir.location import argument_path
+from hlorewrite.ir import BY_OP, COLLECTIVES, argument_path, ir, is_static_tensor, op_key
 from hlorewrite.ir.regions import BRANCHES, CALL, FUNCTION, MANUAL, WHILE, Loop, region_op, returned
-from hlorewrite.ir.types import is_static_tensor
 from hlorewrite.ir.view import View, defining_op, readable, terminator, users
 from hlorewrite.ops.table import TERMINATORS
 from hlorewrite.util.reachability import reachable

@@ -23,9 +23,8 @@ from hlorewrite.analysis.varying_ops import (
     is_pure_custom_call,
     is_received,
 )
-from hlorewrite.ir.binding import ir, sdy
+from hlorewrite.ir import View, defining_op, ir, is_private, nested_ops, sdy
 from hlorewrite.ir.collectives import CHANNEL, COLLECTIVE_PERMUTE, GROUP_ATTRIBUTES, UNIFORM_AFTER, WITH_REPLICA_GROUPS
-from hlorewrite.ir.inline import is_private
 from hlorewrite.ir.regions import (
     BARRIER,
     BRANCHES,
@@ -39,7 +38,6 @@ from hlorewrite.ir.regions import (
     region_op,
     returned,
 )
-from hlorewrite.ir.view import View, defining_op, nested_ops
 from hlorewrite.ops.table import DEVICE_IDS
 from hlorewrite.util.reachability import reachable
 

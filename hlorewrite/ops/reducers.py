@@ -1,7 +1,6 @@
 """What a reducer region computes, and the number that such a reduction leaves alone."""
 
-from hlorewrite.ir.binding import ir
-from hlorewrite.ir.types import element_type, is_static_tensor, largest_float
+from hlorewrite.ir import element_type, ir, is_static_tensor, largest_float
 from hlorewrite.ops.attributes import is_complex_zero, splat_number
 from hlorewrite.ops.table import MOVES_OF_ONE
 

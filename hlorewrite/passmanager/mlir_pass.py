@@ -9,9 +9,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 
 from hlorewrite.errors import PassFailed, UsageError
-from hlorewrite.ir.binding import ir, passmanager
-from hlorewrite.ir.context import Diagnostic, captured_diagnostics, first_error, new_context
-from hlorewrite.ir.location import line_of_text
+from hlorewrite.ir import Diagnostic, captured_diagnostics, first_error, ir, line_of_text, new_context, passmanager
 from hlorewrite.ir.module import Module
 from hlorewrite.passmanager.base import Pass, PassContext
 from hlorewrite.passmanager.mlir_table import MLIR_PASSES

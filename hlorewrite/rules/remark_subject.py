@@ -3,10 +3,7 @@
 from dataclasses import dataclass
 
 from hlorewrite.analysis.parameter_provenance import ParameterProvenance
-from hlorewrite.ir.binding import ir, op_key
-from hlorewrite.ir.collectives import BY_OP, COLLECTIVES
-from hlorewrite.ir.location import UNKNOWN
-from hlorewrite.ir.view import View
+from hlorewrite.ir import BY_OP, COLLECTIVES, UNKNOWN, View, ir, op_key
 from hlorewrite.rules.listener import Remark, RemarkKind
 
 

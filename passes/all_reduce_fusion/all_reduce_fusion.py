@@ -12,11 +12,7 @@ from hlorewrite.analysis.groups import device_count
 from hlorewrite.cost.collective_times import CollectiveTimes
 from hlorewrite.cost.kernels.clock import KernelClock
 from hlorewrite.errors import UsageError
-from hlorewrite.ir.binding import ir
-from hlorewrite.ir.collectives import ALL_GATHER
-from hlorewrite.ir.edit import Editor
-from hlorewrite.ir.module import Module
-from hlorewrite.ir.view import View
+from hlorewrite.ir import ALL_GATHER, Editor, Module, View, ir
 from hlorewrite.passes.all_reduce_fusion.classes import BucketClass, Choice, choose
 from hlorewrite.passes.all_reduce_fusion.emit import emit_bucket
 from hlorewrite.passes.all_reduce_fusion.members import (

@@ -6,9 +6,7 @@ from dataclasses import dataclass, replace
 
 from hlorewrite.cost.collective_times import CollectiveTimes
 from hlorewrite.cost.kernels.clock import KERNELS, KernelClock
-from hlorewrite.ir.binding import ir
-from hlorewrite.ir.collectives import BY_KIND, COLLECTIVES
-from hlorewrite.ir.view import defining_op, users
+from hlorewrite.ir import BY_KIND, COLLECTIVES, defining_op, ir, users
 from hlorewrite.passes.all_reduce_fusion.members import Member, carried_bytes, carrier_of
 from hlorewrite.passes.all_reduce_fusion.model import Costs, FusionItem, FusionPlan, Limits
 from hlorewrite.passes.all_reduce_fusion.periodic import alike_plan

@@ -23,10 +23,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from hlorewrite.cost.kernels.clock import KERNELS
-from hlorewrite.ir.binding import ir, op_key
-from hlorewrite.ir.edit import Editor
-from hlorewrite.ir.effects import MAY_HAVE_EFFECTS
-from hlorewrite.ir.view import defining_op, makers_of
+from hlorewrite.ir import MAY_HAVE_EFFECTS, Editor, defining_op, ir, makers_of, op_key
 from hlorewrite.passes.common.block_graph import BlockGraph
 from hlorewrite.util.hash_consed_sets import NONE, NumberSet, meet
 from hlorewrite.util.reachability import reachable

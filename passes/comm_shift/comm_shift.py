@@ -13,12 +13,8 @@ from hlorewrite.analysis.deferral_graph.placement import ReductionPlacement, pla
 from hlorewrite.analysis.groups import device_count, refuse_placed_ops
 from hlorewrite.analysis.linearity import LinearityFacts, WithinRange
 from hlorewrite.errors import UsageError, did_you_mean
-from hlorewrite.ir.binding import ir, op_key
-from hlorewrite.ir.collectives import ALL_GATHER, ALL_REDUCE, REDUCE_SCATTER
-from hlorewrite.ir.edit import Editor
+from hlorewrite.ir import ALL_GATHER, ALL_REDUCE, REDUCE_SCATTER, Editor, Module, ir, is_floating, op_key, tensor_bytes
 from hlorewrite.ir.inline import contains_any, inline_calls, is_private
-from hlorewrite.ir.module import Module
-from hlorewrite.ir.types import is_floating, tensor_bytes
 from hlorewrite.ir.view import View
 from hlorewrite.passes.comm_shift.deferral_plan import (
     DeferralPlan,

@@ -9,9 +9,7 @@ from dataclasses import dataclass
 
 from hlorewrite.analysis.deferral_graph.graph import DeferralGraph, ProgramPoint, places_to
 from hlorewrite.analysis.deferral_graph.placement import ReductionPlacement
-from hlorewrite.ir.binding import ir, op_key
-from hlorewrite.ir.regions import BRANCHES, Loop
-from hlorewrite.ir.view import terminator
+from hlorewrite.ir import BRANCHES, Loop, ir, op_key, terminator
 from hlorewrite.ops.reducers import OP_OF_KIND, is_identity
 
 LOOP = "stablehlo.while"

@@ -11,11 +11,7 @@ from typing import Any
 
 from hlorewrite.analysis.deferral_graph.graph import DeferralGraph, ProgramPoint, blocks_between
 from hlorewrite.analysis.deferral_graph.placement import ReductionPlacement
-from hlorewrite.ir.binding import ir, op_key
-from hlorewrite.ir.collectives import ALL_REDUCE
-from hlorewrite.ir.edit import Editor
-from hlorewrite.ir.regions import BRANCHES, Loop
-from hlorewrite.ir.types import element_bytes, is_floating
+from hlorewrite.ir import ALL_REDUCE, BRANCHES, Editor, Loop, element_bytes, ir, is_floating, op_key
 from hlorewrite.ir.view import owner_op, terminator, users
 from hlorewrite.ops.reducers import OP_OF_KIND, identity_number, is_identity
 from hlorewrite.passes.comm_shift.deferral import IDENTITY, LOOP, ReplicatedAddend, ReplicatedAddends

@@ -11,11 +11,7 @@ from hlorewrite.analysis.block_frequency import times_of_block
 from hlorewrite.analysis.deferral_graph.graph import DeferralGraph, ForcingUse, Need, ProgramPoint
 from hlorewrite.analysis.deferral_graph.path_regressions import PathRegression
 from hlorewrite.analysis.deferral_graph.placement import ReductionPlacement
-from hlorewrite.ir.binding import ir, op_key
-from hlorewrite.ir.collectives import ALL_REDUCE
-from hlorewrite.ir.regions import Loop
-from hlorewrite.ir.types import tensor_bytes
-from hlorewrite.ir.view import View, ancestors, defining_op, owner_op
+from hlorewrite.ir import ALL_REDUCE, Loop, View, ancestors, defining_op, ir, op_key, owner_op, tensor_bytes
 from hlorewrite.passmanager.base import PassContext
 from hlorewrite.rules.listener import Explanation, Remark, RemarkKind, RewriteRecord
 from hlorewrite.rules.remark_subject import RemarkSubject, remark_about

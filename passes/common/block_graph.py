@@ -10,10 +10,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from hlorewrite.cost.kernels.clock import KERNELS, KernelClock
-from hlorewrite.ir.binding import ir, op_key
-from hlorewrite.ir.effects import MAY_HAVE_EFFECTS, has_side_effect
-from hlorewrite.ir.inline import contains_any
-from hlorewrite.ir.types import tensor_bytes
+from hlorewrite.ir import MAY_HAVE_EFFECTS, contains_any, has_side_effect, ir, op_key, tensor_bytes
 from hlorewrite.ir.view import View, ancestors, defining_op
 from hlorewrite.ops.table import FILLINGS
 from hlorewrite.util.hash_consed_sets import NONE, NumberRange, NumberSet, union

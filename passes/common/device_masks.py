@@ -4,8 +4,7 @@ from collections.abc import Iterable, Sequence
 
 import numpy as np
 
-from hlorewrite.ir.binding import ir
-from hlorewrite.ir.edit import Editor
+from hlorewrite.ir import Editor, ir
 from hlorewrite.passes.common.emit import splat_constant
 
 

@@ -2,10 +2,7 @@
 
 from collections.abc import Callable, Sequence
 
-from hlorewrite.ir.binding import ir
-from hlorewrite.ir.edit import Editor
-from hlorewrite.ir.types import holds_number, integer_range
-from hlorewrite.ir.view import terminator
+from hlorewrite.ir import Editor, holds_number, integer_range, ir, terminator
 from hlorewrite.ops.reducers import OP_OF_KIND
 
 

@@ -4,11 +4,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import ClassVar
 
-from hlorewrite.ir.binding import ir
-from hlorewrite.ir.collectives import ALL_REDUCE
-from hlorewrite.ir.inline import contains_any, inline_calls, is_private
-from hlorewrite.ir.module import Module
-from hlorewrite.ir.view import View
+from hlorewrite.ir import ALL_REDUCE, Module, View, contains_any, inline_calls, ir, is_private
 from hlorewrite.passmanager.base import Pass, PassContext
 from hlorewrite.rules.listener import RemarkKind
 from hlorewrite.rules.remark_subject import remark_about

@@ -5,11 +5,7 @@ from dataclasses import dataclass
 
 from hlorewrite.analysis.counters import in_each_iteration
 from hlorewrite.analysis.loops import constant_integer
-from hlorewrite.ir.binding import ir
-from hlorewrite.ir.edit import Editor
-from hlorewrite.ir.regions import Loop
-from hlorewrite.ir.types import element_type, tensor_type
-from hlorewrite.ir.view import defining_op, users
+from hlorewrite.ir import Editor, Loop, defining_op, element_type, ir, tensor_type, users
 
 
 @dataclass(frozen=True)

@@ -2,10 +2,7 @@
 
 from collections.abc import Iterable
 
-from hlorewrite.ir.binding import ir
-from hlorewrite.ir.edit import Editor
-from hlorewrite.ir.regions import Loop
-from hlorewrite.ir.types import element_bytes, element_count, element_type, is_static_tensor
+from hlorewrite.ir import Editor, Loop, element_bytes, element_count, element_type, ir, is_static_tensor
 from hlorewrite.ir.view import View, ancestors, defining_op, terminator
 from hlorewrite.ops.reducers import is_identity
 from hlorewrite.passes.common.emit import splat_constant

@@ -3,10 +3,7 @@
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
-from hlorewrite.ir.binding import ir
-from hlorewrite.ir.regions import WHILE, Loop, region_op
-from hlorewrite.ir.types import is_static_tensor
-from hlorewrite.ir.view import ancestors, defining_op
+from hlorewrite.ir import WHILE, Loop, ancestors, defining_op, ir, is_static_tensor, region_op
 from hlorewrite.ops.dims import dim_factor
 from hlorewrite.ops.table import SLICES
 

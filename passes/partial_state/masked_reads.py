@@ -4,9 +4,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from hlorewrite.analysis.deferral_graph.graph import DeferralGraph, ProgramPoint
-from hlorewrite.ir.binding import ir, op_key
-from hlorewrite.ir.edit import Editor
-from hlorewrite.ir.view import defining_op, nested_ops, users
+from hlorewrite.ir import Editor, defining_op, ir, nested_ops, op_key, users
 from hlorewrite.passes.comm_shift.deferral_rewrite import identity_constant
 from hlorewrite.passes.partial_state.calls_as_loop import CallsAsLoop
 from hlorewrite.passes.partial_state.masks import Mask, Masks, cone_of_numbers, mask_of

@@ -7,11 +7,7 @@ the other calls, so it need not be reduced in them.
 
 from dataclasses import dataclass
 
-from hlorewrite.ir.binding import ir, op_key
-from hlorewrite.ir.collectives import COLLECTIVES
-from hlorewrite.ir.regions import BRANCHES
-from hlorewrite.ir.types import element_count
-from hlorewrite.ir.view import defining_op, makers_of, users
+from hlorewrite.ir import BRANCHES, COLLECTIVES, defining_op, element_count, ir, makers_of, op_key, users
 from hlorewrite.ops.attributes import splat_number
 from hlorewrite.ops.table import SPREADS
 from hlorewrite.passes.common.value_numbers import is_function

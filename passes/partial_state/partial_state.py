@@ -8,11 +8,7 @@ from hlorewrite.analysis.deferral_graph.graph import DeferralGraph, ForcingUse, 
 from hlorewrite.analysis.deferral_graph.placement import place
 from hlorewrite.analysis.linearity import WithinRange
 from hlorewrite.analysis.parameter_provenance import at_the_same_place, continues, result_paths
-from hlorewrite.ir.binding import ir
-from hlorewrite.ir.location import argument_path
-from hlorewrite.ir.module import Module
-from hlorewrite.ir.types import is_floating, is_static_tensor, tensor_bytes
-from hlorewrite.ir.view import View, owner_op
+from hlorewrite.ir import Module, View, argument_path, ir, is_floating, is_static_tensor, owner_op, tensor_bytes
 from hlorewrite.passes.comm_shift.deferral_plan import (
     DeferralPlan,
     ReductionClass,

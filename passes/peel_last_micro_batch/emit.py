@@ -2,10 +2,7 @@
 
 
 from hlorewrite.analysis.loops import LoopCounter
-from hlorewrite.ir.binding import ir
-from hlorewrite.ir.edit import Editor
-from hlorewrite.ir.regions import WHILE, Loop
-from hlorewrite.ir.view import block_ops, users
+from hlorewrite.ir import WHILE, Editor, Loop, block_ops, ir, users
 from hlorewrite.passes.common.emit import splat_constant
 from hlorewrite.passes.common.loop_copies.copies import ChannelHandles, body_in_place, copy_after
 from hlorewrite.passes.common.loop_copies.rematerialize_splats import fill_again, keep_small_sources, read_outside

@@ -8,11 +8,7 @@ from dataclasses import dataclass
 from hlorewrite.analysis.block_frequency import ASSUMED_TRIPS
 from hlorewrite.analysis.loops import trip_count
 from hlorewrite.cost.kernels.clock import KERNELS
-from hlorewrite.ir.binding import ir, op_key
-from hlorewrite.ir.collectives import COLLECTIVES, REDUCING
-from hlorewrite.ir.regions import Loop
-from hlorewrite.ir.types import tensor_bytes
-from hlorewrite.ir.view import defining_op, users
+from hlorewrite.ir import COLLECTIVES, REDUCING, Loop, defining_op, ir, op_key, tensor_bytes, users
 from hlorewrite.passes.common.overlap_model import OverlapModel
 from hlorewrite.passes.common.stacked_rows import row_stacks
 from hlorewrite.timeline.stream_tasks import StreamTask, block_time

@@ -3,12 +3,7 @@
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from hlorewrite.ir.binding import ir, op_key
-from hlorewrite.ir.collectives import COLLECTIVES
-from hlorewrite.ir.edit import Editor
-from hlorewrite.ir.effects import MAY_HAVE_EFFECTS
-from hlorewrite.ir.regions import Loop
-from hlorewrite.ir.types import element_count
+from hlorewrite.ir import COLLECTIVES, MAY_HAVE_EFFECTS, Editor, Loop, element_count, ir, op_key
 from hlorewrite.ir.view import block_ops, makers_of, terminator, users
 from hlorewrite.util.reachability import postorder
 

@@ -6,13 +6,7 @@ from typing import ClassVar
 
 from hlorewrite.analysis.block_frequency import ASSUMED_TRIPS
 from hlorewrite.analysis.loops import LoopCounter, counter_of, trip_count
-from hlorewrite.ir.binding import ir, op_key
-from hlorewrite.ir.collectives import REDUCING
-from hlorewrite.ir.effects import Effects
-from hlorewrite.ir.inline import contains_any
-from hlorewrite.ir.module import Module
-from hlorewrite.ir.regions import Loop
-from hlorewrite.ir.view import View, ancestors, nested_ops
+from hlorewrite.ir import REDUCING, Effects, Loop, Module, View, ancestors, contains_any, ir, nested_ops, op_key
 from hlorewrite.passes.common.loop_copies.copies import ChannelHandles
 from hlorewrite.passes.common.overlap_model import OVERLAPPED, OverlapModel
 from hlorewrite.passes.common.pass_support import ROWS, tell, with_inlined

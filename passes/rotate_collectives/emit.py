@@ -3,10 +3,7 @@
 from collections.abc import Mapping, Sequence
 
 from hlorewrite.analysis.loops import constant_integer, counter_step
-from hlorewrite.ir.binding import ir
-from hlorewrite.ir.edit import Editor, remap
-from hlorewrite.ir.regions import Loop
-from hlorewrite.ir.view import defining_op, terminator, users
+from hlorewrite.ir import Editor, Loop, defining_op, ir, remap, terminator, users
 from hlorewrite.ops.table import FILLINGS
 from hlorewrite.passes.common.emit import add_results, splat_constant, wrapped
 from hlorewrite.passes.common.loop_copies.copies import ChannelHandles, copy_after

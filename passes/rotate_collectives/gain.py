@@ -3,8 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import replace
 
-from hlorewrite.ir.binding import ir, op_key
-from hlorewrite.ir.regions import Loop
+from hlorewrite.ir import Loop, ir, op_key
 from hlorewrite.passes.common.overlap_model import OverlapModel
 from hlorewrite.passes.rotate_collectives.split import BodySplit
 from hlorewrite.timeline.stream_tasks import StreamTask, block_time

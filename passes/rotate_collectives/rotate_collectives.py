@@ -7,13 +7,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from hlorewrite.analysis.loops import trip_count
-from hlorewrite.ir.binding import ir, op_key
-from hlorewrite.ir.collectives import ALL_GATHER, REDUCING
-from hlorewrite.ir.edit import Editor
-from hlorewrite.ir.effects import Effects
-from hlorewrite.ir.module import Module
-from hlorewrite.ir.regions import Loop
-from hlorewrite.ir.types import tensor_bytes
+from hlorewrite.ir import ALL_GATHER, REDUCING, Editor, Effects, Loop, Module, ir, op_key, tensor_bytes
 from hlorewrite.ir.view import View, nested_ops
 from hlorewrite.passes.common.loop_copies.copies import ChannelHandles
 from hlorewrite.passes.common.loop_copies.rematerialize_splats import fill_again, read_outside

@@ -3,10 +3,7 @@
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
-from hlorewrite.ir.binding import ir, op_key
-from hlorewrite.ir.edit import Editor
-from hlorewrite.ir.regions import Loop
-from hlorewrite.ir.view import block_ops, defining_op, nested_ops, owner_op, terminator, users
+from hlorewrite.ir import Editor, Loop, block_ops, defining_op, ir, nested_ops, op_key, owner_op, terminator, users
 from hlorewrite.util.reachability import reachable
 
 BARRIER = "stablehlo.optimization_barrier"

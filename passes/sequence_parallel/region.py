@@ -4,10 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from hlorewrite.analysis.uniform import Uniformity
-from hlorewrite.ir.binding import ir, op_key
-from hlorewrite.ir.collectives import COLLECTIVES
-from hlorewrite.ir.regions import Loop, decision
-from hlorewrite.ir.types import is_static_tensor
+from hlorewrite.ir import COLLECTIVES, Loop, decision, ir, is_static_tensor, op_key
 from hlorewrite.ir.view import ancestors, defining_op, terminator, users
 from hlorewrite.ops.dims import DimFactor, dim_factor, repeats_whole
 

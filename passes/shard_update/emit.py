@@ -3,10 +3,7 @@
 from dataclasses import dataclass, field
 
 from hlorewrite.analysis.groups import rows_attribute
-from hlorewrite.ir.binding import ir, op_key
-from hlorewrite.ir.collectives import ALL_GATHER, ALL_REDUCE, REDUCE_SCATTER, REPLICA_GROUPS
-from hlorewrite.ir.edit import Editor
-from hlorewrite.ir.types import with_dimension
+from hlorewrite.ir import ALL_GATHER, ALL_REDUCE, REDUCE_SCATTER, REPLICA_GROUPS, Editor, ir, op_key, with_dimension
 from hlorewrite.ir.view import defining_op, terminator
 from hlorewrite.passes.common.emit import add_reducer
 from hlorewrite.passes.common.own_shard import OwnShard

@@ -2,9 +2,7 @@
 
 from dataclasses import dataclass, field
 
-from hlorewrite.ir.binding import ir, op_key
-from hlorewrite.ir.collectives import ALL_REDUCE
-from hlorewrite.ir.view import defining_op, terminator, users
+from hlorewrite.ir import ALL_REDUCE, defining_op, ir, op_key, terminator, users
 from hlorewrite.ops.dims import repeats_whole
 from hlorewrite.passes.common.steps.manual_step import ManualStep
 from hlorewrite.passes.shard_update.carried import (

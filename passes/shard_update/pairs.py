@@ -5,9 +5,7 @@ from dataclasses import dataclass
 from functools import partial
 
 from hlorewrite.analysis.parameter_provenance import continues, result_paths
-from hlorewrite.ir.binding import ir
-from hlorewrite.ir.location import argument_path
-from hlorewrite.ir.view import defining_op, terminator, users
+from hlorewrite.ir import argument_path, defining_op, ir, terminator, users
 from hlorewrite.ops.table import ELEMENTWISE
 from hlorewrite.passes.common.steps.manual_step import ManualStep, returned
 from hlorewrite.passes.shard_update.growth import StateShards

@@ -1,9 +1,6 @@
 """Moves a reduction into the loop that stacks what it reduces."""
 
-from hlorewrite.ir.binding import ir
-from hlorewrite.ir.edit import Editor
-from hlorewrite.ir.regions import Loop
-from hlorewrite.ir.types import element_type, tensor_type
+from hlorewrite.ir import Editor, Loop, element_type, ir, tensor_type
 from hlorewrite.ops.attributes import constant_attribute
 from hlorewrite.passes.common.emit import repeated, splat_constant
 from hlorewrite.passes.common.shard_index import scalar_behind

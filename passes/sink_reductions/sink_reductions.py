@@ -6,12 +6,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from hlorewrite.analysis.loops import trip_count
-from hlorewrite.ir.binding import ir, op_key
-from hlorewrite.ir.collectives import ALL_REDUCE
-from hlorewrite.ir.module import Module
-from hlorewrite.ir.regions import Loop
-from hlorewrite.ir.types import tensor_bytes
-from hlorewrite.ir.view import View, defining_op, terminator, users
+from hlorewrite.ir import ALL_REDUCE, Loop, Module, View, defining_op, ir, op_key, tensor_bytes, terminator, users
 from hlorewrite.passes.common.overlap_model import OVERLAPPED, OverlapModel
 from hlorewrite.passes.common.pass_support import ROWS, tell, with_inlined
 from hlorewrite.passes.common.stacked_rows import row_stacks

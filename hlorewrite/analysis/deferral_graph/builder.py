@@ -23,9 +23,7 @@ from hlorewrite.analysis.deferral_graph.graph import (
 )
 from hlorewrite.analysis.linearity import FlowContext, JointlyLinear, LinearityFacts, NotLinear
 from hlorewrite.analysis.uniform import Varying
-from hlorewrite.ir.binding import ir, op_key
-from hlorewrite.ir.regions import BRANCHES, Loop
-from hlorewrite.ir.types import is_static_tensor
+from hlorewrite.ir import BRANCHES, Loop, ir, is_static_tensor, op_key
 from hlorewrite.ops.table import TERMINATORS
 
 _LOOP = "stablehlo.while"

@@ -6,8 +6,7 @@ from dataclasses import dataclass, field
 from typing import Literal, NamedTuple
 
 from hlorewrite.analysis.linearity import JointlyLinear
-from hlorewrite.ir.binding import ir
-from hlorewrite.ir.regions import BRANCHES
+from hlorewrite.ir import BRANCHES, ir
 from hlorewrite.util.reachability import reachable
 
 

@@ -15,8 +15,7 @@ from itertools import compress
 from hlorewrite.analysis.deferral_graph.graph import DeferralGraph, ProgramPoint
 from hlorewrite.analysis.deferral_graph.max_flow import FlowNetwork
 from hlorewrite.analysis.deferral_graph.path_regressions import PathRegression, block_of, path_regression
-from hlorewrite.ir.binding import ir
-from hlorewrite.ir.types import tensor_bytes
+from hlorewrite.ir import ir, tensor_bytes
 
 Cost = Callable[[int], float]
 """Bytes of one all-reduce -> its cost, in any unit."""

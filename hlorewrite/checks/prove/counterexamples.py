@@ -22,9 +22,7 @@ from hlorewrite.checks.reference.check import check
 from hlorewrite.checks.reference.rule_checks.facts import fact_programs
 from hlorewrite.checks.reference.rule_checks.instances import NotGenerated, instance
 from hlorewrite.errors import HlorewriteError
-from hlorewrite.ir.load import parse
-from hlorewrite.ir.module import Module
-from hlorewrite.ir.view import View
+from hlorewrite.ir import Module, View, parse
 from hlorewrite.rules.apply.driver import apply_rules
 from hlorewrite.rules.compile.compiled import CompiledRule
 from hlorewrite.rules.facts import CompiledFact

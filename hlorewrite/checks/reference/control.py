@@ -3,8 +3,7 @@
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
-from hlorewrite.ir.binding import ir
-from hlorewrite.ir.view import nested_ops
+from hlorewrite.ir import ir, nested_ops
 from hlorewrite.util.reachability import reachable
 
 _DECIDING = {"stablehlo.case": slice(0, 1), "stablehlo.if": slice(0, 1)}

@@ -10,8 +10,7 @@ from hlorewrite.checks.reference.inputs import Role, random_array, range_of, rol
 from hlorewrite.checks.reference.interpreter import dtype_of
 from hlorewrite.checks.reference.program import Array, LockstepProgram
 from hlorewrite.checks.reference.rounding.units import float_format, is_narrow
-from hlorewrite.ir.binding import ir
-from hlorewrite.ir.view import nested_ops
+from hlorewrite.ir import ir, nested_ops
 
 Kind = Literal["large", "large negative", "cancelling", "tiny"]
 KINDS: tuple[Kind, ...] = ("large", "large negative", "cancelling", "tiny")

@@ -16,10 +16,7 @@ from hlorewrite.checks.reference.sequentialize.manual import devices_of
 from hlorewrite.checks.reference.sequentialize.partial_windows import leave_out_partial_windows
 from hlorewrite.checks.reference.sequentialize.writer import Environment, World
 from hlorewrite.errors import CannotExecute, did_you_mean
-from hlorewrite.ir.binding import ir
-from hlorewrite.ir.module import Module
-from hlorewrite.ir.regions import called_functions
-from hlorewrite.ir.view import View, nested_ops
+from hlorewrite.ir import Module, View, called_functions, ir, nested_ops
 
 Array = np.ndarray[Any, Any]
 

@@ -19,10 +19,7 @@ from hlorewrite.checks.translation_validation.value_graph.index_maps import Inde
 from hlorewrite.checks.translation_validation.value_graph.per_process_constants import ProcessConstants
 from hlorewrite.checks.translation_validation.value_graph.uniform import SameOnMembers
 from hlorewrite.checks.translation_validation.verdict import NotRead, Proved, Unknown
-from hlorewrite.ir.binding import ir
-from hlorewrite.ir.inline import is_private
-from hlorewrite.ir.module import Module
-from hlorewrite.ir.view import View
+from hlorewrite.ir import Module, View, ir, is_private
 from hlorewrite.rules.library import shipped_facts
 
 STRATEGIES = (Strategy("reductions wait", quick=True), Strategy("reductions wait, loops are read anew"),

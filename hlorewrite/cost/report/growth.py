@@ -28,12 +28,7 @@ from fractions import Fraction
 from hlorewrite.analysis.block_frequency import taken_shares
 from hlorewrite.analysis.groups import group_members
 from hlorewrite.analysis.loops import trip_count
-from hlorewrite.ir.binding import ir, op_key
-from hlorewrite.ir.collectives import COLLECTIVES, kind_of, wire_share
-from hlorewrite.ir.module import Module
-from hlorewrite.ir.regions import BRANCHES
-from hlorewrite.ir.types import tensor_bytes
-from hlorewrite.ir.view import View
+from hlorewrite.ir import BRANCHES, COLLECTIVES, Module, View, ir, kind_of, op_key, tensor_bytes, wire_share
 
 Bytes = float | Fraction
 """Whole bytes, or infinity where no number bounds them."""

@@ -15,13 +15,8 @@ from hlorewrite.analysis.groups import (
 from hlorewrite.analysis.loops import trip_count
 from hlorewrite.analysis.mesh import axis_names, meshes
 from hlorewrite.cost.report.report import Executed
-from hlorewrite.ir.binding import ir, op_key
+from hlorewrite.ir import Editor, Module, View, ancestors, inline_calls, ir, nested_ops, op_key, tensor_bytes
 from hlorewrite.ir.collectives import COLLECTIVE_PERMUTE, COLLECTIVES, kind_of
-from hlorewrite.ir.edit import Editor
-from hlorewrite.ir.inline import inline_calls
-from hlorewrite.ir.module import Module
-from hlorewrite.ir.types import tensor_bytes
-from hlorewrite.ir.view import View, ancestors, nested_ops
 
 
 def collectives_of(module: Module) -> tuple[int, list[Executed], list[str]]:

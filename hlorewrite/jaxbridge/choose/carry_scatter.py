@@ -4,11 +4,7 @@ reductions XLA:GPU alone moves out of their loops."""
 from fractions import Fraction
 
 from hlorewrite.hlo.xla_hazards import moved_out
-from hlorewrite.ir.binding import ir, op_key
-from hlorewrite.ir.collectives import ALL_REDUCE, COLLECTIVES
-from hlorewrite.ir.edit import Editor
-from hlorewrite.ir.inline import inline_calls
-from hlorewrite.ir.module import Module
+from hlorewrite.ir import ALL_REDUCE, COLLECTIVES, Editor, Module, inline_calls, ir, op_key
 from hlorewrite.ir.view import View, ancestors, defining_op
 from hlorewrite.jaxbridge.step.report import collectives_by_op
 

@@ -4,8 +4,7 @@ from dataclasses import dataclass, field, replace
 
 from hlorewrite.errors import OutputError, PlanMismatch
 from hlorewrite.hlo.published_flags import users_flags
-from hlorewrite.ir.module import Format, Module
-from hlorewrite.ir.save import emit
+from hlorewrite.ir import Format, Module, emit
 from hlorewrite.jaxbridge.choose.candidates import devices_in_words
 from hlorewrite.jaxbridge.choose.chosen_step import rewrite_step
 from hlorewrite.jaxbridge.choose.plan_report import report_data, report_of

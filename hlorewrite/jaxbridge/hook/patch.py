@@ -15,9 +15,7 @@ from typing import TYPE_CHECKING, Any, Unpack
 from jaxlib import version as jaxlib_version
 
 from hlorewrite.errors import HlorewriteError
-from hlorewrite.ir.binding import ir
-from hlorewrite.ir.collectives import COLLECTIVES
-from hlorewrite.ir.regions import BRANCHES
+from hlorewrite.ir import BRANCHES, COLLECTIVES, ir
 from hlorewrite.jaxbridge.hook.records import CompiledStep, records_table
 from hlorewrite.jaxbridge.processes.notes import one_line
 from hlorewrite.jaxbridge.step.notices import KILL_SWITCH, HlorewriteWarning, switched_off, users_level

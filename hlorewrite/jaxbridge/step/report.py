@@ -12,11 +12,7 @@ from hlorewrite.analysis.block_frequency import executed_times
 from hlorewrite.analysis.groups import group_members
 from hlorewrite.checks.reference.rounding.static.summation_order import OrdersOnDemand, SummationOrders
 from hlorewrite.hlo.collectives import executed_bytes
-from hlorewrite.ir.binding import ir
-from hlorewrite.ir.collectives import BY_OP, COLLECTIVES, kind_of, wire_share
-from hlorewrite.ir.load import parse
-from hlorewrite.ir.module import Module
-from hlorewrite.ir.types import tensor_bytes
+from hlorewrite.ir import BY_OP, COLLECTIVES, Module, ir, kind_of, parse, tensor_bytes, wire_share
 from hlorewrite.ir.view import View, ancestors, symbol_name
 from hlorewrite.jaxbridge.baseline.comparison import XlaComparison
 from hlorewrite.passmanager.base import Pass

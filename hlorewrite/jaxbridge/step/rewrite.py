@@ -14,11 +14,7 @@ from typing import TYPE_CHECKING
 
 from hlorewrite.checks.translation_validation.steps import PassStages
 from hlorewrite.errors import HlorewriteError
-from hlorewrite.ir.binding import ir
-from hlorewrite.ir.load import parse
-from hlorewrite.ir.module import Format, Module
-from hlorewrite.ir.save import emit
-from hlorewrite.ir.view import View
+from hlorewrite.ir import Format, Module, View, emit, ir, parse
 from hlorewrite.jaxbridge.step.no_rewrite import SetAside, bring_back, put_away
 from hlorewrite.jaxbridge.step.report import (
     DigestOnDemand,

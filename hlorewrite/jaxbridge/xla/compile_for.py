@@ -7,9 +7,7 @@ from typing import Any
 
 from hlorewrite.errors import HlorewriteError, InputError, UsageError
 from hlorewrite.hlo.collectives import HloCollective, collectives, executed_bytes
-from hlorewrite.ir.collectives import COLLECTIVES
-from hlorewrite.ir.module import Module
-from hlorewrite.ir.view import View
+from hlorewrite.ir import COLLECTIVES, Module, View
 from hlorewrite.jaxbridge.xla import miscompile_workarounds
 from hlorewrite.jaxbridge.xla.compile_no_codegen import DeviceSet
 from hlorewrite.jaxbridge.xla.platform_passes import legal_module

@@ -21,13 +21,8 @@ from hlorewrite.hlo.collectives import collective_kind
 from hlorewrite.hlo.groups import parse_groups
 from hlorewrite.hlo.parse import parse_hlo
 from hlorewrite.hlo.proto import hlo_module_of
-from hlorewrite.ir.binding import ir, op_key
-from hlorewrite.ir.collectives import CHANNEL, COLLECTIVES
+from hlorewrite.ir import CHANNEL, COLLECTIVES, Module, called_functions, erase_dead_functions, ir, op_key, parse
 from hlorewrite.ir.edit import Editor, channel_number, renumbered
-from hlorewrite.ir.inline import erase_dead_functions
-from hlorewrite.ir.load import parse
-from hlorewrite.ir.module import Module
-from hlorewrite.ir.regions import called_functions
 from hlorewrite.ir.view import View, nested_ops, terminator
 from hlorewrite.jaxbridge.xla.compile_no_codegen import (
     UNKNOWN_CALL,

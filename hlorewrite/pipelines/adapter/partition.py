@@ -5,13 +5,7 @@ from collections.abc import Callable
 
 from hlorewrite.analysis.mesh import Mesh
 from hlorewrite.errors import InputError
-from hlorewrite.ir.binding import ir, sdy
-from hlorewrite.ir.edit import Editor
-from hlorewrite.ir.inline import inline_calls
-from hlorewrite.ir.load import parse
-from hlorewrite.ir.module import Module
-from hlorewrite.ir.regions import called_functions
-from hlorewrite.ir.view import View, symbol_name
+from hlorewrite.ir import Editor, Module, View, called_functions, inline_calls, ir, parse, sdy, symbol_name
 from hlorewrite.pipelines.mpmd.mesh_view import body_of, local_mesh, manual_body
 from hlorewrite.pipelines.mpmd.program import FragmentCall, read_program
 

@@ -11,8 +11,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from hlorewrite.errors import UsageError
-from hlorewrite.ir.load import parse
-from hlorewrite.ir.module import Module
+from hlorewrite.ir import Module, parse
 from hlorewrite.jaxbridge.frameworks.lost_updates import refuse_foreign_jit, refuse_lost_updates
 from hlorewrite.jaxbridge.processes.agreement import Agreement
 from hlorewrite.jaxbridge.step.report import RunRecorder

@@ -3,9 +3,7 @@
 from dataclasses import dataclass, field
 
 from hlorewrite.errors import HlorewriteError
-from hlorewrite.ir.binding import ir, op_key
-from hlorewrite.ir.regions import Loop
-from hlorewrite.ir.view import defining_op, nested_ops, terminator, users
+from hlorewrite.ir import Loop, defining_op, ir, nested_ops, op_key, terminator, users
 from hlorewrite.pipelines.mpmd.mesh_view import BEGIN, END, SEND, VALUES, MeshView, mark_of
 from hlorewrite.pipelines.mpmd.program import Program
 

@@ -14,12 +14,7 @@ import math
 from dataclasses import dataclass, field
 
 from hlorewrite.analysis.mesh import Mesh, meshes
-from hlorewrite.ir.binding import ir, sdy
-from hlorewrite.ir.edit import Editor
-from hlorewrite.ir.inline import inline_calls
-from hlorewrite.ir.load import parse
-from hlorewrite.ir.module import Module
-from hlorewrite.ir.view import View, symbol_name, terminator
+from hlorewrite.ir import Editor, Module, View, inline_calls, ir, parse, sdy, symbol_name, terminator
 from hlorewrite.pipelines.mpmd.program import FragmentCall, Program, ProgramOps, Step
 from hlorewrite.pipelines.mpmd.types import MeshTensor
 

@@ -10,9 +10,7 @@ from functools import cached_property
 
 from hlorewrite.analysis.mesh import Mesh
 from hlorewrite.errors import InputError
-from hlorewrite.ir.binding import ir
-from hlorewrite.ir.module import Module
-from hlorewrite.ir.view import View, terminator
+from hlorewrite.ir import Module, View, ir, terminator
 from hlorewrite.pipelines.mpmd.types import MeshTensor, mesh_tensor, meshes_in_topology
 
 FRAGMENT_TASKS = ("before", "F", "B", "I", "W", "update")

@@ -6,8 +6,7 @@ from dataclasses import dataclass
 
 from hlorewrite.analysis.mesh import Mesh
 from hlorewrite.errors import InputError
-from hlorewrite.ir.binding import ir, sdy
-from hlorewrite.ir.types import element_bytes
+from hlorewrite.ir import element_bytes, ir, sdy
 
 _NAMED_MESH = re.compile(r'<"([^"]+)"\s*:\s*(<\[[^\]]*\](?:,\s*device_ids=\[[^\]]*\])?>)>')
 _TENSOR = re.compile(r'!mpmd\.mesh_tensor<"([^"]+)",\s*(tensor<[^>]*>+)')

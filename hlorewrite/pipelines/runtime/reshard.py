@@ -15,9 +15,7 @@ from jax.sharding import NamedSharding, PartitionSpec, Sharding
 from hlorewrite.cost.cluster.capacity import topology_of_kind
 from hlorewrite.cost.cluster.topology_file import topology as topology_of
 from hlorewrite.errors import PlanError, UsageError
-from hlorewrite.ir.load import parse
-from hlorewrite.ir.module import Format
-from hlorewrite.ir.save import emit
+from hlorewrite.ir import Format, emit, parse
 from hlorewrite.jaxbridge.processes.agreement import Patience
 from hlorewrite.jaxbridge.processes.consensus import agreement_of, check_same
 from hlorewrite.jaxbridge.processes.store import TIMEOUT_S

@@ -22,9 +22,7 @@ from jax.sharding import NamedSharding, PartitionSpec
 
 from hlorewrite.cost.cluster.topology_file import topology as topology_of
 from hlorewrite.errors import PlanError
-from hlorewrite.ir.binding import ir
-from hlorewrite.ir.module import Module
-from hlorewrite.ir.view import View
+from hlorewrite.ir import Module, View, ir
 from hlorewrite.jaxbridge.xla import private
 from hlorewrite.jaxbridge.xla.own_compilations import own_compilation
 from hlorewrite.pipelines.mpmd.program import Program, Transfer, read_program_ops

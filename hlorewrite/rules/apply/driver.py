@@ -11,9 +11,7 @@ from dataclasses import dataclass, replace
 from itertools import islice
 
 from hlorewrite.errors import HlorewriteError, PassFailed
-from hlorewrite.ir.binding import ir, op_key
-from hlorewrite.ir.edit import Editor
-from hlorewrite.ir.view import View
+from hlorewrite.ir import Editor, View, ir, op_key
 from hlorewrite.rules.apply.matcher import find
 from hlorewrite.rules.apply.tracker import EditTracker, Link, OpNotes
 from hlorewrite.rules.compile.compiled import CompiledRule, Failure, PatternNode

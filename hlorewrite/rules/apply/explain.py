@@ -2,8 +2,7 @@
 
 from dataclasses import replace
 
-from hlorewrite.ir.binding import ir
-from hlorewrite.ir.view import View
+from hlorewrite.ir import View, ir
 from hlorewrite.rules.apply.matcher import find
 from hlorewrite.rules.compile.compiled import CompiledRule, Failure
 from hlorewrite.rules.context import RuleContext

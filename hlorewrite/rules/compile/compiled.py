@@ -5,9 +5,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from hlorewrite.analysis.linearity import has_narrow_range, regrouped
-from hlorewrite.ir.binding import ir
-from hlorewrite.ir.types import element_type, is_floating
-from hlorewrite.ir.view import defining_op
+from hlorewrite.ir import defining_op, element_type, ir, is_floating
 from hlorewrite.rules.checks.declared import REGROUPING
 from hlorewrite.rules.compile.checks import CompiledCheck, ExpressionCompiler
 from hlorewrite.rules.compile.environment import CONTEXT, Environment, Slots

@@ -3,10 +3,7 @@
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from hlorewrite.ir.binding import ir
-from hlorewrite.ir.collectives import CHANNEL
-from hlorewrite.ir.edit import Editor, channel_number, renumbered
-from hlorewrite.ir.regions import WHILE, Loop
+from hlorewrite.ir import CHANNEL, WHILE, Editor, Loop, channel_number, ir, renumbered
 from hlorewrite.ir.types import element_count, element_type, tensor_bytes
 from hlorewrite.ir.view import View, block_ops, defining_op, nested_ops, terminator, users
 from hlorewrite.ops.attributes import constant_attribute

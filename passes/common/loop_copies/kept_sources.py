@@ -8,10 +8,7 @@ such a kernel reads.
 
 from collections.abc import Sequence
 
-from hlorewrite.ir.binding import ir
-from hlorewrite.ir.edit import Editor
-from hlorewrite.ir.types import element_count, tensor_bytes
-from hlorewrite.ir.view import ancestors, defining_op, users
+from hlorewrite.ir import Editor, ancestors, defining_op, element_count, ir, tensor_bytes, users
 from hlorewrite.ops.table import FILLINGS
 
 BARRIER = "stablehlo.optimization_barrier"

@@ -20,9 +20,7 @@ from hlorewrite.checks.reference.rounding.windows import (
     places,
     window_sums_of,
 )
-from hlorewrite.ir.binding import ir, op_key
-from hlorewrite.ir.location import source_line
-from hlorewrite.ir.view import symbol_name
+from hlorewrite.ir import ir, op_key, source_line, symbol_name
 from hlorewrite.ops.attributes import comparison_direction, ints, shape_of
 from hlorewrite.ops.elements import BY_ATTRIBUTES, moved
 from hlorewrite.ops.elementwise import COMPARISONS, FUNCTIONS, applied, converted

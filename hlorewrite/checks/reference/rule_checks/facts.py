@@ -14,10 +14,7 @@ from hlorewrite.checks.reference.check import check
 from hlorewrite.checks.reference.rule_checks.op_forms import REDUCERS, Form, constant, element_of, forms, identity
 from hlorewrite.checks.reference.rule_checks.rules import ConditionResult, RuleResult
 from hlorewrite.errors import CannotExecute, InputError
-from hlorewrite.ir.collectives import ALL_REDUCE
-from hlorewrite.ir.load import parse
-from hlorewrite.ir.module import Module
-from hlorewrite.ir.view import View
+from hlorewrite.ir import ALL_REDUCE, Module, View, parse
 from hlorewrite.rules.compile.native_functions import NativeFunction
 from hlorewrite.rules.facts import CompiledFact, compile_fact
 from hlorewrite.rules.syntax import ast

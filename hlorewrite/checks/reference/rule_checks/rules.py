@@ -6,8 +6,7 @@ from dataclasses import dataclass, replace
 from hlorewrite.checks.reference.check import check
 from hlorewrite.checks.reference.rule_checks.instances import NotGenerated, instance
 from hlorewrite.errors import CannotExecute, HlorewriteError
-from hlorewrite.ir.module import Module
-from hlorewrite.ir.view import View
+from hlorewrite.ir import Module, View
 from hlorewrite.rules.apply.driver import apply_rules
 from hlorewrite.rules.compile.compiled import CompiledRule, compile_rule
 from hlorewrite.rules.compile.native_functions import NativeFunction

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from hlorewrite.checks.reference.sequentialize.grid import Group, groups_of, pairs_of
 from hlorewrite.errors import CannotExecute
-from hlorewrite.ir.binding import ir
+from hlorewrite.ir import ir, terminator
 from hlorewrite.ir.collectives import (
     ALL_GATHER,
     ALL_REDUCE,
@@ -16,7 +16,6 @@ from hlorewrite.ir.collectives import (
     DYNAMIC_ROOT,
     REDUCE_SCATTER,
 )
-from hlorewrite.ir.view import terminator
 from hlorewrite.ops.table import COMMUTATIVE
 
 if TYPE_CHECKING:

@@ -17,8 +17,7 @@ from typing import TYPE_CHECKING
 from hlorewrite.checks.reference.sequentialize import collectives, control_flow, fourier, manual
 from hlorewrite.checks.reference.sequentialize.writer import Environment, LockstepWriter, Values, World
 from hlorewrite.errors import CannotExecute
-from hlorewrite.ir.binding import ir
-from hlorewrite.ir.edit import remap
+from hlorewrite.ir import ir, remap
 from hlorewrite.ops.table import SAME, TERMINATORS
 
 if TYPE_CHECKING:

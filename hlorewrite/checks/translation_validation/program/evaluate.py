@@ -24,9 +24,7 @@ from hlorewrite.checks.translation_validation.value_graph.graph import (
 )
 from hlorewrite.checks.translation_validation.value_graph.normalize import array, op_label
 from hlorewrite.checks.translation_validation.value_graph.per_process_constants import numbers_in
-from hlorewrite.ir.binding import ir, op_key
-from hlorewrite.ir.collectives import COLLECTIVES
-from hlorewrite.ir.view import terminator
+from hlorewrite.ir import COLLECTIVES, ir, op_key, terminator
 from hlorewrite.ops.dims import reshaped
 from hlorewrite.ops.table import SLICES, TERMINATORS
 

@@ -31,9 +31,7 @@ from hlorewrite.checks.translation_validation.value_graph.graph import (
     part_type,
     parts_of,
 )
-from hlorewrite.ir.binding import ir, op_key
-from hlorewrite.ir.regions import Loop
-from hlorewrite.ir.view import defining_op, terminator
+from hlorewrite.ir import Loop, defining_op, ir, op_key, terminator
 
 _EFFECTS = -1
 _READ_AT_ONCE = 2

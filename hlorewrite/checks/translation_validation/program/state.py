@@ -31,9 +31,7 @@ from hlorewrite.checks.translation_validation.value_graph.per_process_constants 
 )
 from hlorewrite.checks.translation_validation.value_graph.uniform import SameOnMembers
 from hlorewrite.checks.translation_validation.verdict import NotRead
-from hlorewrite.ir.binding import ir
-from hlorewrite.ir.collectives import COLLECTIVES
-from hlorewrite.ir.view import View
+from hlorewrite.ir import COLLECTIVES, View, ir
 from hlorewrite.ops.attributes import constant_attribute, constant_text, is_complex_zero, splat_number
 from hlorewrite.ops.table import COMMUTATIVE
 from hlorewrite.rules.facts import Facts

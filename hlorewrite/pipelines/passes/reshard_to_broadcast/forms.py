@@ -9,10 +9,7 @@ from hlorewrite.analysis.block_frequency import executed_times
 from hlorewrite.analysis.deferral_graph.path_regressions import path_regression
 from hlorewrite.analysis.groups import device_count
 from hlorewrite.cost.collective_times import CollectiveTimes
-from hlorewrite.ir.binding import ir
-from hlorewrite.ir.collectives import ALL_GATHER, ALL_REDUCE, COLLECTIVE_BROADCAST, COLLECTIVE_PERMUTE
-from hlorewrite.ir.types import tensor_bytes
-from hlorewrite.ir.view import View
+from hlorewrite.ir import ALL_GATHER, ALL_REDUCE, COLLECTIVE_BROADCAST, COLLECTIVE_PERMUTE, View, ir, tensor_bytes
 from hlorewrite.passes.common.pass_support import tell
 from hlorewrite.passes.common.shard_index import partition_groups
 from hlorewrite.passes.gather_to_broadcast import GatherToBroadcast

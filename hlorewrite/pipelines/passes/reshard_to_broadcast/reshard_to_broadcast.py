@@ -3,12 +3,7 @@
 from dataclasses import dataclass, field
 from typing import ClassVar, Literal
 
-from hlorewrite.ir.binding import ir
-from hlorewrite.ir.collectives import ALL_GATHER
-from hlorewrite.ir.edit import Editor
-from hlorewrite.ir.inline import inline_calls
-from hlorewrite.ir.module import Module
-from hlorewrite.ir.view import View, symbol_name, users
+from hlorewrite.ir import ALL_GATHER, Editor, Module, View, inline_calls, ir, symbol_name, users
 from hlorewrite.passes.common.broadcasts.chain import require_chain_options
 from hlorewrite.passes.common.pass_support import OpByOp, tell
 from hlorewrite.passes.legalize_for_cpu import LegalizeForCpu

@@ -16,9 +16,7 @@ import numpy as np
 
 from hlorewrite.cost.collective_times import CollectiveTimes
 from hlorewrite.errors import HlorewriteError, InputError
-from hlorewrite.ir.binding import ir
-from hlorewrite.ir.types import element_bytes
-from hlorewrite.ir.view import View, ancestors
+from hlorewrite.ir import View, ancestors, element_bytes, ir
 from hlorewrite.pipelines.mpmd.types import MeshTensor, mesh_tensor, meshes_in_topology
 from hlorewrite.pipelines.reshard import Layout, ReshardPlan, SolverBudget, network_of, plan_reshard, sharded
 from hlorewrite.pipelines.reshard.mesh import ReshardMesh

@@ -8,10 +8,7 @@ from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 
 from hlorewrite.analysis.mesh import Mesh
-from hlorewrite.ir.binding import ir, sdy
-from hlorewrite.ir.collectives import CHANNEL
-from hlorewrite.ir.edit import channel_number, renumbered
-from hlorewrite.ir.effects import does_more_than_compute
+from hlorewrite.ir import CHANNEL, channel_number, does_more_than_compute, ir, renumbered, sdy
 from hlorewrite.ir.view import nested_ops, readable, terminator
 from hlorewrite.pipelines.mpmd.mesh_view import body_of, manual_body
 from hlorewrite.pipelines.mpmd.program import MOVES, FragmentCall

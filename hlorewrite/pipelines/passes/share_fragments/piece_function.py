@@ -1,9 +1,6 @@
 """Writes a piece of a fragment as a function."""
 
-from hlorewrite.ir.binding import ir
-from hlorewrite.ir.collectives import CHANNEL
-from hlorewrite.ir.edit import channel_number, remap, renumbered
-from hlorewrite.ir.view import nested_ops
+from hlorewrite.ir import CHANNEL, channel_number, ir, nested_ops, remap, renumbered
 from hlorewrite.pipelines.mpmd.mesh_view import manual_body
 from hlorewrite.pipelines.passes.share_fragments.fragment_graph import CrossingValue, FragmentGraph
 from hlorewrite.pipelines.passes.share_fragments.outline import FragmentPiece

@@ -6,8 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from hlorewrite.errors import InputError, PlanError, UsageError
-from hlorewrite.ir.binding import ir, sdy
-from hlorewrite.ir.view import View
+from hlorewrite.ir import View, ir, sdy
 from hlorewrite.pipelines.mpmd.types import MeshTensor, mesh_tensor
 from hlorewrite.pipelines.passes.split_stages.shardings import Spec
 from hlorewrite.pipelines.schedules import make_schedule

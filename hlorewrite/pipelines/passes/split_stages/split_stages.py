@@ -9,12 +9,7 @@ from typing import ClassVar, Literal
 from hlorewrite.analysis.counters import in_each_iteration
 from hlorewrite.analysis.groups import list_groups
 from hlorewrite.errors import InputError, UsageError, did_you_mean
-from hlorewrite.ir.binding import ir, passmanager
-from hlorewrite.ir.edit import Editor
-from hlorewrite.ir.inline import inline_calls
-from hlorewrite.ir.module import Module
-from hlorewrite.ir.regions import Loop
-from hlorewrite.ir.view import View, users
+from hlorewrite.ir import Editor, Loop, Module, View, inline_calls, ir, passmanager, users
 from hlorewrite.passmanager.base import Pass, PassContext
 from hlorewrite.passmanager.programs import is_program
 from hlorewrite.pipelines.passes.split_stages.auto.choose import DEFAULT_TOPOLOGY, StageSearch, choose_stages, mark_cuts

@@ -4,11 +4,7 @@ from dataclasses import dataclass
 
 from hlorewrite.analysis.loops import constant_integer, trip_count
 from hlorewrite.errors import InputError
-from hlorewrite.ir.binding import ir
-from hlorewrite.ir.edit import Editor
-from hlorewrite.ir.effects import has_side_effect
-from hlorewrite.ir.regions import Loop
-from hlorewrite.ir.view import View, ancestors, defining_op
+from hlorewrite.ir import Editor, Loop, View, ancestors, defining_op, has_side_effect, ir
 from hlorewrite.pipelines.passes.split_stages.graph import StepNode, Values, ops_of
 
 COMPOSITE, MARK = "hlorewrite.stage", "hlorewrite.mark"

@@ -3,10 +3,7 @@
 from collections.abc import Callable
 
 from hlorewrite.errors import PlanError
-from hlorewrite.ir.binding import ir
-from hlorewrite.ir.edit import Editor
-from hlorewrite.ir.types import element_type
-from hlorewrite.ir.view import View, defining_op, users
+from hlorewrite.ir import Editor, View, defining_op, element_type, ir, users
 from hlorewrite.passes.common.emit import splat_constant
 from hlorewrite.pipelines.passes.split_stages.graph import StepNode, Values
 from hlorewrite.pipelines.passes.split_stages.shardings import Spec

@@ -12,10 +12,7 @@ from hlorewrite.checks.reference.rounding.elementwise_errors import ROUNDINGS
 from hlorewrite.checks.reference.rounding.sums import body_op, product_of, reduction_of
 from hlorewrite.checks.reference.rounding.units import float_format
 from hlorewrite.checks.reference.rounding.windows import window_terms
-from hlorewrite.ir.binding import ir
-from hlorewrite.ir.collectives import COLLECTIVES, REDUCING
-from hlorewrite.ir.location import source_line
-from hlorewrite.ir.view import View
+from hlorewrite.ir import COLLECTIVES, REDUCING, View, ir, source_line
 from hlorewrite.ops.attributes import scatter_numbers
 from hlorewrite.ops.table import ROUNDS_NOTHING
 

@@ -14,10 +14,7 @@ from hlorewrite.analysis.loops import trip_count
 from hlorewrite.checks.reference.rounding.eval_op import attribute_names, region_texts
 from hlorewrite.checks.reference.rounding.fingerprint import seed_of
 from hlorewrite.checks.reference.rounding.static.order_ops import Summed, merged, result_of
-from hlorewrite.ir.binding import ir, op_key
-from hlorewrite.ir.collectives import CHANNEL
-from hlorewrite.ir.regions import BRANCHES, Loop
-from hlorewrite.ir.view import View, symbol_name
+from hlorewrite.ir import BRANCHES, CHANNEL, Loop, View, ir, op_key, symbol_name
 from hlorewrite.ops.table import COMMUTATIVE, SAME, TERMINATORS
 
 _LEFT_OUT = frozenset({CHANNEL, "sym_name", "callee", "precision_config"})

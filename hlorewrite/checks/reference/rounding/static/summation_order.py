@@ -14,10 +14,7 @@ from hlorewrite.checks.reference.rounding.static.order_ops import Summed
 from hlorewrite.checks.reference.rounding.static.order_walk import OrderWalk
 from hlorewrite.checks.reference.rounding.units import float_format
 from hlorewrite.errors import HlorewriteError
-from hlorewrite.ir.binding import ir
-from hlorewrite.ir.load import parse
-from hlorewrite.ir.module import Module
-from hlorewrite.ir.view import View
+from hlorewrite.ir import Module, View, ir, parse
 from hlorewrite.util.tables import table
 
 SHOWN = 5

@@ -3,11 +3,7 @@
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from hlorewrite.ir.binding import ir
-from hlorewrite.ir.edit import Editor
-from hlorewrite.ir.regions import Loop
-from hlorewrite.ir.types import with_dimension
-from hlorewrite.ir.view import terminator
+from hlorewrite.ir import Editor, Loop, ir, terminator, with_dimension
 from hlorewrite.ops.attributes import ints
 from hlorewrite.ops.dims import attributes_for, repeats_whole
 from hlorewrite.ops.reducers import OP_OF_KIND, reduction_kind

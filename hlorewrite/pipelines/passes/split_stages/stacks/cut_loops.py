@@ -3,11 +3,7 @@
 from collections.abc import Callable, Sequence
 
 from hlorewrite.analysis.loops import LoopCounter, constant_integer, counter_of, counter_step
-from hlorewrite.ir.binding import ir, op_key
-from hlorewrite.ir.edit import Editor
-from hlorewrite.ir.regions import Loop
-from hlorewrite.ir.types import holds_number, with_dimension
-from hlorewrite.ir.view import block_ops, nested_ops, users
+from hlorewrite.ir import Editor, Loop, block_ops, holds_number, ir, nested_ops, op_key, users, with_dimension
 from hlorewrite.passes.common.device_masks import zeros_like
 from hlorewrite.passes.common.emit import splat_constant, wrapped
 from hlorewrite.pipelines.passes.split_stages.stacks.direct_rows import joined, origins_of, rows_from

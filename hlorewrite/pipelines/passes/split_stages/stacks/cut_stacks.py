@@ -2,11 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 
-from hlorewrite.ir.binding import ir, op_key, passmanager, sdy
-from hlorewrite.ir.edit import Editor
-from hlorewrite.ir.module import Module
-from hlorewrite.ir.regions import Loop
-from hlorewrite.ir.types import with_dimension
+from hlorewrite.ir import Editor, Loop, Module, ir, op_key, passmanager, sdy, with_dimension
 from hlorewrite.ir.view import View, nested_ops, terminator
 from hlorewrite.pipelines.mpmd.rows import ROWS, rows_attribute
 from hlorewrite.pipelines.passes.split_stages.graph import ops_of
