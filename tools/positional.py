@@ -3,7 +3,7 @@
 ``python tools/positional.py`` prints each and exits 1 when there is one. Name the arguments from the fourth on, or put
 those that belong together into a dataclass; ``*`` makes parameters names only.
 
-Calls that hand over a list of words (``_sdy("module", "cse", "inline", ...)``) are none of them, nor are calls of JAX's
+Calls that give a list of words (``_sdy("module", "cse", "inline", ...)``) are none of them, nor are calls of JAX's
 own functions in ``PRIVATE``.
 """
 
