@@ -156,7 +156,7 @@ class ReshardPlan:
         return state.hexdigest()
 
 
-def plan_reshard(source: Layout, destination: Layout, itemsize: int, network: Network, *, strategy: str = "auto",
+def plan_reshard(source: Layout, destination: Layout, itemsize: int, network: Network, strategy: str = "auto", *,
                  order: str = "optimal", sender: str | None = None, budget: SolverBudget | None = None) -> ReshardPlan:
     """Plans how a tensor gets from one layout to another.
 
