@@ -71,6 +71,7 @@ lint: venv
 	$(BIN)/pyright
 	$(BIN)/python tools/import_layers.py
 	$(BIN)/python tools/op_lists.py
+	$(BIN)/python tools/positional.py
 	$(BIN)/python tools/plain_words.py
 
 # The same, with many more random programs and the slow cases, the notebooks, and real trainers (tools/trainers.py).

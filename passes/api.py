@@ -4,15 +4,10 @@ The names here stay; the modules that define them may move.
 """
 
 from hlorewrite.errors import PassFailed
-from hlorewrite.ir.binding import ir
-from hlorewrite.ir.collectives import COLLECTIVES
-from hlorewrite.ir.edit import Editor
-from hlorewrite.ir.load import parse
-from hlorewrite.ir.module import Module
-from hlorewrite.ir.types import tensor_bytes
+from hlorewrite.ir import COLLECTIVES, Editor, Module, ir, parse, tensor_bytes
 from hlorewrite.ir.view import View, op_key
 from hlorewrite.passes.all_reduce_fusion.members import NO_FUSE
-from hlorewrite.passes.common.pass_remarks import tell
+from hlorewrite.passes.common.pass_support import tell
 from hlorewrite.passmanager.base import Pass, PassContext
 
 __all__ = ["COLLECTIVES", "NO_FUSE", "Editor", "Module", "Pass", "PassContext", "PassFailed", "View", "ir", "op_key",

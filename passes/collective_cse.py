@@ -5,14 +5,9 @@ from dataclasses import dataclass
 from itertools import takewhile
 from typing import ClassVar
 
-from hlorewrite.ir.binding import ir, op_key
-from hlorewrite.ir.collectives import COLLECTIVES
-from hlorewrite.ir.effects import MAY_HAVE_EFFECTS
+from hlorewrite.ir import BRANCHES, COLLECTIVES, MAY_HAVE_EFFECTS, Module, View, ancestors, ir, op_key
 from hlorewrite.ir.inline import contains_any, erase_dead_functions
-from hlorewrite.ir.module import Module
-from hlorewrite.ir.view import View, ancestors
-from hlorewrite.ops.table import BRANCHES
-from hlorewrite.passes.common.pass_remarks import tell
+from hlorewrite.passes.common.pass_support import tell
 from hlorewrite.passes.common.value_numbers import Number, ValueNumbers
 from hlorewrite.passmanager.base import Pass, PassContext
 

@@ -6,18 +6,13 @@ from typing import ClassVar
 from hlorewrite.analysis.groups import Groups
 from hlorewrite.analysis.per_device_constants import PerDeviceConstants
 from hlorewrite.cost.collective_times import CollectiveTimes
-from hlorewrite.ir.binding import ir
-from hlorewrite.ir.collectives import ALL_GATHER
-from hlorewrite.ir.edit import Editor
-from hlorewrite.ir.types import integer_range, tensor_bytes
-from hlorewrite.ir.view import View, users
+from hlorewrite.ir import ALL_GATHER, Editor, View, integer_range, ir, tensor_bytes, users
 from hlorewrite.ops.attributes import ints
 from hlorewrite.ops.table import SLICES
 from hlorewrite.passes.common.broadcasts.emit import Delivery, delivery, emit_delivery, static_slice
-from hlorewrite.passes.common.op_by_op import OpByOp
-from hlorewrite.passes.common.pass_remarks import tell
+from hlorewrite.passes.common.emit import splat_constant
+from hlorewrite.passes.common.pass_support import OpByOp, tell
 from hlorewrite.passes.common.shard_index import Range, partition_groups, range_along
-from hlorewrite.passes.common.splats import splat_constant
 from hlorewrite.passmanager.base import PassContext
 
 

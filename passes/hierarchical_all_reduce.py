@@ -5,21 +5,16 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
-from hlorewrite.analysis.dense_groups import rows_attribute
-from hlorewrite.analysis.groups import Groups
+from hlorewrite.analysis.groups import Groups, rows_attribute
 from hlorewrite.cost.collective_times import CollectiveTimes
-from hlorewrite.ir.binding import ir
-from hlorewrite.ir.collectives import ALL_GATHER, ALL_REDUCE, REDUCE_SCATTER
-from hlorewrite.ir.edit import Editor
-from hlorewrite.ir.module import Module
+from hlorewrite.ir import ALL_GATHER, ALL_REDUCE, REDUCE_SCATTER, Editor, Module, View, ir
 from hlorewrite.ir.types import is_static_tensor, tensor_bytes, tensor_type
-from hlorewrite.ir.view import View
 from hlorewrite.ops.reducers import reduction_kind
 from hlorewrite.passes.all_reduce_fusion.all_reduce_fusion import highest_device
 from hlorewrite.passes.common.broadcasts.emit import static_slice
 from hlorewrite.passes.common.device_masks import zeros_like
-from hlorewrite.passes.common.pass_remarks import tell
-from hlorewrite.passes.common.reducer_region import add_reducer
+from hlorewrite.passes.common.emit import add_reducer
+from hlorewrite.passes.common.pass_support import tell
 from hlorewrite.passes.common.shard_index import partition_groups
 from hlorewrite.passmanager.base import Pass, PassContext
 
@@ -68,7 +63,7 @@ class HierarchicalAllReduce(Pass):
             return False
         if not spec:
             tell(ctx, "missed", self.name, "no topology was named, so hosts are not known", view, reductions[0],
-                 "name the cluster, by --topology or topology=")
+                 advice="name the cluster, by --topology or topology=")
             return False
         times = CollectiveTimes(spec, highest_device(view) + 1)
         changed = [self._one(op, view, ctx, times) for op in reductions]

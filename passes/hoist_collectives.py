@@ -3,14 +3,10 @@
 from dataclasses import dataclass, field
 from typing import ClassVar
 
-from hlorewrite.analysis.loops import Loop, trip_count
-from hlorewrite.ir.binding import ir, op_key
-from hlorewrite.ir.collectives import COLLECTIVES
-from hlorewrite.ir.edit import Editor
-from hlorewrite.ir.module import Module
-from hlorewrite.ir.types import is_static_tensor, tensor_bytes
+from hlorewrite.analysis.loops import trip_count
+from hlorewrite.ir import COLLECTIVES, Editor, Loop, Module, ir, is_static_tensor, op_key, tensor_bytes
 from hlorewrite.ir.view import View, defining_op, nested_ops, users
-from hlorewrite.passes.common.pass_remarks import tell
+from hlorewrite.passes.common.pass_support import tell
 from hlorewrite.passes.common.value_numbers import is_function
 from hlorewrite.passmanager.base import Pass, PassContext
 from hlorewrite.passmanager.options import Size

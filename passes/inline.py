@@ -2,8 +2,7 @@
 
 from dataclasses import dataclass
 
-from hlorewrite.ir.inline import inline_calls
-from hlorewrite.ir.module import Module
+from hlorewrite.ir import Module, inline_calls
 from hlorewrite.passmanager.base import Pass, PassContext
 
 

@@ -4,18 +4,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar, Literal
 
-from hlorewrite.analysis.dense_groups import rows_attribute
-from hlorewrite.analysis.groups import device_count, groups_of, replica_count
+from hlorewrite.analysis.groups import device_count, groups_of, replica_count, rows_attribute
 from hlorewrite.errors import InputError
-from hlorewrite.ir.binding import ir
-from hlorewrite.ir.collectives import ALL_REDUCE, COLLECTIVE_BROADCAST
-from hlorewrite.ir.edit import Editor
-from hlorewrite.ir.module import Module
+from hlorewrite.ir import ALL_REDUCE, COLLECTIVE_BROADCAST, Editor, Module, View, ir
 from hlorewrite.ir.types import element_bytes, is_static_tensor, tensor_bytes
-from hlorewrite.ir.view import View
 from hlorewrite.passes.common.broadcasts.chain import emit_chain, require_chain_options
 from hlorewrite.passes.common.device_masks import device_mask, zeros_like
-from hlorewrite.passes.common.reducer_region import add_reducer
+from hlorewrite.passes.common.emit import add_reducer
 from hlorewrite.passmanager.base import Pass, PassContext
 from hlorewrite.passmanager.options import Size
 

@@ -6,16 +6,11 @@ from typing import ClassVar
 
 from hlorewrite.analysis.groups import Groups
 from hlorewrite.analysis.per_device_constants import PerDeviceConstants
-from hlorewrite.ir.binding import ir
-from hlorewrite.ir.collectives import COLLECTIVE_BROADCAST
-from hlorewrite.ir.inline import is_private
-from hlorewrite.ir.types import element_count
-from hlorewrite.ir.view import View, defining_op, terminator
+from hlorewrite.ir import COLLECTIVE_BROADCAST, View, defining_op, element_count, ir, is_private, terminator
 from hlorewrite.ops.reducers import reduction_kind
 from hlorewrite.passes.common.broadcasts.emit import Delivery, emit_delivery
 from hlorewrite.passes.common.broadcasts.masked_product import NOT_FINITE, known_finite, masked_product
-from hlorewrite.passes.common.op_by_op import OpByOp
-from hlorewrite.passes.common.pass_remarks import tell
+from hlorewrite.passes.common.pass_support import OpByOp, tell
 from hlorewrite.passes.common.shard_index import partition_groups, scalar_behind, splat_number
 from hlorewrite.passmanager.base import PassContext
 

@@ -6,15 +6,10 @@ from typing import ClassVar
 
 from hlorewrite.analysis.groups import Rows, device_count, id_mode, replica_count, written_pairs
 from hlorewrite.analysis.mesh import fully_manual
-from hlorewrite.ir.binding import ir
-from hlorewrite.ir.collectives import COLLECTIVE_BROADCAST, COLLECTIVE_PERMUTE
-from hlorewrite.ir.edit import Editor
-from hlorewrite.ir.module import Module
-from hlorewrite.ir.types import is_static_tensor
-from hlorewrite.ir.view import View
+from hlorewrite.ir import COLLECTIVE_BROADCAST, COLLECTIVE_PERMUTE, Editor, Module, View, ir, is_static_tensor
 from hlorewrite.passes.common.broadcasts.emit import Delivery, emit_delivery
 from hlorewrite.passes.common.device_masks import device_mask, zeros_like
-from hlorewrite.passes.common.pass_remarks import tell
+from hlorewrite.passes.common.pass_support import tell
 from hlorewrite.passmanager.base import Pass, PassContext
 
 Permute = tuple[ir.Operation, Rows]

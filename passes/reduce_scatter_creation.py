@@ -7,18 +7,12 @@ the slice among these follows.
 from dataclasses import dataclass
 from typing import ClassVar
 
-from hlorewrite.analysis.dense_groups import rows_attribute
-from hlorewrite.analysis.groups import Groups
+from hlorewrite.analysis.groups import Groups, rows_attribute
 from hlorewrite.analysis.per_device_constants import PerDeviceConstants
-from hlorewrite.ir.binding import ir
-from hlorewrite.ir.collectives import ALL_REDUCE, REDUCE_SCATTER
-from hlorewrite.ir.edit import Editor
-from hlorewrite.ir.types import is_static_tensor, with_dimension
-from hlorewrite.ir.view import View, users
+from hlorewrite.ir import ALL_REDUCE, REDUCE_SCATTER, Editor, View, ir, is_static_tensor, users, with_dimension
 from hlorewrite.ops.reducers import reduction_kind
-from hlorewrite.passes.common.op_by_op import OpByOp
-from hlorewrite.passes.common.pass_remarks import tell
-from hlorewrite.passes.common.reducer_region import add_reducer
+from hlorewrite.passes.common.emit import add_reducer
+from hlorewrite.passes.common.pass_support import OpByOp, tell
 from hlorewrite.passes.common.shard_index import (
     Range,
     is_one_number,

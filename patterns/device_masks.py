@@ -1,9 +1,7 @@
 """Selects by device id: which devices keep a value where all others have zero."""
 
 from hlorewrite.analysis.per_device_constants import PerDeviceConstants
-from hlorewrite.ir.binding import ir
-from hlorewrite.ir.types import element_count
-from hlorewrite.ir.view import defining_op
+from hlorewrite.ir import defining_op, element_count, ir
 from hlorewrite.ops.reducers import is_identity
 from hlorewrite.patterns.shards import partition_groups
 from hlorewrite.rules.context import RuleContext

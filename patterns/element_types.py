@@ -2,8 +2,7 @@
 
 import math
 
-from hlorewrite.ir.binding import ir
-from hlorewrite.ir.types import element_type, is_floating, largest_float
+from hlorewrite.ir import element_type, ir, is_floating, largest_float
 from hlorewrite.rules.context import RuleContext
 from hlorewrite.rules.match_failure import Answer, MatchFailure
 from hlorewrite.rules.register import native

@@ -4,12 +4,9 @@ Each takes the context first: a ``RuleContext`` from rewrite rules, a ``FactCont
 answer True or No with a sentence; analyses answer a value or No.
 """
 
-from hlorewrite.analysis.dense_groups import rows_attribute
-from hlorewrite.analysis.groups import Groups, device_count, groups_of, id_mode, written_pairs
+from hlorewrite.analysis.groups import Groups, device_count, groups_of, id_mode, rows_attribute, written_pairs
 from hlorewrite.analysis.linearity import FactContext
-from hlorewrite.ir.binding import ir
-from hlorewrite.ir.types import element_type, tensor_bytes
-from hlorewrite.ir.view import ancestors
+from hlorewrite.ir import ancestors, element_type, ir, tensor_bytes
 from hlorewrite.ops.reducers import reduction_kind
 from hlorewrite.rules.context import RuleContext
 from hlorewrite.rules.match_failure import Answer, MatchFailure

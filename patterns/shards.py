@@ -1,7 +1,6 @@
 """Analyses of slices by device id: which shard each device reads."""
 
-from hlorewrite.analysis.dense_groups import rows_attribute
-from hlorewrite.analysis.groups import Groups, groups_of
+from hlorewrite.analysis.groups import Groups, groups_of, rows_attribute
 from hlorewrite.analysis.mesh import fully_manual
 from hlorewrite.analysis.per_device_constants import PerDeviceConstants
 from hlorewrite.ir.binding import ir

@@ -48,6 +48,7 @@ REGISTRIES = {
 LOOKUPS = {
     "cli/subcommands.py": "its table",
     "__init__.py": "its table",
+    "ir/__init__.py": "its table of the names of the room",
     "passmanager/registry.py": "the registered tables",
     "passmanager/programs.py": "the registered reader of programs of several meshes",
     "rules/register.py": "the registered table, and the modules a user names with --natives",

@@ -123,7 +123,7 @@ def plan_case(case: ReshardCase, server: str, strategy: str, order: str) -> Resh
     network = network_of(cluster, hosts_of_meshes(source, destination, cluster.server_gpus))
     return plan_reshard(sharded(case.shape, source, parse_spec(case.source_spec, source)),
                         sharded(case.shape, destination, parse_spec(case.destination_spec, destination)), 4, network,
-                        strategy, order)
+                        strategy=strategy, order=order)
 
 
 def simulate(_: argparse.Namespace) -> list[dict[str, Any]]:

@@ -2,9 +2,9 @@
 
 import numpy as np
 
-from hlorewrite.analysis.loops import Loop, constant_integer, counter_step, trip_count
+from hlorewrite.analysis.loops import constant_integer, counter_step, trip_count
 from hlorewrite.analysis.per_device_constants import PerDeviceConstants, numpy_type
-from hlorewrite.ir.binding import ir
+from hlorewrite.ir import Loop, ir
 
 _MOST_TRIPS = 1 << 16
 

@@ -13,18 +13,15 @@ be constant, invariant or dead, and is taken for it.
 from collections.abc import Callable, Iterable, Sequence
 
 from hlorewrite.analysis.groups import Groups, groups_of
-from hlorewrite.analysis.loops import Loop, counter_step, trip_count
-from hlorewrite.ir.binding import ir, op_key
-from hlorewrite.ir.collectives import REDUCING, WITH_REPLICA_GROUPS
-from hlorewrite.ir.inline import is_private
-from hlorewrite.ir.types import element_count
+from hlorewrite.analysis.loops import counter_step, trip_count
+from hlorewrite.ir import REDUCING, WITH_REPLICA_GROUPS, element_count, ir, is_private, op_key
+from hlorewrite.ir.regions import BARRIER, BRANCHES, CALL, FUNCTION, MANUAL, WHILE, Loop, decision, region_op, returned
 from hlorewrite.ir.view import View, defining_op, terminator
-from hlorewrite.ops.constants import splat_number
+from hlorewrite.ops.attributes import splat_number
 from hlorewrite.ops.reducers import reduction_kind
-from hlorewrite.ops.table import BRANCHES, DEVICE_IDS
+from hlorewrite.ops.table import DEVICE_IDS
+from hlorewrite.util.reachability import postorder, reachable
 
-_WHILE, _CALL, _BARRIER, _MANUAL = ("stablehlo.while", "func.call", "stablehlo.optimization_barrier",
-                                    "sdy.manual_computation")
 _OF_ONE = frozenset(f"stablehlo.{name}" for name in (
     "negate", "convert", "reshape", "transpose", "broadcast_in_dim", "reverse", "slice", "abs", "sqrt", "rsqrt", "cbrt",
     "exponential", "exponential_minus_one", "log", "log_plus_one", "logistic", "tanh", "sine", "cosine", "floor",
@@ -74,7 +71,7 @@ class Dependence:
     def opaque(self, root: ir.Value) -> bool:
         """Whether a value depends on an argument of the program or on what a loop changes: it is not a constant."""
         if root not in self._opaque:
-            values = list(_operands_first(root, self._below, self._opaque))
+            values = _postorder(root, lambda value: [each for each in self._below(value) if each not in self._opaque])
             self._opaque.update(dict.fromkeys(values, False))
             grown = True
             # Ends: each round but the last finds an opaque value; what loops carry takes a second one.
@@ -90,52 +87,48 @@ class Dependence:
     def _below(self, value: ir.Value) -> Sequence[ir.Value]:
         op = defining_op(value)
         if op is not None:
-            if op.name == _WHILE:
-                slot = ir.OpResult(value).result_number
-                return op.operands[slot], Loop(op).yields[slot]
-            return self._through(op, value) or [*op.operands, *_of_branches(op, value)]
-        argument = ir.BlockArgument(value)
-        parent = argument.owner.owner.operation
-        if parent.name == _WHILE:
-            return parent.operands[argument.arg_number], Loop(parent).yields[argument.arg_number]
+            if op.name == WHILE:
+                return Loop(op).carried(ir.OpResult(value).result_number)
+            return self._through(op, value) or [*op.operands, *self._of_branches(op, value)]
+        argument, parent = ir.BlockArgument(value), region_op(value)
+        if parent.name == WHILE:
+            return Loop(parent).carried(argument.arg_number)
         return self._given(argument, parent)
 
     def _through(self, op: ir.Operation, value: ir.Value) -> list[ir.Value]:
         """What a result is by another name: of a call or a barrier; empty for other ops."""
         position = ir.OpResult(value).result_number
-        if op.name == _BARRIER:
-            return [op.operands[position]]
-        callee = self.view.callee(op) if op.name == _CALL else None
-        if callee is None or len(callee.regions[0].blocks) != 1:
-            return []
-        return [terminator(callee.regions[0].blocks[0]).operands[position]]
+        return (returned(op, position, self.view) or []) if op.name in (BARRIER, CALL) else []
+
+    def _of_branches(self, op: ir.Operation, value: ir.Value) -> list[ir.Value]:
+        """What a result is in each branch; nothing for other ops."""
+        position = ir.OpResult(value).result_number
+        return (returned(op, position, self.view) or []) if op.name in BRANCHES else []
 
     def _given(self, argument: ir.BlockArgument, parent: ir.Operation) -> list[ir.Value]:
         """What the argument of a function or manual region may be; empty where it comes from outside the module."""
         if parent.name == "func.func" and is_private(parent):
             return [call.operands[argument.arg_number] for call in self.view.calls_of(parent, in_order=False)]
-        return [parent.operands[argument.arg_number]] if parent.name == _MANUAL else []
+        return [parent.operands[argument.arg_number]] if parent.name == MANUAL else []
 
     def _is_opaque(self, value: ir.Value) -> bool:
         known = self._opaque
         op = defining_op(value)
         if op is not None:
-            if op.name == _WHILE:
+            if op.name == WHILE:
                 return self._is_opaque_after(Loop(op), ir.OpResult(value).result_number)
             if op.name in BRANCHES:
                 return known.get(op.operands[0], False) and any(
-                    known.get(each, False) for each in _of_branches(op, value))
+                    known.get(each, False) for each in self._of_branches(op, value))
             same = self._through(op, value)
             return op.name in DEVICE_IDS or any(
                 known.get(each, False) for each in same or essential(op, lambda v: known.get(v, False)))
-        argument = ir.BlockArgument(value)
-        parent = argument.owner.owner.operation
-        if parent.name == _WHILE:
+        argument, parent = ir.BlockArgument(value), region_op(value)
+        if parent.name == WHILE:
             loop, slot = Loop(parent), argument.arg_number
-            if loop.yields[slot] == loop.body.arguments[slot]:
+            if loop.keeps(slot):
                 return known.get(parent.operands[slot], False)
-            return counter_step(loop, slot) is not None or any(
-                known.get(each, False) for each in (parent.operands[slot], loop.yields[slot]))
+            return counter_step(loop, slot) is not None or any(known.get(each, False) for each in loop.carried(slot))
         if parent.name == "func.func" and not is_private(parent):
             return True
         given = self._given(argument, parent)
@@ -143,10 +136,10 @@ class Dependence:
 
     def _is_opaque_after(self, loop: Loop, slot: int) -> bool:
         """Whether a result of a loop is not a constant: after a known number of iterations, a counter is one."""
-        carried = loop.yields[slot] == loop.body.arguments[slot]
-        if not carried and trip_count(loop.op) is not None:
+        kept = loop.keeps(slot)
+        if not kept and trip_count(loop.op) is not None:
             return False
-        return self._opaque.get(loop.op.operands[slot] if carried else loop.yields[slot], False)
+        return self._opaque.get(loop.op.operands[slot] if kept else loop.yields[slot], False)
 
     # ---- values that change in each iteration
 
@@ -177,12 +170,10 @@ class Dependence:
     def _sums_read(self, loop: Loop, slot: int) -> list[ir.Operation]:
         """The sums over groups of two and more in a loop's body that the next value of a slot depends on."""
         found: list[ir.Operation] = []
-        known: dict[ir.Value, bool] = {}
-        for value in _operands_first(loop.yields[slot], self._essential_in(loop), known):
+        for value in _postorder(loop.yields[slot], self._essential_in(loop)):
             op = defining_op(value)
             if op is not None and op.name in REDUCING and reduction_kind(op) == "sum" and _joins(op, self.view):
                 found.append(op)
-            known[value] = True
         return found
 
     def _essential_in(self, loop: Loop) -> Callable[[ir.Value], Sequence[ir.Value]]:
@@ -193,9 +184,8 @@ class Dependence:
             op = defining_op(value)
             if op is not None:
                 return self._through(op, value) or essential(op, self.opaque)
-            argument = ir.BlockArgument(value)
-            parent = argument.owner.owner.operation
-            if argument.owner in own or parent.name == _WHILE:
+            argument, parent = ir.BlockArgument(value), region_op(value)
+            if argument.owner in own or parent.name == WHILE:
                 return ()
             return self._given(argument, parent)
         return below
@@ -204,7 +194,7 @@ class Dependence:
         """Whether a value depends on one of some carried values, however a function that computes it is called."""
         below = self._essential_in(loop)
         known: dict[ir.Value, bool] = {}
-        for value in _operands_first(root, below, known):
+        for value in _postorder(root, below):
             if isinstance(value, ir.BlockArgument) and value.owner in (loop.body, loop.condition):
                 known[value] = value.arg_number in slots
                 continue
@@ -217,44 +207,26 @@ class Dependence:
 
     def _needed(self) -> set[ir.Value]:
         """All values that a result of a public function depends on."""
-        needed: set[ir.Value] = set()
-        pending = [value for function in self.view.functions.values()
+        results = (value for function in self.view.functions.values()
                    if not is_private(function) and len(function.regions[0].blocks) == 1
-                   for value in terminator(function.regions[0].blocks[0]).operands]
-        # Ends: what a value depends on is added once.
-        while pending:
-            value = pending.pop()
-            if value not in needed:
-                needed.add(value)
-                pending += self._needs(value)
-        return needed
+                   for value in terminator(function.regions[0].blocks[0]).operands)
+        return set(reachable(results, self._needs))
 
     def _needs(self, value: ir.Value) -> Iterable[ir.Value]:
         op = defining_op(value)
         if op is None:
-            argument = ir.BlockArgument(value)
-            parent = argument.owner.owner.operation
-            if parent.name == _WHILE:
-                return Loop(parent).yields[argument.arg_number], parent.operands[argument.arg_number]
-            return self._given(argument, parent)
-        position = ir.OpResult(value).result_number
-        if op.name == _WHILE:
-            loop = Loop(op)
-            return loop.predicate, loop.yields[position], op.operands[position]
-        if op.name in BRANCHES:
-            return [op.operands[0], *_of_branches(op, value)]
-        if op.name == _MANUAL:
-            try:
-                return [terminator(op.regions[0].blocks[0]).operands[position]]
-            except ValueError:  # a pass at work has put the step into a loop (partial-state)
-                return []
-        return self._through(op, value) or essential(op, self.opaque)
-
-
-def _of_branches(op: ir.Operation, result: ir.Value) -> list[ir.Value]:
-    """What a result is in each branch; nothing for other ops."""
-    position = ir.OpResult(result).result_number
-    return [terminator(region.blocks[0]).operands[position] for region in op.regions] if op.name in BRANCHES else []
+            argument, parent = ir.BlockArgument(value), region_op(value)
+            return Loop(parent).carried(argument.arg_number) if parent.name == WHILE else self._given(argument, parent)
+        position, decides = ir.OpResult(value).result_number, decision(op)
+        if op.name == WHILE:
+            return Loop(op).predicate, *Loop(op).carried(position)
+        try:
+            sources = returned(op, position, self.view)
+        except ValueError:  # a pass at work has put the step into a loop (partial-state)
+            return []
+        if sources is None:
+            return essential(op, self.opaque)
+        return sources if decides is None else [decides, *sources]
 
 
 def essential(op: ir.Operation, opaque: Known) -> list[ir.Value]:
@@ -347,14 +319,10 @@ def _is_given(value: ir.Value) -> bool:
             continue
         if op is not None:
             return False
-        argument = ir.BlockArgument(value)
-        parent = argument.owner.owner.operation
-        if parent.name == "func.func":
+        argument, parent = ir.BlockArgument(value), region_op(value)
+        if parent.name == FUNCTION:
             return not is_private(parent)
-        if parent.name == _WHILE and Loop(parent).yields[argument.arg_number] != Loop(parent).body.arguments[
-                argument.arg_number]:
-            return False
-        if parent.name not in (_WHILE, _MANUAL):
+        if parent.name not in (WHILE, MANUAL) or (parent.name == WHILE and not Loop(parent).keeps(argument.arg_number)):
             return False
         value = parent.operands[argument.arg_number]
 
@@ -382,20 +350,5 @@ def _is_boolean(value: ir.Value) -> bool:
     return str(ir.RankedTensorType(value.type).element_type) == "i1"
 
 
-def _operands_first(root: ir.Value, below: Callable[[ir.Value], Sequence[ir.Value]], known: dict[ir.Value, bool]
-                    ) -> Iterable[ir.Value]:
-    """The values a value is computed from that are not known yet, each after those it is computed from.
-
-    Of values in a circle some come before one they are computed from; that one is not known then.
-    """
-    stack: list[tuple[ir.Value, bool]] = [(root, False)]
-    seen: set[ir.Value] = set()
-    # Ends: what a value is computed from is added once.
-    while stack:
-        value, ready = stack.pop()
-        if ready:
-            yield value
-        elif value not in known and value not in seen:
-            seen.add(value)
-            stack.append((value, True))
-            stack += [(each, False) for each in below(value)]
+def _postorder(root: ir.Value, below: Callable[[ir.Value], Iterable[ir.Value]]) -> list[ir.Value]:
+    return postorder([root], below) or []

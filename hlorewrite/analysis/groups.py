@@ -1,6 +1,7 @@
 """Replica groups of collectives, read, checked and compared."""
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -8,16 +9,16 @@ import numpy as np
 
 from hlorewrite.analysis.mesh import mesh_of
 from hlorewrite.errors import InputError
-from hlorewrite.ir.binding import ir, stablehlo
+from hlorewrite.ir import Editor, View, ir, stablehlo
 from hlorewrite.ir.collectives import (
     BY_OP,
+    COLLECTIVES,
     DYNAMIC_ROOT,
     REPLICA_GROUPS,
     SOURCE_TARGET_PAIRS,
     SPLIT_COUNT,
     WITH_GLOBAL_IDS,
 )
-from hlorewrite.ir.view import View
 from hlorewrite.util.sizes import MOST_DEVICES
 
 CHANNEL_ID = "channel_id"
@@ -365,3 +366,45 @@ def _checked(rows: Rows, mode: str, count: int | None) -> Groups | str:
     if len(members) != count:
         return f"its replica groups cover {len(members)} of {count} {what}s"
     return groups
+
+
+# ---- replica groups and pairs written as lists, also those that name mesh axes
+
+
+def list_groups(editor: Editor) -> int:
+    """Writes the groups of every collective of a module as lists.
+
+    Args:
+      editor: of the module. Groups that cannot be read stay as they are.
+
+    Returns:
+      How many collectives changed.
+
+    Example:
+      >>> from hlorewrite.ir.load import parse
+      >>> from hlorewrite.ir.view import View
+      >>> list_groups(Editor(View(parse("func.func @main() { return }"))))
+      0
+    """
+    changed = 0
+    for op in editor.view.ops(*COLLECTIVES):
+        attribute = op.attributes.get(REPLICA_GROUPS, None)
+        if attribute is None or isinstance(attribute, ir.DenseIntElementsAttr):
+            continue
+        groups = written_groups(op, editor.view)
+        if isinstance(groups, str):
+            continue
+        editor.set_attribute(op, REPLICA_GROUPS, rows_attribute(op.context, groups.rows))
+        changed += 1
+    return changed
+
+
+def rows_attribute(context: ir.Context, rows: Sequence[Sequence[int]]) -> ir.Attribute:
+    """Groups or pairs as StableHLO writes them.
+
+    Args:
+      context: of the module they are for.
+      rows: the groups, of one size, or the (source, target) pairs.
+    """
+    with context, ir.Location.unknown():
+        return ir.DenseElementsAttr.get(np.array(rows, dtype=np.int64).data)

@@ -1,39 +1,10 @@
-"""The parts of ``stablehlo.while`` and the number of its iterations."""
+"""The number of iterations of a ``stablehlo.while``, and what it counts by."""
 
 from dataclasses import dataclass
 
-from hlorewrite.ir.binding import ir
-from hlorewrite.ir.types import holds_number
-from hlorewrite.ir.view import defining_op, terminator
-from hlorewrite.ops.constants import constant_attribute
+from hlorewrite.ir import Loop, defining_op, holds_number, ir
+from hlorewrite.ops.attributes import constant_attribute
 from hlorewrite.ops.table import SPREADS
-
-
-@dataclass(frozen=True)
-class Loop:
-    """A ``stablehlo.while``: position i is its operand, its arguments in both regions, its yield and its result."""
-
-    op: ir.Operation
-
-    @property
-    def condition(self) -> ir.Block:
-        """The block that decides whether to go on."""
-        return self.op.regions[0].blocks[0]
-
-    @property
-    def body(self) -> ir.Block:
-        """The block that computes the next carried values."""
-        return self.op.regions[1].blocks[0]
-
-    @property
-    def predicate(self) -> ir.Value:
-        """What the condition returns."""
-        return terminator(self.condition).operands[0]
-
-    @property
-    def yields(self) -> ir.OpOperandList:
-        """The next carried values."""
-        return terminator(self.body).operands
 
 
 def trip_count(op: ir.Operation) -> int | None:
@@ -102,7 +73,7 @@ def _counter(loop: Loop, compare: ir.Operation, side: int) -> LoopCounter | None
     step = counter_step(loop, counter.arg_number)
     if bound is None or start is None or step is None:
         return None
-    found = LoopCounter(compare, counter.arg_number, side, direction, start, bound, step)
+    found = LoopCounter(compare, counter.arg_number, side, direction=direction, start=start, bound=bound, step=step)
     # A counter that would end outside its type goes on at the other end of it.
     return found if found.trips is None or holds_number(counter.type, start + step * found.trips) else None
 
@@ -123,7 +94,7 @@ def _constant_in(loop: Loop, value: ir.Value) -> int | None:
         if value.owner != loop.condition:
             return None
         position = value.arg_number
-        if loop.yields[position] != loop.body.arguments[position]:
+        if not loop.keeps(position):
             return None
         value = loop.op.operands[position]
     return constant_integer(value)

@@ -5,8 +5,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from hlorewrite.errors import InputError
-from hlorewrite.ir.binding import ir, sdy
-from hlorewrite.ir.view import View, ancestors
+from hlorewrite.ir import View, ancestors, ir, sdy
 from hlorewrite.util.sizes import MOST_DEVICES
 
 

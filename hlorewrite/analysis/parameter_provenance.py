@@ -13,13 +13,11 @@ from dataclasses import dataclass, field
 from math import prod
 from typing import NamedTuple
 
-from hlorewrite.analysis.loops import Loop
-from hlorewrite.ir.binding import ir, op_key
-from hlorewrite.ir.collectives import BY_OP, COLLECTIVES
-from hlorewrite.ir.location import argument_path
-from hlorewrite.ir.types import is_static_tensor
+from hlorewrite.ir import BY_OP, COLLECTIVES, argument_path, ir, is_static_tensor, op_key
+from hlorewrite.ir.regions import BRANCHES, CALL, FUNCTION, MANUAL, WHILE, Loop, region_op, returned
 from hlorewrite.ir.view import View, defining_op, readable, terminator, users
-from hlorewrite.ops.table import BRANCHES, TERMINATORS
+from hlorewrite.ops.table import TERMINATORS
+from hlorewrite.util.reachability import reachable
 
 _MOST_STEPS = 100_000
 """Where programs are so large, or so entangled, that more would be needed, the rest has no names."""
@@ -31,7 +29,6 @@ _ELEMENTWISE = frozenset(f"stablehlo.{name}" for name in (
     "select", "sign", "sqrt", "subtract", "tanh"))
 _WITH_SCALARS = ("stablehlo.clamp", "stablehlo.select")
 _UPDATE, _SLICE, _REDUCE = "stablehlo.dynamic_update_slice", "stablehlo.dynamic_slice", "stablehlo.reduce"
-_LOOP, _CALL, _MANUAL = "stablehlo.while", "func.call", "sdy.manual_computation"
 _PART = re.compile(r"\['([^']*)'\]|\.(\w+)|\[(\d+)\]")
 
 
@@ -112,24 +109,24 @@ class ParameterProvenance:
 
     def _update(self, start: _Place, path: str) -> _NewValue:
         update = _NewValue(path, start.value.type)
-        pending, seen = [start], {start}
-        # Ends: a place is added once.
-        while pending and self._steps < _MOST_STEPS:
-            place = pending.pop()
+        for place in reachable([start], lambda place: self._of_place(place).before):
+            if self._steps >= _MOST_STEPS:
+                break
             self._steps += 1
             update.size += 1
-            known = self._known.get(place)
-            if known is None:  # the new values of a parameter and of its moments share most places
-                known = self._known[place] = self._look_at(place)
+            known = self._of_place(place)
             if known.collective is not None:
                 update.collectives.append(known.collective)
             if known.is_argument:
                 update.arguments.append(place.value)
-            for before in known.before:
-                if before not in seen:
-                    seen.add(before)
-                    pending.append(before)
         return update
+
+    def _of_place(self, place: _Place) -> _Known:
+        """What is known of a place; the new values of a parameter and of its moments share most places."""
+        known = self._known.get(place)
+        if known is None:
+            known = self._known[place] = self._look_at(place)
+        return known
 
     def _look_at(self, place: _Place) -> _Known:
         maker = defining_op(place.value)
@@ -157,20 +154,17 @@ class ParameterProvenance:
             yield from self._before_argument(place)
             return
         position, name, calls = ir.OpResult(place.value).result_number, maker.name, place.calls
-        if name == _CALL:
-            callee = self.view.callee(maker)
-            if callee is not None:
-                self._calls[op_key(maker)] = maker
-                yield _Place(terminator(callee.regions[0].blocks[0]).operands[position], (*calls, op_key(maker)))
-            return
+        if name == CALL:
+            self._calls[op_key(maker)] = maker
+            calls = (*calls, op_key(maker))
         if name in _ELEMENTWISE:
             values = list(maker.operands)
             if name in _WITH_SCALARS:
                 values = [value for value in values if _shape(value) == _shape(place.value)]
-        elif name == _LOOP:
-            values = [maker.operands[position], Loop(maker).yields[position]]
-        elif name in (*BRANCHES, _MANUAL):
-            values = [terminator(region.blocks[0]).operands[position] for region in maker.regions]
+        elif name == WHILE:
+            values = Loop(maker).carried(position)
+        elif name in (*BRANCHES, MANUAL, CALL):
+            values = returned(maker, position, self.view) or []
         elif name in COLLECTIVES:
             values = [maker.operands[position]] if position < len(maker.operands) else []
         elif name == _UPDATE:
@@ -184,14 +178,12 @@ class ParameterProvenance:
 
     def _before_argument(self, place: _Place) -> Iterator[_Place]:
         """The same for a block argument."""
-        parent = _around(place.value)
-        position = ir.BlockArgument(place.value).arg_number
-        if parent.name == _LOOP:
+        parent, position = region_op(place.value), ir.BlockArgument(place.value).arg_number
+        if parent.name == WHILE:
+            yield from (_Place(value, place.calls) for value in Loop(parent).carried(position))
+        elif parent.name == MANUAL:
             yield _Place(parent.operands[position], place.calls)
-            yield _Place(Loop(parent).yields[position], place.calls)
-        elif parent.name == _MANUAL:
-            yield _Place(parent.operands[position], place.calls)
-        elif parent.name == "func.func" and place.calls:
+        elif parent.name == FUNCTION and place.calls:
             yield _Place(self._calls[place.calls[-1]].operands[position], place.calls[:-1])
 
     # ---- whether a step reads an argument otherwise than to update it
@@ -223,11 +215,11 @@ class ParameterProvenance:
         """The values that are the operand of an op, moved or not; None when the op reads the operand."""
         if _only_moves(op) and position < len(op.results):
             return [op.results[position]]
-        if op.name == _LOOP:
+        if op.name == WHILE:
             return [Loop(op).body.arguments[position]]
-        if op.name == _MANUAL:
+        if op.name == MANUAL:
             return [op.regions[0].blocks[0].arguments[position]]
-        if op.name == _CALL:
+        if op.name == CALL:
             callee = self.view.callee(op)
             return [] if callee is None else [callee.regions[0].blocks[0].arguments[position]]
         known = op.name in _ELEMENTWISE or op.name in (*TERMINATORS, _UPDATE, _REDUCE)
@@ -266,16 +258,9 @@ class ParameterProvenance:
         return None
 
 
-def _around(argument: ir.Value) -> ir.Operation:
-    """The op that a block argument belongs to."""
-    block = argument.owner
-    assert isinstance(block, ir.Block)
-    return block.owner.operation
-
-
 def _is_entry(place: _Place) -> bool:
     """Whether a block argument is one of the function that the step starts with."""
-    return not place.calls and _around(place.value).name == "func.func"
+    return not place.calls and region_op(place.value).name == FUNCTION
 
 
 def _only_moves(op: ir.Operation) -> bool:

@@ -12,9 +12,7 @@ from functools import partial
 import numpy as np
 
 from hlorewrite.analysis.mesh import replicated_operand
-from hlorewrite.ir.binding import ir
-from hlorewrite.ir.types import element_count
-from hlorewrite.ir.view import defining_op, terminator
+from hlorewrite.ir import defining_op, element_count, ir, terminator
 from hlorewrite.ops.attributes import comparison_direction, integer, ints, shape_of
 from hlorewrite.ops.elements import MOVERS, iota, moved
 from hlorewrite.ops.elementwise import INTEGER_OPS, converted, of_integers

@@ -12,7 +12,6 @@ members of a group, or the program would never end, ends the walk too (``equal_t
 from dataclasses import dataclass
 
 from hlorewrite.analysis.groups import Groups, groups_of, id_mode, replica_count, written_pairs
-from hlorewrite.analysis.loops import Loop
 from hlorewrite.analysis.mesh import Mesh, mesh_of, meshes, varying_axes
 from hlorewrite.analysis.per_device_constants import PerDeviceConstants
 from hlorewrite.analysis.uniform_trip_count import equal_trip_predicates
@@ -24,11 +23,23 @@ from hlorewrite.analysis.varying_ops import (
     is_pure_custom_call,
     is_received,
 )
-from hlorewrite.ir.binding import ir, op_key, sdy
+from hlorewrite.ir import View, defining_op, ir, is_private, nested_ops, sdy
 from hlorewrite.ir.collectives import CHANNEL, COLLECTIVE_PERMUTE, GROUP_ATTRIBUTES, UNIFORM_AFTER, WITH_REPLICA_GROUPS
-from hlorewrite.ir.inline import is_private
-from hlorewrite.ir.view import View, ancestors, defining_op, nested_ops, terminator
-from hlorewrite.ops.table import BRANCHES, DEVICE_IDS
+from hlorewrite.ir.regions import (
+    BARRIER,
+    BRANCHES,
+    CALL,
+    FUNCTION,
+    MANUAL,
+    WHILE,
+    Loop,
+    around,
+    decision,
+    region_op,
+    returned,
+)
+from hlorewrite.ops.table import DEVICE_IDS
+from hlorewrite.util.reachability import reachable
 
 
 @dataclass(frozen=True)
@@ -48,9 +59,7 @@ class Varying:
 
 PARTS_OF_SUM = "hlorewrite.parts_of_sum"
 """On an op of a mesh's view of a program: the axes along which its result is a part of a sum (``sums_across``)."""
-_OTHERS_THAN_OPERANDS = frozenset({
-    "stablehlo.while", "stablehlo.optimization_barrier", "stablehlo.case", "stablehlo.if", "func.call",
-    *WITH_REPLICA_GROUPS, COLLECTIVE_PERMUTE.op})
+_OTHERS_THAN_OPERANDS = frozenset({WHILE, BARRIER, *BRANCHES, CALL, *WITH_REPLICA_GROUPS, COLLECTIVE_PERMUTE.op})
 _OF_COLLECTIVES = (*GROUP_ATTRIBUTES, CHANNEL)
 
 
@@ -157,26 +166,23 @@ class Uniformity:
 
     def _is_known_to_differ(self, root: ir.Value) -> bool:
         """Whether a value is computed from what differs by the program's own text: device ids and sharded constants."""
-        seen, pending = {root}, [root]
-        # Ends: what a value is computed from is added once.
-        while pending:
-            value = pending.pop()
-            sources = self._sources(value)
-            if isinstance(sources, Varying):
-                if sources.by_id or self._is_sharded_constant(value):
-                    return True
-                maker = defining_op(value)
-                sources = [] if maker is None else list(maker.operands)
-            fresh = [source for source in sources if source not in seen]
-            seen.update(fresh)
-            pending += fresh
-        return False
+        return any(isinstance(sources := self._sources(value), Varying)
+                   and (sources.by_id or self._is_sharded_constant(value))
+                   for value in reachable([root], self._sources_of_any))
+
+    def _sources_of_any(self, value: ir.Value) -> list[ir.Value]:
+        """What a value is computed from; of one that varies, what its op reads."""
+        sources = self._sources(value)
+        if isinstance(sources, Varying):
+            maker = defining_op(value)
+            return [] if maker is None else list(maker.operands)
+        return sources
 
     def _is_sharded_constant(self, value: ir.Value) -> bool:
         """Whether an argument of a manual region holds other elements of one constant on each device."""
         argument = ir.BlockArgument(value) if defining_op(value) is None else None
-        parent = argument.owner.owner.operation if argument is not None else None
-        if argument is None or parent is None or parent.name != "sdy.manual_computation":
+        parent = None if argument is None else region_op(argument)
+        if argument is None or parent is None or parent.name != MANUAL:
             return False
         numbers = self._map.table(parent.operands[argument.arg_number])
         return numbers is not None and any((table != table.flat[0]).any() for table in numbers)
@@ -192,21 +198,17 @@ class Uniformity:
         name = op.name
         if name not in _OTHERS_THAN_OPERANDS:
             return self._plain_sources(op, value)
-        if name == "stablehlo.while":
-            return self._carried(op, ir.OpResult(value).result_number)
-        if name == "stablehlo.optimization_barrier":
-            return [op.operands[ir.OpResult(value).result_number]]
-        if name in BRANCHES:
-            position = ir.OpResult(value).result_number
-            return [op.operands[0], *(terminator(region.blocks[0]).operands[position] for region in op.regions)]
-        if name == "func.call":
-            callee = self.view.callee(op)
-            if callee is None or len(callee.regions[0].blocks) != 1:
-                return Varying("it is the result of a function outside the module", op)
-            return [terminator(callee.regions[0].blocks[0]).operands[ir.OpResult(value).result_number]]
         if name in WITH_REPLICA_GROUPS:
             return self._collective_sources(op)
-        return self._permute_sources(op)
+        if name == COLLECTIVE_PERMUTE.op:
+            return self._permute_sources(op)
+        position = ir.OpResult(value).result_number
+        if name == WHILE:
+            return self._carried(op, position)
+        sources, decides = returned(op, position, self.view), decision(op)
+        if sources is None:
+            return Varying("it is the result of a function outside the module", op)
+        return sources if decides is None else [decides, *sources]
 
     def _plain_sources(self, op: ir.Operation, value: ir.Value) -> list[ir.Value] | Varying:
         op_name = op.name
@@ -266,16 +268,16 @@ class Uniformity:
         return []
 
     def _carried(self, while_op: ir.Operation, position: int) -> list[ir.Value]:
-        loop = Loop(while_op)
-        return [loop.predicate, loop.yields[position], while_op.operands[position]]
+        start, following = Loop(while_op).carried(position)
+        return [Loop(while_op).predicate, following, start]
 
     def _argument_sources(self, argument: ir.BlockArgument) -> list[ir.Value] | Varying:
-        parent = argument.owner.owner.operation
-        if parent.name == "stablehlo.while":
+        parent = region_op(argument)
+        if parent.name == WHILE:
             return self._carried(parent, argument.arg_number)
-        if parent.name == "func.func":
+        if parent.name == FUNCTION:
             return self._function_argument(parent, argument)
-        if parent.name == "sdy.manual_computation":
+        if parent.name == MANUAL:
             return self._manual_argument(parent, argument.arg_number)
         return Varying(f"it is an argument inside {parent.name}", parent)
 
@@ -305,16 +307,7 @@ class Uniformity:
 
     def _inside_manual(self, region: ir.Operation) -> bool:
         """Whether a manual region stands inside another one, also when functions are called in between."""
-        pending, seen = [region], set()
-        # Ends: the calls of a function are added once.
-        while pending:
-            for op in ancestors(pending.pop()):
-                if op.name == "sdy.manual_computation":
-                    return True
-                if op.name == "func.func" and op_key(op) not in seen:
-                    seen.add(op_key(op))
-                    pending += self.view.calls_of(op)
-        return False
+        return any(op.name == MANUAL for op in around([region], self.view))
 
     def _by_sharding(self, sharding: ir.Attribute, op: ir.Operation) -> list[ir.Value] | Varying:
         if sharding not in self._shardings:  # a step has many inputs and few shardings

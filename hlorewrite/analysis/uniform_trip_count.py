@@ -22,11 +22,8 @@ from collections.abc import Iterable
 
 from hlorewrite.analysis.dependence import Dependence
 from hlorewrite.analysis.groups import Groups, Rows, groups_of
-from hlorewrite.analysis.loops import Loop, trip_count
-from hlorewrite.ir.binding import ir, op_key
-from hlorewrite.ir.collectives import WITH_REPLICA_GROUPS
-from hlorewrite.ir.inline import is_private
-from hlorewrite.ir.view import View, ancestors
+from hlorewrite.analysis.loops import trip_count
+from hlorewrite.ir import WITH_REPLICA_GROUPS, Loop, View, ancestors, ir, is_private, op_key
 
 
 class LoopWitnesses:

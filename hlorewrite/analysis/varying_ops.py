@@ -1,8 +1,6 @@
 """Ops whose results may differ between devices whatever their operands are."""
 
-from hlorewrite.ir.binding import ir
-from hlorewrite.ir.effects import has_side_effect
-from hlorewrite.ir.view import nested_ops
+from hlorewrite.ir import has_side_effect, ir, nested_ops
 from hlorewrite.ops.table import DEVICE_IDS
 
 _PURE_CUSTOM_CALLS = {"Sharding", "annotate_device_placement", "cu_threefry2x32", "cu_threefry2x32_ffi"}

@@ -214,8 +214,9 @@ class LoopFindings:
             calls_after = runs if share == 1 else calls + runs
         memory = part * (stack or 1) if form == INVARIANT else 0
         todo = advice(form, self._line(out_of[-1]), memory, bool(through))
-        return AuditFinding(form, (one.instruction.name,), cost.kind, cost.source, cost.tensor, calls, calls_after, now,
-                            after, saved, cost.exposed_s, why, todo)
+        return AuditFinding(form, (one.instruction.name,), cost.kind, source=cost.source, tensor=cost.tensor,
+                            calls=calls, calls_after=calls_after, bytes=now, bytes_after=after, saved_s=saved,
+                            exposed_s=cost.exposed_s, why=why, advice=todo)
 
     def _product(self, bodies: Sequence[str]) -> int | None:
         counts = [self._trips.get(body) for body in bodies]
@@ -250,11 +251,13 @@ class LoopFindings:
         if saved <= 0:
             return
         lines, tensors = (dict.fromkeys(getattr(one.cost, name) for one in bucket) for name in ("source", "tensor"))
-        yield AuditFinding(SEPARATE, tuple(one.instruction.name for one in bucket), first.kind, _few(lines),
-                           _few(tensors), trips * len(bucket), trips, payload * trips, payload * trips, saved,
-                           sum(one.cost.exposed_s for one in bucket),
-                           why_separate(first.kind, payload, self._options, len({
-                               one.instruction.shape.split("[")[0] for one in bucket}) > 1), advice(SEPARATE, ""))
+        yield AuditFinding(SEPARATE, tuple(one.instruction.name for one in bucket), first.kind, source=_few(lines),
+                           tensor=_few(tensors), calls=trips * len(bucket), calls_after=trips, bytes=payload * trips,
+                           bytes_after=payload * trips, saved_s=saved,
+                           exposed_s=sum(one.cost.exposed_s for one in bucket),
+                           why=why_separate(first.kind, payload, self._options, len({
+                               one.instruction.shape.split("[")[0] for one in bucket}) > 1),
+                           advice=advice(SEPARATE, ""))
 
     def _resharded(self, rest: Sequence[PlacedCollective]) -> Iterator[AuditFinding]:
         """Exchanges that no line of the program writes: the partitioner goes from one sharding to another."""
@@ -267,11 +270,12 @@ class LoopFindings:
             known = all(one.cost.trips is not None for one in listed)
             calls = sum(one.cost.trips or 0 for one in listed) if known else None
             sent = sum(one.cost.payload_bytes * (one.cost.trips or 0) for one in listed) if known else None
-            yield AuditFinding(RESHARDED, tuple(one.instruction.name for one in listed), listed[0].cost.kind, line,
-                               _few(dict.fromkeys(one.cost.tensor for one in listed)), calls, None, sent, None, None,
-                               sum(one.cost.exposed_s for one in listed),
-                               "the sharding of this value and the one its reader wants differ, and nothing in the "
-                               "program says which to take", advice(RESHARDED, line))
+            yield AuditFinding(RESHARDED, tuple(one.instruction.name for one in listed), listed[0].cost.kind,
+                               source=line, tensor=_few(dict.fromkeys(one.cost.tensor for one in listed)), calls=calls,
+                               calls_after=None, bytes=sent, bytes_after=None, saved_s=None,
+                               exposed_s=sum(one.cost.exposed_s for one in listed),
+                               why="the sharding of this value and the one its reader wants differ, and nothing in the "
+                               "program says which to take", advice=advice(RESHARDED, line))
 
 
 def _independent(computation: Computation, listed: Sequence[PlacedCollective]) -> Iterator[list[PlacedCollective]]:

@@ -175,8 +175,8 @@ def _one(args: argparse.Namespace, shape: ModelShape, topo: Topology, options: O
     from hlorewrite.cost import Parallelism, estimate
     from hlorewrite.cost.training.memory import memory_verdict
     from hlorewrite.cost.training.workload import chosen_stack
-    sizes = Parallelism(args.pp, args.tp, args.dp, args.global_batch, args.micro_batch, args.ep, args.virtual_stages,
-                        args.cp)
+    sizes = Parallelism(args.pp, args.tp, args.dp, global_batch=args.global_batch, micro_batch=args.micro_batch,
+                        ep=args.ep, virtual_stages=args.virtual_stages, cp=args.cp)
     estimated = estimate(shape, sizes, topo, options)
     if args.traffic or args.plot_traffic:
         _traffic(args, shape, sizes, topo, options)

@@ -100,8 +100,9 @@ def collectives(text: str | HloText) -> list[HloCollective]:
     listed: list[HloCollective] = []
     for run, instruction, kind in executed_collectives(module):
         payload, groups = sent_by(module, run.computation, instruction, kind)
-        listed.append(HloCollective(kind, instruction.name, payload, run.trips, run.depth, groups,
-                                    sources.of(run.computation, instruction), run.known, run.in_branch))
+        listed.append(HloCollective(kind, instruction.name, payload, trips=run.trips, loop_depth=run.depth,
+                                    groups=groups, source=sources.of(run.computation, instruction),
+                                    trips_known=run.known, in_branch=run.in_branch))
     return listed
 
 

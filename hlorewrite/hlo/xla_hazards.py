@@ -9,12 +9,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from hlorewrite.analysis.groups import groups_of
-from hlorewrite.analysis.loops import Loop
 from hlorewrite.analysis.uniform import Uniformity
 from hlorewrite.hlo.xla_versions import MISCOMPILATIONS, Miscompilation
-from hlorewrite.ir.binding import ir
-from hlorewrite.ir.collectives import ALL_REDUCE
-from hlorewrite.ir.view import View, defining_op, terminator
+from hlorewrite.ir import ALL_REDUCE, Loop, View, defining_op, ir, terminator
 from hlorewrite.ops.reducers import is_identity, reduction_kind
 
 _LOOP = "stablehlo.while"

@@ -5,11 +5,9 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from hlorewrite.analysis.groups import groups_of, written_pairs
-from hlorewrite.analysis.loops import Loop, trip_count
+from hlorewrite.analysis.loops import trip_count
 from hlorewrite.analysis.uniform import Uniformity
-from hlorewrite.ir.binding import ir
-from hlorewrite.ir.collectives import COLLECTIVE_PERMUTE, WITH_REPLICA_GROUPS
-from hlorewrite.ir.view import View, ancestors, defining_op
+from hlorewrite.ir import COLLECTIVE_PERMUTE, WITH_REPLICA_GROUPS, Loop, View, ancestors, defining_op, ir
 
 _LOOP = "stablehlo.while"
 _KEEPS = ("stablehlo.optimization_barrier", "stablehlo.reshape", "stablehlo.convert", "stablehlo.transpose")

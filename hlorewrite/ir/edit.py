@@ -1,9 +1,10 @@
 """The only place that changes a module; every change is reported to the view and to listeners."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Protocol
 
-from hlorewrite.ir.binding import ir
+from hlorewrite.ir.binding import ir, stablehlo
+from hlorewrite.ir.collectives import CHANNEL
 from hlorewrite.ir.location import stamped
 from hlorewrite.ir.view import View
 
@@ -80,6 +81,22 @@ class Editor:
             remap(copy, mapping)
         self._inserted(copy)
         return copy
+
+    def clone_ops(self, ops: Iterable[ir.Operation], anchor: ir.Operation, mapping: dict[ir.Value, ir.Value], *,
+                  after: bool = False) -> list[ir.Operation]:
+        """Puts copies of some ops before or after another, in their order.
+
+        Args:
+          ops: each after those of them that it reads.
+          anchor: the op next to which they are put.
+          mapping: what the copies read instead of operands; the results of the copies are added to it.
+          after: whether they follow the op.
+        """
+        point, copies = ir.InsertionPoint.after(anchor) if after else ir.InsertionPoint(anchor), []
+        for op in ops:
+            copies.append(self.clone_at(op, point, mapping))
+            mapping.update(zip(op.results, copies[-1].results, strict=True))
+        return copies
 
     def adopt(self, op: ir.Operation) -> None:
         """Reports an op that was put into the module by other means (a moved region, say)."""
@@ -167,3 +184,32 @@ def remap(op: ir.Operation, mapping: Mapping[ir.Value, ir.Value]) -> None:
         return ir.WalkResult.ADVANCE
 
     op.walk(visit, ir.WalkOrder.PRE_ORDER)
+
+
+# ---- channel handles of collectives, sends and receives
+
+
+def channel_number(op: ir.Operation) -> int:
+    """The number of an op's channel; 0 when it has none.
+
+    Example:
+      >>> from hlorewrite.ir.load import parse
+      >>> from hlorewrite.ir.view import View
+      >>> view = View(parse('func.func @f(%a: tensor<f32>) -> tensor<f32> { %b = "stablehlo.collective_permute"(%a) '
+      ...                   '<{channel_handle = #stablehlo.channel_handle<handle = 7, type = 1>, '
+      ...                   'source_target_pairs = dense<0> : tensor<1x2xi64>}> : (tensor<f32>) -> tensor<f32> '
+      ...                   'return %b : tensor<f32> }'))
+      >>> channel_number(view.ops("stablehlo.collective_permute")[0])
+      7
+    """
+    return stablehlo.ChannelHandle(op.attributes[CHANNEL]).handle if CHANNEL in op.attributes else 0
+
+
+def renumbered(op: ir.Operation, number: int) -> ir.Attribute:
+    """The channel handle of an op with another number.
+
+    Args:
+      op: an op with a channel.
+      number: the number.
+    """
+    return stablehlo.ChannelHandle.get(number, stablehlo.ChannelHandle(op.attributes[CHANNEL]).channel_type, op.context)

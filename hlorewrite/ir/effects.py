@@ -1,6 +1,12 @@
 """Ops that do more than compute their results from their operands: it matters how often and in which order they run."""
 
-from hlorewrite.ir.binding import ir
+from collections.abc import Iterable
+from functools import cached_property
+
+from hlorewrite.ir.binding import ir, op_key
+from hlorewrite.ir.collectives import COLLECTIVES
+from hlorewrite.ir.inline import contains_any
+from hlorewrite.ir.view import View, nested_ops
 
 EFFECTS = ("stablehlo.send", "stablehlo.recv", "stablehlo.infeed", "stablehlo.outfeed", "stablehlo.rng",
            "stablehlo.create_token", "stablehlo.after_all", "stablehlo.async_start", "stablehlo.async_done",
@@ -40,3 +46,47 @@ def does_more_than_compute(op: ir.Operation) -> bool:
       True
     """
     return op.name in EFFECTS or has_side_effect(op)
+
+
+# ---- ops that do more than compute their results: how often and in which order they run is seen outside
+
+
+_PURE = ("stablehlo.", "chlo.", "func.call")
+
+
+class Effects:
+    """Finds ops with effects, also inside called functions.
+
+    Args:
+      view: the module.
+    """
+
+    def __init__(self, view: View) -> None:
+        self.view = view
+
+    @cached_property
+    def _holders(self) -> dict[bool, set[int]]:
+        """The keys of the functions that hold an op with effects, without and with collectives."""
+        functions = list(self.view.functions.values())
+        return {collectives: {op_key(function) for function in functions if holds(function)} for collectives, holds in
+                ((False, contains_any(MAY_HAVE_EFFECTS, self.view)),
+                 (True, contains_any((*MAY_HAVE_EFFECTS, *COLLECTIVES), self.view)))}
+
+    def first(self, ops: Iterable[ir.Operation], *, collectives: bool = False) -> str:
+        """The name of the first op with effects among some ops, what they hold and what they call.
+
+        Args:
+          ops: the ops.
+          collectives: whether a collective counts too, since all devices of its group have to run it equally often.
+
+        Returns:
+          The name; empty when there is none.
+        """
+        counted = (*MAY_HAVE_EFFECTS, *(COLLECTIVES if collectives else ()))
+        for inner in (inner for op in ops for inner in nested_ops(op)):
+            if inner.name in counted or not inner.name.startswith(_PURE):
+                return inner.name
+            callee = self.view.callee(inner) if inner.name == "func.call" else None
+            if callee is not None and op_key(callee) in self._holders[collectives]:
+                return inner.name
+        return ""

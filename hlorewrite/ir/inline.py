@@ -11,7 +11,9 @@ from collections.abc import Callable
 
 from hlorewrite.ir.binding import ir, op_key
 from hlorewrite.ir.edit import Editor
+from hlorewrite.ir.regions import FUNCTION, around
 from hlorewrite.ir.view import View, ancestors, callee_name, nested_ops, symbol_name, terminator
+from hlorewrite.util.reachability import postorder
 
 _REFERRING = ("func.call", "stablehlo.custom_call", "stablehlo.composite", "sdy.named_computation",
               "mpmd.fragment_call", "mpmd.call")
@@ -121,15 +123,7 @@ def contains_any(names: tuple[str, ...], view: View) -> Callable[[ir.Operation],
     Returns:
       A function from a ``func.func`` to whether it does.
     """
-    pending = [parent for op in view.ops(*names) for parent in ancestors(op) if parent.name == "func.func"]
-    holders: set[int] = set()
-    # Ends: the callers of a function are added once.
-    while pending:
-        function = pending.pop()
-        if op_key(function) not in holders:
-            holders.add(op_key(function))
-            pending += [parent for call in view.calls_of(function) for parent in ancestors(call)
-                        if parent.name == "func.func"]
+    holders = {op_key(op) for op in around(view.ops(*names), view) if op.name == FUNCTION}
     return lambda function: op_key(function) in holders
 
 
@@ -179,23 +173,7 @@ def _called_names(view: View) -> dict[str, list[str]]:
 
 
 def _callees_first(calls: dict[str, list[str]]) -> list[str]:
-    order, seen = [], set()
-    for root in calls:
-        stack = [(root, iter(calls[root]))]
-        if root in seen:
-            continue
-        seen.add(root)
-        # Ends: a name is pushed once.
-        while stack:
-            name, rest = stack[-1]
-            following = next((n for n in rest if n in calls and n not in seen), None)
-            if following is None:
-                order.append(name)
-                stack.pop()
-            else:
-                seen.add(following)
-                stack.append((following, iter(calls[following])))
-    return order
+    return postorder(reversed(calls), lambda name: [each for each in reversed(calls[name]) if each in calls]) or []
 
 
 def _recursive_functions(calls: dict[str, list[str]], callees_first: list[str]) -> set[str]:

@@ -271,6 +271,11 @@ def defining_op(value: ir.Value) -> ir.Operation | None:
     return None if isinstance(owner, ir.Block) or owner is None else owner.operation
 
 
+def makers_of(values: Iterable[ir.Value]) -> list[ir.Operation]:
+    """The ops that make some values, none for block arguments."""
+    return [op for op in map(defining_op, values) if op is not None]
+
+
 def owner_op(result: ir.Value) -> ir.Operation:
     """The op whose result a value is; for values known to be results."""
     op = defining_op(result)
@@ -309,6 +314,11 @@ def terminator(block: ir.Block) -> ir.Operation:
     if end is None:
         raise ValueError("the block has no terminator")
     return end.operation
+
+
+def block_ops(block: ir.Block) -> list[ir.Operation]:
+    """The ops of a block without its terminator."""
+    return [each.operation for each in block.operations][:-1]
 
 
 # ---- calls by the name of the function they call

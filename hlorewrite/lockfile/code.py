@@ -17,6 +17,7 @@ from hlorewrite.errors import HlorewriteError
 from hlorewrite.passmanager.base import Pass
 from hlorewrite.rules.library import checked, read_source
 from hlorewrite.rules.register import NATIVES
+from hlorewrite.util.reachability import reachable
 
 _DIGITS = 16
 _OWN = __name__.partition(".")[0]
@@ -65,15 +66,11 @@ def users_code(passes: Sequence[Pass]) -> str:
     """
     first = [sys.modules.get(name) for name in sorted({type(step).__module__ for step in passes}
                                                       | {function.__module__ for function in _natives(passes)})]
-    found: dict[str, ModuleType] = {}
-    waiting = [module for module in first if module is not None and not _is_own(module.__name__)]
-    roots = {_top(module.__name__) for module in waiting}
-    while waiting:  # Ends: a module is read once.
-        module = waiting.pop()
-        if module.__name__ not in found:
-            found[module.__name__] = module
-            waiting += [each for each in _imported(module) if _is_users(each, roots)]
-    return ", ".join(sorted(filter(None, map(_content, found.values()))))
+    users = [module for module in first if module is not None and not _is_own(module.__name__)]
+    roots = {_top(module.__name__) for module in users}
+    found = reachable(users, lambda module: [each for each in _imported(module) if _is_users(each, roots)],
+                      key=lambda module: module.__name__)
+    return ", ".join(sorted(filter(None, map(_content, found))))
 
 
 def _natives(passes: Sequence[Pass]) -> list[Callable[..., object]]:

@@ -128,9 +128,11 @@ def _parsed(raw: bytes, name: str) -> dict[str, Any]:
 
 def _document(data: dict[str, Any]) -> PlanDocument:
     module = _unpacked(data["stored_module"])
-    return PlanDocument(_text(data["step"]), _texts(data["made_for"]), _text(data["jax"]), dict(data["decision"]),
-                        dict(data["report"]), tuple(_texts(each) for each in data["rewrites"]),
-                        tuple(_text(each) for each in data["notices"]), _text(data["result"]), module)
+    return PlanDocument(_text(data["step"]), _texts(data["made_for"]), _text(data["jax"]),
+                        decision=dict(data["decision"]), report=dict(data["report"]),
+                        rewrites=tuple(_texts(each) for each in data["rewrites"]),
+                        notices=tuple(_text(each) for each in data["notices"]), digest=_text(data["result"]),
+                        module=module)
 
 
 def _text(value: object) -> str:

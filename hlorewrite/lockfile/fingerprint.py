@@ -11,7 +11,7 @@ from jaxlib import version as jaxlib_version
 
 from hlorewrite.ir.module import Module
 from hlorewrite.lockfile.code import library_digest, users_code
-from hlorewrite.lockfile.locations import short_places
+from hlorewrite.lockfile.remarks import short_places
 from hlorewrite.passmanager.base import Pass
 from hlorewrite.passmanager.signature import signature_of
 from hlorewrite.passmanager.spec import format_pipeline

@@ -3,12 +3,9 @@
 from dataclasses import replace
 
 from hlorewrite.errors import HlorewriteError, PlanMismatch
-from hlorewrite.ir.binding import ir
-from hlorewrite.ir.load import parse
-from hlorewrite.ir.module import Module
-from hlorewrite.ir.view import View
+from hlorewrite.ir import Module, View, ir, parse
 from hlorewrite.lockfile.document import MOST_MODULE_BYTES, PlanDocument
-from hlorewrite.lockfile.locations import without_folders
+from hlorewrite.lockfile.remarks import without_folders
 from hlorewrite.passmanager.signature import PLACEMENT, changes, signature_of
 
 _CALL_ATTRIBUTES = ("call_target_name", "backend_config", "mhlo.backend_config", "called_computations")

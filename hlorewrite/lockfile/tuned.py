@@ -10,9 +10,7 @@ from functools import cache
 
 from hlorewrite.errors import HlorewriteError, PlanMismatch
 from hlorewrite.hlo.published_flags import published_values
-from hlorewrite.ir.load import parse
-from hlorewrite.ir.module import Format, Module
-from hlorewrite.ir.save import emit
+from hlorewrite.ir import Format, Module, emit, parse
 from hlorewrite.lockfile.document import PlanDocument
 from hlorewrite.lockfile.fingerprint import CODE
 

@@ -13,11 +13,11 @@ import math
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
-from hlorewrite.ir.binding import ir
-from hlorewrite.ir.types import is_static_tensor
+from hlorewrite.ir import ir, is_static_tensor
 from hlorewrite.ops.attributes import (
     PADDING,
     SLICED,
+    constant_attribute,
     dot_dims,
     gather_numbers,
     integer,
@@ -25,7 +25,6 @@ from hlorewrite.ops.attributes import (
     scatter_numbers,
     shape_of,
 )
-from hlorewrite.ops.constants import constant_attribute
 from hlorewrite.ops.reducers import is_identity, reduction_kind
 from hlorewrite.ops.table import ELEMENTWISE, SLICES
 

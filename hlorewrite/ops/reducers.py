@@ -1,8 +1,7 @@
 """What a reducer region computes, and the number that such a reduction leaves alone."""
 
-from hlorewrite.ir.binding import ir
-from hlorewrite.ir.types import element_type, is_static_tensor, largest_float
-from hlorewrite.ops.constants import is_complex_zero, splat_number
+from hlorewrite.ir import element_type, ir, is_static_tensor, largest_float
+from hlorewrite.ops.attributes import is_complex_zero, splat_number
 from hlorewrite.ops.table import MOVES_OF_ONE
 
 _KINDS = {"stablehlo.add": "sum", "stablehlo.multiply": "product", "stablehlo.maximum": "max",

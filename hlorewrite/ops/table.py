@@ -80,7 +80,6 @@ MOVES = ops_of(OpClass.MOVE)
 SAME = ops_of(OpClass.SAME)
 TERMINATORS = ops_of(OpClass.TERMINATOR)
 SLICES = _named("slice dynamic_slice")
-BRANCHES = _named("case if")
 DEVICE_IDS = _named("partition_id replica_id")
 MOVES_OF_ONE = MOVES - frozenset(_named("concatenate pad dynamic_update_slice"))
 """Moves of the elements of one operand: filled with one number, so is the result."""

@@ -10,11 +10,7 @@ from collections.abc import Mapping
 from dataclasses import KW_ONLY, dataclass, field
 from typing import ClassVar, Self
 
-from hlorewrite.ir.binding import ir
-from hlorewrite.ir.context import Diagnostic
-from hlorewrite.ir.edit import Editor
-from hlorewrite.ir.module import Module
-from hlorewrite.ir.view import View
+from hlorewrite.ir import Diagnostic, Editor, Module, View, ir
 from hlorewrite.passmanager.options import options_from_text, options_to_text
 from hlorewrite.rules.listener import Explanation, Listener, Remark, RewriteRecord, RuleStatistics
 from hlorewrite.rules.remark_subject import RemarkSubject, RemarkSubjects

@@ -9,7 +9,7 @@ from typing import Protocol
 from hlorewrite.errors import TRACEBACK_VARIABLE, HlorewriteError, PassFailed
 from hlorewrite.ir.module import Module
 from hlorewrite.passmanager.base import Pass, PassContext
-from hlorewrite.passmanager.diagnostic_location import place_of
+from hlorewrite.passmanager.mlir_pass import place_of
 from hlorewrite.passmanager.programs import is_program, program_adapter
 from hlorewrite.passmanager.signature import PLACEMENT, Signature, changes, signature_of
 

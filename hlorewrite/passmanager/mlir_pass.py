@@ -9,11 +9,9 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 
 from hlorewrite.errors import PassFailed, UsageError
-from hlorewrite.ir.binding import ir, passmanager
-from hlorewrite.ir.context import Diagnostic, captured_diagnostics, first_error, new_context
+from hlorewrite.ir import Diagnostic, captured_diagnostics, first_error, ir, line_of_text, new_context, passmanager
 from hlorewrite.ir.module import Module
 from hlorewrite.passmanager.base import Pass, PassContext
-from hlorewrite.passmanager.diagnostic_location import place_of
 from hlorewrite.passmanager.mlir_table import MLIR_PASSES
 
 
@@ -141,3 +139,22 @@ def captured_stderr() -> Iterator[list[str]]:
             os.close(saved)
             file.seek(0)
             lines += file.read().decode(errors="replace").splitlines()
+
+
+# ---- where a message points: the user's source line, or the line of the module's own file
+
+
+def place_of(module: Module, location: str) -> str:
+    """The place a message about a module should name.
+
+    Args:
+      module: the module.
+      location: the printed form of an MLIR location; empty when there is none.
+
+    Returns:
+      ``file:line:col`` of the user's program; for a module without locations, of its own file; else its file alone.
+    """
+    where = line_of_text(location)
+    if where == "?" or where.endswith(":0:0"):
+        return module.name
+    return f"{module.name}{where[1:]}" if where.startswith("-:") else where

@@ -7,8 +7,7 @@ still verifies.
 
 from dataclasses import dataclass
 
-from hlorewrite.ir.binding import ir
-from hlorewrite.ir.module import Module
+from hlorewrite.ir import Module, ir
 
 PLACEMENT = frozenset({"sdy.sharding", "tf.aliasing_output", "jax.buffer_donor"})
 """How arguments and results are spread over devices, and which buffers are donated to which."""

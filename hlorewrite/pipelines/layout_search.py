@@ -6,8 +6,7 @@ from dataclasses import dataclass, replace
 
 from hlorewrite.cost import topology as find_topology
 from hlorewrite.errors import HlorewriteError, PlanError, UsageError
-from hlorewrite.ir.module import Module
-from hlorewrite.ir.view import View
+from hlorewrite.ir import Module, View
 from hlorewrite.passmanager.base import PassContext
 from hlorewrite.pipelines.passes.split_stages import SplitStages
 from hlorewrite.pipelines.passes.split_stages.meshes import mesh_axes, parse_shapes, stages_of

@@ -7,9 +7,7 @@ from dataclasses import dataclass, field
 
 from hlorewrite.analysis.groups import Groups
 from hlorewrite.analysis.uniform import Uniformity
-from hlorewrite.ir.binding import ir
-from hlorewrite.ir.user_index import UserIndex
-from hlorewrite.ir.view import View, nested_ops
+from hlorewrite.ir import UserIndex, View, ir, nested_ops
 from hlorewrite.rules.match_failure import Answer
 
 

@@ -140,9 +140,11 @@ def compile_fact(fact: ast.Linear, natives: Mapping[str, NativeFunction], file: 
     root = matching.op_slot(matching.root.number)
     linear = tuple(f"...{o.name}" if isinstance(o, ast.Spread) else o.name for o in fact.operands.operands)
     kinds = frozenset() if "any" in fact.kinds.names else frozenset(fact.kinds.names)
-    return CompiledFact(fact, f"{file}:{fact.name_span.line}", patterns[0].names, kinds, steps, checks, linear,
-                        matching.slots, matching.slots.slot(f"operands of {root}"), root,
-                        frozenset() if checks else _everywhere(patterns[0], linear), _places(patterns[0], linear))
+    return CompiledFact(fact, f"{file}:{fact.name_span.line}", patterns[0].names, kinds=kinds, steps=steps,
+                        checks=checks, linear=linear, slots=matching.slots,
+                        operands=matching.slots.slot(f"operands of {root}"), root=root,
+                        everywhere=frozenset() if checks else _everywhere(patterns[0], linear),
+                        places=_places(patterns[0], linear))
 
 
 _EVERY: tuple[int, ...] = ()

@@ -8,6 +8,7 @@ from functools import cache
 from pathlib import Path
 
 from hlorewrite.rules.register import NATIVES
+from hlorewrite.util.reachability import reachable
 
 _WORD = re.compile(r"[A-Za-z_]\w*")
 
@@ -32,15 +33,9 @@ def native_source(text: str) -> str:
     words, parts = set(_WORD.findall(text)), list[str]()
     for module in NATIVES.shipped:
         defined = _definitions(module)
-        reached, waiting = set[str](), sorted(function for name, function in _natives(module).items() if name in words)
-        # Ends: each name is reached once.
-        while waiting:
-            name = waiting.pop()
-            if name in reached:
-                continue
-            reached.add(name)
-            called = (each.id for each in ast.walk(defined[name]) if isinstance(each, ast.Name))
-            waiting += [each for each in called if each in defined]
+        named = (function for name, function in _natives(module).items() if name in words)
+        reached = reachable(named, lambda name: [each.id for each in ast.walk(defined[name])  # noqa: B023
+                                                 if isinstance(each, ast.Name) and each.id in defined])  # noqa: B023
         parts += [_form(defined[name]) for name in sorted(reached)]
     return "\n".join(parts)
 

@@ -3,10 +3,7 @@
 from dataclasses import dataclass
 
 from hlorewrite.analysis.parameter_provenance import ParameterProvenance
-from hlorewrite.ir.binding import ir, op_key
-from hlorewrite.ir.collectives import BY_OP, COLLECTIVES
-from hlorewrite.ir.location import UNKNOWN
-from hlorewrite.ir.view import View
+from hlorewrite.ir import BY_OP, COLLECTIVES, UNKNOWN, View, ir, op_key
 from hlorewrite.rules.listener import Remark, RemarkKind
 
 
@@ -94,5 +91,6 @@ def remark_about(subject: RemarkSubject, kind: RemarkKind, rule: str, sentence: 
       >>> print(remark_about(subject, "applied", "fold", "two became one"))
       train.py:3:1: remark: applied: fold: two became one [params['w']]
     """
-    return Remark(kind, rule, sentence, subject.location, subject.op, culprit, culprit_location, rule_location,
-                  subject.parameter, subject.type, subject.framework, advice)
+    return Remark(kind, rule, sentence, location=subject.location, op=subject.op, culprit=culprit,
+                  culprit_location=culprit_location, rule_location=rule_location, parameter=subject.parameter,
+                  type=subject.type, framework=subject.framework, advice=advice)

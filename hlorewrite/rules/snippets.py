@@ -2,8 +2,7 @@
 
 from collections.abc import Iterable, Mapping
 
-from hlorewrite.ir.binding import ir
-from hlorewrite.ir.view import defining_op
+from hlorewrite.ir import defining_op, ir
 from hlorewrite.ops.reducers import reduction_kind
 
 _MOST = 60

@@ -71,8 +71,9 @@ def dumped_module(folder: str, wanted: str = "") -> DumpedModule:
         raise UsageError(f"the dump holds {len(found)} modules", location=folder,
                          hint=f"name one with --module: {_listed(found)}")
     path, module, name = found[0]
-    return DumpedModule(str(path), module, name, _read(path), _memory(path), _beside(path, module, _PARTITIONED),
-                        dict(_OPTION.findall(_beside(path, module, _OPTIONS))))
+    return DumpedModule(str(path), module, name, text=_read(path), memory_bytes=_memory(path),
+                        partitioned=_beside(path, module, _PARTITIONED),
+                        options=dict(_OPTION.findall(_beside(path, module, _OPTIONS))))
 
 
 def _modules(folder: str) -> list[tuple[Path, str, str]]:

@@ -7,6 +7,7 @@ from math import prod
 from hlorewrite.cost.kernels.work import Product, convolution_of, product_of
 from hlorewrite.hlo.parse import Computation, HloInstruction, HloText
 from hlorewrite.hlo.shapes import arrays
+from hlorewrite.util.reachability import reachable
 
 _CONTRACTING = re.compile(r"\blhs_contracting_dims=\{([\d,]*)\}")
 _LABELS = re.compile(r"\bdim_labels=[\w?]+_([\w?]+)->")
@@ -27,18 +28,14 @@ def fusion_products(module: HloText, fused: Computation) -> list[Product]:
     Returns:
       Its products; none when it multiplies no matrices.
     """
-    found: list[Product] = []
-    stack, seen = [fused], {fused.name}
-    while stack:  # Ends: each computation is taken once.
-        computation = stack.pop()
-        for instruction in computation.instructions.values():
-            found += instruction_products(computation, instruction)
-            if instruction.opcode in ("fusion", "call"):
-                for name in instruction.called("calls", "to_apply"):
-                    if name in module.computations and name not in seen:
-                        seen.add(name)
-                        stack.append(module.computations[name])
-    return found
+    def called(computation: Computation) -> list[Computation]:
+        return [module.computations[name] for instruction in computation.instructions.values()
+                if instruction.opcode in ("fusion", "call") for name in instruction.called("calls", "to_apply")
+                if name in module.computations]
+
+    return [product for computation in reachable([fused], called, key=lambda each: each.name)
+            for instruction in computation.instructions.values()
+            for product in instruction_products(computation, instruction)]
 
 
 def instruction_products(computation: Computation, instruction: HloInstruction) -> list[Product]:

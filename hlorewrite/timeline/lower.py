@@ -222,8 +222,8 @@ class Lowering:
         for (one, payload, groups), modelled in zip(sent, seconds, strict=True):
             taken = modelled if measured is None else measured * (modelled / total if total else 1 / len(parts))
             transfer = StreamTransfer(instruction.name, one.kind, computation.name,
-                                      stream if asynchronous else COMPUTE_STREAM, payload, groups, taken,
-                                      (one.computation.name, one.instruction.name))
+                                      stream=stream if asynchronous else COMPUTE_STREAM, payload_bytes=payload,
+                                      groups=groups, seconds=taken, sends=(one.computation.name, one.instruction.name))
             ops += self._placed(transfer, stream, asynchronous)
         return ops
 
@@ -260,8 +260,9 @@ class Lowering:
         moved = min([*sizes, _result(instruction.shape)], key=shape_bytes)
         out = bool(_IN_HOST_MEMORY.search(_result(instruction.shape)))
         stream = "device to host" if out else "host to device"
-        transfer = StreamTransfer(instruction.name, HOST_COPY, computation.name, stream, shape_bytes(moved), (),
-                                  self.kernels.host_copy(moved), (computation.name, instruction.name))
+        transfer = StreamTransfer(instruction.name, HOST_COPY, computation.name, stream=stream,
+                                  payload_bytes=shape_bytes(moved), groups=(), seconds=self.kernels.host_copy(moved),
+                                  sends=(computation.name, instruction.name))
         return self._placed(transfer, stream, True)
 
     def _end(self, instruction: HloInstruction) -> Sequence[Op]:

@@ -138,8 +138,9 @@ class ScheduledStep:
         listed = []
         for number, (one, (source, tensor)) in enumerate(zip(self.program.transfers, self._named(), strict=True)):
             runs, waited, lost = done.totals.transfers.get(number, (None, 0.0, 0.0))
-            listed.append(CollectiveExposure(one.name, one.kind, source, tensor, one.payload_bytes, one.groups, runs,
-                                             one.seconds, one.stream, waited + lost, waited))
+            listed.append(CollectiveExposure(one.name, one.kind, source, tensor=tensor, payload_bytes=one.payload_bytes,
+                                             groups=one.groups, trips=runs, time_s=one.seconds, stream=one.stream,
+                                             exposed_s=waited + lost, waited_s=waited))
         return tuple(listed)
 
     def _named(self) -> list[tuple[str, str]]:

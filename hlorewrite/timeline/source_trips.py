@@ -1,8 +1,7 @@
 """Trip counts by the user's line, from the StableHLO module that was compiled."""
 
 from hlorewrite.analysis.loops import trip_count
-from hlorewrite.ir.module import Module
-from hlorewrite.ir.view import View
+from hlorewrite.ir import Module, View
 
 
 def line_trips(module: Module) -> dict[str, int]:

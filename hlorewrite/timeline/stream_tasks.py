@@ -63,7 +63,8 @@ def block_time(tasks: Sequence[StreamTask], slowdown: float | None = None) -> Bl
     numbers = [number for number, task in enumerate(tasks) if task.transfer]
     places = {number: place for place, number in enumerate(numbers)}
     ops = _from_the_end(tasks, places)
-    transfers = tuple(StreamTransfer(str(number), "", "", "", 0, (), tasks[number].seconds, ("", ""))
+    transfers = tuple(StreamTransfer(str(number), "", "", stream="", payload_bytes=0, groups=(),
+                                     seconds=tasks[number].seconds, sends=("", ""))
                       for number in numbers)
     program = StreamProgram("block", ops, (), "")
     done = Engine(ScheduledProgram(program, transfers, (), ("collectives",), (), frozenset()), slowdown).run()

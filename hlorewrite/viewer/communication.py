@@ -136,12 +136,12 @@ def _collective(row: dict[str, Any], table: list[Groups], nests: int) -> Collect
     if not 0 <= number < len(table) or payload < 0 or not _text(row.get("kind")):
         return None
     nest, axes, time = _whole(row.get("nest"), -1), row.get("axes"), row.get("time_s")
-    return CollectiveRow(
-        _text(row["kind"]), _text(row.get("source")) or "?", table[number],
-        tuple(map(str, axes)) if isinstance(axes, list) else (), payload, max(0, _whole(row.get("trips"), 1)),
-        bool(row.get("trips_known", True)), nest if -1 <= nest < nests else -1,
-        float(time) if isinstance(time, int | float) and not isinstance(time, bool) else None,
-        _text(row.get("text")), _text(row.get("argument")), _text(row.get("type")))
+    return CollectiveRow(_text(row["kind"]), _text(row.get("source")) or "?", table[number],
+                         axes=tuple(map(str, axes)) if isinstance(axes, list) else (), payload_bytes=payload,
+                         trips=max(0, _whole(row.get("trips"), 1)), trips_known=bool(row.get("trips_known", True)),
+                         nest=nest if -1 <= nest < nests else -1,
+                         time_s=float(time) if isinstance(time, int | float) and not isinstance(time, bool) else None,
+                         text=_text(row.get("text")), argument=_text(row.get("argument")), type=_text(row.get("type")))
 
 
 def rows_of(content: dict[str, Any], name: str) -> list[dict[str, Any]]:

@@ -12,13 +12,8 @@ from hlorewrite.analysis.groups import device_count
 from hlorewrite.cost.collective_times import CollectiveTimes
 from hlorewrite.cost.kernels.clock import KernelClock
 from hlorewrite.errors import UsageError
-from hlorewrite.ir.binding import ir
-from hlorewrite.ir.collectives import ALL_GATHER
-from hlorewrite.ir.edit import Editor
-from hlorewrite.ir.module import Module
-from hlorewrite.ir.view import View
+from hlorewrite.ir import ALL_GATHER, Editor, Module, View, ir
 from hlorewrite.passes.all_reduce_fusion.classes import BucketClass, Choice, choose
-from hlorewrite.passes.all_reduce_fusion.crowded import is_crowded, joins
 from hlorewrite.passes.all_reduce_fusion.emit import emit_bucket
 from hlorewrite.passes.all_reduce_fusion.members import (
     COMBINER_KEY,
@@ -36,7 +31,8 @@ from hlorewrite.passes.all_reduce_fusion.model import Costs, Limits
 from hlorewrite.passes.all_reduce_fusion.order import FusedCall, Spine, hold, spine_of
 from hlorewrite.passes.all_reduce_fusion.schedule import Bucket, Rescheduler, move_all, without_cycles
 from hlorewrite.passes.common.block_graph import BlockGraph, Timing
-from hlorewrite.passes.common.pass_remarks import tell
+from hlorewrite.passes.common.overlap_model import CROWDED
+from hlorewrite.passes.common.pass_support import tell
 from hlorewrite.passmanager.base import Pass, PassContext
 from hlorewrite.passmanager.options import Size
 from hlorewrite.rules.listener import Remark
@@ -218,9 +214,10 @@ class _Work:
         size = float(sum(members[m].payload for m in bucket))
         took = float(costs.call(np.array([size]))[0])
         return FusedCall(op, max(timings[m].ready for m in bucket), took,
-                         costs.copy_in * size if len(bucket) > 1 else 0.0, min(timings[m].needed for m in bucket),
-                         costs.spare_of_one, graph.numbers.of(bucket),
-                         functools.reduce(union, (graph.before[m] for m in bucket)))
+                         copied=costs.copy_in * size if len(bucket) > 1 else 0.0,
+                         needed=min(timings[m].needed for m in bucket), spare=costs.spare_of_one,
+                         own=graph.numbers.of(bucket),
+                         before=functools.reduce(union, (graph.before[m] for m in bucket)))
 
     def _acyclic(self, choices: list[Choice], graph: BlockGraph, members: list[Member]) -> list[Choice]:
         """The same choices with buckets split that would wait for themselves through those of other classes."""
@@ -326,3 +323,21 @@ def _merged_by_xla(alone: Sequence[int], graph: BlockGraph, members: Sequence[Me
 
 def _us(seconds: float) -> str:
     return f"{seconds * 1e6:.0f} us"
+
+
+# ---- loops whose collectives fill most of an iteration: there each call that is saved counts
+
+
+def is_crowded(block: ir.Block) -> bool:
+    """Whether a block is part of a loop that ``rotate-collectives`` marks as crowded."""
+    return CROWDED in block.owner.attributes
+
+
+def joins(op: ir.Operation) -> bool:
+    """Whether a collective is fused because of a crowded loop: it stands in one, or is a gather next to one.
+
+    Gathers of the first layer stand before the rotated loop, where nothing hides them.
+    """
+    if is_crowded(op.block):
+        return True
+    return op.name == ALL_GATHER.op and any(CROWDED in each.operation.attributes for each in op.block.operations)

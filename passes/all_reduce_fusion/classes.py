@@ -5,9 +5,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from hlorewrite.cost.collective_times import CollectiveTimes
-from hlorewrite.cost.kernels.clock import KernelClock
-from hlorewrite.ir.collectives import BY_KIND
-from hlorewrite.passes.all_reduce_fusion.copies import copied_in, copied_out
+from hlorewrite.cost.kernels.clock import KERNELS, KernelClock
+from hlorewrite.ir import BY_KIND, COLLECTIVES, defining_op, ir, users
 from hlorewrite.passes.all_reduce_fusion.members import Member, carried_bytes, carrier_of
 from hlorewrite.passes.all_reduce_fusion.model import Costs, FusionItem, FusionPlan, Limits
 from hlorewrite.passes.all_reduce_fusion.periodic import alike_plan
@@ -137,3 +136,46 @@ def _together(indices: tuple[int, ...], parts: Sequence[Choice]) -> Choice:
     return Choice(indices, tuple(bucket for part in parts for bucket in part.buckets),
                   total([part.plan for part in parts]), total([part.alone for part in parts]),
                   min((part.costs for part in parts), key=lambda costs: costs.margin))
+
+
+# ---- the copies into and out of a bucket's buffer that are kernels of their own
+
+
+_UNFUSED = frozenset((*KERNELS, *COLLECTIVES, "stablehlo.optimization_barrier", "stablehlo.return", "func.return",
+                      "sdy.return", "stablehlo.constant"))
+_RESHAPE = "stablehlo.reshape"
+
+
+def copied_in(op: ir.Operation) -> bool:
+    """Whether a copy into a buffer of what a collective reads is a kernel of its own.
+
+    Args:
+      op: the collective.
+
+    Returns:
+      False where one elementwise op makes it that nothing else reads.
+    """
+    value = op.operands[0]
+    source = defining_op(value)
+    # Ends: an op follows its operands.
+    while source is not None and source.name == _RESHAPE and len(users(value)) == 1:
+        value = source.operands[0]
+        source = defining_op(value)
+    return source is None or source.name in _UNFUSED or len(users(value)) != 1
+
+
+def copied_out(op: ir.Operation) -> bool:
+    """Whether a copy of a collective's result out of a buffer is a kernel of its own.
+
+    Args:
+      op: the collective.
+
+    Returns:
+      False where elementwise ops alone read it.
+    """
+    readers = [reader for reader, _ in users(op.results[0])]
+    # Ends: an op follows its operands.
+    while any(reader.name == _RESHAPE for reader in readers):
+        readers = [other for reader in readers for other in (
+            [after for after, _ in users(reader.results[0])] if reader.name == _RESHAPE else [reader])]
+    return not readers or any(reader.name in _UNFUSED for reader in readers)

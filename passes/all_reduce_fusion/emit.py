@@ -12,12 +12,10 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from hlorewrite.ir.binding import ir
-from hlorewrite.ir.collectives import ALL_GATHER, ALL_REDUCE, BY_OP, REDUCE_SCATTER
-from hlorewrite.ir.edit import Editor
+from hlorewrite.ir import ALL_GATHER, ALL_REDUCE, BY_OP, REDUCE_SCATTER, Editor, ir
 from hlorewrite.passes.all_reduce_fusion.members import FRONTEND, Member, carrier_of, with_combiner_key
 from hlorewrite.passes.common.broadcasts.emit import static_slice
-from hlorewrite.passes.common.reducer_region import add_reducer
+from hlorewrite.passes.common.emit import add_reducer
 
 
 def emit_bucket(editor: Editor, members: Sequence[Member], key: str, anchor: ir.Operation, *,

@@ -4,16 +4,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from hlorewrite.analysis.groups import Groups, device_count, groups_of, id_mode, replica_count, written_pairs
-from hlorewrite.ir.binding import ir
-from hlorewrite.ir.collectives import (
-    ALL_GATHER,
-    ALL_REDUCE,
-    COLLECTIVE_PERMUTE,
-    REDUCE_SCATTER,
-    REDUCING,
-)
+from hlorewrite.ir import ALL_GATHER, ALL_REDUCE, COLLECTIVE_PERMUTE, REDUCE_SCATTER, REDUCING, View, ir
 from hlorewrite.ir.types import element_bytes, is_static_tensor, tensor_bytes
-from hlorewrite.ir.view import View
 from hlorewrite.ops.reducers import reduction_kind
 
 FUSIBLE = (ALL_REDUCE, REDUCE_SCATTER, ALL_GATHER, COLLECTIVE_PERMUTE)
@@ -93,8 +85,8 @@ def member_of(op: ir.Operation, view: View) -> Member | Refusal:
         if not reduction:
             return Refusal("its reducer is not a sum, product, maximum, minimum, and, or or")
     payload = max(sum(tensor_bytes(v.type) for v in values) for values in (op.operands, op.results))
-    return Member(op, KINDS[op.name], reduction, groups.rows, elements.pop(), payload,
-                  (op.name, groups.mode, _same_groups(op, groups), reduction,
+    return Member(op, KINDS[op.name], reduction, groups=groups.rows, element=elements.pop(), payload=payload,
+                  key=(op.name, groups.mode, _same_groups(op, groups), reduction,
                    tuple(sorted(frontend.items()))))
 
 

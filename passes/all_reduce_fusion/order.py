@@ -23,12 +23,10 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from hlorewrite.cost.kernels.clock import KERNELS
-from hlorewrite.ir.binding import ir, op_key
-from hlorewrite.ir.edit import Editor
-from hlorewrite.ir.effects import MAY_HAVE_EFFECTS
-from hlorewrite.ir.view import defining_op
+from hlorewrite.ir import MAY_HAVE_EFFECTS, Editor, defining_op, ir, makers_of, op_key
 from hlorewrite.passes.common.block_graph import BlockGraph
 from hlorewrite.util.hash_consed_sets import NONE, NumberSet, meet
+from hlorewrite.util.reachability import reachable
 
 _FIXED = (*KERNELS, *MAY_HAVE_EFFECTS, "stablehlo.optimization_barrier")
 _MOST_MOVED = 4096
@@ -88,15 +86,10 @@ def spine_of(graph: BlockGraph, last: ir.Operation) -> Spine:
     Returns:
       The kernels.
     """
-    places: set[int] = set()
-    pending = list(last.operands)
-    # Ends: the operands of a place are added once.
-    while pending:
-        op = defining_op(pending.pop())
-        place = None if op is None else graph.position.get(op_key(op))
-        if place is not None and place not in places:
-            places.add(place)
-            pending += graph.ops[place].operands
+    def makers(op: ir.Operation) -> list[int]:
+        return [graph.position[op_key(maker)] for maker in makers_of(op.operands) if op_key(maker) in graph.position]
+
+    places = reachable(makers(last), lambda place: makers(graph.ops[place]))
     ordered = sorted(place for place in places if place in graph.ends)
     return Spine(tuple(graph.starts[place] for place in ordered), tuple(graph.ends[place] for place in ordered),
                  tuple(graph.ops[place] for place in ordered))

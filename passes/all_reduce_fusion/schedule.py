@@ -9,8 +9,7 @@ import functools
 from bisect import insort
 from collections.abc import Sequence
 
-from hlorewrite.ir.binding import ir
-from hlorewrite.ir.edit import Editor
+from hlorewrite.ir import Editor, ir
 from hlorewrite.passes.common.block_graph import BlockGraph
 from hlorewrite.util.hash_consed_sets import NONE, NumberRange, NumberSet, meet, union, within, without
 

@@ -11,15 +11,10 @@ from hlorewrite.analysis.deferral_graph.graph import DeferralGraph
 from hlorewrite.analysis.deferral_graph.path_regressions import PathRegression
 from hlorewrite.analysis.deferral_graph.placement import ReductionPlacement, place
 from hlorewrite.analysis.groups import device_count, refuse_placed_ops
-from hlorewrite.analysis.linearity import LinearityFacts
-from hlorewrite.analysis.narrow_range import WithinRange
+from hlorewrite.analysis.linearity import LinearityFacts, WithinRange
 from hlorewrite.errors import UsageError, did_you_mean
-from hlorewrite.ir.binding import ir, op_key
-from hlorewrite.ir.collectives import ALL_GATHER, ALL_REDUCE, REDUCE_SCATTER
-from hlorewrite.ir.edit import Editor
+from hlorewrite.ir import ALL_GATHER, ALL_REDUCE, REDUCE_SCATTER, Editor, Module, ir, is_floating, op_key, tensor_bytes
 from hlorewrite.ir.inline import contains_any, inline_calls, is_private
-from hlorewrite.ir.module import Module
-from hlorewrite.ir.types import is_floating
 from hlorewrite.ir.view import View
 from hlorewrite.passes.comm_shift.deferral_plan import (
     DeferralPlan,
@@ -29,12 +24,12 @@ from hlorewrite.passes.comm_shift.deferral_plan import (
     reduction_classes,
 )
 from hlorewrite.passes.comm_shift.deferral_rewrite import Deferral, Slots, add_slots
-from hlorewrite.passes.comm_shift.gather import hoist_gathers
 from hlorewrite.passes.comm_shift.in_place import accumulate_in_place
 from hlorewrite.passes.comm_shift.remarks import RemarkEmitter
 from hlorewrite.passes.comm_shift.scatter import ScatterStage, private_callees
 from hlorewrite.passes.comm_shift.scatter_facts import ScatterFacts
 from hlorewrite.passes.common.zero_iter_args import drop_carried_zeros
+from hlorewrite.passes.hoist_collectives import HoistCollectives
 from hlorewrite.passmanager.base import Pass, PassContext
 from hlorewrite.passmanager.options import Size
 from hlorewrite.rules.library import shipped_facts
@@ -127,7 +122,7 @@ class CommShift(Pass):
         changed, left = False, None
         # Ends: each round inlines every call of some function, and none of it is left.
         while True:
-            attempt = _Attempt(self, view, editor, facts, emitter, ctx, left)
+            attempt = _Attempt(self, view, editor, facts, emitter, ctx, left=left)
             changed |= attempt.to_the_end()
             wanted, left = attempt.blocked_calls, attempt.left
             if not inline_calls(editor, lambda function: op_key(function) in wanted):  # noqa: B023
@@ -164,7 +159,7 @@ class _Attempt:
     """
 
     def __init__(self, options: CommShift, view: View, editor: Editor, facts: LinearityFacts,
-                 emitter: RemarkEmitter, ctx: PassContext, left: int | None = None) -> None:
+                 emitter: RemarkEmitter, ctx: PassContext, *, left: int | None = None) -> None:
         self.options = options
         self.view = view
         self.editor = editor
@@ -280,3 +275,50 @@ class _Attempt:
     def _plan(self, reductions: ReductionClass, builder: DeferralGraphBuilder | None = None) -> DeferralPlan:
         builder = builder or flow_builder(self.view, self.facts, reductions)
         return planned(builder, reductions, lambda flow: self._place(flow, reductions))
+
+
+# ---- the part of comm-shift that moves loop-invariant all-gathers before loops, within the same memory budget
+
+
+@dataclass(frozen=True)
+class _GatherHoist(HoistCollectives):
+    """Hoisting under comm-shift's name; a loop that may not run at all keeps its gathers."""
+
+    name: ClassVar[str] = "comm-shift"
+    limit_name: ClassVar[str] = "what is left of memory-budget is"
+    draws: ClassVar[bool] = False  # comm-shift does, for its sums and gathers together
+    unknown_trips: bool = False
+
+
+def hoist_gathers(view: View, editor: Editor, ctx: PassContext, budget: int) -> tuple[bool, int]:
+    """Moves all-gathers whose operands do not change out of their loops, as far as memory allows.
+
+    Args:
+      view: the view of the module.
+      editor: its editor.
+      ctx: where remarks go.
+      budget: bytes that gathered values may add to what is live during loops, all together.
+
+    Returns:
+      (whether anything moved, bytes of the budget that are left).
+    """
+    left, changed = budget, False
+    varying: set[int] = set()
+    pending, paid = view.ops(ALL_GATHER.op), False
+    # Ends: each round moves every gather that is left one loop further out.
+    while pending:
+        moved: list[ir.Operation] = []
+        for op in pending:
+            grows = _growth(op)
+            outside = _GatherHoist(most_bytes=left + (grows if paid else 0)).hoist(op, view, editor, ctx, varying)
+            if outside is not None:
+                left -= 0 if paid else grows
+                moved.append(outside)
+        changed = changed or bool(moved)
+        pending, paid = moved, True  # what has left one loop may leave the next for the same bytes
+    return changed, left
+
+
+def _growth(op: ir.Operation) -> int:
+    """How many bytes a gather's results are larger than its operands."""
+    return sum(tensor_bytes(r.type) for r in op.results) - sum(tensor_bytes(o.type) for o in op.operands)

@@ -7,14 +7,10 @@ a loop or branch carry it in a place of its own.
 
 from dataclasses import dataclass
 
-from hlorewrite.analysis.deferral_graph.graph import DeferralGraph
+from hlorewrite.analysis.deferral_graph.graph import DeferralGraph, ProgramPoint, places_to
 from hlorewrite.analysis.deferral_graph.placement import ReductionPlacement
-from hlorewrite.analysis.deferral_graph.program_point import ProgramPoint, places_to
-from hlorewrite.analysis.loops import Loop
-from hlorewrite.ir.binding import ir, op_key
-from hlorewrite.ir.view import terminator
+from hlorewrite.ir import BRANCHES, Loop, ir, op_key, terminator
 from hlorewrite.ops.reducers import OP_OF_KIND, is_identity
-from hlorewrite.ops.table import BRANCHES
 
 LOOP = "stablehlo.while"
 BARRIER = "stablehlo.optimization_barrier"

@@ -9,10 +9,7 @@ from hlorewrite.analysis.deferral_graph.placement import ReductionPlacement
 from hlorewrite.analysis.groups import Groups, groups_of
 from hlorewrite.analysis.linearity import LinearityFacts, UniformContext
 from hlorewrite.analysis.uniform import Uniformity
-from hlorewrite.ir.binding import ir
-from hlorewrite.ir.collectives import ALL_REDUCE
-from hlorewrite.ir.types import is_number, is_static_tensor
-from hlorewrite.ir.view import View, ancestors
+from hlorewrite.ir import ALL_REDUCE, View, ancestors, ir, is_number, is_static_tensor
 from hlorewrite.ops.reducers import reduction_kind
 from hlorewrite.passes.comm_shift.deferral import ReplicatedAddends
 from hlorewrite.passes.common.overlap_model import OVERLAPPED

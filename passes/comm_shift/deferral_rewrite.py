@@ -9,21 +9,13 @@ where it is not the identity, and ``AR(w) + u`` where the placement says so.
 from collections.abc import Iterable
 from typing import Any
 
-from hlorewrite.analysis.deferral_graph.graph import DeferralGraph
+from hlorewrite.analysis.deferral_graph.graph import DeferralGraph, ProgramPoint, blocks_between
 from hlorewrite.analysis.deferral_graph.placement import ReductionPlacement
-from hlorewrite.analysis.deferral_graph.program_point import ProgramPoint, blocks_between
-from hlorewrite.analysis.loops import Loop
-from hlorewrite.ir.binding import ir, op_key
-from hlorewrite.ir.collectives import ALL_REDUCE
-from hlorewrite.ir.edit import Editor
-from hlorewrite.ir.types import element_bytes, is_floating
+from hlorewrite.ir import ALL_REDUCE, BRANCHES, Editor, Loop, element_bytes, ir, is_floating, op_key
 from hlorewrite.ir.view import owner_op, terminator, users
 from hlorewrite.ops.reducers import OP_OF_KIND, identity_number, is_identity
-from hlorewrite.ops.table import BRANCHES
 from hlorewrite.passes.comm_shift.deferral import IDENTITY, LOOP, ReplicatedAddend, ReplicatedAddends
-from hlorewrite.passes.common.add_results import add_results
-from hlorewrite.passes.common.reducer_region import add_reducer
-from hlorewrite.passes.common.splats import splat_constant
+from hlorewrite.passes.common.emit import add_reducer, add_results, splat_constant
 
 Slots = dict[tuple[int, int], int]
 """(op key, position) of a deferred value -> position that carries its ``u``."""

@@ -12,11 +12,7 @@ gradients, and a second copy of them is what a step runs out of memory by.
 
 from dataclasses import dataclass
 
-from hlorewrite.analysis.loops import Loop
-from hlorewrite.ir.binding import ir
-from hlorewrite.ir.collectives import REDUCE_SCATTER
-from hlorewrite.ir.edit import Editor
-from hlorewrite.ir.view import View, defining_op, users
+from hlorewrite.ir import REDUCE_SCATTER, Editor, Loop, View, defining_op, ir, users
 from hlorewrite.passes.common.stacked_rows import RowStack, row_of, row_stacks
 
 _ADD = "stablehlo.add"

@@ -4,25 +4,21 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
+from types import MappingProxyType
 from typing import Literal
 
 from hlorewrite.analysis.block_frequency import times_of_block
-from hlorewrite.analysis.deferral_graph.graph import DeferralGraph, ForcingUse
+from hlorewrite.analysis.deferral_graph.graph import DeferralGraph, ForcingUse, Need, ProgramPoint
 from hlorewrite.analysis.deferral_graph.path_regressions import PathRegression
 from hlorewrite.analysis.deferral_graph.placement import ReductionPlacement
-from hlorewrite.analysis.deferral_graph.program_point import ProgramPoint
-from hlorewrite.analysis.loops import Loop
 from hlorewrite.analysis.mesh import fully_manual
-from hlorewrite.ir.async_pairs import started_ops
-from hlorewrite.ir.binding import ir, op_key
-from hlorewrite.ir.collectives import ALL_REDUCE, COLLECTIVES
-from hlorewrite.ir.types import tensor_bytes
+from hlorewrite.ir import ALL_REDUCE, COLLECTIVES, Loop, ir, op_key, started_ops, tensor_bytes
 from hlorewrite.ir.view import View, ancestors, defining_op, owner_op
-from hlorewrite.passes.comm_shift.advice import ACROSS_CALLS, ADVICE, BUDGET, EXACT, EXPECTED, EXPOSE, NEXT_ITERATION
 from hlorewrite.passmanager.base import PassContext
 from hlorewrite.rules.listener import Explanation, Remark, RemarkKind, RewriteRecord
 from hlorewrite.rules.remark_subject import RemarkSubject, remark_about
 from hlorewrite.rules.snippets import snippet
+from hlorewrite.util.reachability import reachable
 
 Outcome = Literal["no root", "no match", "where", "legal", "cost", "applies"]
 
@@ -211,11 +207,11 @@ class RemarkEmitter:
             arrivals = arrivals_of.get(source, [])
             self._leaving.append(_Departure(self.ctx.subject(view, op), _text(view, op) if self.ctx.wants_text else "",
                                             _load(flow, ProgramPoint(source), parts),
-                                            tuple(_load(flow, arrival, parts) for arrival in arrivals),
-                                            None if numbers is None else
+                                            arrivals=tuple(_load(flow, arrival, parts) for arrival in arrivals),
+                                            made=None if numbers is None else
                                             tuple(numbers[place] for place in arrivals if place in numbers),
-                                            _carried(flow, source, placement) if self.ctx.wants_text else "",
-                                            alike[tuple(arrivals)] - 1 if arrivals else 0))
+                                            carried=_carried(flow, source, placement) if self.ctx.wants_text else "",
+                                            others=alike[tuple(arrivals)] - 1 if arrivals else 0))
             self._waiting.pop(op_key(op), None)
         self.ctx.count("reductions moved", len(self._leaving))
         self.ctx.count("executed bytes saved", round(_executed(flow, placement) * parts))
@@ -228,8 +224,9 @@ class RemarkEmitter:
             self.ctx.remark(remark_about(departure.subject, "applied", self.name, "reduced where its result is needed: "
                                          f"{departure.load} before, {arrivals} now{departure.company}"
                                          + (f", {price}" if price else "")))
-            self.ctx.rewrite(RewriteRecord(self._index, self.name, "", departure.subject.location, _left(departure),
-                                           _arrived(departure, texts), milliseconds / len(self._leaving)))
+            self.ctx.rewrite(RewriteRecord(self._index, self.name, "", location=departure.subject.location,
+                                           before=_left(departure), after=_arrived(departure, texts),
+                                           milliseconds=milliseconds / len(self._leaving)))
             self._index += 1
 
     def done(self, view: View) -> None:
@@ -284,15 +281,9 @@ def _arrivals(flow: DeferralGraph, placement: ReductionPlacement) -> dict[ir.Val
     for arrival in flow.reachable([ProgramPoint(source) for source in flow.sources]):
         if arrival not in placement.reduced:
             continue
-        pending, seen = [arrival], {arrival}
-        # Ends: a place is added once.
-        for place in pending:
+        for place in reachable([arrival], lambda place: back.get(place, ())):
             if place.branch is None and place.value in sources and place in placement.deferred:
                 arrivals.setdefault(place.value, []).append(arrival)
-            for start in back.get(place, ()):
-                if start not in seen:
-                    seen.add(start)
-                    pending.append(start)
     return arrivals
 
 
@@ -334,3 +325,31 @@ def _arrived(departure: _Departure, texts: list[str]) -> str:
     lines += [f"... and {len(numbers) - len(lines)} more"] if len(numbers) > len(lines) else []
     carried = [f"// the loop carries each device's own sum: {departure.carried}"] if departure.carried else []
     return "\n".join([*lines, *carried])
+
+
+# ---- what to change so that a reduction can move: one piece of advice for each kind of reason
+
+
+_KNOWN = "compute it from constants and replicated arguments alone, so that this can be seen"
+ADVICE: Mapping[Need, str] = MappingProxyType({
+    "not linear": "where the accumulated value is meant, do this once after the loop",
+    "rival": "",
+    "differs": f"where that value is equal on all devices in fact, {_KNOWN}",
+    "trip count": f"where all devices run the loop equally often in fact, {_KNOWN}",
+    "branch": f"where all devices take the same branch in fact, {_KNOWN}",
+    "condition": "where the number of iterations is fixed in fact, write lax.scan or lax.fori_loop",
+    "token": "take ordered=True from the callbacks in the loop",
+    "call": "run the pass inline first",
+    "mesh": "",
+    "result": "where only the last sum is needed, accumulate in a lax.scan inside the step, and return it once",
+    "region": "where the accumulated value is meant, do this after the loop",
+    "shape": "give it a static shape",
+})
+NEXT_ITERATION = ("the next iteration computes with what this one changes; where gradients are meant to be "
+                  "accumulated, update the parameters once, after the loop")
+EXPECTED = "comm-shift{expected} moves it"
+BUDGET = "allow the bytes by comm-shift{memory-budget=SIZE}"
+EXACT = "leave out exact, or accumulate in integers"
+EXPOSE = "run expose-collectives first"
+ACROSS_CALLS = ("call the step once for all micro-batches, and accumulate in a lax.scan inside it, or keep local sums "
+                "between calls with hlorewrite.optimize(partial_state=AXIS)")

@@ -5,20 +5,14 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from hlorewrite.analysis.deferral_graph.builder import DeferralGraphBuilder
-from hlorewrite.analysis.deferral_graph.graph import DeferralGraph
+from hlorewrite.analysis.deferral_graph.graph import DeferralGraph, ProgramPoint
 from hlorewrite.analysis.deferral_graph.placement import place
-from hlorewrite.analysis.deferral_graph.program_point import ProgramPoint
 from hlorewrite.analysis.groups import Groups, groups_of
 from hlorewrite.analysis.linearity import LinearityFacts, UniformContext
 from hlorewrite.analysis.uniform import Uniformity
-from hlorewrite.ir.binding import ir, op_key
-from hlorewrite.ir.collectives import REDUCE_SCATTER
-from hlorewrite.ir.edit import Editor
-from hlorewrite.ir.inline import is_private
+from hlorewrite.ir import BRANCHES, REDUCE_SCATTER, Editor, View, ancestors, ir, is_private, op_key, owner_op
 from hlorewrite.ir.types import is_number, is_static_tensor, tensor_bytes
-from hlorewrite.ir.view import View, ancestors, owner_op
 from hlorewrite.ops.reducers import reduction_kind
-from hlorewrite.ops.table import BRANCHES
 from hlorewrite.passes.comm_shift.remarks import RemarkEmitter
 from hlorewrite.passes.comm_shift.scatter_deferral import ScatterDeferral, ScatterPlan, add_twins
 from hlorewrite.passes.comm_shift.scatter_facts import ScatterDimensions

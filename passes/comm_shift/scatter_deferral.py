@@ -7,21 +7,15 @@ accumulator; that memory is what the bytes are paid with, and a budget says how 
 
 from dataclasses import dataclass
 
-from hlorewrite.analysis.deferral_graph.graph import DeferralGraph
+from hlorewrite.analysis.deferral_graph.graph import DeferralGraph, ProgramPoint
 from hlorewrite.analysis.deferral_graph.placement import ReductionPlacement
-from hlorewrite.analysis.deferral_graph.program_point import ProgramPoint
-from hlorewrite.analysis.loops import Loop
-from hlorewrite.ir.binding import ir, op_key
-from hlorewrite.ir.collectives import REDUCE_SCATTER
-from hlorewrite.ir.edit import Editor
+from hlorewrite.ir import REDUCE_SCATTER, Editor, Loop, defining_op, ir, op_key, owner_op, terminator
 from hlorewrite.ir.types import element_type, tensor_bytes, tensor_type, with_dimension
-from hlorewrite.ir.view import defining_op, owner_op, terminator
 from hlorewrite.ops.dims import attributes_for
 from hlorewrite.passes.comm_shift.deferral_rewrite import identity_constant, with_identities
 from hlorewrite.passes.comm_shift.in_place import stacked_sums
 from hlorewrite.passes.comm_shift.scatter_facts import LIFTED, SCATTER, ScatterDimensions, is_scalar, splat_of
-from hlorewrite.passes.common.reducer_region import add_reducer
-from hlorewrite.passes.common.splats import repeated, splat_constant
+from hlorewrite.passes.common.emit import add_reducer, repeated, splat_constant
 
 LOOP = "stablehlo.while"
 

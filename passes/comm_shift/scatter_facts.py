@@ -7,12 +7,10 @@ other operands are the same number everywhere, and ops that move elements withou
 
 from collections.abc import Iterable
 
-from hlorewrite.analysis.deferral_graph.graph import DeferralGraph
-from hlorewrite.analysis.deferral_graph.program_point import ProgramPoint
+from hlorewrite.analysis.deferral_graph.graph import DeferralGraph, ProgramPoint
 from hlorewrite.analysis.linearity import FactContext, JointlyLinear, LinearityFacts, NotLinear
-from hlorewrite.ir.binding import ir
-from hlorewrite.ir.view import defining_op, owner_op
-from hlorewrite.ops.constants import splat_number
+from hlorewrite.ir import defining_op, ir, owner_op
+from hlorewrite.ops.attributes import splat_number
 from hlorewrite.ops.dims import dim_factor
 from hlorewrite.ops.reducers import reduction_kind
 from hlorewrite.ops.table import MOVES

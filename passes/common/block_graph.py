@@ -10,13 +10,11 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from hlorewrite.cost.kernels.clock import KERNELS, KernelClock
-from hlorewrite.ir.binding import ir, op_key
-from hlorewrite.ir.effects import MAY_HAVE_EFFECTS, has_side_effect
-from hlorewrite.ir.inline import contains_any
-from hlorewrite.ir.types import tensor_bytes
+from hlorewrite.ir import MAY_HAVE_EFFECTS, contains_any, has_side_effect, ir, op_key, tensor_bytes
 from hlorewrite.ir.view import View, ancestors, defining_op
 from hlorewrite.ops.table import FILLINGS
 from hlorewrite.util.hash_consed_sets import NONE, NumberRange, NumberSet, union
+from hlorewrite.util.reachability import reachable
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,14 +110,7 @@ class BlockGraph:
         return readers
 
     def _reach(self) -> None:
-        cone, pending = set(self.places), list(self.places)
-        # Ends: a place is added once.
-        while pending:
-            for place in self.readers(pending.pop()):
-                if place not in cone:
-                    cone.add(place)
-                    pending.append(place)
-        self.cone = sorted(cone)
+        self.cone = sorted(reachable(self.places, self.readers))
         reached = dict.fromkeys(self.cone, NONE)
         for place in self.cone:
             members = self._with_member(reached[place], place)

@@ -4,9 +4,8 @@ from collections.abc import Iterable, Sequence
 
 import numpy as np
 
-from hlorewrite.ir.binding import ir
-from hlorewrite.ir.edit import Editor
-from hlorewrite.passes.common.splats import splat_constant
+from hlorewrite.ir import Editor, ir
+from hlorewrite.passes.common.emit import splat_constant
 
 
 def device_mask(editor: Editor, devices: Iterable[int], count: int, before: ir.Operation,

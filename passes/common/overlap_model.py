@@ -8,9 +8,7 @@ from hlorewrite.analysis.groups import device_count, groups_of
 from hlorewrite.cost.collective_times import CollectiveTimes
 from hlorewrite.cost.kernels.clock import KernelClock
 from hlorewrite.errors import UsageError
-from hlorewrite.ir.binding import ir, op_key
-from hlorewrite.ir.collectives import ALL_GATHER, COLLECTIVES, REDUCING, kind_of, timed_kind
-from hlorewrite.ir.types import tensor_bytes
+from hlorewrite.ir import ALL_GATHER, COLLECTIVES, REDUCING, ir, kind_of, op_key, tensor_bytes, timed_kind
 from hlorewrite.ir.view import View, defining_op, nested_ops
 from hlorewrite.passmanager.base import PassContext
 from hlorewrite.timeline.stream_tasks import StreamTask

@@ -1,14 +1,11 @@
 """The part of a whole value that a device holds of it."""
 
 from hlorewrite.analysis.groups import Rows
-from hlorewrite.ir.binding import ir, op_key
-from hlorewrite.ir.edit import Editor
-from hlorewrite.ir.types import with_dimension
-from hlorewrite.ir.view import defining_op, owner_op
+from hlorewrite.ir import Editor, defining_op, ir, op_key, owner_op, with_dimension
 from hlorewrite.ops.dims import repeats_whole
 from hlorewrite.ops.table import FILLINGS
 from hlorewrite.passes.common.device_masks import lookup
-from hlorewrite.passes.common.splats import splat_constant
+from hlorewrite.passes.common.emit import splat_constant
 
 
 class OwnShard:

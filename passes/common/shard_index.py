@@ -8,11 +8,8 @@ import numpy as np
 from hlorewrite.analysis.groups import Groups, device_count, groups_of, replica_count
 from hlorewrite.analysis.mesh import fully_manual
 from hlorewrite.analysis.per_device_constants import PerDeviceConstants
-from hlorewrite.ir.binding import ir
-from hlorewrite.ir.types import element_count
-from hlorewrite.ir.view import View, defining_op
-from hlorewrite.ops.attributes import ints
-from hlorewrite.ops.constants import constant_attribute, is_splat
+from hlorewrite.ir import View, defining_op, element_count, ir
+from hlorewrite.ops.attributes import constant_attribute, ints, is_splat
 from hlorewrite.ops.table import SPREADS
 
 

@@ -4,11 +4,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from hlorewrite.analysis.counters import in_each_iteration
-from hlorewrite.analysis.loops import Loop, constant_integer
-from hlorewrite.ir.binding import ir
-from hlorewrite.ir.edit import Editor
-from hlorewrite.ir.types import element_type, tensor_type
-from hlorewrite.ir.view import defining_op, users
+from hlorewrite.analysis.loops import constant_integer
+from hlorewrite.ir import Editor, Loop, defining_op, element_type, ir, tensor_type, users
 
 
 @dataclass(frozen=True)

@@ -8,12 +8,8 @@ operands.
 from collections.abc import Callable, Mapping
 
 from hlorewrite.analysis.groups import id_mode
-from hlorewrite.ir.binding import ir, op_key
-from hlorewrite.ir.collectives import COLLECTIVES
-from hlorewrite.ir.effects import MAY_HAVE_EFFECTS
-from hlorewrite.ir.inline import is_private
-from hlorewrite.ir.view import View, defining_op, readable, terminator
-from hlorewrite.ops.constants import constant_text
+from hlorewrite.ir import COLLECTIVES, MAY_HAVE_EFFECTS, View, defining_op, ir, is_private, op_key, readable, terminator
+from hlorewrite.ops.attributes import constant_text
 from hlorewrite.ops.reducers import reduction_kind
 
 _OPAQUE = {*MAY_HAVE_EFFECTS, "stablehlo.optimization_barrier"}

@@ -2,14 +2,11 @@
 
 from collections.abc import Iterable
 
-from hlorewrite.analysis.loops import Loop
-from hlorewrite.ir.binding import ir
-from hlorewrite.ir.edit import Editor
-from hlorewrite.ir.types import element_bytes, element_count, element_type, is_static_tensor
+from hlorewrite.ir import Editor, Loop, element_bytes, element_count, element_type, ir, is_static_tensor
 from hlorewrite.ir.view import View, ancestors, defining_op, terminator
 from hlorewrite.ops.reducers import is_identity
+from hlorewrite.passes.common.emit import splat_constant
 from hlorewrite.passes.common.shard_index import splat_number
-from hlorewrite.passes.common.splats import splat_constant
 
 _OF_FIRST = ("stablehlo.broadcast_in_dim", "stablehlo.reshape", "stablehlo.transpose", "stablehlo.convert",
              "stablehlo.slice", "stablehlo.dynamic_slice")

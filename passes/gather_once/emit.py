@@ -2,12 +2,9 @@
 
 from collections.abc import Sequence
 
-from hlorewrite.ir.binding import ir
-from hlorewrite.ir.edit import Editor
-from hlorewrite.ir.types import tensor_type, with_dimension
-from hlorewrite.ir.view import defining_op
+from hlorewrite.ir import Editor, defining_op, ir, tensor_type, with_dimension
 from hlorewrite.ops.dims import attributes_for
-from hlorewrite.passes.common.splats import splat_constant
+from hlorewrite.passes.common.emit import splat_constant
 from hlorewrite.passes.gather_once.source import STEPS, GatherSource
 
 

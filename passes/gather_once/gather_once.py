@@ -10,13 +10,9 @@ from typing import ClassVar
 from hlorewrite.analysis.groups import Groups, groups_of
 from hlorewrite.analysis.loops import trip_count
 from hlorewrite.analysis.uniform import Uniformity
-from hlorewrite.ir.binding import ir, op_key
-from hlorewrite.ir.collectives import ALL_GATHER
-from hlorewrite.ir.module import Module
-from hlorewrite.ir.types import is_static_tensor, tensor_bytes, tensor_type
+from hlorewrite.ir import ALL_GATHER, Module, ir, is_static_tensor, op_key, tensor_bytes, tensor_type
 from hlorewrite.ir.view import View, ancestors, nested_ops
-from hlorewrite.passes.common.inlined_copy import with_inlined
-from hlorewrite.passes.common.pass_remarks import tell
+from hlorewrite.passes.common.pass_support import tell, with_inlined
 from hlorewrite.passes.gather_once.emit import gather_before, gathered_type, read_gathered
 from hlorewrite.passes.gather_once.source import GatherSource, source_of
 from hlorewrite.passmanager.base import Pass, PassContext

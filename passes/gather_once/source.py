@@ -3,10 +3,7 @@
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
-from hlorewrite.analysis.loops import Loop
-from hlorewrite.ir.binding import ir
-from hlorewrite.ir.types import is_static_tensor
-from hlorewrite.ir.view import ancestors, defining_op
+from hlorewrite.ir import WHILE, Loop, ancestors, defining_op, ir, is_static_tensor, region_op
 from hlorewrite.ops.dims import dim_factor
 from hlorewrite.ops.table import SLICES
 
@@ -112,11 +109,10 @@ class _Walk:
         return "" if is_static_tensor(self.value.type) else "its size is not known"
 
     def _out_of_loop(self, argument: ir.BlockArgument) -> str:
-        owner = argument.owner.owner.operation
-        if owner.name != "stablehlo.while" or argument.owner != Loop(owner).body:
+        owner, position = region_op(argument), argument.arg_number
+        if owner.name != WHILE or argument.owner != Loop(owner).body:
             return "what it gathers is an argument of its function or region"
-        position = argument.arg_number
-        if Loop(owner).yields[position] != argument:
+        if not Loop(owner).keeps(position):
             return "what it gathers changes from iteration to iteration"
         self.value = owner.operands[position]
         return ""

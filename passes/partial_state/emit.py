@@ -2,9 +2,7 @@
 
 from collections.abc import Sequence
 
-from hlorewrite.ir.binding import ir
-from hlorewrite.ir.edit import Editor
-from hlorewrite.ir.view import terminator
+from hlorewrite.ir import Editor, ir, terminator
 from hlorewrite.passes.common.steps.manual_step import ManualStep
 from hlorewrite.passes.common.steps.step_borders import NewBorder, with_dimension_of_devices, write_shardings
 from hlorewrite.passes.partial_state.calls_as_loop import CallsAsLoop, StatePlace

@@ -3,14 +3,12 @@
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from hlorewrite.analysis.deferral_graph.graph import DeferralGraph
-from hlorewrite.analysis.deferral_graph.program_point import ProgramPoint
-from hlorewrite.ir.binding import ir, op_key
-from hlorewrite.ir.edit import Editor
-from hlorewrite.ir.view import defining_op, nested_ops, users
+from hlorewrite.analysis.deferral_graph.graph import DeferralGraph, ProgramPoint
+from hlorewrite.ir import Editor, defining_op, ir, nested_ops, op_key, users
 from hlorewrite.passes.comm_shift.deferral_rewrite import identity_constant
 from hlorewrite.passes.partial_state.calls_as_loop import CallsAsLoop
 from hlorewrite.passes.partial_state.masks import Mask, Masks, cone_of_numbers, mask_of
+from hlorewrite.util.reachability import reachable
 
 _PASSES_ON = ("stablehlo.convert", "stablehlo.reshape")
 
@@ -88,15 +86,9 @@ def _ends_in_masks(group: Sequence[tuple[ir.Operation, int]], hidden: Sequence[i
 
 def _before_calls_end(loop: CallsAsLoop, flow: DeferralGraph) -> list[ProgramPoint]:
     """The places that sums of a call reach in that call, nearest first."""
-    found = [ProgramPoint(value) for value in dict.fromkeys(flow.sources)]
-    seen = {*found, *(ProgramPoint(value) for value in (*loop.body.arguments, *loop.op.results))}
-    # Ends: a place is added once.
-    for place in found:
-        for target in flow.edges.get(place, ()):
-            if target not in seen:
-                seen.add(target)
-                found.append(target)
-    return found
+    later = {ProgramPoint(value) for value in (*loop.body.arguments, *loop.op.results)}
+    return list(reachable(map(ProgramPoint, flow.sources), lambda place: [
+        target for target in flow.edges.get(place, ()) if target not in later]))
 
 
 def _is_new_value(loop: CallsAsLoop, op: ir.Operation) -> bool:
@@ -181,8 +173,5 @@ def _branch(mask: Mask, predicate: ir.Value, values: Sequence[ir.Value], otherwi
 def _before(value: ir.Value, anchor: ir.Operation, editor: Editor) -> ir.Value:
     """A copy of a predicate before an op, for which it may be too late."""
     mapping: dict[ir.Value, ir.Value] = {}
-    for op in cone_of_numbers(value) or ():
-        if op.block == anchor.block:
-            copy = editor.clone_before(op, anchor, mapping)
-            mapping.update(zip(op.results, copy.results, strict=True))
+    editor.clone_ops((op for op in cone_of_numbers(value) or () if op.block == anchor.block), anchor, mapping)
     return mapping.get(value, value)

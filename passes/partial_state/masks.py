@@ -7,14 +7,12 @@ the other calls, so it need not be reduced in them.
 
 from dataclasses import dataclass
 
-from hlorewrite.ir.binding import ir, op_key
-from hlorewrite.ir.collectives import COLLECTIVES
-from hlorewrite.ir.types import element_count
-from hlorewrite.ir.view import defining_op, users
-from hlorewrite.ops.constants import splat_number
-from hlorewrite.ops.table import BRANCHES, SPREADS
+from hlorewrite.ir import BRANCHES, COLLECTIVES, defining_op, element_count, ir, makers_of, op_key, users
+from hlorewrite.ops.attributes import splat_number
+from hlorewrite.ops.table import SPREADS
 from hlorewrite.passes.common.value_numbers import is_function
 from hlorewrite.passes.partial_state.calls_as_loop import CallsAsLoop
+from hlorewrite.util.reachability import postorder, reachable
 
 _MOST_OPS = 64
 _SPREAD = (*SPREADS, "stablehlo.convert")
@@ -68,19 +66,12 @@ class Masks:
 
     def hidden_by(self, op: ir.Operation, position: int) -> dict[ir.Value, None]:
         """What is computed from a masked use, up to the masks."""
-        step = self._step(op, position, op.block)
-        pending = list(step) if isinstance(step, list) else []
-        found: dict[ir.Value, None] = {}
-        # Ends: a value is added once.
-        while pending:
-            value = pending.pop()
-            if value in found or value in self.hidden:
-                continue
-            found[value] = None
-            for reader, place in users(value):
-                step = self._step(reader, place, _block(value))
-                pending += step if isinstance(step, list) else []
-        return found
+        def leads_to(reader: ir.Operation, place: int, home: ir.Block) -> list[ir.Value]:
+            step = self._step(reader, place, home)
+            return [value for value in step if value not in self.hidden] if isinstance(step, list) else []
+
+        return dict.fromkeys(reachable(leads_to(op, position, op.block), lambda value: [
+            each for reader, place in users(value) for each in leads_to(reader, place, _block(value))]))
 
     def _of(self, root: ir.Value) -> frozenset[Mask] | None:
         """All masks that hide what is computed from a value; None where it matters in each call."""
@@ -145,24 +136,13 @@ def _known_early(mask: Mask | None) -> Mask | None:
 
 def cone_of_numbers(value: ir.Value) -> list[ir.Operation] | None:
     """The ops that a number is computed from, operands first, where all of them give single numbers; else None."""
-    found: list[ir.Operation] = []
-    done: set[int] = set()
-    pending = [(defining_op(value), False)]
-    # Ends: the makers of an op's operands are added once, before it.
-    while pending:
-        op, ready = pending.pop()
-        if op is None or (op_key(op) in done and not ready):
-            continue
-        if ready:
-            found.append(op)
-            continue
-        done.add(op_key(op))
-        if len(done) > _MOST_OPS or len(op.regions) or not is_function(op) or op.name in COLLECTIVES or \
+    def makers(op: ir.Operation) -> list[ir.Operation] | None:
+        if len(op.regions) or not is_function(op) or op.name in COLLECTIVES or \
                 any(element_count(each.type) != 1 for each in op.results):
             return None
-        pending.append((op, True))
-        pending += [(defining_op(operand), False) for operand in op.operands]
-    return found
+        return makers_of(op.operands)
+
+    return postorder(makers_of([value]), makers, op_key, _MOST_OPS)
 
 
 def _scalar(value: ir.Value) -> ir.Value | None:

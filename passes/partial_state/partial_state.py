@@ -4,16 +4,11 @@ from dataclasses import dataclass, replace
 from typing import ClassVar
 
 from hlorewrite.analysis.deferral_graph.builder import DeferralGraphBuilder
-from hlorewrite.analysis.deferral_graph.graph import DeferralGraph, ForcingUse
+from hlorewrite.analysis.deferral_graph.graph import DeferralGraph, ForcingUse, ProgramPoint
 from hlorewrite.analysis.deferral_graph.placement import place
-from hlorewrite.analysis.deferral_graph.program_point import ProgramPoint
-from hlorewrite.analysis.narrow_range import WithinRange
+from hlorewrite.analysis.linearity import WithinRange
 from hlorewrite.analysis.parameter_provenance import at_the_same_place, continues, result_paths
-from hlorewrite.ir.binding import ir
-from hlorewrite.ir.location import argument_path
-from hlorewrite.ir.module import Module
-from hlorewrite.ir.types import is_floating, is_static_tensor, tensor_bytes
-from hlorewrite.ir.view import View, owner_op
+from hlorewrite.ir import Module, View, argument_path, ir, is_floating, is_static_tensor, owner_op, tensor_bytes
 from hlorewrite.passes.comm_shift.deferral_plan import (
     DeferralPlan,
     ReductionClass,
@@ -22,8 +17,7 @@ from hlorewrite.passes.comm_shift.deferral_plan import (
     reduction_classes,
 )
 from hlorewrite.passes.comm_shift.deferral_rewrite import Deferral, add_slots
-from hlorewrite.passes.common.inlined_copy import with_inlined
-from hlorewrite.passes.common.pass_remarks import tell
+from hlorewrite.passes.common.pass_support import tell, with_inlined
 from hlorewrite.passes.common.shard_index import partition_groups
 from hlorewrite.passes.common.steps.manual_step import ManualStep, step_of
 from hlorewrite.passes.partial_state.calls_as_loop import CallsAsLoop, StatePlace, calls_as_loop

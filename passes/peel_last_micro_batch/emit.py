@@ -1,16 +1,11 @@
 """Puts the last iteration of a loop after it."""
 
-from collections.abc import Sequence
 
-from hlorewrite.analysis.loops import Loop, LoopCounter
-from hlorewrite.ir.binding import ir
-from hlorewrite.ir.edit import Editor
-from hlorewrite.ir.view import terminator, users
-from hlorewrite.passes.common.channel_handles import ChannelHandles
-from hlorewrite.passes.common.loop_copies.after_loop import fill_behind, results_behind
-from hlorewrite.passes.common.loop_copies.in_place import body_in_place
+from hlorewrite.analysis.loops import LoopCounter
+from hlorewrite.ir import WHILE, Editor, Loop, block_ops, ir, users
+from hlorewrite.passes.common.emit import splat_constant
+from hlorewrite.passes.common.loop_copies.copies import ChannelHandles, body_in_place, copy_after
 from hlorewrite.passes.common.loop_copies.rematerialize_splats import fill_again, keep_small_sources, read_outside
-from hlorewrite.passes.common.splats import splat_constant
 from hlorewrite.passes.peel_last_micro_batch.next_condition import NextCondition, end_one_earlier, first_predicate
 
 PEELED = "hlorewrite.peeled"
@@ -38,9 +33,13 @@ def peel(loop: Loop, counting: LoopCounter | NextCondition, editor: Editor, chan
     else:
         end_one_earlier(loop, counting, editor)
     _mark(loop.op, editor)
-    barrier, behind = results_behind(loop.op, editor)
-    ends, anchor = _copy_behind(loop, barrier, behind, editor, channels)
-    for uses, end, before in zip(readers, ends, behind, strict=True):
+    copy = copy_after(loop, block_ops(loop.body), editor, channels)
+    for inner in copy.ops:
+        if inner.name == WHILE:
+            _mark(inner, editor)
+    anchor = copy.ops[-1] if copy.ops else copy.barrier
+    for uses, value, before in zip(readers, loop.yields, copy.results, strict=True):
+        end = copy.mapping.get(value) or value
         if runs is not None and uses and end != before:
             anchor = editor.create("stablehlo.select", [runs, end, before], [before.type], location=anchor.location,
                                    at=ir.InsertionPoint.after(anchor))
@@ -60,23 +59,6 @@ def inline_once(loop: Loop, editor: Editor) -> None:
     for inner in body_in_place(loop, editor):
         if inner.name == "stablehlo.while":
             _mark(inner, editor)
-
-
-def _copy_behind(loop: Loop, barrier: ir.Operation, behind: Sequence[ir.Value], editor: Editor,
-                 channels: ChannelHandles) -> tuple[list[ir.Value], ir.Operation]:
-    """A copy of the body on what a barrier returns: what it carries on, and its last op."""
-    mapping: dict[ir.Value, ir.Value] = dict(zip(loop.body.arguments, behind, strict=True))
-    anchor = barrier
-    for inner in [each.operation for each in loop.body.operations][:-1]:
-        copy = editor.clone_at(inner, ir.InsertionPoint.after(anchor), mapping)
-        mapping.update(zip(inner.results, copy.results, strict=True))
-        channels.renew(copy)
-        if copy.name == "stablehlo.while":
-            _mark(copy, editor)
-            fill_behind(copy, barrier, editor)
-        anchor = copy
-    channels.forget()
-    return [mapping.get(value) or value for value in terminator(loop.body).operands], anchor
 
 
 def _mark(loop: ir.Operation, editor: Editor) -> None:

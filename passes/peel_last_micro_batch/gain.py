@@ -6,15 +6,13 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from hlorewrite.analysis.block_frequency import ASSUMED_TRIPS
-from hlorewrite.analysis.loops import Loop, trip_count
+from hlorewrite.analysis.loops import trip_count
 from hlorewrite.cost.kernels.clock import KERNELS
-from hlorewrite.ir.binding import ir, op_key
-from hlorewrite.ir.collectives import COLLECTIVES, REDUCING
-from hlorewrite.ir.types import tensor_bytes
-from hlorewrite.ir.view import defining_op, users
+from hlorewrite.ir import COLLECTIVES, REDUCING, Loop, defining_op, ir, op_key, tensor_bytes, users
 from hlorewrite.passes.common.overlap_model import OverlapModel
 from hlorewrite.passes.common.stacked_rows import row_stacks
 from hlorewrite.timeline.stream_tasks import StreamTask, block_time
+from hlorewrite.util.reachability import reachable
 
 _MOST_ROWS = 1024
 """Parts in which a loop of more iterations is simulated."""
@@ -65,18 +63,8 @@ def reductions_behind(loop: ir.Operation) -> list[ReductionBehind]:
 
 def _positions(sources: Iterable[int | _JoinedSources]) -> frozenset[int]:
     """The positions among some sources, and among theirs."""
-    found, left = set[int](), list(sources)
-    seen = set(map(id, left))
-    # Ends: each source is visited once.
-    while left:
-        each = left.pop()
-        if isinstance(each, int):
-            found.add(each)
-            continue
-        new = [source for source in each.parts if id(source) not in seen]
-        seen.update(map(id, new))
-        left += new
-    return frozenset(found)
+    found = reachable(sources, lambda each: () if isinstance(each, int) else each.parts, key=id)
+    return frozenset(each for each in found if isinstance(each, int))
 
 
 def _behind(op: ir.Operation) -> list[ir.Operation]:

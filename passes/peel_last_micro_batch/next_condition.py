@@ -1,15 +1,11 @@
 """Whether a loop goes on after an iteration, computed before that iteration from what its condition reads."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from hlorewrite.analysis.loops import Loop
-from hlorewrite.ir.binding import ir, op_key
-from hlorewrite.ir.collectives import COLLECTIVES
-from hlorewrite.ir.edit import Editor
-from hlorewrite.ir.effects import MAY_HAVE_EFFECTS
-from hlorewrite.ir.types import element_count
-from hlorewrite.ir.view import defining_op, terminator, users
+from hlorewrite.ir import COLLECTIVES, MAY_HAVE_EFFECTS, Editor, Loop, element_count, ir, op_key
+from hlorewrite.ir.view import block_ops, makers_of, terminator, users
+from hlorewrite.util.reachability import postorder
 
 _MOST_OPS = 16
 
@@ -34,16 +30,14 @@ def next_condition(loop: Loop) -> NextCondition | None:
       loop: a loop whose condition has no effects. Neither start, step nor bound has to be a constant.
     """
     slots = tuple(argument.arg_number for argument in loop.condition.arguments if users(argument))
-    needed: dict[int, ir.Operation] = {}
-    pending = [loop.yields[slot] for slot in slots]
-    for value in pending:  # Ends: the operands of an op are added once.
-        op = defining_op(value)
-        if op is None or op.block != loop.body or op_key(op) in needed:
-            continue
-        if not _counts(op) or len(needed) == _MOST_OPS:
-            return None
-        needed[op_key(op)] = op
-        pending += op.operands
+    def makers(values: Iterable[ir.Value]) -> list[ir.Operation]:
+        return [op for op in makers_of(values) if op.block == loop.body]
+
+    cone = postorder(makers(loop.yields[slot] for slot in slots),
+                     lambda op: makers(op.operands) if _counts(op) else None, op_key, _MOST_OPS)
+    if cone is None:
+        return None
+    needed = set(map(op_key, cone))
     ordered = tuple(each.operation for each in loop.body.operations if op_key(each.operation) in needed)
     return NextCondition(slots, ordered)
 
@@ -57,7 +51,7 @@ def _counts(op: ir.Operation) -> bool:
 
 def first_predicate(loop: Loop, editor: Editor) -> ir.Value:
     """What the condition returns before the first iteration: a copy of it before the loop."""
-    return _copied(_ops(loop.condition), loop, dict(zip(loop.condition.arguments, loop.op.operands, strict=True)),
+    return _copied(block_ops(loop.condition), loop, dict(zip(loop.condition.arguments, loop.op.operands, strict=True)),
                    loop.op, editor)
 
 
@@ -72,11 +66,9 @@ def end_one_earlier(loop: Loop, counting: NextCondition, editor: Editor) -> None
       counting: how it counts.
       editor: the editor of the module.
     """
-    condition, end, now = _ops(loop.condition), terminator(loop.condition), loop.predicate
+    condition, end, now = block_ops(loop.condition), terminator(loop.condition), loop.predicate
     mapping: dict[ir.Value, ir.Value] = dict(zip(loop.body.arguments, loop.condition.arguments, strict=True))
-    for op in counting.ops:
-        copy = editor.clone_before(op, end, mapping)
-        mapping.update(zip(op.results, copy.results, strict=True))
+    editor.clone_ops(counting.ops, end, mapping)
     after: dict[ir.Value, ir.Value] = {
         loop.condition.arguments[slot]: mapping.get(loop.yields[slot]) or loop.yields[slot] for slot in counting.slots}
     both = editor.create("stablehlo.and", [now, _copied(condition, loop, after, end, editor)], [now.type],
@@ -87,11 +79,5 @@ def end_one_earlier(loop: Loop, counting: NextCondition, editor: Editor) -> None
 def _copied(condition: Sequence[ir.Operation], loop: Loop, mapping: dict[ir.Value, ir.Value], before: ir.Operation,
             editor: Editor) -> ir.Value:
     """A copy of the ops of a condition whose arguments are given; returns the predicate."""
-    for op in condition:
-        copy = editor.clone_before(op, before, mapping)
-        mapping.update(zip(op.results, copy.results, strict=True))
+    editor.clone_ops(condition, before, mapping)
     return mapping.get(loop.predicate) or loop.predicate
-
-
-def _ops(block: ir.Block) -> list[ir.Operation]:
-    return [each.operation for each in block.operations][:-1]

@@ -1,25 +1,18 @@
 """peel-last-micro-batch: the last iteration of an accumulation loop runs after the loop, next to the reductions."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
 from hlorewrite.analysis.block_frequency import ASSUMED_TRIPS
-from hlorewrite.analysis.loops import Loop, LoopCounter, counter_of, trip_count
-from hlorewrite.ir.binding import ir
-from hlorewrite.ir.collectives import REDUCING
-from hlorewrite.ir.inline import contains_any
-from hlorewrite.ir.module import Module
-from hlorewrite.ir.view import View, ancestors, nested_ops
-from hlorewrite.passes.common.channel_handles import ChannelHandles
-from hlorewrite.passes.common.effects import Effects
-from hlorewrite.passes.common.inlined_copy import ROWS, with_inlined
+from hlorewrite.analysis.loops import LoopCounter, counter_of, trip_count
+from hlorewrite.ir import REDUCING, Effects, Loop, Module, View, ancestors, contains_any, ir, nested_ops, op_key
+from hlorewrite.passes.common.loop_copies.copies import ChannelHandles
 from hlorewrite.passes.common.overlap_model import OVERLAPPED, OverlapModel
-from hlorewrite.passes.common.pass_remarks import tell
+from hlorewrite.passes.common.pass_support import ROWS, tell, with_inlined
 from hlorewrite.passes.peel_last_micro_batch.emit import PEELED, inline_once, peel
 from hlorewrite.passes.peel_last_micro_batch.gain import ReductionBehind, gain, reductions_behind
 from hlorewrite.passes.peel_last_micro_batch.next_condition import NextCondition, next_condition
-from hlorewrite.passes.peel_last_micro_batch.speculative import why_not_speculative
 from hlorewrite.passmanager.base import Pass, PassContext
 
 
@@ -159,3 +152,39 @@ def _how_it_counts(loop: Loop, view: View) -> LoopCounter | NextCondition | str:
     if counting is None:
         return "its condition depends on what its body computes from data"
     return why_not_speculative(loop, view) or counting
+
+
+# ---- whether a loop's body may run once where the loop itself may run not at all
+
+
+def why_not_speculative(loop: Loop, view: View) -> str:
+    """Why the body may not run on the values before a loop of no iterations, its results then dropped.
+
+    Its effects would be seen, a collective in it would send what the original does not, and a loop in it that ends on
+    the values of an iteration need not end on those before the first.
+
+    Args:
+      loop: the loop.
+      view: the module.
+
+    Returns:
+      The reason, as the end of a sentence; empty when it may.
+    """
+    if any(not isinstance(result.type, ir.RankedTensorType) for result in loop.op.results):
+        return "it may run not at all, and it carries what is not a tensor"
+    body = [each.operation for each in loop.body.operations]
+    if name := Effects(view).first(body, collectives=True):
+        return f"it may run not at all, and its body runs {name}"
+    if any(op.name == "stablehlo.while" and trip_count(op) is None for op in _reached(body, view, set())):
+        return "it may run not at all, and it is not known whether a loop in it then ends"
+    return ""
+
+
+def _reached(ops: Iterable[ir.Operation], view: View, seen: set[int]) -> Iterator[ir.Operation]:
+    """Ops, what they hold and what they call; ``seen`` are the functions entered."""
+    for op in (inner for each in ops for inner in nested_ops(each)):
+        yield op
+        callee = view.callee(op) if op.name == "func.call" else None
+        if callee is not None and op_key(callee) not in seen:
+            seen.add(op_key(callee))
+            yield from _reached([callee], view, seen)

@@ -2,16 +2,12 @@
 
 from collections.abc import Mapping, Sequence
 
-from hlorewrite.analysis.loops import Loop, constant_integer, counter_step
-from hlorewrite.ir.binding import ir
-from hlorewrite.ir.edit import Editor, remap
-from hlorewrite.ir.view import defining_op, terminator, users
+from hlorewrite.analysis.loops import constant_integer, counter_step
+from hlorewrite.ir import Editor, Loop, defining_op, ir, remap, terminator, users
 from hlorewrite.ops.table import FILLINGS
-from hlorewrite.passes.common.add_results import add_results
-from hlorewrite.passes.common.channel_handles import ChannelHandles
-from hlorewrite.passes.common.loop_copies.after_loop import fill_behind, results_behind
+from hlorewrite.passes.common.emit import add_results, splat_constant, wrapped
+from hlorewrite.passes.common.loop_copies.copies import ChannelHandles, copy_after
 from hlorewrite.passes.common.loop_copies.kept_sources import is_kept
-from hlorewrite.passes.common.splats import splat_constant, wrapped
 from hlorewrite.passes.rotate_collectives.split import BodySplit
 
 
@@ -33,11 +29,7 @@ def rotate(op: ir.Operation, split: BodySplit, editor: Editor, channels: Channel
     loop = Loop(op)
     readers = {slot: users(op.results[slot]) for slot in split.second_slots}
     mapping: dict[ir.Value, ir.Value] = dict(zip(loop.body.arguments, op.operands, strict=True))
-    for inner in split.first:
-        copy = editor.clone_before(inner, op, mapping)
-        mapping.update(zip(inner.results, copy.results, strict=True))
-        channels.renew(copy)
-    channels.forget()
+    channels.renew(editor.clone_ops(split.first, op, mapping))
     starts = {slot: _second_count(loop, slot, editor) or mapping.get(value) or value
               for slot, value in enumerate(loop.yields)
               if slot not in split.second_slots and value != loop.body.arguments[slot]}
@@ -103,18 +95,8 @@ def _second_half_first(loop: Loop, split: BodySplit, handed: Sequence[ir.Value],
 def _last_second_half(loop: Loop, split: BodySplit, readers: dict[int, list[tuple[ir.Operation, int]]],
                       editor: Editor, channels: ChannelHandles) -> None:
     """A copy of the second half after the loop, for the last iteration."""
-    barrier, behind = results_behind(loop.op, editor)
-    mapping: dict[ir.Value, ir.Value] = dict(zip(loop.body.arguments, behind, strict=True))
-    anchor = barrier
-    for inner in split.second:
-        copy = editor.clone_at(inner, ir.InsertionPoint.after(anchor), mapping)
-        mapping.update(zip(inner.results, copy.results, strict=True))
-        channels.renew(copy)
-        if copy.name == "stablehlo.while":
-            fill_behind(copy, barrier, editor)
-        anchor = copy
-    channels.forget()
+    copy = copy_after(loop, split.second, editor, channels)
     for slot, uses in readers.items():
-        end = _given(loop.yields[slot], mapping)
+        end = _given(loop.yields[slot], copy.mapping)
         for reader, number in uses:
             editor.set_operand(reader, number, end)

@@ -3,10 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from hlorewrite.analysis.loops import Loop
-from hlorewrite.ir.binding import ir, op_key
-from hlorewrite.ir.collectives import COLLECTIVES
-from hlorewrite.ir.view import defining_op
+from hlorewrite.ir import COLLECTIVES, Loop, defining_op, ir, op_key
 from hlorewrite.passes.common.overlap_model import OverlapModel
 from hlorewrite.passes.rotate_collectives.split import BodySplit
 from hlorewrite.timeline.stream_tasks import StreamTask, block_time

@@ -6,23 +6,16 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
-from hlorewrite.analysis.loops import Loop, trip_count
-from hlorewrite.ir.binding import ir, op_key
-from hlorewrite.ir.collectives import ALL_GATHER, REDUCING
-from hlorewrite.ir.edit import Editor
-from hlorewrite.ir.module import Module
-from hlorewrite.ir.types import tensor_bytes
+from hlorewrite.analysis.loops import trip_count
+from hlorewrite.ir import ALL_GATHER, REDUCING, Editor, Effects, Loop, Module, ir, op_key, tensor_bytes
 from hlorewrite.ir.view import View, nested_ops
-from hlorewrite.passes.common.channel_handles import ChannelHandles
-from hlorewrite.passes.common.effects import Effects
-from hlorewrite.passes.common.inlined_copy import with_inlined
+from hlorewrite.passes.common.loop_copies.copies import ChannelHandles
 from hlorewrite.passes.common.loop_copies.rematerialize_splats import fill_again, read_outside
 from hlorewrite.passes.common.overlap_model import CROWDED, OVERLAPPED, OverlapModel
-from hlorewrite.passes.common.pass_remarks import tell
-from hlorewrite.passes.rotate_collectives.barriers import separate_barriers
+from hlorewrite.passes.common.pass_support import tell, with_inlined
 from hlorewrite.passes.rotate_collectives.emit import hoist_filling, rotate
 from hlorewrite.passes.rotate_collectives.gain import iteration_times, late_gathers
-from hlorewrite.passes.rotate_collectives.split import BodySplit, behind, in_front
+from hlorewrite.passes.rotate_collectives.split import BodySplit, behind, in_front, separate_barriers
 from hlorewrite.passmanager.base import Pass, PassContext
 
 ROTATED = "hlorewrite.rotated"

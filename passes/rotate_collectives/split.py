@@ -1,11 +1,10 @@
 """The two halves of a loop's body between which a rotation cuts."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
-from hlorewrite.analysis.loops import Loop
-from hlorewrite.ir.binding import ir, op_key
-from hlorewrite.ir.view import defining_op, nested_ops, owner_op, terminator, users
+from hlorewrite.ir import Editor, Loop, block_ops, defining_op, ir, nested_ops, op_key, owner_op, terminator, users
+from hlorewrite.util.reachability import reachable
 
 BARRIER = "stablehlo.optimization_barrier"
 
@@ -31,26 +30,19 @@ class BodySplit:
 
 def behind(loop: Loop, collectives: Sequence[ir.Operation]) -> BodySplit:
     """The split whose second half is all that depends on some collectives of the body, and nothing else."""
-    reached, slots = set[int](), set[int]()
-    pending: list[ir.Value] = []
-    for op in collectives:
-        reached.add(op_key(op))
-        pending += op.results
     end = terminator(loop.body)
-    # Ends: an op or a carried value is added once.
-    while pending:
-        for reader, number in users(pending.pop()):
-            op = _of_body(reader, loop.body)
-            if op is None:
-                continue
-            if op == end:
-                if number not in slots:
-                    slots.add(number)
-                    pending.append(loop.body.arguments[number])
-            elif op_key(op) not in reached:
-                reached.add(op_key(op))
-                pending += op.results
-    return _split(loop, reached, frozenset(slots))
+
+    def readers(node: ir.Operation | ir.BlockArgument) -> Iterator[ir.Operation | ir.BlockArgument]:
+        for value in [node] if isinstance(node, ir.BlockArgument) else node.results:
+            for reader, number in users(value):
+                op = _of_body(reader, loop.body)
+                if op is not None:
+                    yield loop.body.arguments[number] if op == end else op
+
+    reached = list(reachable(collectives, readers, lambda node: node if isinstance(
+        node, ir.BlockArgument) else op_key(node)))
+    slots = frozenset(node.arg_number for node in reached if isinstance(node, ir.BlockArgument))
+    return _split(loop, {op_key(node) for node in reached if not isinstance(node, ir.BlockArgument)}, slots)
 
 
 def in_front(loop: Loop, collectives: Sequence[ir.Operation]) -> BodySplit:
@@ -59,8 +51,8 @@ def in_front(loop: Loop, collectives: Sequence[ir.Operation]) -> BodySplit:
     A barrier of which they need a part belongs to the second half until ``separate_barriers`` has divided it.
     """
     needs = needs_of(loop, collectives)
-    every = {op_key(op) for op in _ops(loop.body)}
-    staying = {slot for slot in range(len(loop.body.arguments)) if _stays(loop, slot)}
+    every = {op_key(op) for op in block_ops(loop.body)}
+    staying = {slot for slot in range(len(loop.body.arguments)) if loop.keeps(slot)}
     second = frozenset(range(len(loop.body.arguments))) - needs.slots - staying
     return _split(loop, every - needs.ops, second)
 
@@ -91,7 +83,7 @@ def needs_of(loop: Loop, collectives: Sequence[ir.Operation]) -> GatherNeeds:
         value = pending.pop()
         if isinstance(value, ir.BlockArgument):
             slot = value.arg_number
-            if slot not in slots and not _stays(loop, slot):
+            if slot not in slots and not loop.keeps(slot):
                 slots.add(slot)
                 pending += [loop.yields[slot]] if _of(loop.yields[slot], loop.body) else []
             continue
@@ -111,7 +103,7 @@ def needs_of(loop: Loop, collectives: Sequence[ir.Operation]) -> GatherNeeds:
 
 
 def _split(loop: Loop, second: set[int], slots: frozenset[int]) -> BodySplit:
-    ops = _ops(loop.body)
+    ops = block_ops(loop.body)
     late = [op for op in ops if op_key(op) in second]
     kept = tuple(op for op in ops if op_key(op) not in second)
     made_late = {result for op in late for result in op.results}
@@ -120,21 +112,12 @@ def _split(loop: Loop, second: set[int], slots: frozenset[int]) -> BodySplit:
     carried_on = [loop.yields[slot] for slot in sorted(slots) if _of(loop.yields[slot], loop.body)]
     for value in (*reads, *carried_on):
         if isinstance(value, ir.BlockArgument):
-            if value.arg_number not in slots and not _stays(loop, value.arg_number):
+            if value.arg_number not in slots and not loop.keeps(value.arg_number):
                 handed[value] = None
         elif value not in made_late:
             handed[value] = None
     reads_first = any(not isinstance(value, ir.BlockArgument) and value not in made_late for value in reads)
     return BodySplit(kept, tuple(late), slots, tuple(handed), reads_first)
-
-
-def _ops(block: ir.Block) -> list[ir.Operation]:
-    return [each.operation for each in block.operations][:-1]
-
-
-def _stays(loop: Loop, slot: int) -> bool:
-    """Whether a carried value is the same in every iteration."""
-    return loop.yields[slot] == loop.body.arguments[slot]
 
 
 def _read_of_body(op: ir.Operation, body: ir.Block) -> Iterable[ir.Value]:
@@ -159,3 +142,34 @@ def _of_body(op: ir.Operation, body: ir.Block) -> ir.Operation | None:
             return None
         op = parent.operation
     return op
+
+
+# ---- divides the barriers of rematerialised layers, which tie gathers to what the layer computes
+
+
+def separate_barriers(loop: Loop, collectives: Sequence[ir.Operation], editor: Editor) -> int:
+    """Gives what collectives depend on a barrier of its own, where one barrier holds that and other values.
+
+    ``jax.checkpoint`` passes all that a layer's backward pass reads through one barrier: parameters, residuals and the
+    incoming gradient. XLA then waits for that gradient before it gathers the parameters. Each result of a barrier is
+    its operand, so values stay the same. All values keep a barrier, so XLA does not merge them with the forward pass.
+
+    Args:
+      loop: the loop in whose body the barriers stand.
+      collectives: of the body.
+      editor: the editor of the module.
+
+    Returns:
+      How many barriers were divided.
+    """
+    parts = needs_of(loop, collectives).parts
+    for barrier, positions in parts:
+        others = [position for position in range(len(barrier.results)) if position not in positions]
+        for group in (sorted(positions), others):
+            made = editor.create(barrier.name, [barrier.operands[position] for position in group],
+                                 [barrier.results[position].type for position in group], location=barrier.location,
+                                 before=barrier)
+            for position, result in zip(group, made.results, strict=True):
+                editor.replace(barrier.results[position], result)
+        editor.erase(barrier)
+    return len(parts)

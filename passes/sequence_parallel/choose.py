@@ -12,10 +12,7 @@ from dataclasses import dataclass
 
 from hlorewrite.analysis.block_frequency import executed_times
 from hlorewrite.analysis.deferral_graph.max_flow import FlowNetwork
-from hlorewrite.analysis.loops import Loop
-from hlorewrite.ir.binding import ir
-from hlorewrite.ir.types import tensor_bytes
-from hlorewrite.ir.view import defining_op, terminator
+from hlorewrite.ir import Loop, defining_op, ir, tensor_bytes, terminator
 from hlorewrite.passes.sequence_parallel.region import Region, RegionMember
 
 PRICES = (4000, 1000, 250, 50, 10)

@@ -1,16 +1,10 @@
 """Puts chosen members on shards: all-reduces become reduce-scatters, and values are gathered or sliced in between."""
 
-from hlorewrite.analysis.dense_groups import rows_attribute
-from hlorewrite.analysis.groups import Rows
-from hlorewrite.analysis.loops import Loop
-from hlorewrite.ir.binding import ir
-from hlorewrite.ir.collectives import ALL_GATHER, ALL_REDUCE, REDUCE_SCATTER
-from hlorewrite.ir.edit import Editor
-from hlorewrite.ir.types import with_dimension
-from hlorewrite.ir.view import defining_op
+from hlorewrite.analysis.groups import Rows, rows_attribute
+from hlorewrite.ir import ALL_GATHER, ALL_REDUCE, REDUCE_SCATTER, Editor, Loop, defining_op, ir, with_dimension
 from hlorewrite.ops.dims import attributes_for
+from hlorewrite.passes.common.emit import add_reducer
 from hlorewrite.passes.common.own_shard import OwnShard
-from hlorewrite.passes.common.reducer_region import add_reducer
 from hlorewrite.passes.sequence_parallel.choose import ShardChoice
 from hlorewrite.passes.sequence_parallel.region import RegionMember
 

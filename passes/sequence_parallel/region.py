@@ -3,14 +3,10 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from hlorewrite.analysis.loops import Loop
 from hlorewrite.analysis.uniform import Uniformity
-from hlorewrite.ir.binding import ir, op_key
-from hlorewrite.ir.collectives import COLLECTIVES
-from hlorewrite.ir.types import is_static_tensor
+from hlorewrite.ir import COLLECTIVES, Loop, decision, ir, is_static_tensor, op_key
 from hlorewrite.ir.view import ancestors, defining_op, terminator, users
 from hlorewrite.ops.dims import DimFactor, dim_factor, repeats_whole
-from hlorewrite.ops.table import BRANCHES
 
 BARRIER = "stablehlo.optimization_barrier"
 _TRANSPARENT = ("func.func", "sdy.manual_computation")
@@ -184,7 +180,7 @@ class RegionFinder:
         if not self._new(op, position):
             return
         loop, end = Loop(op), terminator(Loop(op).body)
-        if next(iter(loop.condition.arguments[position].uses), None) is not None:
+        if loop.tests(position):
             return  # the condition reads it whole
         around = {value: dimension for value in (op.operands[position], end.operands[position])
                   if not _repeated(value, dimension)}
@@ -233,13 +229,10 @@ class RegionFinder:
     def _runs_apart(self, op: ir.Operation) -> str:
         """Why the members of a group may not all run a collective at an op; empty when they do."""
         for outer in (op, *ancestors(op)):
-            if outer.name in BRANCHES:
-                decides = outer.operands[0]
-            elif outer.name == "stablehlo.while":
-                decides = Loop(outer).predicate
-            elif outer == op or outer.name in _TRANSPARENT:
+            decides = decision(outer)
+            if decides is None and (outer == op or outer.name in _TRANSPARENT):
                 continue
-            else:
+            if decides is None:
                 return f"stands in {outer.name}"
             reason = self.uniformity.varying(decides)
             if reason is not None:

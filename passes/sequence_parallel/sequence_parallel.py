@@ -8,14 +8,9 @@ from hlorewrite.analysis.groups import Groups
 from hlorewrite.analysis.mesh import axis_names, meshes
 from hlorewrite.analysis.uniform import Uniformity
 from hlorewrite.errors import UsageError, did_you_mean
-from hlorewrite.ir.binding import ir, op_key
-from hlorewrite.ir.collectives import ALL_REDUCE
-from hlorewrite.ir.module import Module
-from hlorewrite.ir.types import is_static_tensor
-from hlorewrite.ir.view import View, nested_ops
+from hlorewrite.ir import ALL_REDUCE, Module, View, ir, is_static_tensor, nested_ops, op_key
 from hlorewrite.ops.reducers import reduction_kind
-from hlorewrite.passes.common.inlined_copy import with_inlined
-from hlorewrite.passes.common.pass_remarks import tell
+from hlorewrite.passes.common.pass_support import tell, with_inlined
 from hlorewrite.passes.common.shard_index import partition_groups
 from hlorewrite.passes.sequence_parallel.choose import ShardChoice, best_of
 from hlorewrite.passes.sequence_parallel.emit import ShardEmitter

@@ -1,7 +1,6 @@
 """How a shard goes through the ops of an update: those that carry it, and reductions of it to one element."""
 
-from hlorewrite.ir.binding import ir
-from hlorewrite.ir.types import element_count
+from hlorewrite.ir import element_count, ir
 from hlorewrite.ops.attributes import ints
 from hlorewrite.ops.dims import DimFactor, dim_factor
 from hlorewrite.ops.reducers import reduction_kind

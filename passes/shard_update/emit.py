@@ -2,14 +2,11 @@
 
 from dataclasses import dataclass, field
 
-from hlorewrite.analysis.dense_groups import rows_attribute
-from hlorewrite.ir.binding import ir, op_key
-from hlorewrite.ir.collectives import ALL_GATHER, ALL_REDUCE, REDUCE_SCATTER, REPLICA_GROUPS
-from hlorewrite.ir.edit import Editor
-from hlorewrite.ir.types import with_dimension
+from hlorewrite.analysis.groups import rows_attribute
+from hlorewrite.ir import ALL_GATHER, ALL_REDUCE, REDUCE_SCATTER, REPLICA_GROUPS, Editor, ir, op_key, with_dimension
 from hlorewrite.ir.view import defining_op, terminator
+from hlorewrite.passes.common.emit import add_reducer
 from hlorewrite.passes.common.own_shard import OwnShard
-from hlorewrite.passes.common.reducer_region import add_reducer
 from hlorewrite.passes.common.steps.manual_step import ManualStep, Rows, along
 from hlorewrite.passes.shard_update.carried import operand_dimensions, whole_reduction
 from hlorewrite.passes.shard_update.growth import StateShards
@@ -64,7 +61,7 @@ class UpdateEmitter:
         axes = self.step.reduced_axes(op)
         assert not isinstance(axes, str)
         kept = self._shard_type(op.results[0].type, dim)
-        value = self._collective(REDUCE_SCATTER.op, op, op.operands[0], kept, self.step.scatter_rows, dim)
+        value = self._collective(REDUCE_SCATTER.op, op, op.operands[0], kept, self.step.scatter_rows, dim=dim)
         rest = tuple(axis for axis in axes if axis != self.step.axis)
         return value if not rest else self._collective(ALL_REDUCE.op, op, value, kept, along(self.step.mesh, rest))
 
@@ -107,13 +104,13 @@ class UpdateEmitter:
             shard = self._made[value]
             if position not in sharded and value not in gathered:
                 gathered[value] = self._collective(ALL_GATHER.op, defining_op(shard) or end, shard, value.type,
-                                                   self.step.scatter_rows, self.shards.dims[value], before=end)
+                                                   self.step.scatter_rows, dim=self.shards.dims[value], before=end)
             self.editor.set_operand(end, position, shard if position in sharded else gathered[value])
 
     # ---- ops
 
     def _collective(self, name: str, at: ir.Operation, value: ir.Value, result: ir.Type, rows: Rows,
-                    dim: int | None = None, kind: str = "sum", before: ir.Operation | None = None) -> ir.Value:
+                    *, dim: int | None = None, kind: str = "sum", before: ir.Operation | None = None) -> ir.Value:
         with self.editor.context:
             attributes: dict[str, ir.Attribute] = {
                 REPLICA_GROUPS: rows_attribute(self.editor.context, rows), "use_global_device_ids": ir.UnitAttr.get(),

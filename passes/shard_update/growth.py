@@ -2,9 +2,7 @@
 
 from dataclasses import dataclass, field
 
-from hlorewrite.ir.binding import ir, op_key
-from hlorewrite.ir.collectives import ALL_REDUCE
-from hlorewrite.ir.view import defining_op, terminator, users
+from hlorewrite.ir import ALL_REDUCE, defining_op, ir, op_key, terminator, users
 from hlorewrite.ops.dims import repeats_whole
 from hlorewrite.passes.common.steps.manual_step import ManualStep
 from hlorewrite.passes.shard_update.carried import (
@@ -13,6 +11,7 @@ from hlorewrite.passes.shard_update.carried import (
     result_dimension,
     whole_reduction,
 )
+from hlorewrite.util.reachability import reachable
 
 
 @dataclass(frozen=True)
@@ -114,14 +113,8 @@ class _Growth:
 
     def behind(self, value: ir.Value) -> list[ir.Value]:
         """A shard and the shards that it is computed from."""
-        found, seen = [value], {value}
-        # Ends: a value is added once.
-        for each in found:
-            for source, _ in self.shards.reads(each, self.step.shards):
-                if source in self.shards.dims and source not in seen:
-                    seen.add(source)
-                    found.append(source)
-        return found
+        return list(reachable([value], lambda each: [
+            source for source, _ in self.shards.reads(each, self.step.shards) if source in self.shards.dims]))
 
     def _add(self, value: ir.Value, dim: int, because: ir.Value) -> NoShards | None:
         known = self.shards.dims.get(value)

@@ -5,12 +5,11 @@ from dataclasses import dataclass
 from functools import partial
 
 from hlorewrite.analysis.parameter_provenance import continues, result_paths
-from hlorewrite.ir.binding import ir
-from hlorewrite.ir.location import argument_path
-from hlorewrite.ir.view import defining_op, terminator, users
+from hlorewrite.ir import argument_path, defining_op, ir, terminator, users
 from hlorewrite.ops.table import ELEMENTWISE
 from hlorewrite.passes.common.steps.manual_step import ManualStep, returned
 from hlorewrite.passes.shard_update.growth import StateShards
+from hlorewrite.util.reachability import reachable
 
 
 @dataclass(frozen=True)
@@ -70,16 +69,10 @@ def result_of(step: ManualStep, gradient: ir.Operation) -> str:
       gradient: an all-reduce of it.
     """
     paths = result_paths(step.function, len(step.op.results))
-    found, seen = [gradient.results[0]], {gradient.results[0]}
-    places: list[int] = []
-    # Ends: a value is added once.
-    for value in found:
-        for reader, position in users(value):
-            if reader == terminator(step.block) and step.may_shard_result(position):
-                places.append(position)
-            elif reader.name in ELEMENTWISE and reader.results[0] not in seen:
-                seen.add(reader.results[0])
-                found.append(reader.results[0])
+    found = reachable([gradient.results[0]], lambda value: [
+        reader.results[0] for reader, _ in users(value) if reader.name in ELEMENTWISE])
+    places = [position for value in found for reader, position in users(value)
+              if reader == terminator(step.block) and step.may_shard_result(position)]
     return paths[step.result_of_step(min(places))] if places else ""
 
 
@@ -108,14 +101,7 @@ def _only_choices(made_of: dict[int, list[int]], named: Callable[[int, int], boo
 
 def _arguments_behind(step: ManualStep, shards: StateShards, value: ir.Value) -> list[int]:
     """The arguments of a value's type that it is computed from, element by element."""
-    found, seen = [value], {value}
-    # Ends: a value is added once.
-    for each in found:
-        if each not in shards.dims:
-            continue
-        for source, _ in shards.reads(each, step.shards):
-            if source not in seen:
-                seen.add(source)
-                found.append(source)
+    found = reachable([value], lambda each: [
+        source for source, _ in shards.reads(each, step.shards)] if each in shards.dims else [])
     return sorted(ir.BlockArgument(each).arg_number for each in found
                   if defining_op(each) is None and each.owner == step.block and each.type == value.type)

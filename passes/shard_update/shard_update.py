@@ -3,15 +3,9 @@
 from dataclasses import dataclass
 from typing import ClassVar
 
-from hlorewrite.ir.binding import ir, op_key
-from hlorewrite.ir.collectives import ALL_REDUCE
-from hlorewrite.ir.location import argument_path
-from hlorewrite.ir.module import Module
-from hlorewrite.ir.types import tensor_bytes
-from hlorewrite.ir.view import View, nested_ops
-from hlorewrite.passes.common.inlined_copy import with_inlined
+from hlorewrite.ir import ALL_REDUCE, Module, View, argument_path, ir, nested_ops, op_key, tensor_bytes
 from hlorewrite.passes.common.own_shard import OwnShard
-from hlorewrite.passes.common.pass_remarks import tell
+from hlorewrite.passes.common.pass_support import tell, with_inlined
 from hlorewrite.passes.common.steps.manual_step import ManualStep, all_reduces, returned, step_of
 from hlorewrite.passes.common.steps.step_borders import NewBorder, with_axis, write_shardings
 from hlorewrite.passes.shard_update.emit import UpdateEmitter

@@ -1,12 +1,9 @@
 """Moves a reduction into the loop that stacks what it reduces."""
 
-from hlorewrite.analysis.loops import Loop
-from hlorewrite.ir.binding import ir
-from hlorewrite.ir.edit import Editor
-from hlorewrite.ir.types import element_type, tensor_type
-from hlorewrite.ops.constants import constant_attribute
+from hlorewrite.ir import Editor, Loop, element_type, ir, tensor_type
+from hlorewrite.ops.attributes import constant_attribute
+from hlorewrite.passes.common.emit import repeated, splat_constant
 from hlorewrite.passes.common.shard_index import scalar_behind
-from hlorewrite.passes.common.splats import repeated, splat_constant
 from hlorewrite.passes.common.stacked_rows import row_of
 from hlorewrite.passes.sink_reductions.find import Sinking, fills
 

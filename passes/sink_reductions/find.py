@@ -4,10 +4,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from hlorewrite.analysis.groups import groups_of
-from hlorewrite.analysis.loops import Loop
-from hlorewrite.ir.binding import ir, op_key
-from hlorewrite.ir.view import View, defining_op, owner_op, users
-from hlorewrite.ops.constants import splat_number
+from hlorewrite.ir import Loop, View, defining_op, ir, op_key, owner_op, users
+from hlorewrite.ops.attributes import splat_number
 from hlorewrite.passes.common.shard_index import scalar_behind
 from hlorewrite.passes.common.stacked_rows import RowStack, row_stacks
 

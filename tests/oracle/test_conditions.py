@@ -143,7 +143,7 @@ MUTATIONS: dict[str, Mutation] = {
         accumulate(f"        %in = LOOP %pid (%x = %g : {F}) {{\n          %y = stablehlo.add %x, %x : {F}\n"
                    "        } yield %y\n", "%in#1")),
     "the loop's condition does not read it": Mutation(
-        FLOW, "        if next(iter(loop.condition.arguments[position].uses), None) is not None:", "        if False:",
+        FLOW, "        if loop.tests(position):", "        if False:",
         CONDITION_READS),
     "it is not the condition itself": Mutation(
         FLOW, "            if block == Loop(parent).condition:", "            if False:", CONDITION_IS_REDUCED, "%out"),
@@ -219,23 +219,22 @@ MUTATIONS: dict[str, Mutation] = {
         functions=f"  func.func private @f(%x: {F}) -> {F} {{\n    %y = stablehlo.add %x, %x : {F}\n"
                   f"    return %y : {F}\n  }}\n"),
     "how often a loop runs decides its results": Mutation(
-        UNIFORM, "return [loop.predicate, loop.yields[position], while_op.operands[position]]",
-        "return [loop.yields[position], while_op.operands[position]]",
+        UNIFORM, "return [Loop(while_op).predicate, following, start]",
+        "return [following, start]",
         f"      %t = LOOP %pid (%x = %one : {F}) {{\n        %y = stablehlo.add %x, %x : {F}\n      }} yield %y\n"
         + accumulate(f"        %f = stablehlo.multiply %g, %t#1 : {F}\n")),
     "what a loop carries on decides its results": Mutation(
-        UNIFORM, "return [loop.predicate, loop.yields[position], while_op.operands[position]]",
-        "return [loop.predicate, while_op.operands[position]]",
+        UNIFORM, "return [Loop(while_op).predicate, following, start]",
+        "return [Loop(while_op).predicate, start]",
         f"      %t = LOOP 2 (%x = %one : {F}) {{\n        %y = stablehlo.add %x, %s : {F}\n      }} yield %y\n"
         + accumulate(f"        %f = stablehlo.multiply %g, %t#1 : {F}\n")),
     "what a loop starts from decides its results": Mutation(
-        UNIFORM, "return [loop.predicate, loop.yields[position], while_op.operands[position]]",
-        "return [loop.predicate, loop.yields[position]]",
+        UNIFORM, "return [Loop(while_op).predicate, following, start]",
+        "return [Loop(while_op).predicate, following]",
         f"      %t = LOOP 2 (%x = %s : {F}) {{\n        %y = stablehlo.add %x, %x : {F}\n      }} yield %y\n"
         + accumulate(f"        %f = stablehlo.multiply %g, %t#1 : {F}\n")),
     "which branch is taken decides its results": Mutation(
-        UNIFORM, "return [op.operands[0], *(terminator(region.blocks[0]).operands[position] for region in op.regions)]",
-        "return [terminator(region.blocks[0]).operands[position] for region in op.regions]",
+        UNIFORM, "return sources if decides is None else [decides, *sources]", "return sources",
         branches(one_line("add %one, %one"), one_line("negate %one"), "%first")
         + accumulate(f"        %h = stablehlo.multiply %g, %f : {F}\n", "%h")),
     "what a region reads from outside counts": Mutation(

@@ -132,7 +132,7 @@ class Needed:
 _HELD = "return number if all(holds_number(type_, number) for type_ in types) else None"
 CONDITIONS = {
     "converted start": Needed(counted("ui8", -1, 3), LATE, "hlorewrite.analysis.loops", _HELD, "return number"),
-    "rounded steps": Needed(counted("bf16", 256, 271, 5), LATE, "hlorewrite.passes.common.splats",
+    "rounded steps": Needed(counted("bf16", 256, 271, 5), LATE, "hlorewrite.passes.common.emit",
                             "return (number - values.start) % len(values) + values.start", "return number"),
     "second counter": Needed(counted("i32", 0, 3, second="127"), "rotate-collectives{outer=true}",
                              "hlorewrite.passes.rotate_collectives.emit", "wrapped(start + step, first.type)",

@@ -12,14 +12,19 @@ from collections.abc import Iterable
 
 from hlorewrite.analysis.block_frequency import times_of_block
 from hlorewrite.analysis.deferral_graph.conflicts import RIVALS, Refusals, Rivals
-from hlorewrite.analysis.deferral_graph.graph import DeferralGraph, ForcingUse, Need
-from hlorewrite.analysis.deferral_graph.program_point import ProgramPoint, blocks_between, places_to, uses_in
+from hlorewrite.analysis.deferral_graph.graph import (
+    DeferralGraph,
+    ForcingUse,
+    Need,
+    ProgramPoint,
+    blocks_between,
+    places_to,
+    uses_in,
+)
 from hlorewrite.analysis.linearity import FlowContext, JointlyLinear, LinearityFacts, NotLinear
-from hlorewrite.analysis.loops import Loop
 from hlorewrite.analysis.uniform import Varying
-from hlorewrite.ir.binding import ir, op_key
-from hlorewrite.ir.types import is_static_tensor
-from hlorewrite.ops.table import BRANCHES, TERMINATORS
+from hlorewrite.ir import BRANCHES, Loop, ir, is_static_tensor, op_key
+from hlorewrite.ops.table import TERMINATORS
 
 _LOOP = "stablehlo.while"
 _BARRIER = "stablehlo.optimization_barrier"
@@ -251,7 +256,7 @@ class DeferralGraphBuilder:
                               reader, reason.culprit, True, "trip count")
         if self._carries_token(op):
             return ForcingUse("the loop carries a token, so its effects are ordered", reader, op, True, "token")
-        if next(iter(loop.condition.arguments[position].uses), None) is not None:
+        if loop.tests(position):
             return ForcingUse("the loop's condition reads it", reader, op, True, "condition")
         return [loop.body.arguments[position], op.results[position]]
 

@@ -2,11 +2,9 @@
 
 from collections.abc import Iterable
 
-from hlorewrite.analysis.deferral_graph.graph import DeferralGraph
-from hlorewrite.analysis.deferral_graph.program_point import ProgramPoint
+from hlorewrite.analysis.deferral_graph.graph import DeferralGraph, ProgramPoint
 from hlorewrite.analysis.linearity import JointlyLinear
-from hlorewrite.ir.binding import ir, op_key
-from hlorewrite.ir.types import tensor_bytes
+from hlorewrite.ir import ir, op_key, tensor_bytes
 
 RIVALS = "it meets another reduced value there, and the op is linear in either, not in both"
 

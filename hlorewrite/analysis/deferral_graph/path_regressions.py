@@ -16,13 +16,10 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 
-from hlorewrite.analysis.block_frequency import times_of_block
-from hlorewrite.analysis.branches import taken_shares
-from hlorewrite.analysis.deferral_graph.program_point import ProgramPoint
+from hlorewrite.analysis.block_frequency import taken_shares, times_of_block
+from hlorewrite.analysis.deferral_graph.graph import ProgramPoint
 from hlorewrite.analysis.loops import trip_count
-from hlorewrite.ir.binding import ir, op_key
-from hlorewrite.ir.view import View
-from hlorewrite.ops.table import BRANCHES
+from hlorewrite.ir import BRANCHES, View, ir, op_key
 
 _LOOP = "stablehlo.while"
 _OFTEN = 1 << 100

@@ -185,9 +185,9 @@ def _grouped(kernels: Sequence[ProfiledKernel], collectives: Sequence[Collective
 
 def _row(collectives: Sequence[CollectiveExposure], kernels: Sequence[ProfiledKernel]) -> ReconciledTime:
     calls, runs = sum(one.trips or 0 for one in collectives), sum(each.runs for each in kernels)
-    return ReconciledTime(tuple(one.name for one in collectives), collectives[0].kind, collectives[0].source, calls,
-                          runs, sum(one.communication_s for one in collectives) / calls,
-                          sum(each.seconds for each in kernels) / max(runs, 1))
+    return ReconciledTime(tuple(one.name for one in collectives), collectives[0].kind, collectives[0].source,
+                          calls=calls, runs=runs, predicted_s=sum(one.communication_s for one in collectives) / calls,
+                          measured_s=sum(each.seconds for each in kernels) / max(runs, 1))
 
 
 def _missing(collectives: Sequence[CollectiveExposure]) -> Iterator[str]:

@@ -22,9 +22,7 @@ from hlorewrite.checks.reference.check import check
 from hlorewrite.checks.reference.rule_checks.facts import fact_programs
 from hlorewrite.checks.reference.rule_checks.instances import NotGenerated, instance
 from hlorewrite.errors import HlorewriteError
-from hlorewrite.ir.load import parse
-from hlorewrite.ir.module import Module
-from hlorewrite.ir.view import View
+from hlorewrite.ir import Module, View, parse
 from hlorewrite.rules.apply.driver import apply_rules
 from hlorewrite.rules.compile.compiled import CompiledRule
 from hlorewrite.rules.facts import CompiledFact
@@ -155,12 +153,12 @@ def from_model(fact: ast.Linear, verdict: Verdict) -> Programs | None:
         lines += [f"%table_{name} = stablehlo.constant dense<[{rows[0]}, {rows[1]}]> : tensor<2x{element}>",
                   f"%{name} = stablehlo.dynamic_slice %table_{name}, %id, sizes = [1] : "
                   f"(tensor<2x{element}>, tensor<ui32>) -> tensor<1x{element}>"]
-    return (_sides(lines, op, names, linear, types, result, verdict.kind, reduce_first=True),
-            _sides(lines, op, names, linear, types, result, verdict.kind, reduce_first=False))
+    return (_sides(lines, op, names, linear, types, result, kind=verdict.kind, reduce_first=True),
+            _sides(lines, op, names, linear, types, result, kind=verdict.kind, reduce_first=False))
 
 
 def _sides(lines: list[str], op: str, names: list[str], linear: set[str | None], types: list[str], result: str,
-           kind: str, *, reduce_first: bool) -> str:
+           *, kind: str, reduce_first: bool) -> str:
     body = list(lines)
     operands = [f"%{name}" for name in names]
     if reduce_first:

@@ -38,11 +38,13 @@ def _meaning(item: ast.Meaning) -> OpSemantics:
     if item.form in ("moves", "folds"):
         elements = _moved(data) if item.form == "moves" else fold(*((i, ("j", "k"), 0) for i in data))
         kind = "selection" if item.form == "moves" else "fold"
-        return OpSemantics(item.op, kind, _one_type(data), elements, selectors, "file", len(place))
+        return OpSemantics(item.op, kind, _one_type(data), elements=elements, selectors=selectors, source="file",
+                           count=len(place))
     kind = "elementwise" if item.form == "each" else "sum of terms"
     converts = not any(True for _ in _plain(item.expression))
     typings = _any_to_any if converts else _one_type(tuple(place.values()))
-    return OpSemantics(item.op, kind, typings, _expressed(item.expression, place, kind), (), "file", len(place))
+    return OpSemantics(item.op, kind, typings, elements=_expressed(item.expression, place, kind), selectors=(),
+                       source="file", count=len(place))
 
 
 def _one_type(data: tuple[int, ...]) -> Callable[[int], Iterator[Typing]]:

@@ -81,7 +81,7 @@ def prove_fact(fact: ast.Linear, relations: Relations, meanings: Ask, location: 
         for outcome, values in known[same]:
             asked += 1
             if outcome.status != "proved":
-                return _failed(fact, location, case, strength, outcome, asked, typings)
+                return _failed(fact, location, case, strength, outcome, asked, typings=typings)
             over_reals |= values
     if not typings:
         return Verdict(fact.name, location, UNKNOWN, "`types` admits no element types of the op")
@@ -113,8 +113,8 @@ def cases(fact: ast.Linear, relations: Relations, meanings: Ask) -> Iterator[Obl
                 bodies = KINDS if meanings[op].kind == "fold" and not said else (said,)  # any reducer may stand there
                 for kind, body in itertools.product(kinds, bodies):
                     if all(reduces(each, element) for each in (kind, body or kind) for element in data):
-                        yield Obligation(meanings[op], names, linear, conditions["uniform"], conditions["is_identity"],
-                                         kind, typing, body)
+                        yield Obligation(meanings[op], names, linear, uniform=conditions["uniform"],
+                                         identity=conditions["is_identity"], kind=kind, typing=typing, body=body)
 
 
 def _data_types(names: tuple[str, ...], linear: frozenset[str], typing: Typing) -> list[str]:
@@ -257,7 +257,7 @@ def _selectors(case: Obligation) -> range | tuple[int, ...]:
 
 
 def _failed(fact: ast.Linear, location: str, case: Obligation, strength: str, outcome: SolverAnswer, asked: int,
-            typings: int) -> Verdict:
+            *, typings: int) -> Verdict:
     types = (*case.typing.operands, case.typing.result)
     where = f"{case.meaning.op} of {', '.join(case.typing.operands)} to {case.typing.result}, reduction {case.kind}"
     model = tuple(outcome.model.items())
@@ -266,5 +266,5 @@ def _failed(fact: ast.Linear, location: str, case: Obligation, strength: str, ou
         return Verdict(fact.name, location, UNKNOWN, f"{where}: holds over the reals, but `floats {floats}` is not "
                        "proved", asked, typings, types=types, kind=case.kind, op=case.meaning.op)
     status = REFUTED if outcome.status == "refuted" else UNKNOWN
-    return Verdict(fact.name, location, status, where, asked, typings, model, types=types, kind=case.kind,
-                   op=case.meaning.op)
+    return Verdict(fact.name, location, status, reason=where, obligations=asked, typings=typings, model=model,
+                   types=types, kind=case.kind, op=case.meaning.op)

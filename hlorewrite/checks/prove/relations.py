@@ -4,8 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from hlorewrite.ir.binding import ir
-from hlorewrite.ir.context import new_context
+from hlorewrite.ir import ir, new_context
 from hlorewrite.rules.compile.native_functions import NativeFunction
 from hlorewrite.rules.syntax import ast
 

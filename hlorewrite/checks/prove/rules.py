@@ -204,8 +204,8 @@ def _scalar(scene: ProofObligation, fact: ScalarFact, types: tuple[str, ...], st
         real = floating and strength == "reals" and types[0] not in COMPLEX
         return sort_of(types[0]) == "integer" or real, floating
     names = tuple(str(i) for i in range(len(types) - 1))
-    case = Obligation(scene.meanings[fact.op], names, frozenset(names), frozenset(), frozenset(), fact.kind,
-                Typing(types[:-1], types[-1]), "")
+    case = Obligation(scene.meanings[fact.op], names, frozenset(names), uniform=frozenset(), identity=frozenset(),
+                      kind=fact.kind, typing=Typing(types[:-1], types[-1]), body="")
     outcomes = answers(case, strength)
     return all(o.status == "proved" for o, _ in outcomes), any(real for _, real in outcomes)
 

@@ -174,11 +174,12 @@ def _row(output: str, expected: Sequence[Array], actual: Sequence[Array], tolera
     if tolerance is not None and allowed:
         allowed = tolerance
     if any(a.shape != b.shape or a.dtype != b.dtype for a, b in zip(expected, actual, strict=True)):
-        return OutputComparison(output, expected[0].shape, str(dtype), float("inf"), float("inf"), allowed, False)
+        return OutputComparison(output, expected[0].shape, str(dtype), absolute=float("inf"), relative=float("inf"),
+                                tolerance=allowed, equal=False)
     errors = [error_of(a, b) for a, b in zip(expected, actual, strict=True)]
     absolute, relative = (max(column) for column in zip(*errors, strict=True))
-    return OutputComparison(output, expected[0].shape, str(dtype), absolute, relative, allowed,
-                            bool(relative <= allowed))
+    return OutputComparison(output, expected[0].shape, str(dtype), absolute=absolute, relative=relative,
+                            tolerance=allowed, equal=bool(relative <= allowed))
 
 
 def error_of(expected: Array, actual: Array) -> tuple[float, float]:

@@ -3,8 +3,8 @@
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
-from hlorewrite.ir.binding import ir
-from hlorewrite.ir.view import nested_ops
+from hlorewrite.ir import ir, nested_ops
+from hlorewrite.util.reachability import reachable
 
 _DECIDING = {"stablehlo.case": slice(0, 1), "stablehlo.if": slice(0, 1)}
 _INDICES = {"stablehlo.dynamic_slice": slice(1, None), "stablehlo.dynamic_update_slice": slice(2, None),
@@ -48,7 +48,7 @@ def control_arguments(function: ir.Operation) -> ControlArguments:
                 feeds.setdefault(value, []).extend(sources)
     arguments = list(function.regions[0].blocks[0].arguments)
     return ControlArguments(*(frozenset(position for position, argument in enumerate(arguments) if argument in reached)
-                              for reached in (_reached(values, feeds)
+                              for reached in (set(reachable(values, lambda value: feeds.get(value, ())))
                                               for values in (looping, looping + deciding, indexing))))
 
 
@@ -58,16 +58,6 @@ def _functions(function: ir.Operation) -> dict[str, ir.Operation]:
     found = [op.operation for op in module.regions[0].blocks[0].operations] if module else []
     return {ir.StringAttr(op.attributes["sym_name"]).value: op for op in found
             if op.name == "func.func" and len(op.regions[0].blocks) == 1}
-
-
-def _reached(pending: list[ir.Value], feeds: Mapping[ir.Value, list[ir.Value]]) -> set[ir.Value]:
-    seen: set[ir.Value] = set()
-    while pending:  # Ends: each value is read once.
-        value = pending.pop()
-        if value not in seen:
-            seen.add(value)
-            pending += feeds.get(value, ())
-    return seen
 
 
 def _trips(op: ir.Operation, functions: Mapping[str, ir.Operation]) -> list[ir.Value]:

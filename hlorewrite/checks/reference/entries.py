@@ -4,9 +4,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 from hlorewrite.checks.reference.program import is_public
-from hlorewrite.ir.binding import ir
-from hlorewrite.ir.module import Module
-from hlorewrite.ir.view import nested_ops, symbol_name
+from hlorewrite.ir import Module, ir, nested_ops, symbol_name
 
 _NESTED = "builtin.module"
 _CALLING = ("callee", "decomposition")

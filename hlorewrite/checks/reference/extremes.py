@@ -10,8 +10,7 @@ from hlorewrite.checks.reference.inputs import Role, random_array, range_of, rol
 from hlorewrite.checks.reference.interpreter import dtype_of
 from hlorewrite.checks.reference.program import Array, LockstepProgram
 from hlorewrite.checks.reference.rounding.units import float_format, is_narrow
-from hlorewrite.ir.binding import ir
-from hlorewrite.ir.view import nested_ops
+from hlorewrite.ir import ir, nested_ops
 
 Kind = Literal["large", "large negative", "cancelling", "tiny"]
 KINDS: tuple[Kind, ...] = ("large", "large negative", "cancelling", "tiny")
@@ -82,7 +81,7 @@ def extreme_inputs(program: LockstepProgram, seed: int, kind: Kind, share: float
     """
     role = roles(program)
     return [[_array(type_, np.random.default_rng([seed, position]), role(process, position),
-                    _InputPlace(process, position), kind, share, size)
+                    _InputPlace(process, position), kind, share, size=size)
              for position, type_ in enumerate(program.input_types)] for process in range(program.processes)]
 
 
@@ -93,7 +92,7 @@ class _InputPlace:
 
 
 def _array(type_: ir.Type, generator: np.random.Generator, role: Role, place: _InputPlace, kind: Kind, share: float,
-           size: Exponents | None) -> Array:
+           *, size: Exponents | None) -> Array:
     dtype, shape = dtype_of(type_), tuple(ir.RankedTensorType(type_).shape)
     form = float_format(dtype)
     if form is None or size is None:

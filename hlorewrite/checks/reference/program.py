@@ -14,14 +14,10 @@ from hlorewrite.checks.reference.sequentialize.grid import Grid, highest_id
 from hlorewrite.checks.reference.sequentialize.lockstep import Lockstep
 from hlorewrite.checks.reference.sequentialize.manual import devices_of
 from hlorewrite.checks.reference.sequentialize.partial_windows import leave_out_partial_windows
-from hlorewrite.checks.reference.sequentialize.widened import widen_operands
 from hlorewrite.checks.reference.sequentialize.writer import Environment, World
 from hlorewrite.errors import CannotExecute, did_you_mean
-from hlorewrite.ir.async_pairs import has_async_pairs, run_at_once
-from hlorewrite.ir.binding import ir
-from hlorewrite.ir.edit import Editor
-from hlorewrite.ir.module import Module
-from hlorewrite.ir.view import View, called_function, defining_op, nested_ops, terminator
+from hlorewrite.ir import Editor, Module, called_functions, has_async_pairs, ir, run_at_once
+from hlorewrite.ir.view import View, defining_op, nested_ops, terminator
 
 Array = np.ndarray[Any, Any]
 _SHARDINGS = ("sdy.sharding", "mhlo.sharding", "arg_attrs", "res_attrs")
@@ -216,16 +212,7 @@ class _Preparation:
 
     def _reached(self) -> list[ir.Operation]:
         """Every op of the function and of those it calls."""
-        pending, seen, ops = [self.function], set(), []
-        # Ends: a function is added once.
-        while pending:
-            for op in nested_ops(pending.pop()):
-                ops.append(op)
-                name = called_function(op)
-                if name in self.view.functions and name not in seen:
-                    seen.add(name)
-                    pending.append(self.view.functions[name])
-        return ops
+        return [op for function in called_functions(self.function, self.view) for op in nested_ops(function)]
 
     def program(self, per_device: bool, before: Grid | None) -> LockstepProgram:
         """Chooses the kind of program, and writes it."""
@@ -288,8 +275,8 @@ class _Preparation:
         leave_out_partial_windows(self.lowered.operation)
         if not self.lowered.operation.verify():
             raise CannotExecute("the program written for the interpreter does not verify", location=self.module.name)
-        return LockstepProgram(grid, kind, devices or grid.size, inputs, outputs, self.lowered,
-                               len(lockstep.replicas_differ))
+        return LockstepProgram(grid, kind, devices or grid.size, input_types=inputs, output_types=outputs,
+                               lowered=self.lowered, differences=len(lockstep.replicas_differ))
 
 
 def drop_shardings(module: ir.Operation) -> None:
@@ -341,3 +328,69 @@ def widen_unsigned_indices(module: ir.Operation) -> None:
                 wide = ir.RankedTensorType.get(tensor.shape, ir.IntegerType.get_signless(64))
                 op.operands[position] = ir.Operation.create(
                     "stablehlo.convert", [wide], [index], ip=ir.InsertionPoint(op)).results[0]
+
+
+# ---- operands in the type of the result, for ops of the interpreter that would calculate in the operands' own type
+
+
+_REDUCTIONS = frozenset({"stablehlo.reduce", "stablehlo.reduce_window", "stablehlo.scatter"})
+
+
+def widen_operands(module: ir.Operation) -> None:
+    """Converts the operands of convolutions and reductions to the type that they are to be added up in.
+
+    Args:
+      module: the module, which is changed.
+    """
+    for op in nested_ops(module):
+        if op.name == "stablehlo.convolution":
+            _widen_convolution(op)
+        elif op.name in _REDUCTIONS:
+            _widen_reduction(op)
+
+
+def _widen_convolution(op: ir.Operation) -> None:
+    result = ir.RankedTensorType(op.results[0].type)
+    read = [_element(value) for value in op.operands]
+    if all(element == result.element_type for element in read):
+        return
+    if read[0] == read[1] and _is_narrower_float(result.element_type, read[0]):
+        with op.location:
+            wide = ir.Operation.create(op.name, [ir.RankedTensorType.get(result.shape, read[0])], list(op.operands),
+                                       _attributes(op), ip=ir.InsertionPoint(op)).results[0]
+            narrow = ir.Operation.create("stablehlo.convert", [result], [wide], ip=ir.InsertionPoint(op)).results[0]
+        op.results[0].replace_all_uses_with(narrow)
+        op.erase()
+        return
+    for position in range(len(op.operands)):
+        _convert(op, position, result.element_type)
+
+
+def _widen_reduction(op: ir.Operation) -> None:
+    """Inputs, initial values and updates, each to the type of the region's argument for it; not a scatter's indices."""
+    arguments, count = list(op.regions[0].blocks[0].arguments), len(op.results)
+    held = [k for k in range(len(op.operands)) if op.name != "stablehlo.scatter" or k != count]
+    for position, argument in zip(held, arguments, strict=True):
+        _convert(op, position, _element(argument))
+
+
+def _convert(op: ir.Operation, position: int, element: ir.Type) -> None:
+    value = op.operands[position]
+    if _element(value) != element:
+        with op.location:
+            op.operands[position] = ir.Operation.create(
+                "stablehlo.convert", [ir.RankedTensorType.get(ir.RankedTensorType(value.type).shape, element)], [value],
+                ip=ir.InsertionPoint(op)).results[0]
+
+
+def _is_narrower_float(element: ir.Type, other: ir.Type) -> bool:
+    return isinstance(element, ir.FloatType) and isinstance(other, ir.FloatType) and element.width < other.width
+
+
+def _attributes(op: ir.Operation) -> dict[str, ir.Attribute]:
+    names = [name if isinstance(name, str) else name.name for name in op.attributes]
+    return {name: op.attributes[name] for name in names}
+
+
+def _element(value: ir.Value) -> ir.Type:
+    return ir.RankedTensorType(value.type).element_type

@@ -11,9 +11,7 @@ from pathlib import Path
 from hlorewrite.checks.reference.check import check
 from hlorewrite.checks.reference.compare import Comparison
 from hlorewrite.errors import CannotExecute
-from hlorewrite.ir.context import new_context
-from hlorewrite.ir.load import parse
-from hlorewrite.ir.module import Module
+from hlorewrite.ir import Module, new_context, parse
 from hlorewrite.util.parent_process import end_with_parent
 
 TIME_LIMIT_SECONDS = 600

@@ -19,10 +19,7 @@ from hlorewrite.checks.translation_validation.value_graph.index_maps import Inde
 from hlorewrite.checks.translation_validation.value_graph.per_process_constants import ProcessConstants
 from hlorewrite.checks.translation_validation.value_graph.uniform import SameOnMembers
 from hlorewrite.checks.translation_validation.verdict import NotRead, Proved, Unknown
-from hlorewrite.ir.binding import ir
-from hlorewrite.ir.inline import is_private
-from hlorewrite.ir.module import Module
-from hlorewrite.ir.view import View
+from hlorewrite.ir import Module, View, ir, is_private
 from hlorewrite.rules.library import shipped_facts
 
 STRATEGIES = (Strategy("reductions wait", quick=True), Strategy("reductions wait, loops are read anew"),
@@ -108,8 +105,10 @@ def _function(strategy: Strategy, original: View, result: View, name: str, last_
     tables = ProcessConstants(graph, space.size)
     same = SameOnMembers(graph, tables)
     picks = IndexMaps(graph, tables)
-    programs = [ProgramState(graph, space, original, facts, strategy, tables, same, picks, True, last_apart),
-                ProgramState(graph, space, result, facts, strategy, tables, same, picks, False)]
+    programs = [ProgramState(graph, space, original, facts, strategy=strategy, tables=tables, same=same, picks=picks,
+                             original=True, last_apart=last_apart),
+                ProgramState(graph, space, result, facts, strategy=strategy, tables=tables, same=same, picks=picks,
+                             original=False)]
     outputs = [evaluate(program, _entry(program.view, name)) for program in programs]
     if strategy.streams:
         take_apart(graph, [path[-1][1] for program in programs for path in program.loops])

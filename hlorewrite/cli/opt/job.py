@@ -17,9 +17,7 @@ from hlorewrite.cli.opt.reports import Reports
 from hlorewrite.cli.process.supervise import stage
 from hlorewrite.cost.cluster.capacity import checked_capacity
 from hlorewrite.errors import HlorewriteError, PassFailed, UsageError, ValuesDiffer, did_you_mean
-from hlorewrite.ir.load import detect, parse, read_bytes
-from hlorewrite.ir.module import Format, Module
-from hlorewrite.ir.save import emit
+from hlorewrite.ir import Format, Module, detect, emit, parse, read_bytes
 from hlorewrite.lockfile.tuned import options_text
 from hlorewrite.passmanager.base import Pass, PassContext
 from hlorewrite.passmanager.dumps import names_of

@@ -72,8 +72,8 @@ class Reports:
         """Who sees the module around passes."""
         args = self.args
         printer = IrPrinter(args.print_ir_before, args.print_ir_after, args.print_ir_before_all,
-                            args.print_ir_after_all, args.print_ir_after_change, bool(args.debug_info),
-                            args.generic, args.elide)
+                            after_all=args.print_ir_after_all, after_change=args.print_ir_after_change,
+                            debug_info=bool(args.debug_info), generic=args.generic, elide_over=args.elide)
         return [printer, Announcer(self.step), *([self.trace] if self.trace else [])]
 
     def open_trace(self, pipeline: str) -> None:

@@ -83,7 +83,8 @@ def _tuned(args: argparse.Namespace) -> tuple[TunedStep, str]:
     with TuneProcess(content, args.input, args.target, ends) as process, \
             progress(f"tuning for {args.target}", _ROUNDS) as step:
         process.check()
-        run = TuneRun(process, cache, step, memory, sets_beside(), hides_collectives(module), bool(args.plan))
+        run = TuneRun(process, cache, step, memory=memory, flag_sets=sets_beside(),
+                      partitioned=hides_collectives(module), planned=bool(args.plan))
         found = run.search()
         plan = run.plan(found) if args.plan and found.best else ""
         return (found if args.no_compile else run.finished(found)), plan

@@ -5,7 +5,6 @@ the block that calls it, since XLA inlines it.
 """
 
 import math
-import re
 from collections.abc import Mapping, Sequence
 
 from hlorewrite.analysis.block_frequency import times_of_block
@@ -13,11 +12,9 @@ from hlorewrite.cost import Topology
 from hlorewrite.cost.kernels.fusion import FREE, HELD, KernelGraph, KernelOp, kernel_seconds
 from hlorewrite.cost.kernels.rates import KernelRates
 from hlorewrite.cost.kernels.work import REDUCES, SCATTER, WHOLE, Product, convolution_of, kind_of_op, product_of
-from hlorewrite.ir.binding import ir, op_key
-from hlorewrite.ir.collectives import COLLECTIVES
-from hlorewrite.ir.types import element_count, tensor_bytes
+from hlorewrite.ir import COLLECTIVES, element_count, ir, op_key, tensor_bytes
 from hlorewrite.ir.view import View, callee_name, nested_ops, terminator
-from hlorewrite.ops.attributes import convolution_numbers, dot_dims, ints
+from hlorewrite.ops.attributes import convolution_numbers, dot_algorithm, dot_dims, ints, is_precise
 from hlorewrite.ops.table import TERMINATORS, OpClass, ops_of
 
 CONTAINERS = ops_of(OpClass.CONTROL)
@@ -31,8 +28,6 @@ _ALIASED = ("tf.aliasing_output", "jax.buffer_donor")
 _MOST_INLINED = 256
 """Ops of a function that is read as part of the block that calls it."""
 _SMALL_CONSTANT = 1024
-_PRIMITIVES = re.compile(r"num_primitive_operations = (\d+)")
-_PRECISION_TYPE = re.compile(r"lhs_precision_type = (\w+)")
 
 
 class KernelClock:
@@ -257,22 +252,12 @@ def kernel_op(op: ir.Operation, reads: tuple[int, ...], makes: tuple[int, ...]) 
 def _dot(op: ir.Operation) -> Product:
     operand = ir.RankedTensorType(op.operands[0].type)
     contracted = math.prod(operand.shape[left] for left, _ in dot_dims(op).summed)
-    algorithm = None
-    if "algorithm" in op.attributes:
-        text = str(op.attributes["algorithm"])
-        dtype, count = _PRECISION_TYPE.search(text), _PRIMITIVES.search(text)
-        algorithm = (dtype.group(1) if dtype else "f32", int(count.group(1)) if count else 1)
     return product_of(str(operand.element_type), element_count(op.results[0].type), contracted,
-                      precise=_precise(op), algorithm=algorithm)
+                      precise=is_precise(op), algorithm=dot_algorithm(op))
 
 
 def _convolution(op: ir.Operation) -> Product:
     numbers = convolution_numbers(op)
     kernel = ir.RankedTensorType(op.operands[1].type)
     return convolution_of(str(kernel.element_type), element_count(op.results[0].type), element_count(kernel),
-                          kernel.shape[numbers.kernel_output_feature_dimension], precise=_precise(op))
-
-
-def _precise(op: ir.Operation) -> bool:
-    """Whether the precision of an operand is high or highest."""
-    return "precision_config" in op.attributes and "HIGH" in str(op.attributes["precision_config"])
+                          kernel.shape[numbers.kernel_output_feature_dimension], precise=is_precise(op))

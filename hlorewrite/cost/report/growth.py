@@ -25,15 +25,11 @@ from dataclasses import dataclass
 from difflib import SequenceMatcher
 from fractions import Fraction
 
-from hlorewrite.analysis.branches import taken_shares
+from hlorewrite.analysis.block_frequency import taken_shares
 from hlorewrite.analysis.groups import group_members
 from hlorewrite.analysis.loops import trip_count
-from hlorewrite.ir.binding import ir, op_key
-from hlorewrite.ir.collectives import COLLECTIVES, kind_of, wire_share
-from hlorewrite.ir.module import Module
-from hlorewrite.ir.types import tensor_bytes
+from hlorewrite.ir import BRANCHES, COLLECTIVES, Module, ir, kind_of, op_key, tensor_bytes, wire_share
 from hlorewrite.ir.view import View, called_function
-from hlorewrite.ops.table import BRANCHES
 
 Bytes = float | Fraction
 """Whole bytes, or infinity where no number bounds them."""

@@ -57,8 +57,9 @@ def collectives_of_hlo(text: str) -> tuple[int, list[Executed], list[str]]:
                            f"and the module has {module.devices}")
             continue
         kind = timed_kind(each.kind)
-        executed.append(Executed(kind, place, each.groups, (), each.bytes, each.trips, each.trips_known,
-                                 loops.get(each.name, "-") if each.loop_depth else "", each.loop_depth,
+        executed.append(Executed(kind, place, each.groups, axes=(), payload_bytes=each.bytes, trips=each.trips,
+                                 trips_known=each.trips_known,
+                                 loop=loops.get(each.name, "-") if each.loop_depth else "", loop_depth=each.loop_depth,
                                  name=each.name))
     named = max((gpu + 1 for what in executed for group in what.groups for gpu in group), default=1)
     return max(module.devices, named), executed, remarks

@@ -17,16 +17,8 @@ from hlorewrite.analysis.groups import (
 from hlorewrite.analysis.loops import trip_count
 from hlorewrite.analysis.mesh import axis_names, meshes
 from hlorewrite.cost.report.report import Executed
+from hlorewrite.ir import COLLECTIVE_PERMUTE, COLLECTIVES, DYNAMIC_ROOT, RAGGED_ALL_TO_ALL, ir, kind_of, timed_kind
 from hlorewrite.ir.async_pairs import run_at_once, unread_communication
-from hlorewrite.ir.binding import ir
-from hlorewrite.ir.collectives import (
-    COLLECTIVE_PERMUTE,
-    COLLECTIVES,
-    DYNAMIC_ROOT,
-    RAGGED_ALL_TO_ALL,
-    kind_of,
-    timed_kind,
-)
 from hlorewrite.ir.edit import Editor
 from hlorewrite.ir.inline import dissolve_calls
 from hlorewrite.ir.module import Module
@@ -168,8 +160,8 @@ def executed_of(op: ir.Operation, view: View) -> Executed | str:
         axes = _pair_axes(groups, view)
     else:
         axes = axis_names(groups, view) or ()
-    return Executed(kind, view.place(op), groups, tuple(axes), max(sizes), trips, known,
-                    view.place(loops[0]) if loops else "", len(loops))
+    return Executed(kind, view.place(op), groups, axes=tuple(axes), payload_bytes=max(sizes), trips=trips,
+                    trips_known=known, loop=view.place(loops[0]) if loops else "", loop_depth=len(loops))
 
 
 def _device_groups(op: ir.Operation, view: View) -> Rows | str:

@@ -266,7 +266,8 @@ def _filled(name: str, fields: dict) -> ModelShape:
     if family == "moe":
         fields.setdefault("experts", 8)
         fields.setdefault("top_k", 2)
-    return replace(ModelShape(name, family, 1, 1, 1, 1, 1, 1, 1), **{k: v for k, v in fields.items() if k != "family"})
+    return replace(ModelShape(name, family, 1, hidden=1, heads=1, seq=1, vocab=1, feed_forward=1,
+                              kv_heads=1), **{k: v for k, v in fields.items() if k != "family"})
 
 
 def _check(shape: ModelShape) -> None:

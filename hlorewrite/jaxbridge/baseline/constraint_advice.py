@@ -4,12 +4,7 @@ from dataclasses import dataclass
 
 from hlorewrite.cost.report.stablehlo import collectives_of
 from hlorewrite.errors import HlorewriteError
-from hlorewrite.ir.binding import ir, sdy
-from hlorewrite.ir.edit import Editor
-from hlorewrite.ir.inline import inline_calls
-from hlorewrite.ir.module import Module
-from hlorewrite.ir.types import is_floating, is_static_tensor
-from hlorewrite.ir.view import View
+from hlorewrite.ir import Editor, Module, View, inline_calls, ir, is_floating, is_static_tensor, sdy
 from hlorewrite.jaxbridge.xla.partition import expose_collectives, hides_collectives
 from hlorewrite.util.sizes import format_bytes
 

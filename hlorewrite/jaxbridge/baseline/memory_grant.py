@@ -5,9 +5,7 @@ from dataclasses import dataclass, replace
 from hlorewrite.cost import topology
 from hlorewrite.cost.cluster.capacity import BudgetRefused, checked_capacity, usable_bytes
 from hlorewrite.errors import HlorewriteError
-from hlorewrite.ir.load import parse
-from hlorewrite.ir.module import Format, Module
-from hlorewrite.ir.save import emit
+from hlorewrite.ir import Format, Module, emit, parse
 from hlorewrite.jaxbridge.baseline.measured import Measured, scheduled
 from hlorewrite.jaxbridge.xla.compile_no_codegen import DeviceSet
 from hlorewrite.util.memory_budget import MemoryBudget

@@ -3,12 +3,7 @@
 from jaxlib import version as jaxlib_version
 
 from hlorewrite.hlo.xla_hazards import find_hazards
-from hlorewrite.ir.binding import ir
-from hlorewrite.ir.collectives import ALL_REDUCE
-from hlorewrite.ir.edit import Editor
-from hlorewrite.ir.inline import inline_calls
-from hlorewrite.ir.module import Module
-from hlorewrite.ir.view import View, ancestors
+from hlorewrite.ir import ALL_REDUCE, Editor, Module, View, ancestors, inline_calls, ir
 from hlorewrite.ops.reducers import is_identity
 
 _MOVES = {"stablehlo.convert", "stablehlo.reshape", "stablehlo.transpose"}

@@ -2,10 +2,7 @@
 
 from fractions import Fraction
 
-from hlorewrite.ir.binding import ir
-from hlorewrite.ir.collectives import ALL_REDUCE
-from hlorewrite.ir.module import Module
-from hlorewrite.ir.view import View, defining_op
+from hlorewrite.ir import ALL_REDUCE, Module, View, defining_op, ir
 from hlorewrite.jaxbridge.step.report import collectives_by_op
 
 

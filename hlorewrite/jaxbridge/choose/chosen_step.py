@@ -7,8 +7,7 @@ from dataclasses import replace
 from hlorewrite.checks.reference.rounding.static.summation_order import OrdersOnDemand
 from hlorewrite.cost.cluster.capacity import BudgetRefused
 from hlorewrite.errors import InputError
-from hlorewrite.ir.module import Format, Module
-from hlorewrite.ir.save import emit
+from hlorewrite.ir import Format, Module, emit
 from hlorewrite.jaxbridge.baseline.baseline_run import NotCompared
 from hlorewrite.jaxbridge.baseline.comparison import XlaComparison
 from hlorewrite.jaxbridge.baseline.memory_grant import MemoryGrant, granted

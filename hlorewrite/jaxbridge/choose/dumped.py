@@ -7,8 +7,7 @@ from hlorewrite.audit.step_audit import DumpRewrite, RewrittenSchedule
 from hlorewrite.cost import topology
 from hlorewrite.errors import HlorewriteError, InputError, UsageError
 from hlorewrite.hlo.collectives import HloCollective
-from hlorewrite.ir.load import parse
-from hlorewrite.ir.module import Module
+from hlorewrite.ir import Module, parse
 from hlorewrite.jaxbridge.baseline.measured import Measured, scheduled
 from hlorewrite.jaxbridge.step.options import as_passes
 from hlorewrite.jaxbridge.step.report import StepCollective, with_exposed

@@ -4,8 +4,7 @@ from dataclasses import dataclass, field
 
 from hlorewrite.errors import InputError
 from hlorewrite.hlo.published_flags import users_flags
-from hlorewrite.ir.module import Module
-from hlorewrite.ir.view import View
+from hlorewrite.ir import Module, View
 from hlorewrite.jaxbridge.baseline.baseline_run import BaselineRun, NotCompared
 from hlorewrite.jaxbridge.baseline.comparison import XlaComparison
 from hlorewrite.jaxbridge.baseline.judge import NOISE, why_not

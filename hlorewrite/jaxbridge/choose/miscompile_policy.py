@@ -10,8 +10,7 @@ from fractions import Fraction
 
 from jaxlib import version as jaxlib_version
 
-from hlorewrite.ir.module import Module
-from hlorewrite.ir.view import View
+from hlorewrite.ir import Module, View
 from hlorewrite.jaxbridge.baseline.baseline_run import BaselineRun
 from hlorewrite.jaxbridge.baseline.judge import NOISE
 from hlorewrite.jaxbridge.baseline.measured import Flags, Measured

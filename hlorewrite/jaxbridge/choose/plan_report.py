@@ -10,8 +10,7 @@ from hlorewrite.jaxbridge.baseline.comparison import WayRow, XlaComparison
 from hlorewrite.jaxbridge.baseline.measured import Measured
 from hlorewrite.jaxbridge.step.report import RewriteReport, StepCollective
 from hlorewrite.lockfile.document import PlanDocument
-from hlorewrite.lockfile.locations import short_place, short_places
-from hlorewrite.lockfile.remarks import remarks_of
+from hlorewrite.lockfile.remarks import remarks_of, short_place, short_places
 
 
 def report_data(report: RewriteReport) -> dict[str, Any]:

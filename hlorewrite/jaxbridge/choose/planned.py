@@ -4,8 +4,7 @@ from dataclasses import dataclass, field, replace
 
 from hlorewrite.errors import OutputError, PlanMismatch
 from hlorewrite.hlo.published_flags import users_flags
-from hlorewrite.ir.module import Format, Module
-from hlorewrite.ir.save import emit
+from hlorewrite.ir import Format, Module, emit
 from hlorewrite.jaxbridge.choose.candidates import devices_in_words
 from hlorewrite.jaxbridge.choose.chosen_step import rewrite_step
 from hlorewrite.jaxbridge.choose.plan_report import report_data, report_of
@@ -19,8 +18,7 @@ from hlorewrite.jaxbridge.xla.spmd_module import for_spmd
 from hlorewrite.lockfile.document import PlanDocument, read_document
 from hlorewrite.lockfile.files import PlanFiles, PlanPlace
 from hlorewrite.lockfile.fingerprint import flags_text, jax_version, made_for
-from hlorewrite.lockfile.locations import short_places
-from hlorewrite.lockfile.remarks import remarks_data
+from hlorewrite.lockfile.remarks import remarks_data, short_places
 from hlorewrite.lockfile.replay import PlanReplay, fitting, place_of_step, replayed
 from hlorewrite.lockfile.stored import stored_text
 from hlorewrite.lockfile.tuned import (

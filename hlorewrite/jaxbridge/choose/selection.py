@@ -8,8 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from hlorewrite.errors import InputError
-from hlorewrite.ir.module import Module
-from hlorewrite.ir.view import View
+from hlorewrite.ir import Module, View
 from hlorewrite.jaxbridge.baseline.baseline_run import BaselineRun, NotCompared
 from hlorewrite.jaxbridge.baseline.comparison import XlaComparison, compared, unbeaten
 from hlorewrite.jaxbridge.baseline.measured import Flags, Measured, compiled

@@ -11,13 +11,7 @@ from fractions import Fraction
 from pathlib import Path
 from typing import TypeVar
 
-from hlorewrite.ir.binding import ir
-from hlorewrite.ir.collectives import ALL_REDUCE
-from hlorewrite.ir.context import new_context
-from hlorewrite.ir.load import parse
-from hlorewrite.ir.module import Format, Module
-from hlorewrite.ir.save import emit
-from hlorewrite.ir.view import View
+from hlorewrite.ir import ALL_REDUCE, Format, Module, View, emit, ir, new_context, parse
 from hlorewrite.jaxbridge.baseline.baseline_run import BaselineRun
 from hlorewrite.jaxbridge.baseline.measured import Flags, Measured, scheduled
 from hlorewrite.jaxbridge.baseline.memory_grant import AloneMeasured

@@ -10,8 +10,8 @@ from hlorewrite.errors import UsageError
 from hlorewrite.jaxbridge.decorator.state.new_state import NewState, with_new_state
 from hlorewrite.jaxbridge.step.report import RewriteReport
 from hlorewrite.jaxbridge.xla import miscompile_workarounds, private
-from hlorewrite.jaxbridge.xla.device_topology import device_topology
 from hlorewrite.jaxbridge.xla.own_compilations import own_compilation
+from hlorewrite.jaxbridge.xla.target import device_topology
 from hlorewrite.timeline.result import StepTimeline
 
 

@@ -77,7 +77,8 @@ def _is_final(error: HlorewriteError, options: StepOptions) -> bool:
 
 
 def _unchanged(options: StepOptions, why: str) -> Done:
-    return Done(None, RewriteReport(options.text, False, False, (), (), (), 0, "", failure=why))
+    return Done(None, RewriteReport(options.text, False, False, before=(), after=(), remarks=(), rewrites=0,
+                                    digested="", failure=why))
 
 
 # ---- many processes

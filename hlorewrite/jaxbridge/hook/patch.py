@@ -15,15 +15,13 @@ from typing import TYPE_CHECKING, Any, Unpack
 from jaxlib import version as jaxlib_version
 
 from hlorewrite.errors import HlorewriteError
-from hlorewrite.ir.binding import ir
-from hlorewrite.ir.collectives import COLLECTIVES
+from hlorewrite.ir import BRANCHES, COLLECTIVES, ir
 from hlorewrite.jaxbridge.hook.records import CompiledStep, records_table
 from hlorewrite.jaxbridge.processes.notes import one_line
 from hlorewrite.jaxbridge.step.notices import KILL_SWITCH, HlorewriteWarning, switched_off, users_level
 from hlorewrite.jaxbridge.step.options import PATCH_JIT, Match, PatchKeywords, StepOptions, documented
 from hlorewrite.jaxbridge.xla import miscompile_workarounds, private
 from hlorewrite.jaxbridge.xla.own_compilations import is_own_compilation, own_compilation
-from hlorewrite.ops.table import BRANCHES
 
 if TYPE_CHECKING:
     from hlorewrite.jaxbridge.choose.joint_step import MadeStep

@@ -78,7 +78,7 @@ class Agreement:
       watch: says who is gone, and what each does; None where there is no watch.
     """
 
-    def __init__(self, room: str, members: Sequence[int], process: int, store: Any, patience: Patience | None = None,
+    def __init__(self, room: str, members: Sequence[int], process: int, store: Any, *, patience: Patience | None = None,
                  watch: Watch | None = None, before: str = "") -> None:
         self.room, self.members, self.process, self.store = room, tuple(members), process, store
         self.patience, self.watch, self._before = patience or Patience(), watch, before

@@ -84,8 +84,8 @@ def agreement_of(topic: str, members: Iterable[int], patience: Patience,
     everyone = hashlib.sha256(repr(numbers).encode()).hexdigest()[:12]
     name = f"hlorewrite/decide/{topic}/{everyone}"
     turn = ROOMS.next(name)
-    return Agreement(f"{name}/{turn}", numbers, jax.process_index(), store, patience, watch,
-                     f"{name}/{turn - 1}" if turn else "")
+    return Agreement(f"{name}/{turn}", numbers, jax.process_index(), store, patience=patience, watch=watch,
+                     before=f"{name}/{turn - 1}" if turn else "")
 
 
 def decided(agreement: Agreement, make: Callable[[], tuple[Decision, Made]],

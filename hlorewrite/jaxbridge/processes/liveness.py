@@ -75,7 +75,7 @@ class Watch:
     """
 
     def __init__(self, room: str, stages: Mapping[int, str], process: int, store: Any, timeout_s: float,
-                 end: Callable[[str], None] | None = None, note: Callable[[str], None] | None = None,
+                 *, end: Callable[[str], None] | None = None, note: Callable[[str], None] | None = None,
                  only_waiting: bool = False, leave_errors: bool = False) -> None:
         self.room, self.stages, self.process, self.store = room, dict(stages), process, store
         self.begun = 0

@@ -11,11 +11,7 @@ from dataclasses import dataclass
 from typing import Any, TypeVar, overload
 
 from hlorewrite.errors import PassFailed
-from hlorewrite.ir.binding import ir
-from hlorewrite.ir.collectives import COLLECTIVES
-from hlorewrite.ir.edit import Editor
-from hlorewrite.ir.module import Module
-from hlorewrite.ir.view import View
+from hlorewrite.ir import COLLECTIVES, Editor, Module, View, ir
 
 F = TypeVar("F", bound=Callable[..., Any])
 SCOPE = "hlorewrite.no_rewrite"

@@ -12,13 +12,8 @@ from hlorewrite.analysis.block_frequency import executed_times
 from hlorewrite.analysis.groups import group_members
 from hlorewrite.checks.reference.rounding.static.summation_order import OrdersOnDemand, SummationOrders
 from hlorewrite.hlo.collectives import executed_bytes
-from hlorewrite.ir.async_pairs import has_async_pairs, run_at_once
-from hlorewrite.ir.binding import ir
+from hlorewrite.ir import Editor, Module, has_async_pairs, ir, parse, run_at_once, tensor_bytes
 from hlorewrite.ir.collectives import BY_OP, COLLECTIVES, kind_of, wire_share
-from hlorewrite.ir.edit import Editor
-from hlorewrite.ir.load import parse
-from hlorewrite.ir.module import Module
-from hlorewrite.ir.types import tensor_bytes
 from hlorewrite.ir.view import View, ancestors, called_function, symbol_name
 from hlorewrite.jaxbridge.baseline.comparison import XlaComparison
 from hlorewrite.passmanager.base import Pass

@@ -6,26 +6,22 @@ import io
 import os
 import re
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import TYPE_CHECKING
 
 from hlorewrite.checks.translation_validation.steps import PassStages
 from hlorewrite.errors import HlorewriteError
-from hlorewrite.ir.binding import ir
-from hlorewrite.ir.load import parse
-from hlorewrite.ir.module import Format, Module
-from hlorewrite.ir.save import emit
-from hlorewrite.ir.view import View
-from hlorewrite.jaxbridge.step.first_passes import AfterFirstPasses
+from hlorewrite.ir import Format, Module, View, emit, ir, parse
 from hlorewrite.jaxbridge.step.no_rewrite import SetAside, bring_back, put_away
 from hlorewrite.jaxbridge.step.report import (
     DigestOnDemand,
     RewriteReport,
     Rewritten,
     RunRecorder,
+    ShorterRun,
     StepCollective,
     collectives_of,
     digest,
@@ -79,22 +75,23 @@ def rewrite(module: Module, passes: Sequence[Pass], *, exposed: bool = False, tr
         observers = [*writers, *([stages] if stages else []), *([early] if shorter else [])]
         ctx.listeners = (recorder, *writers)
         changed = run_passes(module, passes, ctx, observers=observers, timings=timings)
-    finish = partial(_finished, before, kept, exposed)
+    finish = partial(_finished, before=before, kept=kept, exposed=exposed)
     made = finish(module, passes, changed, recorder)
     if stages and original and changed:
         made = replace(made, report=replace(made.report, proof=str(stages.validate(original, module))))
     return replace(made, shorter=early.run(finish, made), memory=ctx.memory_taken)
 
 
-def _finished(before: tuple[StepCollective, ...], kept: list[SetAside], exposed: bool, module: Module,
-              passes: Sequence[Pass], changed: bool, recorded: RunRecorder) -> Rewritten:
+def _finished(module: Module, passes: Sequence[Pass], changed: bool, recorded: RunRecorder, *,
+              before: tuple[StepCollective, ...], kept: list[SetAside], exposed: bool) -> Rewritten:
     """The result of passes that have run: hidden collectives are back, and the report is made."""
     bring_back(module, kept)
     text = format_pipeline(passes)
     written = emit(module, Format.BYTECODE) if changed or exposed else None
     found = digest(module, text) if written is None else DigestOnDemand(written, module.name, text)
-    report = RewriteReport(text, changed, exposed, before, collectives_of(View(module)) if changed else before,
-                           tuple(recorded.remarks), recorded.rewrites, found)
+    report = RewriteReport(text, changed, exposed, before=before,
+                           after=collectives_of(View(module)) if changed else before, remarks=tuple(recorded.remarks),
+                           rewrites=recorded.rewrites, digested=found)
     return Rewritten(module, written, report)
 
 
@@ -119,3 +116,59 @@ def traced(folder: str | None, module: Module, pipeline: str) -> Iterator[tuple[
         writer.close()
         if writer.failure is not None:
             warnings.warn(str(writer.failure), stacklevel=2)
+
+
+# ---- what the first passes of a pipeline leave, kept for a shorter pipeline, so that they do not run twice
+
+
+Finish = Callable[[Module, Sequence[Pass], bool, RunRecorder], Rewritten]
+"""Makes a result of a module, the passes that ran, whether they changed it, and what they recorded."""
+
+
+@dataclass
+class AfterFirstPasses:
+    """Observes a run and keeps a copy of the module after its first passes.
+
+    Attributes:
+      passes: the first passes.
+      recorder: of the whole run.
+    """
+
+    passes: tuple[Pass, ...]
+    recorder: RunRecorder
+    _module: Module | None = field(default=None, init=False)
+    _recorded: RunRecorder = field(default_factory=RunRecorder, init=False)
+    _number: int = field(default=0, init=False)
+    _changed: bool = field(default=False, init=False)
+    _changed_later: bool = field(default=False, init=False)
+
+    def before(self, pass_: Pass, module: Module) -> None:
+        """Nothing is kept of the module before a pass."""
+
+    def after(self, pass_: Pass, module: Module, changed: bool) -> None:
+        """Keeps a copy after the last of the first passes."""
+        if self._module is not None:
+            self._changed_later |= changed
+            return
+        self._number += 1
+        self._changed |= changed
+        if self._number == len(self.passes):
+            self._module = module.clone()
+            self._recorded = replace(self.recorder, remarks=dict(self.recorder.remarks))
+
+    def run(self, finish: Finish, whole: Rewritten) -> ShorterRun | None:
+        """What a run of the first passes alone would give; None where nothing was kept.
+
+        Args:
+          finish: makes a result.
+          whole: the result of the whole run; where the later passes changed nothing, its bytes are those of both.
+        """
+        module = self._module
+        if module is None:
+            return None
+
+        def made() -> Rewritten:
+            first = finish(module, self.passes, self._changed, self._recorded)
+            return first if self._changed_later else replace(first, bytecode=whole.bytecode)
+
+        return ShorterRun(self.passes, made)

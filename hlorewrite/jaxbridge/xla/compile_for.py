@@ -7,9 +7,7 @@ from typing import Any
 
 from hlorewrite.errors import HlorewriteError, InputError, UsageError
 from hlorewrite.hlo.collectives import HloCollective, collectives, executed_bytes
-from hlorewrite.ir.collectives import COLLECTIVES
-from hlorewrite.ir.module import Module
-from hlorewrite.ir.view import View
+from hlorewrite.ir import COLLECTIVES, Module, View
 from hlorewrite.jaxbridge.xla import miscompile_workarounds
 from hlorewrite.jaxbridge.xla.compile_no_codegen import DeviceSet
 from hlorewrite.jaxbridge.xla.platform_passes import legal_module
@@ -126,8 +124,8 @@ def described(executable: Any, target: str, devices: int, seconds: float) -> Com
     from hlorewrite.jaxbridge.xla import private
 
     text = private.hlo_text(executable)
-    return Compilation(target, devices, seconds, Memory(*private.memory_stats(executable)), tuple(collectives(text)),
-                       text, executable)
+    return Compilation(target, devices, seconds, memory=Memory(*private.memory_stats(executable)),
+                       collectives=tuple(collectives(text)), hlo=text, executable=executable)
 
 
 def place_of(target: Target, module: Module) -> DeviceSet:

@@ -26,14 +26,12 @@ from hlorewrite.errors import InputError
 from hlorewrite.hlo.collectives import HloCollective, collectives
 from hlorewrite.hlo.proto import hlo_module_of
 from hlorewrite.hlo.xla_versions import GPU_PLATFORMS
-from hlorewrite.ir.binding import ir
-from hlorewrite.ir.module import Module
-from hlorewrite.ir.view import terminator
+from hlorewrite.ir import Module, ir, terminator
 from hlorewrite.jaxbridge.xla import miscompile_workarounds
-from hlorewrite.jaxbridge.xla.device_topology import device_topology
 from hlorewrite.jaxbridge.xla.own_compilations import own_compilation
 from hlorewrite.jaxbridge.xla.platform_passes import legal_module
 from hlorewrite.jaxbridge.xla.spmd_module import for_spmd, free_shardings, main_function
+from hlorewrite.jaxbridge.xla.target import device_topology
 
 UNKNOWN_CALL = "hlorewrite.stop"
 """A custom call that XLA refuses to compile."""

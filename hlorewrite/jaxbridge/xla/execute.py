@@ -6,8 +6,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from hlorewrite.errors import InputError, UsageError
-from hlorewrite.ir.binding import ir
-from hlorewrite.ir.module import Module
+from hlorewrite.ir import Module, ir
 from hlorewrite.jaxbridge.xla.compile_for import Compilation, compile_for
 from hlorewrite.jaxbridge.xla.spmd_module import for_spmd, main_function
 from hlorewrite.jaxbridge.xla.target import Target, parse_target

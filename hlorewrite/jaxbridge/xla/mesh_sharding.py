@@ -8,8 +8,7 @@ from typing import Any
 import numpy as np
 
 from hlorewrite.errors import InputError
-from hlorewrite.ir.binding import ir, sdy
-from hlorewrite.ir.view import View, symbol_name
+from hlorewrite.ir import View, ir, sdy, symbol_name
 
 
 @dataclass(frozen=True)

@@ -4,9 +4,7 @@ XLA's partitioner carries most of it over; its CPU pipeline drops what is about 
 stand in the user's place.
 """
 
-from hlorewrite.ir.binding import ir
-from hlorewrite.ir.module import Module
-from hlorewrite.ir.view import View, nested_ops
+from hlorewrite.ir import Module, View, ir, nested_ops
 
 FRONTEND = "mhlo.frontend_attributes"
 _OF_SHARDY = "xla.sdy."

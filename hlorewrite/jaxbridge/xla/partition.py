@@ -15,20 +15,15 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
-from hlorewrite.analysis.dense_groups import rows_attribute
+from hlorewrite.analysis.groups import rows_attribute
 from hlorewrite.errors import InputError
 from hlorewrite.hlo.collectives import collective_kind
 from hlorewrite.hlo.groups import parse_groups
 from hlorewrite.hlo.parse import parse_hlo
 from hlorewrite.hlo.proto import hlo_module_of
-from hlorewrite.ir.binding import ir
-from hlorewrite.ir.channels import channel_number, renumbered
-from hlorewrite.ir.collectives import CHANNEL, COLLECTIVES
-from hlorewrite.ir.edit import Editor
-from hlorewrite.ir.inline import erase_dead_functions
-from hlorewrite.ir.load import parse
-from hlorewrite.ir.module import Module
-from hlorewrite.ir.view import View, nested_ops, symbol_name, terminator
+from hlorewrite.ir import CHANNEL, COLLECTIVES, Module, called_functions, erase_dead_functions, ir, op_key, parse
+from hlorewrite.ir.edit import Editor, channel_number, renumbered
+from hlorewrite.ir.view import View, nested_ops, terminator
 from hlorewrite.jaxbridge.xla.compile_no_codegen import (
     UNKNOWN_CALL,
     DeviceSet,
@@ -72,20 +67,9 @@ def hides_collectives(module: Module) -> bool:
         return False
     manual = {_key(inner) for op in view.ops("sdy.manual_computation") if _is_full(op, axes)
               for inner in nested_ops(op)[1:]}
-    pending = [main_function(module)]
-    seen = {symbol_name(pending[0])}
-    # Ends: a function is added once.
-    while pending:  # the functions reached by calls outside manual computations
-        for op in nested_ops(pending.pop())[1:]:
-            if _key(op) in manual:
-                continue
-            if op.name not in _FREE:
-                return True
-            callee = view.callee(op) if op.name == "func.call" else None
-            if callee is not None and symbol_name(callee) not in seen:
-                seen.add(symbol_name(callee))
-                pending.append(callee)
-    return False
+    return any(op.name not in _FREE and op_key(op) not in manual
+               for function in called_functions(main_function(module), view, skip=manual)
+               for op in nested_ops(function)[1:])
 
 
 def expose_collectives(module: Module, place: DeviceSet | None = None, dump: bytes | None = None) -> Module:

@@ -2,9 +2,7 @@
 
 from collections.abc import Sequence
 
-from hlorewrite.ir.collectives import COLLECTIVE_BROADCAST
-from hlorewrite.ir.module import Module
-from hlorewrite.ir.view import View
+from hlorewrite.ir import COLLECTIVE_BROADCAST, Module, View
 from hlorewrite.passmanager.base import Pass, PassContext
 from hlorewrite.passmanager.registry import make_pass
 

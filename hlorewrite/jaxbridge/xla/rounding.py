@@ -15,8 +15,7 @@ from hlorewrite.checks.reference.rounding.bounds import RoundingBounds, bounds_o
 from hlorewrite.checks.reference.rounding.static.computed_types import computed_tolerances
 from hlorewrite.checks.reference.rounding.trace import MOST_ELEMENTS, MOST_STEPS
 from hlorewrite.errors import CannotExecute
-from hlorewrite.ir.module import Module
-from hlorewrite.ir.view import View, nested_ops, symbol_name
+from hlorewrite.ir import Module, View, nested_ops, symbol_name
 from hlorewrite.jaxbridge.xla.spmd_module import for_spmd, main_function
 
 _MOST_FOR_RANGES = 1 << 14

@@ -12,11 +12,7 @@ import numpy as np
 
 from hlorewrite.analysis.groups import device_count
 from hlorewrite.errors import InputError
-from hlorewrite.ir.binding import ir
-from hlorewrite.ir.collectives import COLLECTIVES, GROUP_ATTRIBUTES, WITH_GLOBAL_IDS
-from hlorewrite.ir.edit import Editor
-from hlorewrite.ir.load import parse
-from hlorewrite.ir.module import Module
+from hlorewrite.ir import COLLECTIVES, GROUP_ATTRIBUTES, WITH_GLOBAL_IDS, Editor, Module, ir, parse
 from hlorewrite.ir.view import View, ancestors, symbol_name
 
 _MESH = "hlorewrite_devices"

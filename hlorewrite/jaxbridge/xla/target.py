@@ -1,9 +1,14 @@
 """What a module is compiled for: ``cpu:8``, ``gpu``, or described GPUs such as ``h200:2x8`` (hosts x GPUs of each)."""
 
 import re
+from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass
 from importlib import resources
+from typing import Any
 
+from hlorewrite.cost import Topology, topology
+from hlorewrite.cost.cluster.capacity import topology_of_kind
 from hlorewrite.errors import UsageError, did_you_mean
 
 _FORM = "write cpu:DEVICES, gpu, or GPU:HOSTSxGPUS such as h200:2x8"
@@ -73,3 +78,26 @@ def parse_target(text: str) -> Target:
         raise UsageError(f'target "{text}" does not say how many GPUs', hint=_FORM)
     description = (resources.files(str(__package__)) / "targets" / f"{name}.txtpb").read_text()
     return Target(text, "described", int(counts.group(1) or 1), int(counts.group(2)), description)
+
+
+# ---- the cluster that devices form: their kind of GPU, and how many of them a host has
+
+
+def device_topology(devices: Sequence[Any]) -> Topology | None:
+    """The cluster that devices are.
+
+    A process that drives several GPUs is taken for a host; where each drives one, hosts are taken to be full.
+
+    Args:
+      devices: JAX's devices, all of one kind.
+
+    Returns:
+      The cluster; None when the GPU is not known, or processes have different numbers of them.
+    """
+    name = topology_of_kind(str(getattr(devices[0], "device_kind", ""))) if devices else ""
+    counts = Counter(getattr(device, "process_index", 0) for device in devices).values()
+    if not name or len(set(counts)) != 1:
+        return None
+    server, most = topology(name), max(counts)
+    per_host = most if 1 < most <= server.server_gpus else min(len(devices), server.server_gpus)
+    return server.sized(-(-len(devices) // per_host), per_host)

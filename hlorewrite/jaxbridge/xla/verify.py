@@ -161,7 +161,8 @@ def compare_output(value: Value, before: Sequence[np.ndarray], after: Sequence[n
     usual = max(relative_tolerance(dtype), 0.0 if rounding is None else rounding.tolerance_of(position))
     allowed = 0.0 if exact else usual if tolerance is None else tolerance
     fits = same_places and (worst <= most if most is not None else worst == 0 if exact else relative <= allowed)
-    return OutputDifference(value, worst, relative, allowed, nonfinite, fits, most, reason)
+    return OutputDifference(value, worst, relative, tolerance=allowed, nonfinite=nonfinite, equal=fits, bound=most,
+                            reason=reason)
 
 
 def _wide(array: np.ndarray) -> np.ndarray:

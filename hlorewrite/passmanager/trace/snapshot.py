@@ -12,12 +12,7 @@ from hlorewrite.analysis.parameter_provenance import ParameterProvenance
 from hlorewrite.cost.report.report import CommunicationReport, Executed, build_report
 from hlorewrite.cost.report.stablehlo import counted_collectives
 from hlorewrite.errors import HlorewriteError
-from hlorewrite.ir.async_pairs import communicates_otherwise, run_at_once
-from hlorewrite.ir.binding import ir, op_key
-from hlorewrite.ir.collectives import COLLECTIVES
-from hlorewrite.ir.edit import Editor
-from hlorewrite.ir.inline import dissolve_calls
-from hlorewrite.ir.module import Module
+from hlorewrite.ir import COLLECTIVES, Editor, Module, communicates_otherwise, dissolve_calls, ir, op_key, run_at_once
 from hlorewrite.ir.view import View, ancestors
 from hlorewrite.passmanager.programs import is_program, program_adapter
 from hlorewrite.rules.snippets import snippet

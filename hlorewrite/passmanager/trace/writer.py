@@ -171,8 +171,9 @@ class TraceWriter:
         from hlorewrite.passmanager.trace.snapshot import differences
         name = pass_.name if pass_.name != "mlir" else str(pass_)
         for difference in differences(before, after):
-            self.rewrite(RewriteRecord(self._rewrites, name, "", difference.source, "\n".join(difference.removed),
-                                       "\n".join(difference.added), 0.0))
+            self.rewrite(RewriteRecord(self._rewrites, name, "", location=difference.source,
+                                       before="\n".join(difference.removed), after="\n".join(difference.added),
+                                       milliseconds=0.0))
 
     # ---- reports of passes
 

@@ -14,6 +14,7 @@ from hlorewrite.errors import PlanError
 from hlorewrite.pipelines.actions.fit import steps_by_task
 from hlorewrite.pipelines.mpmd.program import Carry, FragmentCall, Program, Transfer
 from hlorewrite.pipelines.schedules import ROW, Schedule, Task, ticks
+from hlorewrite.util.reachability import reachable
 
 OUTSIDE = -1
 """The micro-batch of what runs before or after the loop."""
@@ -313,14 +314,4 @@ def _chain(program: Program, carry: Carry, made: dict[int, FragmentCall | Transf
 
 def _reaches(value: int, start: int, made: dict[int, FragmentCall | Transfer]) -> bool:
     """Whether a value is computed from another one."""
-    todo, seen = [value], {value}
-    # Ends: a value is added once.
-    while todo:
-        step = made.get(todo.pop())
-        for operand in () if step is None else _operands(step):
-            if operand == start:
-                return True
-            if operand not in seen:
-                seen.add(operand)
-                todo.append(operand)
-    return False
+    return start in reachable([value], lambda each: _operands(made[each]) if each in made else ())

@@ -1,8 +1,6 @@
 """Runs a pass for SPMD modules on a program of several meshes: on one SPMD module for each mesh."""
 
-from hlorewrite.ir.collectives import COLLECTIVES
-from hlorewrite.ir.module import Module
-from hlorewrite.ir.view import View
+from hlorewrite.ir import COLLECTIVES, Module, View
 from hlorewrite.passmanager.base import Pass, PassContext
 from hlorewrite.pipelines.mpmd.mesh_view import MeshView
 from hlorewrite.pipelines.mpmd.program import read_program

@@ -14,12 +14,7 @@ from hlorewrite.analysis.mesh import Mesh
 from hlorewrite.cost.report.report import Executed
 from hlorewrite.cost.report.stablehlo import executed_of
 from hlorewrite.errors import InputError
-from hlorewrite.ir.binding import ir, op_key
-from hlorewrite.ir.collectives import COLLECTIVE_PERMUTE, COLLECTIVES
-from hlorewrite.ir.edit import Editor
-from hlorewrite.ir.inline import inline_calls
-from hlorewrite.ir.module import Module
-from hlorewrite.ir.types import element_bytes
+from hlorewrite.ir import COLLECTIVE_PERMUTE, COLLECTIVES, Editor, Module, element_bytes, inline_calls, ir, op_key
 from hlorewrite.ir.view import View, ancestors, nested_ops, symbol_name
 from hlorewrite.passmanager.programs import ProgramPiece
 from hlorewrite.pipelines.mpmd.types import meshes_in_topology
@@ -145,7 +140,8 @@ def _transfer(op: ir.Operation, view: View, parts: dict[str, Mesh]) -> list[Exec
             sender = place if place in holders else min(holders, key=lambda each: (sent[each], each))
             sent[sender] += size
             pairs.setdefault(size, []).append((source.device_ids[sender], target.device_ids[place]))
-    return [Executed(COLLECTIVE_PERMUTE.kind, view.source(op), tuple(each), (), size, 1, True, "", 0)
+    return [Executed(COLLECTIVE_PERMUTE.kind, view.source(op), tuple(each), axes=(), payload_bytes=size, trips=1,
+                     trips_known=True, loop="", loop_depth=0)
             for size, each in sorted(pairs.items())]
 
 

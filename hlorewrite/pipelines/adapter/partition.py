@@ -5,12 +5,7 @@ from collections.abc import Callable
 
 from hlorewrite.analysis.mesh import Mesh
 from hlorewrite.errors import InputError
-from hlorewrite.ir.binding import ir, sdy
-from hlorewrite.ir.edit import Editor
-from hlorewrite.ir.inline import inline_calls
-from hlorewrite.ir.load import parse
-from hlorewrite.ir.module import Module
-from hlorewrite.ir.view import View, symbol_name
+from hlorewrite.ir import Editor, Module, View, called_functions, inline_calls, ir, parse, sdy, symbol_name
 from hlorewrite.pipelines.mpmd.mesh_view import body_of, local_mesh, manual_body
 from hlorewrite.pipelines.mpmd.program import FragmentCall, read_program
 
@@ -63,17 +58,9 @@ def _alone(module: Module, function: ir.Operation, mesh_name: str, mesh: Mesh) -
     ids = "" if mesh.device_ids == tuple(range(mesh.size)) else f", device_ids={list(mesh.device_ids)}"
     pieces = [f"module {{ sdy.mesh @{_MESH} = <[{axes}]{ids}>"]
     view = View(module)
-    pending, seen = [function], [symbol_name(function)]
-    # Ends: a function is added once.
-    while pending:
-        current = pending.pop()
-        text = str(current.get_asm(enable_debug_info=True, use_local_scope=True))
+    for each in called_functions(function, view):
+        text = str(each.get_asm(enable_debug_info=True, use_local_scope=True))
         pieces.append(re.sub(rf"@{re.escape(mesh_name)}(?![\w$.-])", f"@{_MESH}", text))
-        for call in view.ops("func.call"):
-            callee = view.callee(call)
-            if callee is not None and symbol_name(callee) not in seen and _inside(call, current):
-                seen.append(symbol_name(callee))
-                pending.append(callee)
     made = parse("\n".join(pieces) + "\n}", name=module.name, context=module.context)
     main = View(made).functions[symbol_name(function)]
     with made.context:
@@ -81,14 +68,6 @@ def _alone(module: Module, function: ir.Operation, mesh_name: str, mesh: Mesh) -
         if "sym_visibility" in main.attributes:
             del main.attributes["sym_visibility"]
     return made
-
-
-def _inside(op: ir.Operation, function: ir.Operation) -> bool:
-    parent = op.parent
-    # Ends: each step goes to the op around.
-    while parent is not None and parent.operation != function:
-        parent = parent.operation.parent
-    return parent is not None
 
 
 def _partitioned(alone: Module, function: ir.Operation, mesh: Mesh) -> str | InputError:

@@ -8,9 +8,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
 
-from hlorewrite.ir.binding import ir, sdy
-from hlorewrite.ir.module import Module
-from hlorewrite.ir.view import symbol_name
+from hlorewrite.ir import Module, ir, sdy, symbol_name
 from hlorewrite.pipelines.mpmd.program import FragmentCall, Program, ProgramOps, Step, read_program_ops
 from hlorewrite.pipelines.mpmd.rows import RowParts, row_parts
 

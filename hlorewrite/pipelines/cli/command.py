@@ -232,12 +232,12 @@ def described(args: argparse.Namespace, meshes: tuple[tuple[int, int], ...]) -> 
     backward = per_stage("--bwd", args.bwd, count, parse_seconds) if args.bwd else tuple(2 * each for each in forward)
     return Description(
         meshes, forward, backward,
-        per_stage("--act-bytes", args.act_bytes or "0", count, parse_bytes),
-        per_stage("--grad-bytes", args.grad_bytes or "0", count, parse_bytes),
-        per_stage("--live-bytes", args.live_bytes, count, parse_bytes) if args.live_bytes else None,
-        per_stage("--static-bytes", args.static_bytes, count, parse_bytes) if args.static_bytes else None,
-        per_stage("--update", args.update, count, parse_seconds) if args.update else None,
-        per_stage("--bwd-weight", args.bwd_weight, count, parse_seconds) if args.bwd_weight else None)
+        act_bytes=per_stage("--act-bytes", args.act_bytes or "0", count, parse_bytes),
+        grad_bytes=per_stage("--grad-bytes", args.grad_bytes or "0", count, parse_bytes),
+        live_bytes=per_stage("--live-bytes", args.live_bytes, count, parse_bytes) if args.live_bytes else None,
+        static_bytes=per_stage("--static-bytes", args.static_bytes, count, parse_bytes) if args.static_bytes else None,
+        update_s=per_stage("--update", args.update, count, parse_seconds) if args.update else None,
+        weight_gradient_s=per_stage("--bwd-weight", args.bwd_weight, count, parse_seconds) if args.bwd_weight else None)
 
 
 def per_stage(flag: str, text: str, count: int, parse: Callable[[str], Value]) -> tuple[Value, ...]:

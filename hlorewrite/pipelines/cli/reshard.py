@@ -114,7 +114,7 @@ def planned(args: argparse.Namespace) -> ReshardPlan:
     network = network_of(cluster, hosts_of_meshes(source, destination, gpus))
     have, want = (sharded(shape, mesh, _spec(parse_spec(spec, mesh), spec, shape)) for mesh, spec in
                   ((source, args.src_spec), (destination, args.dst_spec)))
-    return plan_reshard(have, want, itemsize, network, args.strategy, args.order, args.sender)
+    return plan_reshard(have, want, itemsize, network, strategy=args.strategy, order=args.order, sender=args.sender)
 
 
 def _spec(parsed: tuple[tuple[str, ...], ...], text: str, shape: tuple[int, ...]) -> tuple[tuple[str, ...], ...]:

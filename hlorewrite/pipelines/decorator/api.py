@@ -227,8 +227,9 @@ def pipeline(fun: Callable[..., Any] | None = None, /, *, meshes: Sequence[MeshL
 
     _check_schedule(schedule)
     settings = PipelineSettings(stage_meshes(meshes, axes), schedule, microbatches,
-                                as_passes(DEFAULT_PASSES if passes is None else passes), in_specs, out_specs, shared,
-                                topology, timeout_s, checked_stages(stages), share_fragments)
+                                passes=as_passes(DEFAULT_PASSES if passes is None else passes), in_specs=in_specs,
+                                out_specs=out_specs, shared=shared, topology=topology, timeout_s=timeout_s,
+                                stages=checked_stages(stages), share_fragments=share_fragments)
     for name in ("in_shardings", "out_shardings"):
         if name in jit_options:
             raise UsageError(f"{name} name devices, and a pipeline has several meshes",

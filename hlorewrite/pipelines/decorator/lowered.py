@@ -11,14 +11,13 @@ import jax.numpy as jnp
 import numpy as np
 
 from hlorewrite.errors import UsageError
-from hlorewrite.ir.load import parse
-from hlorewrite.ir.module import Module
+from hlorewrite.ir import Module, parse
 from hlorewrite.jaxbridge.frameworks.lost_updates import refuse_foreign_jit, refuse_lost_updates
 from hlorewrite.jaxbridge.processes.agreement import Agreement
 from hlorewrite.jaxbridge.step.report import RunRecorder
 from hlorewrite.jaxbridge.step.rewrite import clone_of
 from hlorewrite.jaxbridge.xla import private
-from hlorewrite.jaxbridge.xla.device_topology import device_topology
+from hlorewrite.jaxbridge.xla.target import device_topology
 from hlorewrite.passmanager.base import PassContext
 from hlorewrite.passmanager.manager import run_passes
 from hlorewrite.pipelines.adapter.collectives import collectives_of_program

@@ -2,10 +2,8 @@
 
 from dataclasses import dataclass, field
 
-from hlorewrite.analysis.loops import Loop
 from hlorewrite.errors import HlorewriteError
-from hlorewrite.ir.binding import ir, op_key
-from hlorewrite.ir.view import defining_op, nested_ops, terminator, users
+from hlorewrite.ir import Loop, defining_op, ir, nested_ops, op_key, terminator, users
 from hlorewrite.pipelines.mpmd.mesh_view import BEGIN, END, SEND, VALUES, MeshView, mark_of
 from hlorewrite.pipelines.mpmd.program import Program
 
@@ -140,8 +138,9 @@ class _Sorter:
         numbers: dict[ir.Value, int] = {}
         for number, value in sorted(self.values.items()):
             numbers.setdefault(value, number)
-        return FragmentAssignment(self.fragments, list(self.block.arguments), self.loop, self.sends, self.marks,
-                     list(terminator(self.block).operands), self.values, numbers, self.home)
+        return FragmentAssignment(self.fragments, list(self.block.arguments), self.loop, sends=self.sends,
+                                  marks=self.marks, returned=list(terminator(self.block).operands), values=self.values,
+                                  numbers=numbers, home=self.home)
 
     def _ranges(self, ops: list[ir.Operation]) -> list[ir.Operation]:
         """Puts ops between marks into their fragments; returns those that stand outside."""

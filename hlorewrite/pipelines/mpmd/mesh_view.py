@@ -14,12 +14,7 @@ import math
 from dataclasses import dataclass, field
 
 from hlorewrite.analysis.mesh import Mesh, meshes
-from hlorewrite.ir.binding import ir, sdy
-from hlorewrite.ir.edit import Editor
-from hlorewrite.ir.inline import inline_calls
-from hlorewrite.ir.load import parse
-from hlorewrite.ir.module import Module
-from hlorewrite.ir.view import View, symbol_name, terminator
+from hlorewrite.ir import Editor, Module, View, inline_calls, ir, parse, sdy, symbol_name, terminator
 from hlorewrite.pipelines.mpmd.program import FragmentCall, Program, ProgramOps, Step
 from hlorewrite.pipelines.mpmd.types import MeshTensor
 
@@ -178,8 +173,8 @@ class _ViewBuilder:
             self._clone_helpers(module)
             self._write_main(module)
         inline_calls(Editor(View(module)))
-        return MeshView(self.mesh, self.local, module, tuple(self.places), frozenset(self.opaque),
-                        tuple(self.arguments), tuple(self.carries), tuple(self.results))
+        return MeshView(self.mesh, self.local, module, places=tuple(self.places), opaque=frozenset(self.opaque),
+                        arguments=tuple(self.arguments), carries=tuple(self.carries), results=tuple(self.results))
 
     def _clone_helpers(self, module: Module) -> None:
         """Functions that fragments call."""

@@ -7,10 +7,7 @@ give, and the types of what passes between them, follow from the view.
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from hlorewrite.analysis.loops import Loop
-from hlorewrite.ir.binding import ir
-from hlorewrite.ir.types import element_bytes
-from hlorewrite.ir.view import users
+from hlorewrite.ir import Loop, element_bytes, ir, users
 from hlorewrite.pipelines.mpmd.fragment_assignment import CannotCut, FragmentAssignment, ViewFragment, assign_fragments
 from hlorewrite.pipelines.mpmd.mesh_view import PARTS, SEND, MeshView, ProgramPosition
 from hlorewrite.pipelines.mpmd.mesh_view_emit import FragmentEmitter, Interface, read_outside

@@ -3,11 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from hlorewrite.ir.binding import ir, op_key
-from hlorewrite.ir.channels import channel_number, renumbered
-from hlorewrite.ir.collectives import CHANNEL, COLLECTIVES
-from hlorewrite.ir.edit import remap
-from hlorewrite.ir.view import defining_op, nested_ops
+from hlorewrite.ir import CHANNEL, COLLECTIVES, channel_number, defining_op, ir, nested_ops, op_key, remap, renumbered
 from hlorewrite.pipelines.mpmd.fragment_assignment import FragmentAssignment, ViewFragment, is_repeatable
 from hlorewrite.pipelines.mpmd.mesh_view import COPY, MeshView
 from hlorewrite.pipelines.mpmd.types import MeshTensor

@@ -9,9 +9,7 @@ from dataclasses import replace
 
 from hlorewrite.analysis.groups import Groups
 from hlorewrite.analysis.uniform import Uniformity
-from hlorewrite.ir.binding import ir
-from hlorewrite.ir.collectives import ALL_REDUCE
-from hlorewrite.ir.view import View, defining_op
+from hlorewrite.ir import ALL_REDUCE, View, defining_op, ir
 from hlorewrite.pipelines.mpmd.mesh_view import MeshView, local_shape
 from hlorewrite.pipelines.mpmd.types import MeshTensor
 

@@ -10,9 +10,7 @@ from functools import cached_property
 
 from hlorewrite.analysis.mesh import Mesh
 from hlorewrite.errors import InputError
-from hlorewrite.ir.binding import ir
-from hlorewrite.ir.module import Module
-from hlorewrite.ir.view import View, terminator
+from hlorewrite.ir import Module, View, ir, terminator
 from hlorewrite.pipelines.mpmd.types import MeshTensor, mesh_tensor, meshes_in_topology
 
 FRAGMENT_TASKS = ("before", "F", "B", "I", "W", "update")
@@ -237,17 +235,18 @@ class _ProgramReader:
         results = tuple(self.number(each) for each in terminator(block).operands)
         said = self.main.attributes.get(SCHEDULE, None)
         count = 0 if self.loop is None else ir.IntegerAttr(self.loop.attributes["iterations"]).value
-        return Program(name, "" if said is None else ir.StringAttr(said).value, meshes, tuple(self.types), arguments,
-                       self.donated(), tuple(before), count, tuple(self.carries), tuple(self.indices),
-                       tuple(self.body), tuple(after), results)
+        return Program(name, "" if said is None else ir.StringAttr(said).value, meshes, types=tuple(self.types),
+                       arguments=arguments, donated=self.donated(), before=tuple(before), iterations=count,
+                       carries=tuple(self.carries), indices=tuple(self.indices), body=tuple(self.body),
+                       after=tuple(after), results=results)
 
     def handles(self) -> ProgramOps:
         """What ``program`` read, as MLIR handles."""
         def only(name: str) -> ir.Operation | None:
             return next(iter(self.ops[name]), None)
-        return ProgramOps(self.main, tuple(self.kinds), tuple(self.ops["before"]), self.loop, only("call"),
-                          only("microbatch"), tuple(self.ops["indices"]), tuple(self.ops["body"]),
-                          tuple(self.ops["after"]))
+        return ProgramOps(self.main, tuple(self.kinds), tuple(self.ops["before"]), loop=self.loop, call=only("call"),
+                          microbatch=only("microbatch"), indices=tuple(self.ops["indices"]),
+                          body=tuple(self.ops["body"]), after=tuple(self.ops["after"]))
 
     def number(self, value: ir.Value) -> int:
         """The number of a value, a new one when it has none."""
@@ -284,8 +283,9 @@ class _ProgramReader:
             raise InputError(f"the call of @{callee} does not say its task and stage", location=where,
                              hint=f'give it {TASK} = "F" and {STAGE} = 0 : i64, or the like')
         return FragmentCall(callee, task, ir.IntegerAttr(op.attributes[STAGE]).value,
-                            ir.StringAttr(op.attributes["mesh_name"]).value, tuple(map(self.number, op.operands)),
-                            tuple(map(self.number, op.results)), where)
+                            mesh=ir.StringAttr(op.attributes["mesh_name"]).value,
+                            operands=tuple(map(self.number, op.operands)), results=tuple(map(self.number, op.results)),
+                            where=where)
 
     def read_loop(self, op: ir.Operation) -> None:
         """The loop over micro-batches."""

@@ -3,8 +3,7 @@
 from collections.abc import Callable
 from dataclasses import replace
 
-from hlorewrite.ir.binding import ir
-from hlorewrite.ir.module import Module
+from hlorewrite.ir import Module, ir
 from hlorewrite.pipelines.mpmd.mesh_view import MeshView, ProgramPosition, view_of_mesh
 from hlorewrite.pipelines.mpmd.mesh_view_cut import CannotCut, CutCall, MeshCut, cut_view
 from hlorewrite.pipelines.mpmd.program import Carry, FragmentCall, Program, ProgramOps, Step, Transfer, read_program_ops

@@ -3,9 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from hlorewrite.ir.binding import ir
-from hlorewrite.ir.module import Module
-from hlorewrite.ir.view import symbol_name
+from hlorewrite.ir import Module, ir, symbol_name
 from hlorewrite.pipelines.mpmd.program import STAGE, SUMS, TASK, FragmentCall, Program, ProgramOps, Step
 
 

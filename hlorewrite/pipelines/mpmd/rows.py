@@ -3,9 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from hlorewrite.ir.binding import ir
-from hlorewrite.ir.module import Module
-from hlorewrite.ir.view import View
+from hlorewrite.ir import Module, View, ir
 
 ROWS = "hlorewrite.rows"
 """Attribute of an argument or result: number of the step's argument or result, first row, end."""

@@ -11,11 +11,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 from hlorewrite.analysis.uniform import PARTS_OF_SUM
-from hlorewrite.ir.binding import ir
-from hlorewrite.ir.collectives import ALL_REDUCE
-from hlorewrite.ir.edit import Editor
-from hlorewrite.ir.module import Module
-from hlorewrite.ir.view import View, ancestors, defining_op, users
+from hlorewrite.ir import ALL_REDUCE, Editor, Module, View, ancestors, defining_op, ir, users
 from hlorewrite.pipelines.mpmd.mesh_view import PARTS, RECEIVE, SEND, MeshView, ProgramPosition, mark_of
 from hlorewrite.pipelines.mpmd.mesh_view_types import Differences
 from hlorewrite.pipelines.mpmd.program import Program, Transfer

@@ -6,8 +6,7 @@ from dataclasses import dataclass
 
 from hlorewrite.analysis.mesh import Mesh, check_device_count
 from hlorewrite.errors import InputError
-from hlorewrite.ir.binding import ir, sdy
-from hlorewrite.ir.types import element_bytes
+from hlorewrite.ir import element_bytes, ir, sdy
 
 _NAMED_MESH = re.compile(r'<"([^"]+)"\s*:\s*(<\[[^\]]*\](?:,\s*device_ids=\[[^\]]*\])?>)>')
 _TENSOR = re.compile(r'!mpmd\.mesh_tensor<"([^"]+)",\s*(tensor<(?:[^<>]|<[^<>]*>)*>)')
@@ -107,8 +106,8 @@ def mesh_tensor(type_: ir.Type) -> MeshTensor:
     size = element_bytes(tensor.element_type)
     spec, unreduced = _sharding(text, type_.context) if head else ((), ())
     spec = spec or ((),) * tensor.rank
-    return MeshTensor(head[1] if head else "", str(tensor), tuple(tensor.shape), str(tensor.element_type),
-                      int(math.prod(tensor.shape) * size), spec, unreduced)
+    return MeshTensor(head[1] if head else "", str(tensor), tuple(tensor.shape), element=str(tensor.element_type),
+                      bytes=int(math.prod(tensor.shape) * size), spec=spec, unreduced=unreduced)
 
 
 def _sharding(text: str, context: ir.Context) -> tuple[Spec, tuple[str, ...]]:

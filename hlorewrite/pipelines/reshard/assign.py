@@ -97,7 +97,7 @@ def make_items(jobs: Jobs, chosen: Sequence[tuple[int, tuple[int, ...]]], networ
     items = []
     for j, (sender, entry) in enumerate(chosen):
         share = max(busiest[entry], float(out[sender])) / max(float(jobs.size[j]), 1.0) if entry else 1.0
-        items.append(item_of(jobs, j, sender, entry, network, max(share, 1.0)))
+        items.append(item_of(jobs, j, sender, entry, network, share=max(share, 1.0)))
     return items
 
 

@@ -60,12 +60,13 @@ def timed(jobs: Jobs, items: Sequence[RoutedJob], order: Sequence[int], network:
     if not table:
         return start, end
     job, host, begin, busy, chunks = (np.array(column) for column in zip(*table, strict=True))
-    return start, with_copies(end, arrivals_of(job, host, begin, busy, chunks, copies[job] * jobs.size[job], network),
+    return start, with_copies(end, arrivals_of(job, host, begin, busy, chunks, copies[job] * jobs.size[job],
+                                               network=network),
                               network)
 
 
 def arrivals_of(job: np.ndarray, host: np.ndarray, begin: np.ndarray, busy: np.ndarray, chunks: np.ndarray,
-                size: np.ndarray, network: Network) -> Arrivals:
+                size: np.ndarray, *, network: Network) -> Arrivals:
     """Jobs whose chunks leave one after another.
 
     Args:

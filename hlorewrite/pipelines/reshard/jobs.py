@@ -179,8 +179,9 @@ def _jobs(rows: SliceTransfers, network: Network, job: np.ndarray) -> Jobs:
     lead = order[first[:-1]]
     holders, receivers, gather = kind[rows.holders[lead]], kind[rows.receivers[lead]], rows.gather[lead]
     after = {int(job[row]): tuple(sorted({int(job[r]) for r in before})) for row, before in rows.after.items()}
-    return Jobs(order, first, np.bincount(job, rows.size, minlength=count), holders, receivers, classes,
-                _inside(classes, holders, receivers, gather, network.nics_per_host), gather, after)
+    return Jobs(order, first, np.bincount(job, rows.size, minlength=count), holders=holders, receivers=receivers,
+                classes=classes, inside=_inside(classes, holders, receivers, gather, network.nics_per_host),
+                gather=gather, after=after)
 
 
 def _inside(classes: tuple[PortClass, ...], holders: np.ndarray, receivers: np.ndarray, gather: np.ndarray,

@@ -99,8 +99,8 @@ def lower(plan: ReshardPlan, element_type: str, target: str = "cpu", chunk_bytes
     largest = max([_held_bytes(plan, run) for run in order]
                   + [2 * math.prod(flow.message) * plan.itemsize for flow in kept], default=0)
     rounds = max((run.first + run.count for run in order), default=0)
-    return Lowered(emitter.module(), tuple(plan.network.devices.tolist()), emitter.source, emitter.destination,
-                   largest, rounds, seconds)
+    return Lowered(emitter.module(), tuple(plan.network.devices.tolist()), emitter.source,
+                   destination_tile=emitter.destination, chunk_bytes=largest, rounds=rounds, seconds=seconds)
 
 
 def _ways_to_send(plan: ReshardPlan, target: str, half: int, most: int, chunk_bytes: int | None) -> list[list[Hop]]:

@@ -116,9 +116,10 @@ def network_of(topology: Topology, host_of: Mapping[int, int]) -> Network:
     local[order] = np.arange(len(ids)) - np.repeat(np.cumsum(counts) - counts, counts)
     slots = max(topology.server_gpus, int(counts.max(initial=1)))
     port = host * topology.nics_per_host + local * topology.nics_per_host // slots
-    return Network(ids, host, port, topology.nics_per_host, topology.nic_bytes_per_s, topology.inter_latency_s,
-                   CHUNK_OVERHEAD_S, topology.intra_sustained_bytes_per_s, topology.intra_latency_s,
-                   topology.switched)
+    return Network(ids, host, port, nics_per_host=topology.nics_per_host, bytes_per_s=topology.nic_bytes_per_s,
+                   latency_s=topology.inter_latency_s, chunk_overhead_s=CHUNK_OVERHEAD_S,
+                   local_bytes_per_s=topology.intra_sustained_bytes_per_s, local_latency_s=topology.intra_latency_s,
+                   switched=topology.switched)
 
 
 def hosts_of_meshes(source: ReshardMesh, destination: ReshardMesh, gpus_per_host: int) -> dict[int, int]:

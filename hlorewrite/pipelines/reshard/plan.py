@@ -156,7 +156,7 @@ class ReshardPlan:
         return state.hexdigest()
 
 
-def plan_reshard(source: Layout, destination: Layout, itemsize: int, network: Network, strategy: str = "auto",
+def plan_reshard(source: Layout, destination: Layout, itemsize: int, network: Network, strategy: str = "auto", *,
                  order: str = "optimal", sender: str | None = None, budget: SolverBudget | None = None) -> ReshardPlan:
     """Plans how a tensor gets from one layout to another.
 
@@ -201,13 +201,14 @@ def plan_reshard(source: Layout, destination: Layout, itemsize: int, network: Ne
     copies = int(np.array([len(group) for group in base.groups], np.int64)[base.receivers].sum())
     budget = budget or SolverBudget()
     if strategy != "auto":
-        return _plan_one(tasks, itemsize, network, strategy, order, choice, bound, budget)
+        return _plan_one(tasks, itemsize, network, strategy, order=order, sender=choice, bound=bound, budget=budget)
     plans: list[ReshardPlan] = []
     for name in STRATEGIES if copies <= _FEW_COPIES else STRATEGIES[:-1]:
         try:
             if plans and _surely_slower(tasks, itemsize, network, name, plans):
                 continue
-            plans.append(_plan_one(tasks, itemsize, network, name, order, choice, bound, budget))
+            plans.append(_plan_one(tasks, itemsize, network, name, order=order, sender=choice, bound=bound,
+                                   budget=budget))
         except PlanError:
             if not plans:
                 raise
@@ -226,7 +227,7 @@ def _surely_slower(tasks: UnitTasks, itemsize: int, network: Network, strategy: 
     return least > min(plan.makespan_s for plan in plans)
 
 
-def _plan_one(tasks: UnitTasks, itemsize: int, network: Network, strategy: str, order: str, sender: str,
+def _plan_one(tasks: UnitTasks, itemsize: int, network: Network, strategy: str, *, order: str, sender: str,
               bound: float, budget: SolverBudget) -> ReshardPlan:
     if strategy == "trees":
         return _in_trees(tasks, itemsize, network, order, bound)
@@ -236,11 +237,13 @@ def _plan_one(tasks: UnitTasks, itemsize: int, network: Network, strategy: str, 
         items = first_senders(jobs, network) if sender == "first" else least_loaded(jobs, network, in_order=True)
         sequence = by_size(items) if order == "size" else range(len(items))
         schedule = of_items(items, *timed(jobs, items, sequence, network), False)
-        return _finish(tasks, itemsize, network, strategy, order, rows, jobs, schedule, bound)
+        return _finish(tasks, itemsize, network, strategy, order=order, rows=rows, jobs=jobs, schedule=schedule,
+                       bound=bound)
     best: ReshardPlan | None = None
     for candidate, jobs in _groupings(tasks, itemsize, network, strategy, rows):
         schedule = _optimise(jobs, network, sender, bound, budget)
-        plan = _finish(tasks, itemsize, network, strategy, order, candidate, jobs, schedule, bound)
+        plan = _finish(tasks, itemsize, network, strategy, order=order, rows=candidate, jobs=jobs, schedule=schedule,
+                       bound=bound)
         if best is None or plan.makespan_s < best.makespan_s * (1 - 1e-9):
             best = plan
         if best.gap <= GOOD_GAP:
@@ -261,16 +264,17 @@ def _by_ports(tasks: UnitTasks, itemsize: int, network: Network, rows: SliceTran
     cut = transfers(tasks.cut(places_of(messages)), itemsize, network, "broadcast")
     if len(cut) == len(messages) * len(rows):  # no message is smaller than an element
         schedule = by_ports(jobs := single_jobs(cut, network), messages, network)
-        yield _finish(tasks, itemsize, network, "broadcast", "optimal", cut, jobs, schedule, bound)
+        yield _finish(tasks, itemsize, network, "broadcast", order="optimal", rows=cut, jobs=jobs, schedule=schedule,
+                      bound=bound)
 
 
 def _in_trees(tasks: UnitTasks, itemsize: int, network: Network, order: str, bound: float) -> ReshardPlan:
     """The plan in which every block takes a tree of its own."""
     rows = _rows_of_trees(tasks, itemsize, network)
     planned = trees_schedule(rows, network)
-    return ReshardPlan(tasks, itemsize, network, "trees", order, rows, np.arange(len(rows)), planned.sender,
-                       planned.entry, np.full(len(rows), planned.blocks), np.zeros(len(rows)), planned.end, bound,
-                       False)
+    return ReshardPlan(tasks, itemsize, network, strategy="trees", order=order, rows=rows, job=np.arange(len(rows)),
+                       sender=planned.sender, entry=planned.entry, chunks=np.full(len(rows), planned.blocks),
+                       start_s=np.zeros(len(rows)), end_s=planned.end, lower_bound_s=bound, proven=False)
 
 
 def _rows_of_trees(tasks: UnitTasks, itemsize: int, network: Network) -> SliceTransfers:
@@ -335,7 +339,7 @@ def _optimise(jobs: Jobs, network: Network, sender: str, bound: float,
     return of_items(items, start, end, False)
 
 
-def _finish(tasks: UnitTasks, itemsize: int, network: Network, strategy: str, order: str, rows: SliceTransfers,
+def _finish(tasks: UnitTasks, itemsize: int, network: Network, strategy: str, *, order: str, rows: SliceTransfers,
             jobs: Jobs, schedule: TransferSchedule, bound: float) -> ReshardPlan:
     """Spreads the jobs' times over their rows, picks the sending devices, and sorts rows by start."""
     job = np.repeat(np.arange(len(jobs)), jobs.counts) if len(jobs) != len(rows) else np.arange(len(jobs))
@@ -352,5 +356,6 @@ def _finish(tasks: UnitTasks, itemsize: int, network: Network, strategy: str, or
         after = {int(placed[r]): tuple(int(placed[b]) for b in before) for r, before in rows.after.items()}
     sorted_rows = replace(rows, start=rows.start[keep], stop=rows.stop[keep], size=size, holders=rows.holders[keep],
                           receivers=rows.receivers[keep], gather=rows.gather[keep], after=after)
-    return ReshardPlan(tasks, itemsize, network, strategy, order, sorted_rows, job, device, schedule.entry, chunks,
-                       begin[sequence], finish[sequence], bound, schedule.proven, schedule.unsolved)
+    return ReshardPlan(tasks, itemsize, network, strategy=strategy, order=order, rows=sorted_rows, job=job,
+                       sender=device, entry=schedule.entry, chunks=chunks, start_s=begin[sequence],
+                       end_s=finish[sequence], lower_bound_s=bound, proven=schedule.proven, unsolved=schedule.unsolved)

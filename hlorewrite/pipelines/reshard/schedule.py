@@ -45,8 +45,8 @@ def of_items(items: Sequence[RoutedJob], start: np.ndarray, end: np.ndarray, pro
     for i, item in enumerate(items):
         entry[i, :len(item.entry)] = item.entry
     return TransferSchedule(np.array([item.sender for item in items], np.int64), entry,
-                            np.array([item.busy if item.entry else item.done for item in items]), start, end,
-                            np.array([item.chunks for item in items], np.int64), proven)
+                            np.array([item.busy if item.entry else item.done for item in items]), start=start, end=end,
+                            chunks=np.array([item.chunks for item in items], np.int64), proven=proven)
 
 
 def rotated(jobs: Jobs, network: Network) -> TransferSchedule:
@@ -70,9 +70,10 @@ def rotated(jobs: Jobs, network: Network) -> TransferSchedule:
     start, end = run_unicast(sender, receiver, busy, done, rotation_levels(sender, receiver), network.ports)
     passed = np.flatnonzero(local)
     arrivals = arrivals_of(passed, receiver[passed] // network.nics_per_host, start[passed], busy[passed],
-                           chunks[passed], (local * jobs.size)[passed], network)
+                           chunks[passed], (local * jobs.size)[passed], network=network)
     end = with_copies(end, arrivals, network)
-    return TransferSchedule(sender, receiver[:, None], busy, start, end, chunks.astype(np.int64), False)
+    return TransferSchedule(sender, receiver[:, None], busy, start=start, end=end, chunks=chunks.astype(np.int64),
+                            proven=False)
 
 
 def row_times(size: np.ndarray, jobs: Jobs, job: np.ndarray, schedule: TransferSchedule

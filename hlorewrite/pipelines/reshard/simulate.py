@@ -46,7 +46,7 @@ class RoutedJob:
 
 
 def item_of(jobs: Jobs, job: int, sender: int, entry: tuple[int, ...], network: Network,
-            share: float = 1.0, chunks: int | None = None) -> RoutedJob:
+            *, share: float = 1.0, chunks: int | None = None) -> RoutedJob:
     """What a job occupies once its ports are chosen.
 
     Args:
@@ -68,14 +68,16 @@ def item_of(jobs: Jobs, job: int, sender: int, entry: tuple[int, ...], network: 
     if not entry:
         count = network.chunks(size, 0, local, rows)
         hop = network.local_latency_s + size / count / network.local_bytes_per_s
-        return RoutedJob((), (), 0.0, 0.0, size / network.local_bytes_per_s + local * hop, after, -1, (), count)
+        return RoutedJob((), (), 0.0, busy=0.0, done=size / network.local_bytes_per_s + local * hop, after=after,
+                         sender=-1, entry=(), chunks=count)
     count = chunks or network.chunks(size / share, len(entry), local, rows)
     busy = count * network.chunk_overhead_s + size / network.bytes_per_s
     hop = network.latency_s + network.chunk_overhead_s + size / count / network.bytes_per_s
     tail = float(network.local_time(size / count, local))
     links, steps = _chain(entry)
     done = (len(entry) - 1) * hop + busy + network.latency_s + tail
-    return RoutedJob((2 * sender, *links), (0, *steps), hop, busy, done, after, sender, entry, count)
+    return RoutedJob((2 * sender, *links), (0, *steps), hop, busy=busy, done=done, after=after, sender=sender,
+                     entry=entry, chunks=count)
 
 
 @functools.lru_cache(maxsize=4096)
@@ -97,13 +99,14 @@ def _gather_item(size: float, local: int, entry: tuple[int, ...], after: tuple[i
     if not entry:
         steps = local - 1
         done = steps * (network.local_latency_s + size / (steps + 1) / network.local_bytes_per_s)
-        return RoutedJob((), (), 0.0, 0.0, done, after, -1, (), max(steps, 1))
+        return RoutedJob((), (), 0.0, busy=0.0, done=done, after=after, sender=-1, entry=(), chunks=max(steps, 1))
     members = (local + 1) * len(entry)
     step = network.chunk_overhead_s + size / members / network.bytes_per_s
     links = tuple(2 * port + way for port in entry for way in (0, 1))
     busy = (members - 1) * step
     done = busy + (members - 1) * network.latency_s
-    return RoutedJob(links, (0,) * len(links), 0.0, busy, done, after, -1, entry, members)
+    return RoutedJob(links, (0,) * len(links), 0.0, busy=busy, done=done, after=after, sender=-1, entry=entry,
+                     chunks=members)
 
 
 def run(items: Sequence[RoutedJob], order: Sequence[int], ports: int) -> tuple[np.ndarray, np.ndarray]:

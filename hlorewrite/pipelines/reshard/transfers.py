@@ -142,8 +142,8 @@ def _broadcast_rows(tasks: UnitTasks, itemsize: int, network: Network) -> SliceT
     holders, receivers = tasks.source_tile, tasks.destination_tile + len(source)
     near = _near_tasks(tasks, network.host[source], network.host[destination])
     none = np.zeros(len(tasks), bool)
-    plain = SliceTransfers(tasks.start, tasks.stop, tasks.elements * itemsize, holders, receivers, none, {},
-                           tuple(groups))
+    plain = SliceTransfers(tasks.start, tasks.stop, tasks.elements * itemsize, holders=holders, receivers=receivers,
+                           gather=none, after={}, groups=tuple(groups))
     if not len(near):
         return plain
     keep, who = _divide(plain, near, network, groups)
@@ -193,8 +193,8 @@ def _divide(plain: SliceTransfers, near: np.ndarray, network: Network,
 
 def _rows(old: SliceTransfers, keep: np.ndarray, holders: np.ndarray, receivers: np.ndarray,
           groups: list[tuple[int, ...]]) -> SliceTransfers:
-    return SliceTransfers(old.start[keep], old.stop[keep], old.size[keep], holders, receivers,
-                          np.zeros(len(keep), bool), {}, tuple(groups))
+    return SliceTransfers(old.start[keep], old.stop[keep], old.size[keep], holders=holders, receivers=receivers,
+                          gather=np.zeros(len(keep), bool), after={}, groups=tuple(groups))
 
 
 def _send_rows(rows: SliceTransfers) -> SliceTransfers:
@@ -238,7 +238,8 @@ def _gather_rows(rows: SliceTransfers, itemsize: int, network: Network, whole: b
     stop = np.array([box[1] for box in boxes], np.int64).reshape(len(boxes), rank)
     table = np.array(columns, np.int64).reshape(-1, 3)
     size = np.prod(stop - start, axis=1, dtype=np.int64) * itemsize
-    return SliceTransfers(start, stop, size, table[:, 0], table[:, 1], table[:, 2].astype(bool), after, tuple(groups))
+    return SliceTransfers(start, stop, size, holders=table[:, 0], receivers=table[:, 1],
+                          gather=table[:, 2].astype(bool), after=after, groups=tuple(groups))
 
 
 def _gather_sets(receivers: tuple[int, ...], network: Network, whole: bool) -> list[tuple[int, ...]]:

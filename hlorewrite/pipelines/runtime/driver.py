@@ -102,8 +102,8 @@ class PipelineDriver:
                                                           for value in self.program.arguments)
         self._tokens = self.meshes.platform == "cpu"
         agreement = agreement or meet(self.program, self.meshes, timeout_s)
-        self._transfers = TransferCompiler(module, self.program, self.meshes, topology, strategy, self._tokens,
-                                           solver_effort(agreement))
+        self._transfers = TransferCompiler(module, self.program, self.meshes, topology=topology, strategy=strategy,
+                                           tokens=self._tokens, solver_effort=solver_effort(agreement))
         self._fragments = Fragments(module, self.meshes, self.program.types, self._tokens)
         self.plans = self._transfers.plans()
         how = _how(self.schedule, list(self.plans.values()))

@@ -18,10 +18,7 @@ from jax.sharding import NamedSharding, PartitionSpec
 from jaxlib import version as jaxlib_version
 
 from hlorewrite.errors import InputError
-from hlorewrite.ir.binding import ir
-from hlorewrite.ir.effects import does_more_than_compute
-from hlorewrite.ir.module import Module
-from hlorewrite.ir.view import View, nested_ops
+from hlorewrite.ir import Module, View, does_more_than_compute, ir, nested_ops
 from hlorewrite.jaxbridge.xla import miscompile_workarounds, private
 from hlorewrite.jaxbridge.xla.own_compilations import own_compilation
 from hlorewrite.jaxbridge.xla.platform_passes import legal_module

@@ -13,11 +13,9 @@ import jax.numpy as jnp
 import numpy as np
 from jax.sharding import NamedSharding
 
-from hlorewrite.ir.binding import ir, op_key, sdy
-from hlorewrite.ir.module import Module
-from hlorewrite.ir.view import View, defining_op, terminator
+from hlorewrite.ir import Module, View, defining_op, ir, op_key, sdy, terminator
 from hlorewrite.jaxbridge.xla import private
-from hlorewrite.ops.constants import splat_number
+from hlorewrite.ops.attributes import splat_number
 from hlorewrite.pipelines.mpmd.mesh_view import manual_body
 
 Number = float | int | bool

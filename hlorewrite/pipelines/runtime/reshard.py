@@ -5,7 +5,7 @@ import functools
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -15,9 +15,7 @@ from jax.sharding import NamedSharding, PartitionSpec, Sharding
 from hlorewrite.cost.cluster.capacity import topology_of_kind
 from hlorewrite.cost.cluster.topology_file import topology as topology_of
 from hlorewrite.errors import PlanError, UsageError
-from hlorewrite.ir.load import parse
-from hlorewrite.ir.module import Format
-from hlorewrite.ir.save import emit
+from hlorewrite.ir import Format, emit, parse
 from hlorewrite.jaxbridge.processes.agreement import Patience
 from hlorewrite.jaxbridge.processes.consensus import agreement_of, check_same
 from hlorewrite.jaxbridge.processes.store import TIMEOUT_S
@@ -136,31 +134,45 @@ def resharder(shape: Sequence[int], dtype: Any, source: Sharding, destination: S
         return None
     members = {device.process_index for device in _device_objects(source, destination)}
     agreement = agreement_of("resharding", members, Patience(timeout_s, timeout_s))
-    key = (shape, np.dtype(dtype), source, destination, strategy, order, topology, chunk_bytes,
-           solver_effort(agreement))
-    plan, lowered = _planned(*key)
+    request = ReshardRequest(shape, np.dtype(dtype), source, destination, strategy=strategy, order=order,
+                             topology=topology, chunk_bytes=chunk_bytes, effort=solver_effort(agreement))
+    plan, lowered = _planned(request)
     check_same(agreement, "plan", f"{plan.digest} {np.dtype(dtype)} {lowered.chunk_bytes}")
-    return _compiled(*key)
+    return _compiled(request)
+
+
+class ReshardRequest(NamedTuple):
+    """What is to be moved, and how: equal requests have one plan."""
+
+    shape: tuple[int, ...]
+    dtype: np.dtype
+    source: Sharding
+    destination: Sharding
+    strategy: str
+    order: str
+    topology: str | None
+    chunk_bytes: int | None
+    effort: float
 
 
 @functools.lru_cache(maxsize=256)
-def _planned(shape: tuple[int, ...], dtype: np.dtype, source: Sharding, destination: Sharding, strategy: str,
-             order: str, topology: str | None, chunk_bytes: int | None, effort: float) -> tuple[ReshardPlan, Lowered]:
-    devices = _device_objects(source, destination)
-    cluster = topology_of(topology or guessed_topology(devices))
+def _planned(request: ReshardRequest) -> tuple[ReshardPlan, Lowered]:
+    devices = _device_objects(request.source, request.destination)
+    cluster = topology_of(request.topology or guessed_topology(devices))
     processes = {device.process_index for device in devices}
     hosts = {process: host for host, process in enumerate(sorted(processes))}
     network = network_of(cluster, {device.id: hosts[device.process_index] for device in devices})
-    plan = plan_reshard(layout_of(shape, source), layout_of(shape, destination), dtype.itemsize, network, strategy,
-                        order, budget=SolverBudget(effort))
+    source, destination = (layout_of(request.shape, each) for each in (request.source, request.destination))
+    plan = plan_reshard(source, destination, request.dtype.itemsize, network, strategy=request.strategy,
+                        order=request.order, budget=SolverBudget(request.effort))
     target = "cpu" if devices[0].platform == "cpu" else "gpu"
-    return plan, lower(plan, element_type(dtype), target, chunk_bytes)
+    return plan, lower(plan, element_type(request.dtype), target, request.chunk_bytes)
 
 
 @functools.lru_cache(maxsize=256)
-def _compiled(*key: Any) -> Resharder:
-    plan, lowered = _planned(*key)
-    dtype, source, destination = key[1:4]
+def _compiled(request: ReshardRequest) -> Resharder:
+    plan, lowered = _planned(request)
+    _, dtype, source, destination = request[:4]
     program = compile_lowered(lowered, dtype, _device_objects(source, destination))
     return Resharder(plan, lowered, source, destination, program, program.memory_analysis())
 

@@ -1,10 +1,7 @@
 """A fragment of a program as a module of its own: its function as ``@main``, its mesh and the functions it calls."""
 
 from hlorewrite.errors import InputError
-from hlorewrite.ir.binding import ir, sdy
-from hlorewrite.ir.collectives import COLLECTIVES
-from hlorewrite.ir.module import Module
-from hlorewrite.ir.view import View, readable, symbol_name, terminator
+from hlorewrite.ir import COLLECTIVES, Module, View, ir, readable, sdy, symbol_name, terminator
 
 _SHARDING, _DONOR = "sdy.sharding", "jax.buffer_donor"
 

@@ -136,12 +136,13 @@ def timeline(driver: PipelineDriver, arguments: Sequence[jax.Array | None]) -> l
             call = action.step
             name = call.callee if action.microbatch == OUTSIDE else f"{call.task}{action.microbatch}" + (
                 f" stage {call.stage}" if several else "")
-            spans.append(TimelineCall(name, meshes.index(call.mesh), 0, start - begin, end - begin, call.stage,
-                                      action.microbatch))
+            spans.append(TimelineCall(name, meshes.index(call.mesh), 0, start_s=start - begin, end_s=end - begin,
+                                      stage=call.stage, microbatch=action.microbatch))
         elif isinstance(action.step, Transfer):
             mesh = driver.program.types[action.step.operand].mesh
             name = names[id(action.step)][1] + (f" {action.microbatch}" if action.microbatch != OUTSIDE else "")
-            spans.append(TimelineCall(name, meshes.index(mesh), 1, start - begin, end - begin, -1, action.microbatch))
+            spans.append(TimelineCall(name, meshes.index(mesh), 1, start_s=start - begin, end_s=end - begin, stage=-1,
+                                      microbatch=action.microbatch))
     return spans
 
 

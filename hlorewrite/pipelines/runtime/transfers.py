@@ -22,15 +22,12 @@ from jax.sharding import NamedSharding, PartitionSpec
 
 from hlorewrite.cost.cluster.topology_file import topology as topology_of
 from hlorewrite.errors import PlanError
-from hlorewrite.ir.binding import ir
-from hlorewrite.ir.module import Module
-from hlorewrite.ir.view import View
+from hlorewrite.ir import Module, View, ir
 from hlorewrite.jaxbridge.xla import private
 from hlorewrite.jaxbridge.xla.own_compilations import own_compilation
 from hlorewrite.pipelines.mpmd.program import Program, Transfer, read_program_ops
 from hlorewrite.pipelines.mpmd.types import MeshTensor
-from hlorewrite.pipelines.passes.reshard_to_broadcast.mpmd_types import layout_of
-from hlorewrite.pipelines.passes.reshard_to_broadcast.transfer import PLAN, plan_transfer, same_places
+from hlorewrite.pipelines.passes.reshard_to_broadcast.transfer import PLAN, layout_of, plan_transfer, same_places
 from hlorewrite.pipelines.reshard import Layout, ReshardPlan, SolverBudget, network_of, plan_reshard
 from hlorewrite.pipelines.reshard.exact import EFFORT_OF_A_RUN
 from hlorewrite.pipelines.reshard.lower import lower
@@ -148,8 +145,8 @@ class TransferCompiler:
         processes = sorted({device.process_index for device in devices.values()})
         hosts = {number: processes.index(devices[number].process_index) for number in involved}
         cluster = topology_of(self.topology or guessed_topology([devices[involved[0]]]))
-        return plan_reshard(source, target, itemsize, network_of(cluster, hosts), self.strategy, "optimal",
-                            budget=SolverBudget(self.solver_effort))
+        return plan_reshard(source, target, itemsize, network_of(cluster, hosts), strategy=self.strategy,
+                            order="optimal", budget=SolverBudget(self.solver_effort))
 
     def waits(self, plan: TransferPlan) -> bool:
         """Whether a transfer is a program in which devices wait for each other."""
@@ -179,14 +176,15 @@ class TransferCompiler:
             return lambda array: (copied(array),)
         if plan.kind == "permute":
             devices, program, tile = _permute(self.meshes, plan, source.shard_shape(shape), dtype, self.tokens)
-            return Stacked(program, devices, source, target, shape, tile, tile, dtype, self.tokens)
+            return Stacked(program, devices, source, target, shape=shape, give=tile, take=tile, dtype=dtype,
+                           token=self.tokens)
         assert plan.plan is not None, "kind plan has one"
         platform = "cpu" if self.meshes.platform == "cpu" else "gpu"
         lowered = lower(plan.plan, plan.source.element, platform)
         devices = tuple(self.meshes.devices[number] for number in lowered.devices)
         program = compile_lowered(lowered, dtype, devices, self.tokens)
-        return Stacked(program, devices, source, target, shape, lowered.source_tile, lowered.destination_tile, dtype,
-                       self.tokens)
+        return Stacked(program, devices, source, target, shape=shape, give=lowered.source_tile,
+                       take=lowered.destination_tile, dtype=dtype, token=self.tokens)
 
 
 class Stacked:
@@ -205,7 +203,7 @@ class Stacked:
     """
 
     def __init__(self, program: Callable[[jax.Array], Any], devices: Sequence[Any], source: NamedSharding,
-                 target: NamedSharding, shape: tuple[int, ...], give: tuple[int, ...], take: tuple[int, ...],
+                 target: NamedSharding, *, shape: tuple[int, ...], give: tuple[int, ...], take: tuple[int, ...],
                  dtype: np.dtype, token: bool) -> None:
         self.program, self.target, self.shape, self.dtype = program, target, shape, dtype
         self.give, self.token = give, token

@@ -10,12 +10,11 @@ from hlorewrite.pipelines.schedules.check import check, live, peak_live
 from hlorewrite.pipelines.schedules.custom import custom_schedule
 from hlorewrite.pipelines.schedules.dualpipe_v import dualpipe_v
 from hlorewrite.pipelines.schedules.interleaved import interleaved_1f1b
-from hlorewrite.pipelines.schedules.linear import eager_1f1b, gpipe, one_f_one_b
+from hlorewrite.pipelines.schedules.linear import eager_1f1b, gpipe, one_f_one_b, zb_h1, zb_h2
 from hlorewrite.pipelines.schedules.make import SCHEDULES, make_schedule
 from hlorewrite.pipelines.schedules.order import earliest, ticks
 from hlorewrite.pipelines.schedules.schedule import KINDS, ROW, Schedule, Task
 from hlorewrite.pipelines.schedules.transfers import ScheduleInstruction, check_transfers, instructions, peers, sequence
-from hlorewrite.pipelines.schedules.zero_bubble import zb_h1, zb_h2
 
 __all__ = [
            "KINDS",

@@ -1,4 +1,8 @@
-"""Schedules of one stage a mesh with whole backward passes: GPipe, 1F1B and eager-1F1B."""
+"""Schedules of one stage a mesh: GPipe, 1F1B, eager-1F1B, and zero-bubble schedules.
+
+Zero-bubble schedules split the backward pass: the weight gradients, which nothing waits for, fill the gaps (Qi et al.,
+ICLR 2024).
+"""
 
 from collections.abc import Iterator
 
@@ -47,7 +51,7 @@ def one_f_one_b(meshes: int, microbatches: int) -> Schedule:
     """
     check_sizes(meshes, microbatches)
     return build("1f1b", microbatches, range(meshes),
-                 (_alternating(stage, microbatches, meshes - stage) for stage in range(meshes)))
+                 (_in_turn(stage, microbatches, meshes - stage) for stage in range(meshes)))
 
 
 def eager_1f1b(meshes: int, microbatches: int) -> Schedule:
@@ -71,15 +75,67 @@ def eager_1f1b(meshes: int, microbatches: int) -> Schedule:
     """
     check_sizes(meshes, microbatches)
     return build("eager-1f1b", microbatches, range(meshes),
-                 (_alternating(stage, microbatches, 2 * (meshes - stage) - 1) for stage in range(meshes)))
+                 (_in_turn(stage, microbatches, 2 * (meshes - stage) - 1) for stage in range(meshes)))
 
 
-def _alternating(stage: int, microbatches: int, ahead: int) -> Iterator[Task]:
-    """``ahead`` forwards, then backward and forward in turn."""
+def zb_h1(meshes: int, microbatches: int) -> Schedule:
+    """ZB-H1: the memory of 1F1B's first stage on every stage, bubble (n-1)(F + I - W).
+
+    Stage i runs n-i forwards ahead and its weight gradients i micro-batches late: n are alive on each.
+
+    Args:
+      meshes: n, number of stages.
+      microbatches: m.
+
+    Returns:
+      The schedule.
+
+    Example:
+      >>> print(zb_h1(2, 3).text())
+      F0 F1 I0 W0 F2 I1 W1 I2 W2
+      F0 I0 F1 I1 W0 F2 I2 W1 W2
+    """
+    check_sizes(meshes, microbatches)
+    return build("zb-h1", microbatches, range(meshes),
+                 (_in_turn(stage, microbatches, meshes - stage, stage) for stage in range(meshes)))
+
+
+def zb_h2(meshes: int, microbatches: int) -> Schedule:
+    """ZB-H2: nearly twice the memory, bubble (n-1)(F + I - 2W) in a mesh's own span: none for equal times.
+
+    Stage i runs 2(n-i)-1 forwards ahead and its weight gradients 2i micro-batches late: 2n-1 are alive on each. The
+    bubble vanishes where a mesh may start the next step while later ones still finish this one.
+
+    Args:
+      meshes: n, number of stages.
+      microbatches: m, at least 2n-1 for an empty bubble.
+
+    Returns:
+      The schedule.
+
+    Example:
+      >>> print(zb_h2(2, 3).text())
+      F0 F1 F2 I0 W0 I1 W1 I2 W2
+      F0 I0 F1 I1 F2 I2 W0 W1 W2
+    """
+    check_sizes(meshes, microbatches)
+    return build("zb-h2", microbatches, range(meshes),
+                 (_in_turn(stage, microbatches, 2 * (meshes - stage) - 1, 2 * stage) for stage in range(meshes)))
+
+
+def _in_turn(stage: int, microbatches: int, ahead: int, late: int | None = None) -> Iterator[Task]:
+    """``ahead`` forwards, then backward and forward in turn.
+
+    With ``late`` the backward is the input gradient, and the weight gradient of the micro-batch ``late`` before it.
+    """
     forwards = min(ahead, microbatches)
     yield from (Task("F", stage, k) for k in range(forwards))
     for k in range(microbatches):
-        yield Task("B", stage, k)
+        yield Task("B" if late is None else "I", stage, k)
+        if late is not None and k >= late:
+            yield Task("W", stage, k - late)
         if forwards < microbatches:
             yield Task("F", stage, forwards)
             forwards += 1
+    if late is not None:
+        yield from (Task("W", stage, k) for k in range(max(microbatches - late, 0), microbatches))

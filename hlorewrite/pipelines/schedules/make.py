@@ -5,9 +5,8 @@ from collections.abc import Callable
 from hlorewrite.errors import UsageError, did_you_mean
 from hlorewrite.pipelines.schedules.dualpipe_v import dualpipe_v
 from hlorewrite.pipelines.schedules.interleaved import interleaved_1f1b
-from hlorewrite.pipelines.schedules.linear import eager_1f1b, gpipe, one_f_one_b
+from hlorewrite.pipelines.schedules.linear import eager_1f1b, gpipe, one_f_one_b, zb_h1, zb_h2
 from hlorewrite.pipelines.schedules.schedule import Schedule, refuse_chunks
-from hlorewrite.pipelines.schedules.zero_bubble import zb_h1, zb_h2
 
 _BY_NAME: dict[str, Callable[[int, int], Schedule]] = {
     "gpipe": gpipe, "1f1b": one_f_one_b, "eager-1f1b": eager_1f1b, "zb-h1": zb_h1, "zb-h2": zb_h2,

@@ -231,4 +231,5 @@ class _Cluster:
             grid = ReshardMesh((("data", data), ("tensor", tensor)), np.arange(first, first + data * tensor))
             return sharded((size,), grid, (("data",),))
 
-        return plan_reshard(layout(here), layout(there), 1, self.network, strategy, budget=self.budget).makespan_s
+        return plan_reshard(layout(here), layout(there), 1, self.network, strategy=strategy,
+                            budget=self.budget).makespan_s

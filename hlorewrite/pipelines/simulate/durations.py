@@ -66,9 +66,9 @@ def durations_of(schedule: Schedule, cost: PipelineCost, comm_shift: bool) -> Du
     last = {ROW[task.kind] * stages * count + task.stage * count + task.microbatch: task.stage
             for task in schedule.last_gradient() if reductions[task.stage]}
     mine = [schedule.stages_of(mesh) for mesh in range(schedule.meshes)]
-    return Durations(
-        tasks, transfer, peer, list(schedule.mesh_of) * 3, {} if comm_shift else last, reductions,
-        [stage.all_reduce_on_network for stage in cost.stages],
-        [sum(reductions[stage] for stage in each) if comm_shift else 0.0 for each in mine],
-        [any(cost.stages[stage].all_reduce_on_network for stage in each) for each in mine],
-        [sum(cost.stages[stage].update_s for stage in each) for each in mine])
+    return Durations(tasks, transfer, peer, mesh=list(schedule.mesh_of) * 3, reduce_in={} if comm_shift else last,
+                     stage_reduction=reductions,
+                     stage_on_network=[stage.all_reduce_on_network for stage in cost.stages],
+                     reduce_at_end=[sum(reductions[stage] for stage in each) if comm_shift else 0.0 for each in mine],
+                     mesh_on_network=[any(cost.stages[stage].all_reduce_on_network for stage in each) for each in mine],
+                     update=[sum(cost.stages[stage].update_s for stage in each) for each in mine])

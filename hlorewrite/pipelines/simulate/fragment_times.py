@@ -4,12 +4,7 @@ from hlorewrite.analysis.mesh import Mesh
 from hlorewrite.cost import CollectiveModel, Topology, collective_model
 from hlorewrite.cost.kernels.clock import KernelClock
 from hlorewrite.cost.report.stablehlo import executed_of
-from hlorewrite.ir.binding import ir
-from hlorewrite.ir.collectives import COLLECTIVES, REDUCING
-from hlorewrite.ir.edit import Editor
-from hlorewrite.ir.inline import inline_calls
-from hlorewrite.ir.module import Module
-from hlorewrite.ir.types import tensor_bytes
+from hlorewrite.ir import COLLECTIVES, REDUCING, Editor, Module, inline_calls, ir, tensor_bytes
 from hlorewrite.ir.view import View, nested_ops, terminator, users
 from hlorewrite.ops.table import SLICES
 from hlorewrite.pipelines.mpmd.mesh_view import body_of, local_mesh

@@ -19,10 +19,9 @@ from hlorewrite.pipelines.actions.order import OUTSIDE, Action, order_program
 from hlorewrite.pipelines.mpmd.program import FragmentCall, Program, Transfer
 from hlorewrite.pipelines.mpmd.types import device_bytes
 from hlorewrite.pipelines.schedules import ROW, Schedule
-from hlorewrite.pipelines.simulate.buffers import program_buffers
 from hlorewrite.pipelines.simulate.cost import LinkCost, PipelineCost, StageCost
 from hlorewrite.pipelines.simulate.events import Times, empty_times
-from hlorewrite.pipelines.simulate.simulation import Simulation
+from hlorewrite.pipelines.simulate.simulation import Simulation, program_buffers
 
 Card = tuple[int, int]
 """A network card: (host, number on it)."""

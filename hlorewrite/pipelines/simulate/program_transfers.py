@@ -100,8 +100,8 @@ def _seconds(sides: tuple[MeshTensor, MeshTensor], meshes: Mapping[str, ReshardM
         tiles = [_tiles(kind, meshes) for kind in sides]
         shape, itemsize = tuple(math.lcm(a, b) for a, b in zip(*tiles, strict=True)), 1
     layouts: list[Layout] = [sharded(shape, meshes[kind.mesh], kind.spec) for kind in sides]
-    return plan_reshard(layouts[0], layouts[1], itemsize, network, "auto" if strategy == "signal" else strategy,
-                        budget=budget).makespan_s
+    return plan_reshard(layouts[0], layouts[1], itemsize, network,
+                        strategy="auto" if strategy == "signal" else strategy, budget=budget).makespan_s
 
 
 def _tiles(type_: MeshTensor, meshes: Mapping[str, ReshardMesh]) -> list[int]:

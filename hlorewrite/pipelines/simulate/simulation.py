@@ -1,17 +1,62 @@
 """Simulates a pipeline, and says what its iteration spends its time and memory on."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
 import numpy as np
 
+from hlorewrite.pipelines.actions.liveness import liveness
+from hlorewrite.pipelines.actions.order import ProgramOrder
+from hlorewrite.pipelines.mpmd.program import FragmentCall, Program
+from hlorewrite.pipelines.mpmd.types import device_bytes
 from hlorewrite.pipelines.schedules import ROW, Schedule, earliest, peak_live, sequence
-from hlorewrite.pipelines.simulate.buffers import Spans
 from hlorewrite.pipelines.simulate.cost import PipelineCost
 from hlorewrite.pipelines.simulate.durations import Durations, durations_of
 from hlorewrite.pipelines.simulate.events import Times, empty_times, run_overlapped
+
+Spans = tuple[np.ndarray, np.ndarray, np.ndarray]
+"""Starts, ends and bytes of buffers, each of shape [buffers]."""
+
+
+def program_buffers(program: Program, order: ProgramOrder, times: Mapping[int, tuple[float, float]],
+                    end: float) -> dict[str, Spans]:
+    """The buffers of one step.
+
+    Args:
+      program: the program.
+      order: its actions.
+      times: start and end of each action, by its position in the order.
+      end: when the step is over, seconds.
+
+    Returns:
+      The buffers of one device of each mesh, by the mesh's name.
+    """
+    lives = liveness(program, order)
+    kept = {slot for place, slot in enumerate(order.arguments) if place not in program.donated} | set(order.results)
+    sizes = {slot: device_bytes(kind, program.meshes[kind.mesh]) for slot, number in enumerate(order.values)
+             if (kind := program.types[number]).mesh}
+    born = dict.fromkeys(order.arguments, 0.0)
+    dies = dict.fromkeys(kept, end)
+    for position, action in enumerate(order.actions):
+        start, stop = times[position]
+        born.update((slot, start) for slot in action.writes)
+        for slot in (*action.reads, *action.writes):
+            dies[slot] = max(stop, dies.get(slot, 0.0))
+    for position, action in enumerate(order.actions):
+        if isinstance(action.step, FragmentCall):
+            free = [sizes.get(slot) for slot in action.writes]
+            for place in sorted(lives.donated[action.step.callee]):
+                if sizes.get(action.reads[place]) in free:  # a result is written over it
+                    free.remove(sizes[action.reads[place]])
+                    dies[action.reads[place]] = times[position][0]
+    held: dict[str, list[tuple[float, float, float]]] = {name: [] for name in program.meshes}
+    for slot, start in born.items():
+        if slot in sizes:
+            held[program.types[order.values[slot]].mesh].append((start, dies.get(slot, start), sizes[slot]))
+    return {name: (found[:, 0], found[:, 1], found[:, 2]) for name, spans in held.items()
+            for found in [np.array(spans).reshape(-1, 3)]}
 
 
 @dataclass(frozen=True)
@@ -165,7 +210,7 @@ def memory_of(simulation: Simulation, mesh: int) -> tuple[np.ndarray, np.ndarray
     gradient where the backward is split). Next to it stand the buffers of transfers: at the receiver from the start of
     the transfer to the start of the task that takes it over (forward) or to its end (backward); at the sender from the
     end of the task to the end of the transfer. Of a program the buffers are its own
-    (:mod:`hlorewrite.pipelines.simulate.buffers`).
+    (:mod:`hlorewrite.pipelines.simulate.simulation`).
 
     Args:
       simulation: the simulation.

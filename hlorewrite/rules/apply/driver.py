@@ -11,9 +11,7 @@ from dataclasses import dataclass, replace
 from itertools import islice
 
 from hlorewrite.errors import HlorewriteError, PassFailed
-from hlorewrite.ir.binding import ir, op_key
-from hlorewrite.ir.edit import Editor
-from hlorewrite.ir.view import View
+from hlorewrite.ir import Editor, View, ir, op_key
 from hlorewrite.rules.apply.matcher import find
 from hlorewrite.rules.apply.tracker import EditTracker, Link, OpNotes
 from hlorewrite.rules.compile.compiled import CompiledRule, Failure, PatternNode
@@ -229,8 +227,8 @@ class Driver:
         self.listener.remark(remark_about(subject, "applied", rule.name, _sentence(rule),
                                           rule_location=rule.location))
         milliseconds = (time.perf_counter() - start) * 1e3
-        self.listener.rewrite(RewriteRecord(self.applied, rule.name, rule.location, subject.location, before,
-                                            after, milliseconds))
+        self.listener.rewrite(RewriteRecord(self.applied, rule.name, rule.location, location=subject.location,
+                                            before=before, after=after, milliseconds=milliseconds))
         self.applied += 1
         self._requeue(list(self.tracker.touched.values()))
 
@@ -293,9 +291,10 @@ class Driver:
             for remark in remarks.values():
                 key = (remark.rule, remark.kind)
                 counts[key] = counts.get(key, 0) + 1
-        return tuple(RuleStatistics(rule.name, rule.location, t.tried, t.matched, t.applied,
-                                    counts.get((rule.name, "blocked"), 0), counts.get((rule.name, "unprofitable"), 0),
-                                    t.seconds * 1e3)
+        return tuple(RuleStatistics(rule.name, rule.location, t.tried, matched=t.matched, applied=t.applied,
+                                    blocked=counts.get((rule.name, "blocked"), 0),
+                                    unprofitable=counts.get((rule.name, "unprofitable"), 0),
+                                    milliseconds=t.seconds * 1e3)
                      for rule in self.rules for t in (self.tallies[rule.name],))
 
 

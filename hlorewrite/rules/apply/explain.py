@@ -2,8 +2,7 @@
 
 from dataclasses import replace
 
-from hlorewrite.ir.binding import ir
-from hlorewrite.ir.view import View
+from hlorewrite.ir import View, ir
 from hlorewrite.rules.apply.matcher import find
 from hlorewrite.rules.compile.compiled import CompiledRule, Failure
 from hlorewrite.rules.context import RuleContext
@@ -53,7 +52,8 @@ def _explained(rule: CompiledRule, view: View, context: RuleContext | None, igno
         failure = find(rule, op, context, ignore_cost=ignore_cost, partial=True)
         if isinstance(failure, list):
             steps = len(rule.steps) + len(rule.checks)
-            return Explanation(rule.name, rule.location, "applies", "every check holds", view.place(op), steps, steps)
+            return Explanation(rule.name, rule.location, "applies", sentence="every check holds",
+                               location=view.place(op), matched=steps, steps=steps)
         if failure is not None and (best is None or _order(failure) > _order(best[0])):
             best = failure, op
     if best is None:
@@ -63,11 +63,11 @@ def _explained(rule: CompiledRule, view: View, context: RuleContext | None, igno
 
 def _told(rule: CompiledRule, view: View, failure: Failure, op: ir.Operation) -> Explanation:
     culprit = failure.answer.culprit
-    return Explanation(
-        rule.name, rule.location, "no match" if failure.stage == "match" else failure.stage, failure.answer.sentence,
-        view.place(op), failure.progress, len(rule.steps) + len(rule.checks),
-        short_op(culprit) if culprit is not None else "", view.place(culprit) if culprit is not None else "",
-        failure.check)
+    return Explanation(rule.name, rule.location, "no match" if failure.stage == "match" else failure.stage,
+                       sentence=failure.answer.sentence, location=view.place(op), matched=failure.progress,
+                       steps=len(rule.steps) + len(rule.checks),
+                       culprit=short_op(culprit) if culprit is not None else "",
+                       culprit_location=view.place(culprit) if culprit is not None else "", failed_check=failure.check)
 
 
 def _order(failure: Failure) -> tuple[int, int]:

@@ -6,8 +6,7 @@ from collections import deque
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
-from hlorewrite.ir.binding import ir, op_key
-from hlorewrite.ir.view import defining_op, nested_ops
+from hlorewrite.ir import defining_op, ir, nested_ops, op_key
 from hlorewrite.rules.compile.compiled import PatternNode
 from hlorewrite.rules.context import RuleContext
 from hlorewrite.rules.listener import Remark

@@ -4,10 +4,8 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from hlorewrite.analysis.narrow_range import has_narrow_range, regrouped
-from hlorewrite.ir.binding import ir
-from hlorewrite.ir.types import element_type, is_floating
-from hlorewrite.ir.view import defining_op
+from hlorewrite.analysis.linearity import has_narrow_range, regrouped
+from hlorewrite.ir import defining_op, element_type, ir, is_floating
 from hlorewrite.rules.checks.declared import REGROUPING
 from hlorewrite.rules.compile.checks import CompiledCheck, ExpressionCompiler
 from hlorewrite.rules.compile.environment import CONTEXT, Environment, Slots
@@ -125,8 +123,8 @@ def compile_rule(rule: ast.Rule, natives: Mapping[str, NativeFunction], file: st
     actions = tuple(RewriteCompiler(expressions, rule.name).actions(rule.rewrite.statements))
     nodes = _pattern_nodes(matching)
     benefit = len(nodes) if rule.benefit is None else rule.benefit
-    return CompiledRule(rule, f"{file}:{rule.name_span.line}", benefit, nodes[0], nodes, steps, tuple(checks), actions,
-                        matching.slots)
+    return CompiledRule(rule, f"{file}:{rule.name_span.line}", benefit, root=nodes[0], nodes=nodes, steps=steps,
+                        checks=tuple(checks), actions=actions, slots=matching.slots)
 
 
 def _float_check(floats: ast.Floats, root: int) -> CompiledCheck:

@@ -8,8 +8,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from hlorewrite.ir.binding import ir, op_key
-from hlorewrite.ir.view import defining_op, terminator
+from hlorewrite.ir import defining_op, ir, op_key, terminator
 from hlorewrite.ops.reducers import reduction_kind
 from hlorewrite.ops.table import COMMUTATIVE
 from hlorewrite.rules.compile.environment import ABSENT, CONTEXT, Environment, Slots

@@ -5,9 +5,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from hlorewrite.errors import PassFailed
-from hlorewrite.ir.binding import ir
-from hlorewrite.ir.edit import Editor
-from hlorewrite.ir.view import readable
+from hlorewrite.ir import Editor, ir, readable
 from hlorewrite.ops.reducers import OP_OF_KIND
 from hlorewrite.rules.compile.checks import ExpressionCompiler, Refused
 from hlorewrite.rules.compile.environment import Environment

@@ -154,8 +154,8 @@ class TreeBuilder(Transformer):
         mark, results, names, operands, attributes, *rest = c
         types = next((t.names for t in rest if isinstance(t, _Types)), ())
         regions = tuple(r for r in rest if isinstance(r, ast.Reduces | ast.BlockPattern))
-        return ast.OpPattern(results, names, _sequence(operands), _sequence(attributes), regions, types,
-                             mark == "root", mark == "sole", span=span_of(meta))
+        return ast.OpPattern(results, names, _sequence(operands), attributes=_sequence(attributes), regions=regions,
+                             types=types, root=mark == "root", sole=mark == "sole", span=span_of(meta))
 
     # ---- expressions and checks
 
@@ -223,8 +223,8 @@ class TreeBuilder(Transformer):
         results, op, operands, attributes, *rest, like = c
         types = next((t.names for t in rest if isinstance(t, _Types)), ())
         regions = tuple(r for r in rest if isinstance(r, ast.Reduces))
-        return ast.Create(results, str(op), _sequence(operands), _sequence(attributes), regions, types,
-                          _bare(like) if like else None, span=span_of(meta))
+        return ast.Create(results, str(op), _sequence(operands), attributes=_sequence(attributes), regions=regions,
+                          types=types, like=_bare(like) if like else None, span=span_of(meta))
 
     def replace(self, meta: Any, c: list) -> ast.Replace:
         return ast.Replace(c[0], tuple(c[1:]), span=span_of(meta))
@@ -361,8 +361,9 @@ class TreeBuilder(Transformer):
     def linear(self, meta: Any, c: list) -> Any:
         name, commutes, *parts = c
         match, operands, kinds, types, floats, legal = parts
-        return lambda docs, span: ast.Linear(docs, str(name), match, operands, kinds, types, floats, legal,
-                                             commutes is not None, span=span, name_span=_token_span(name))
+        return lambda docs, span: ast.Linear(docs, str(name), match, operands=operands, kinds=kinds, types=types,
+                                             floats=floats, legal=legal, commutes=commutes is not None, span=span,
+                                             name_span=_token_span(name))
 
     def file(self, meta: Any, c: list) -> ast.File:
         return ast.File(tuple(c), span=span_of(meta))

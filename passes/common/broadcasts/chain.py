@@ -8,11 +8,9 @@ import itertools
 import math
 from collections.abc import Sequence
 
-from hlorewrite.analysis.dense_groups import rows_attribute
+from hlorewrite.analysis.groups import rows_attribute
 from hlorewrite.errors import UsageError
-from hlorewrite.ir.binding import ir
-from hlorewrite.ir.collectives import COLLECTIVE_PERMUTE
-from hlorewrite.ir.edit import Editor
+from hlorewrite.ir import COLLECTIVE_PERMUTE, Editor, ir
 from hlorewrite.passes.common.broadcasts.emit import static_slice
 from hlorewrite.passes.common.device_masks import compare, lookup, zeros_like
 

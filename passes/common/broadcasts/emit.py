@@ -3,10 +3,8 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from hlorewrite.analysis.dense_groups import rows_attribute
-from hlorewrite.ir.binding import ir
-from hlorewrite.ir.collectives import BY_KIND, COLLECTIVE_BROADCAST, COLLECTIVE_PERMUTE
-from hlorewrite.ir.edit import Editor
+from hlorewrite.analysis.groups import rows_attribute
+from hlorewrite.ir import BY_KIND, COLLECTIVE_BROADCAST, COLLECTIVE_PERMUTE, Editor, ir
 
 
 @dataclass(frozen=True)

@@ -7,9 +7,7 @@ device. So such a sum is a broadcast for integers, and for floats that are known
 from dataclasses import dataclass
 
 from hlorewrite.analysis.per_device_constants import PerDeviceConstants
-from hlorewrite.ir.binding import ir
-from hlorewrite.ir.types import element_count, is_floating
-from hlorewrite.ir.view import defining_op
+from hlorewrite.ir import defining_op, element_count, ir, is_floating
 from hlorewrite.ops.table import MOVES_OF_ONE
 from hlorewrite.passes.common.shard_index import scalar_behind
 

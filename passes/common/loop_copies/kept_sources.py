@@ -8,10 +8,7 @@ such a kernel reads.
 
 from collections.abc import Sequence
 
-from hlorewrite.ir.binding import ir
-from hlorewrite.ir.edit import Editor
-from hlorewrite.ir.types import element_count, tensor_bytes
-from hlorewrite.ir.view import ancestors, defining_op, users
+from hlorewrite.ir import Editor, ancestors, defining_op, element_count, ir, tensor_bytes, users
 from hlorewrite.ops.table import FILLINGS
 
 BARRIER = "stablehlo.optimization_barrier"
@@ -90,10 +87,7 @@ def kept(value: ir.Value, makers: Sequence[ir.Operation], reader: ir.Operation, 
             break
         anchor = outer
     mapping: dict[ir.Value, ir.Value] = {}
-    copies = []
-    for maker in makers:
-        copies.append(editor.clone_before(maker, anchor, mapping))
-        mapping.update(zip(maker.results, copies[-1].results, strict=True))
+    copies = editor.clone_ops(makers, anchor, mapping)
     made = mapping[value]
     result = editor.create(BARRIER, [made], [made.type], location=reader.location, before=anchor).results[0]
     for copy in reversed(copies):

@@ -7,12 +7,8 @@ are 192 MiB for each softmax of 16 heads and 4 sequences of 1024 tokens.
 
 from collections.abc import Sequence
 
-from hlorewrite.analysis.loops import Loop
-from hlorewrite.ir.binding import ir, op_key
-from hlorewrite.ir.edit import Editor
-from hlorewrite.ir.types import element_count
-from hlorewrite.ir.view import View, ancestors, defining_op, terminator, users
-from hlorewrite.ops.constants import constant_attribute
+from hlorewrite.ir import Editor, Loop, View, ancestors, defining_op, element_count, ir, op_key, terminator, users
+from hlorewrite.ops.attributes import constant_attribute
 from hlorewrite.passes.common.loop_copies.kept_sources import is_kept, is_small_source, keep_sources, kept
 from hlorewrite.passes.common.value_numbers import ValueNumbers
 

@@ -6,11 +6,7 @@ from hlorewrite.analysis.groups import Groups
 from hlorewrite.analysis.mesh import Mesh, fully_manual, mesh_of, varying_axes
 from hlorewrite.analysis.uniform import Uniformity
 from hlorewrite.errors import InputError
-from hlorewrite.ir.binding import ir, sdy
-from hlorewrite.ir.collectives import ALL_REDUCE
-from hlorewrite.ir.inline import is_private
-from hlorewrite.ir.types import is_static_tensor
-from hlorewrite.ir.view import View, terminator, users
+from hlorewrite.ir import ALL_REDUCE, View, ir, is_private, is_static_tensor, sdy, terminator, users
 from hlorewrite.ops.reducers import reduction_kind
 from hlorewrite.passes.common.shard_index import partition_groups
 

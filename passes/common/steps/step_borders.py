@@ -3,8 +3,7 @@
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from hlorewrite.ir.binding import ir, sdy
-from hlorewrite.ir.edit import Editor
+from hlorewrite.ir import Editor, ir, sdy
 from hlorewrite.passes.common.steps.manual_step import ManualStep
 
 SHARDING, ALIASING, DONOR = "sdy.sharding", "tf.aliasing_output", "jax.buffer_donor"

@@ -7,13 +7,12 @@ from spmd_helpers import loop, marked, module, region
 
 from hlorewrite.analysis.block_frequency import ASSUMED_TRIPS
 from hlorewrite.analysis.deferral_graph.builder import DeferralGraphBuilder
-from hlorewrite.analysis.deferral_graph.graph import DeferralGraph
-from hlorewrite.analysis.deferral_graph.program_point import ProgramPoint, places_to
+from hlorewrite.analysis.deferral_graph.graph import DeferralGraph, ProgramPoint, places_to
 from hlorewrite.analysis.groups import Groups, groups_of
 from hlorewrite.analysis.linearity import UniformContext
-from hlorewrite.analysis.loops import Loop
 from hlorewrite.analysis.uniform import Uniformity
 from hlorewrite.ir.binding import op_key
+from hlorewrite.ir.regions import Loop
 from hlorewrite.ir.view import View, defining_op
 from hlorewrite.rules.library import shipped_facts
 

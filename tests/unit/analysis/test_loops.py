@@ -6,7 +6,8 @@ import pytest
 from spmd_helpers import marked, module
 
 from hlorewrite.analysis.block_frequency import ASSUMED_TRIPS, executed_times
-from hlorewrite.analysis.loops import Loop, constant_integer, trip_count
+from hlorewrite.analysis.loops import constant_integer, trip_count
+from hlorewrite.ir.regions import Loop
 from hlorewrite.ir.view import View, owner_op
 
 N = "tensor<i32>"

@@ -6,8 +6,7 @@ import pytest
 from spmd_helpers import module
 
 from hlorewrite.analysis.groups import Groups
-from hlorewrite.analysis.linearity import JointlyLinear, NotLinear, UniformContext
-from hlorewrite.analysis.narrow_range import WithinRange
+from hlorewrite.analysis.linearity import JointlyLinear, NotLinear, UniformContext, WithinRange
 from hlorewrite.analysis.uniform import Uniformity
 from hlorewrite.rules.library import shipped_facts
 

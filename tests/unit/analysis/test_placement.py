@@ -6,9 +6,8 @@ import pytest
 from spmd_helpers import V, loop, module, region
 
 from hlorewrite.analysis.deferral_graph.builder import DeferralGraphBuilder
-from hlorewrite.analysis.deferral_graph.graph import DeferralGraph
+from hlorewrite.analysis.deferral_graph.graph import DeferralGraph, ProgramPoint
 from hlorewrite.analysis.deferral_graph.placement import CALL_BYTES, ReductionPlacement, executed_bytes, place
-from hlorewrite.analysis.deferral_graph.program_point import ProgramPoint
 from hlorewrite.analysis.groups import Groups, groups_of
 from hlorewrite.analysis.linearity import UniformContext
 from hlorewrite.analysis.uniform import Uniformity

@@ -18,7 +18,7 @@ from jax import lax
 from jax.sharding import AbstractMesh, AxisType, NamedSharding
 from jax.sharding import PartitionSpec as P
 
-from hlorewrite.analysis.dense_groups import list_groups
+from hlorewrite.analysis.groups import list_groups
 from hlorewrite.cost import Options, Parallelism, model
 from hlorewrite.cost.report.hlo import collectives_of_hlo
 from hlorewrite.cost.report.report import build_report

@@ -14,7 +14,7 @@ from hlorewrite.errors import OutputError, PlanMismatch, UsageError
 from hlorewrite.lockfile import document as documents
 from hlorewrite.lockfile.document import PlanDocument, read_document
 from hlorewrite.lockfile.files import PlanFiles, checked_files, read_plan, write_plan
-from hlorewrite.lockfile.locations import without_folders
+from hlorewrite.lockfile.remarks import without_folders
 from hlorewrite.lockfile.replay import differences
 
 GOLDEN = '''{

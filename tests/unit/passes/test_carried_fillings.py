@@ -6,10 +6,10 @@ import fusion_modules as m
 import pytest
 from generators.code_mutation import replace_source
 
-from hlorewrite.analysis.loops import Loop
 from hlorewrite.checks.reference.check import check
 from hlorewrite.ir.edit import Editor
 from hlorewrite.ir.module import Module
+from hlorewrite.ir.regions import Loop
 from hlorewrite.ir.view import View, ancestors, users
 from hlorewrite.passes.common.loop_copies.rematerialize_splats import fill_again, read_outside
 from hlorewrite.passes.peel_last_micro_batch.peel_last_micro_batch import PeelLastMicroBatch

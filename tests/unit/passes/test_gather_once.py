@@ -193,7 +193,7 @@ def test_what_only_one_branch_gathers_stays() -> None:
 CONDITIONS = {
     "the index is equal on a group": (SOURCE, "if op.name in SLICES and not all(is_equal(index)",
                                       "if False and not all(is_equal(index)", OTHER_INDEX, "%w_in"),
-    "the loop does not change it": (SOURCE, "if Loop(owner).yields[position] != argument:", "if False:", *CHANGES),
+    "the loop does not change it": (SOURCE, "if not Loop(owner).keeps(position):", "if False:", *CHANGES),
     "a slice takes the gathered dimension whole": (
         DIMS, "if position or shape_of(op.operands[0])[dimension] != shape_of(op.results[0])[dimension]:",
         "if position:", ALONG, "%w_in"),

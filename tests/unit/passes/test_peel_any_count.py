@@ -159,7 +159,7 @@ def test_what_stays(reason: str) -> None:
     assert said == [f"m.mlir:{WHILE}: blocked: its last iteration stays in the loop: {reason.strip()}"]
 
 
-SPECULATIVE = "hlorewrite.passes.peel_last_micro_batch.speculative"
+SPECULATIVE = "hlorewrite.passes.peel_last_micro_batch.peel_last_micro_batch"
 NEXT = "hlorewrite.passes.peel_last_micro_batch.next_condition"
 CONDITIONS = [
     (NEXT, "len(op.regions) == 0\n            and all(element_count(result.type) == 1 for result in op.results))",

@@ -317,7 +317,7 @@ CONDITIONS = {
         "for op, position, reader in region.readers(value) if op.name == 'stablehlo.dot_general']",
         (*NORM, f"%rev = stablehlo.reverse %y, dims = [0] : {KIND}", unary("%w2", "sine", "%rev"))),
     "the condition of a loop reads it whole": (
-        REGION, "if next(iter(loop.condition.arguments[position].uses), None) is not None:", "if False:",
+        REGION, "if loop.tests(position):", "if False:",
         loop(LAYER, condition="%both")),
 }
 

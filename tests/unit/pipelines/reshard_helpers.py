@@ -48,7 +48,8 @@ def plan_of(source: str, destination: str, shape: tuple[int, ...], source_spec: 
             first: int | None = None, effort: float = EFFORT_OF_A_RUN) -> ReshardPlan:
     """The plan of a resharding of int32; ``effort`` is what the solver may do, in its deterministic seconds."""
     have, want, network = setting(source, destination, shape, source_spec, destination_spec, server, first)
-    return plan_reshard(have, want, 4, network, strategy, order, sender, SolverBudget(effort))
+    return plan_reshard(have, want, 4, network, strategy=strategy, order=order, sender=sender,
+                        budget=SolverBudget(effort))
 
 
 def unit(shape: tuple[int, ...]) -> float:

@@ -10,11 +10,44 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from hlorewrite.checks.reference.rounding.moves import Places, places
+from hlorewrite.checks.reference.rounding.eval_op import eval_op
 from hlorewrite.checks.reference.rounding.sums import ProductForm, ReductionForm, body_op
 from hlorewrite.checks.reference.rounding.trace import MOST_ELEMENTS, NoBound
 from hlorewrite.ir.binding import ir
 from hlorewrite.ops.attributes import convolution_numbers, ints, shape_of
+
+Places = np.ndarray
+"""int64: of each element, its place among the elements of all operands."""
+INTERPRETED = {"gather": (0,)}
+"""Moves that the interpreter resolves, and which of their operands hold elements; the others hold indices."""
+
+
+def places(shapes: Sequence[tuple[int, ...]]) -> list[Places]:
+    """The places of the elements of some operands, counted through."""
+    made, start = [], 0
+    for shape in shapes:
+        count = int(np.prod(shape, dtype=np.int64))
+        made.append(np.arange(start, start + count, dtype=np.int64).reshape(shape))
+        start += count
+    return made
+
+
+def interpreted(op: ir.Operation, elements: Sequence[Places], indices: Sequence[tuple[np.ndarray, ir.Type]]) -> Places:
+    """The index map of an op by the interpreter, which runs it on places.
+
+    Args:
+      op: the op, without regions; its first operands hold elements, the others indices.
+      elements: places of the elements.
+      indices: the other operands, with their types.
+
+    Returns:
+      The place of each element of the result.
+    """
+    whole = ir.IntegerType.get_signless(64)
+    given = [(each, ir.RankedTensorType.get(each.shape, whole)) for each in elements] + list(indices)
+    result = ir.RankedTensorType.get(shape_of(op.results[0]), whole)
+    [made] = eval_op(op, given, [result])
+    return made
 
 
 @dataclass(frozen=True)
@@ -177,7 +210,7 @@ def _axes(op: ir.Operation, sizes: Sequence[int], base: str, dilation: str) -> l
     padded = np.zeros((count, 2), np.int64)
     if "padding" in op.attributes:
         padded = np.array(ir.DenseIntElementsAttr(op.attributes["padding"])).reshape(count, 2)
-    return [WindowAxis(size, stride, int(low), int(high), each, spread, bool(turned))
+    return [WindowAxis(size, stride, int(low), high=int(high), base=each, dilation=spread, reversed=bool(turned))
             for size, stride, (low, high), each, spread, turned
             in zip(sizes, strides, padded, bases, dilations, reversals, strict=True)]
 

@@ -14,10 +14,7 @@ from hlorewrite.checks.reference.check import check
 from hlorewrite.checks.reference.rule_checks.op_forms import REDUCERS, Form, constant, element_of, forms, identity
 from hlorewrite.checks.reference.rule_checks.rules import ConditionResult, RuleResult
 from hlorewrite.errors import CannotExecute, InputError
-from hlorewrite.ir.collectives import ALL_REDUCE
-from hlorewrite.ir.load import parse
-from hlorewrite.ir.module import Module
-from hlorewrite.ir.view import View
+from hlorewrite.ir import ALL_REDUCE, Module, View, parse
 from hlorewrite.rules.compile.native_functions import NativeFunction
 from hlorewrite.rules.facts import CompiledFact, compile_fact
 from hlorewrite.rules.syntax import ast
@@ -76,7 +73,8 @@ def check_fact(fact: CompiledFact, natives: Mapping[str, NativeFunction]) -> Rul
     conditions = tuple(_without(fact, natives, i, refused)
                        for i in range(len(fact.fact.legal.statements) if fact.fact.legal else 0))
     why = "" if asked else f"no program is made for {' or '.join(fact.names)}"
-    return RuleResult(fact.name, fact.location, asked, held, tuple(wrong), why, conditions, held)
+    return RuleResult(fact.name, fact.location, asked, rewritten=held, wrong=tuple(wrong), not_generated=why,
+                      conditions=conditions, executed=held)
 
 
 def fact_programs(fact: CompiledFact) -> Iterator[tuple[str, str]]:

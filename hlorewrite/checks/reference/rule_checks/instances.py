@@ -12,9 +12,7 @@ from dataclasses import dataclass, field
 
 from hlorewrite.checks.reference.rule_checks.instance_ops import DoesNotFit, NotGenerated, ShapeWriters, Tensor
 from hlorewrite.errors import InputError
-from hlorewrite.ir.collectives import WITH_GLOBAL_IDS
-from hlorewrite.ir.load import parse
-from hlorewrite.ir.module import Module
+from hlorewrite.ir import WITH_GLOBAL_IDS, Module, parse
 from hlorewrite.rules.compile.pattern_graph import OpPatternNode, nodes_of, results_of, values_in
 from hlorewrite.rules.syntax import ast
 

@@ -6,8 +6,7 @@ from dataclasses import dataclass, replace
 from hlorewrite.checks.reference.check import check
 from hlorewrite.checks.reference.rule_checks.instances import NotGenerated, instance
 from hlorewrite.errors import CannotExecute, HlorewriteError
-from hlorewrite.ir.module import Module
-from hlorewrite.ir.view import View
+from hlorewrite.ir import Module, View
 from hlorewrite.rules.apply.driver import apply_rules
 from hlorewrite.rules.compile.compiled import CompiledRule, compile_rule
 from hlorewrite.rules.compile.native_functions import NativeFunction
@@ -81,7 +80,7 @@ def check_rule(rule: CompiledRule, natives: Mapping[str, NativeFunction], *, pro
     try:
         pool = [m for m in (instance(rule.rule, seed) for seed in range(programs)) if m is not None]
     except NotGenerated as reason:
-        return RuleResult(rule.name, rule.location, 0, 0, (), str(reason), ())
+        return RuleResult(rule.name, rule.location, 0, rewritten=0, wrong=(), not_generated=str(reason), conditions=())
     rewritten, ran, wrong = 0, 0, []
     texts: list[str] = []
     for before in pool:
@@ -93,7 +92,8 @@ def check_rule(rule: CompiledRule, natives: Mapping[str, NativeFunction], *, pro
         if problem:
             wrong.append(f"{before.name}: {problem}")
     conditions = tuple(_without(rule, natives, block, position, pool, texts) for block, position in _conditions(rule))
-    return RuleResult(rule.name, rule.location, len(pool), rewritten, tuple(wrong), "", conditions, ran)
+    return RuleResult(rule.name, rule.location, len(pool), rewritten=rewritten, wrong=tuple(wrong), not_generated="",
+                      conditions=conditions, executed=ran)
 
 
 def _outcome(rule: CompiledRule, before: Module, after: Module, *, run: bool) -> tuple[bool, str | None]:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from hlorewrite.checks.reference.sequentialize.grid import Group, groups_of, pairs_of
 from hlorewrite.errors import CannotExecute
-from hlorewrite.ir.binding import ir
+from hlorewrite.ir import ir, remap, terminator
 from hlorewrite.ir.collectives import (
     ALL_GATHER,
     ALL_REDUCE,
@@ -16,8 +17,6 @@ from hlorewrite.ir.collectives import (
     DYNAMIC_ROOT,
     REDUCE_SCATTER,
 )
-from hlorewrite.ir.edit import remap
-from hlorewrite.ir.view import terminator
 from hlorewrite.ops.table import COMMUTATIVE
 
 if TYPE_CHECKING:
@@ -40,54 +39,44 @@ def run(lockstep: LockstepWriter, op: ir.Operation, operands: list[Values], worl
 
 
 def _all_reduce(lockstep: LockstepWriter, op: ir.Operation, operands: list[Values], world: World) -> list[Values]:
-    groups = _groups(lockstep, op, world)
-    out = []
-    for values in operands:
-        results = list(values)
-        for group in groups:
-            total = _reduced(lockstep, op, values, group)
-            for process in group:
-                results[process] = total
-        out.append(tuple(results))
-    return out
+    return _in_groups(lockstep, op, operands, world, lambda values, _, group: [
+        _reduced(lockstep, op, values, group)] * len(values))
 
 
 def _all_gather(lockstep: LockstepWriter, op: ir.Operation, operands: list[Values], world: World) -> list[Values]:
     dimension = ir.IntegerAttr(op.attributes["all_gather_dim"]).value
-    groups = _groups(lockstep, op, world)
-    out = []
-    for values, result in zip(operands, op.results, strict=True):
-        results = list(values)
-        for group in groups:
-            whole = concatenated(lockstep, [values[p] for p in group], dimension, result.type)
-            for process in group:
-                results[process] = whole
-        out.append(tuple(results))
-    return out
+    return _in_groups(lockstep, op, operands, world, lambda values, type_, _: [
+        concatenated(lockstep, values, dimension, type_)] * len(values))
 
 
 def _reduce_scatter(lockstep: LockstepWriter, op: ir.Operation, operands: list[Values], world: World) -> list[Values]:
     dimension = ir.IntegerAttr(op.attributes["scatter_dimension"]).value
-    results = list(operands[0])
-    for group in _groups(lockstep, op, world):
-        total = _reduced(lockstep, op, operands[0], group)
-        for process, piece in zip(group, pieces(lockstep, total, dimension, len(group)), strict=True):
-            results[process] = piece
-    return [tuple(results)]
+    return _in_groups(lockstep, op, operands[:1], world, lambda values, _, group: pieces(
+        lockstep, _reduced(lockstep, op, values, group), dimension, len(values)))
 
 
 def _all_to_all(lockstep: LockstepWriter, op: ir.Operation, operands: list[Values], world: World) -> list[Values]:
     split = ir.IntegerAttr(op.attributes["split_dimension"]).value
     concat = ir.IntegerAttr(op.attributes["concat_dimension"]).value
     count = ir.IntegerAttr(op.attributes["split_count"]).value
+
+    def exchanged(values: list[ir.Value], type_: ir.Type, _: Group) -> list[ir.Value]:
+        parts = [pieces(lockstep, value, split, count) for value in values]
+        return [concatenated(lockstep, [part[place] for part in parts], concat, type_) for place in range(len(values))]
+
+    return _in_groups(lockstep, op, operands, world, exchanged)
+
+
+def _in_groups(lockstep: LockstepWriter, op: ir.Operation, operands: list[Values], world: World,
+               combine: Callable[[list[ir.Value], ir.Type, Group], list[ir.Value]]) -> list[Values]:
+    """What each member of each group gets, of what its members hold, the type of the result, and the group."""
     groups = _groups(lockstep, op, world)
     out = []
     for values, result in zip(operands, op.results, strict=True):
         results = list(values)
         for group in groups:
-            parts = [pieces(lockstep, values[p], split, count) for p in group]
-            for place, process in enumerate(group):
-                results[process] = concatenated(lockstep, [part[place] for part in parts], concat, result.type)
+            for process, made in zip(group, combine([values[p] for p in group], result.type, group), strict=True):
+                results[process] = made
         out.append(tuple(results))
     return out
 
@@ -97,10 +86,7 @@ def _collective_permute(lockstep: LockstepWriter, op: ir.Operation, operands: li
     pairs = pairs_of(op, world.grid)
     for pair in pairs:
         _check_active(lockstep, pair, world)
-    sources = {target: source for source, target in pairs}
-    zero = _zeros(lockstep, op.results[0].type) if len(sources) < world.grid.size else None
-    values = [operands[0][sources[p]] if p in sources else zero for p in range(world.grid.size)]
-    return [tuple(v for v in values if v is not None)]
+    return _sent(lockstep, op, operands[0], {target: source for source, target in pairs}, world)
 
 
 def _collective_broadcast(lockstep: LockstepWriter, op: ir.Operation, operands: list[Values], world: World
@@ -109,9 +95,15 @@ def _collective_broadcast(lockstep: LockstepWriter, op: ir.Operation, operands: 
         raise CannotExecute("a broadcast whose root is an operand cannot be run", location=lockstep.view.source(op),
                             hint="use --check=none for this module")
     sources = {process: group[0] for group in _groups(lockstep, op, world, everyone=False) for process in group}
+    return _sent(lockstep, op, operands[0], sources, world)
+
+
+def _sent(lockstep: LockstepWriter, op: ir.Operation, values: Values, sources: dict[int, int], world: World
+          ) -> list[Values]:
+    """What each process gets from its source; zeros where it has none."""
     zero = _zeros(lockstep, op.results[0].type) if len(sources) < world.grid.size else None
-    values = [operands[0][sources[p]] if p in sources else zero for p in range(world.grid.size)]
-    return [tuple(v for v in values if v is not None)]
+    received = [values[sources[p]] if p in sources else zero for p in range(world.grid.size)]
+    return [tuple(v for v in received if v is not None)]
 
 
 def _partition_id(lockstep: LockstepWriter, op: ir.Operation, operands: list[Values], world: World) -> list[Values]:
@@ -148,14 +140,14 @@ def _check_active(lockstep: LockstepWriter, group: Group, world: World) -> None:
                           for other in dict.fromkeys(rest) if other != first]
 
 
-def _reduced(lockstep: LockstepWriter, op: ir.Operation, values: Values, group: Group) -> ir.Value:
+def _reduced(lockstep: LockstepWriter, op: ir.Operation, values: list[ir.Value], group: Group) -> ir.Value:
     """Combines the operands of a group in its order, by the reducer of the op, in the reducer's element type.
 
     A reducer may work in a wider type than the operands ("promotion"): they are converted before they are combined.
     """
     block = op.regions[0].blocks[0]
     elementwise = _elementwise(block)
-    total, *rest = [_promoted(lockstep, values[process], block) for process in group]
+    total, *rest = [_promoted(lockstep, value, block) for value in values]
     for value in rest:
         if elementwise:
             total = lockstep.value(elementwise, [total, value], total.type)

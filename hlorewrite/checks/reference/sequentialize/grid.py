@@ -9,8 +9,7 @@ from dataclasses import dataclass
 
 from hlorewrite.analysis.groups import id_table
 from hlorewrite.errors import CannotExecute
-from hlorewrite.ir.binding import ir, stablehlo
-from hlorewrite.ir.collectives import ALL_GATHER, ALL_REDUCE, COLLECTIVE_PERMUTE, GROUP_ATTRIBUTES, REDUCE_SCATTER
+from hlorewrite.ir import ALL_GATHER, ALL_REDUCE, COLLECTIVE_PERMUTE, GROUP_ATTRIBUTES, REDUCE_SCATTER, ir, stablehlo
 from hlorewrite.ir.view import View
 
 Group = tuple[int, ...]

@@ -18,8 +18,7 @@ from hlorewrite.analysis.varying_ops import captured_values
 from hlorewrite.checks.reference.sequentialize import collectives, control_flow, fourier, manual
 from hlorewrite.checks.reference.sequentialize.writer import Environment, LockstepWriter, Values, World
 from hlorewrite.errors import CannotExecute
-from hlorewrite.ir.binding import ir
-from hlorewrite.ir.edit import remap
+from hlorewrite.ir import ir, remap
 from hlorewrite.ops.table import SAME, TERMINATORS
 
 if TYPE_CHECKING:

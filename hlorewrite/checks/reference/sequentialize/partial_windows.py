@@ -8,8 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from hlorewrite.ir.binding import ir
-from hlorewrite.ir.view import nested_ops
+from hlorewrite.ir import ir, nested_ops
 from hlorewrite.ops.attributes import scatter_numbers
 
 

@@ -7,9 +7,7 @@ from dataclasses import dataclass, replace
 
 from hlorewrite.checks.reference.interpreter import RUNNABLE
 from hlorewrite.checks.reference.sequentialize.grid import Grid
-from hlorewrite.ir.binding import ir
-from hlorewrite.ir.module import Module
-from hlorewrite.ir.view import View
+from hlorewrite.ir import Module, View, ir
 from hlorewrite.util.tolerances import replica_tolerance
 
 Values = tuple[ir.Value, ...]

@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from hlorewrite.checks.translation_validation.program.dynamic_selection import case_of_fetches
 from hlorewrite.checks.translation_validation.program.regions import RegionEncoder
 from hlorewrite.checks.translation_validation.program.state import ProgramState
-from hlorewrite.checks.translation_validation.value_graph.pending_reduction import (
+from hlorewrite.checks.translation_validation.value_graph.graph import (
     Key,
     PendingReduction,
     SymbolicValue,
@@ -14,9 +14,7 @@ from hlorewrite.checks.translation_validation.value_graph.pending_reduction impo
     parts_of,
 )
 from hlorewrite.checks.translation_validation.verdict import NotRead
-from hlorewrite.ir.binding import ir
-from hlorewrite.ir.effects import EFFECTS, has_side_effect
-from hlorewrite.ir.view import symbol_name, terminator
+from hlorewrite.ir import EFFECTS, has_side_effect, ir, symbol_name, terminator
 
 _PURE = ("stablehlo.", "chlo.", "mhlo.", "sdy.")
 _MOST_CALLS = 64

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from hlorewrite.analysis.mesh import Mesh, mesh_of
 from hlorewrite.checks.translation_validation.program.state import ProgramState
-from hlorewrite.checks.translation_validation.value_graph.pending_reduction import SymbolicValue
+from hlorewrite.checks.translation_validation.value_graph.graph import SymbolicValue
 from hlorewrite.checks.translation_validation.verdict import NotRead
 from hlorewrite.ir.binding import ir, sdy
 

@@ -12,8 +12,7 @@ from dataclasses import dataclass
 from hlorewrite.analysis.loops import trip_count
 from hlorewrite.checks.translation_validation.value_graph.graph import Graph, shape_and_element
 from hlorewrite.checks.translation_validation.value_graph.normalize import op_of
-from hlorewrite.ir.binding import ir, op_key
-from hlorewrite.ir.view import View, ancestors
+from hlorewrite.ir import View, ancestors, ir, op_key
 
 _DIRECTION = re.compile(r"\b(LT|GT|LE|GE)\b")
 _MIRRORED = {"LT": "GT", "GT": "LT", "LE": "GE", "GE": "LE"}

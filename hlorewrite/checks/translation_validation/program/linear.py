@@ -7,18 +7,20 @@ from typing import Any
 from hlorewrite.analysis.linearity import JointlyLinear
 from hlorewrite.checks.translation_validation.program.state import ProgramState
 from hlorewrite.checks.translation_validation.program.through_reduce_scatter import moved_parts
-from hlorewrite.checks.translation_validation.value_graph.graph import is_float, shape_and_element, tensor_type
-from hlorewrite.checks.translation_validation.value_graph.groups import Members
-from hlorewrite.checks.translation_validation.value_graph.pending_reduction import (
+from hlorewrite.checks.translation_validation.value_graph.graph import (
     LOCAL,
     Key,
     PendingReduction,
     SymbolicValue,
+    is_float,
     joined,
     own_part_of,
     part_type,
     parts_of,
+    shape_and_element,
+    tensor_type,
 )
+from hlorewrite.checks.translation_validation.value_graph.groups import Members
 from hlorewrite.ir.binding import ir
 
 MakeNode = Callable[[tuple[int, ...], str], int]

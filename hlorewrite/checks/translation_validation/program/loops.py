@@ -18,11 +18,11 @@ around it.
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from hlorewrite.analysis.loops import Loop, trip_count
+from hlorewrite.analysis.loops import trip_count
 from hlorewrite.checks.translation_validation.program.last_iteration import once_less, step_of
 from hlorewrite.checks.translation_validation.program.row_stacks import left_by
 from hlorewrite.checks.translation_validation.program.state import CollectiveRun, LoopShape, ProgramState, PutOff
-from hlorewrite.checks.translation_validation.value_graph.pending_reduction import (
+from hlorewrite.checks.translation_validation.value_graph.graph import (
     LOCAL,
     Key,
     PendingReduction,
@@ -31,8 +31,7 @@ from hlorewrite.checks.translation_validation.value_graph.pending_reduction impo
     part_type,
     parts_of,
 )
-from hlorewrite.ir.binding import ir, op_key
-from hlorewrite.ir.view import defining_op, terminator
+from hlorewrite.ir import Loop, defining_op, ir, op_key, terminator
 
 _EFFECTS = -1
 _READ_AT_ONCE = 2
@@ -167,7 +166,7 @@ def _run(state: ProgramState, op: ir.Operation, values: Sequence[SymbolicValue],
     for slot, key in sorted(shape.streams, key=_order):
         changing.setdefault(slot, []).append(key)
     for slot, value in enumerate(values):
-        held = _entered(state, op, shape, slot, value, changing.get(slot, ()), streams)
+        held = _entered(state, op, shape, slot, value, changing.get(slot, ()), streams=streams)
         kind = shape.kinds.get(slot)
         entered.append(held)
         arguments.append(held[LOCAL] if kind is None else joined(graph, kind, held))
@@ -190,7 +189,8 @@ def _run(state: ProgramState, op: ir.Operation, values: Sequence[SymbolicValue],
         following = {node: yielded[slot][key] for (slot, key), node in streams.items()
                      if slot != _EFFECTS and key in yielded[slot]}
         _grant(state, Loop(op), predicate, state.executions[mark:], following)
-    return LoopPass(entered, yielded, results, streams, predicate, whole, (effects, state.effects))
+    return LoopPass(entered, yielded, results, streams=streams, predicate=predicate, whole=whole,
+                    effects=(effects, state.effects))
 
 
 def _last_is_apart(state: ProgramState, shape: LoopShape, done: LoopPass) -> bool:
@@ -207,7 +207,7 @@ def _last_is_apart(state: ProgramState, shape: LoopShape, done: LoopPass) -> boo
 
 
 def _entered(state: ProgramState, op: ir.Operation, shape: LoopShape, slot: int, value: SymbolicValue,
-             changing: Sequence[Key], streams: dict[tuple[int, Key], int]) -> dict[Key, int]:
+             changing: Sequence[Key], *, streams: dict[tuple[int, Key], int]) -> dict[Key, int]:
     """The parts of a slot in an iteration; makes the streams of those that change."""
     graph, type_ = state.graph, state.type_of(op.operands[slot])
     if slot in shape.forced:

@@ -1,9 +1,7 @@
 """Regions of ops as nested tuples: reducers, comparators, scalar functions."""
 
 from hlorewrite.checks.translation_validation.program.state import ProgramState
-from hlorewrite.ir.binding import ir
-from hlorewrite.ir.collectives import COLLECTIVES
-from hlorewrite.ir.effects import MAY_HAVE_EFFECTS
+from hlorewrite.ir import COLLECTIVES, MAY_HAVE_EFFECTS, ir
 from hlorewrite.ops.table import DEVICE_IDS
 
 _ODD = frozenset((*COLLECTIVES, *MAY_HAVE_EFFECTS, *DEVICE_IDS, "func.call"))

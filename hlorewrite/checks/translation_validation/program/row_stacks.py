@@ -11,11 +11,13 @@ iteration, as of the parts of one that waits for a reduction, x_i may be made of
 written once is seen by evaluating the index in all iterations, which the counter and the predicate have to allow.
 """
 
+from itertools import islice
+
 from hlorewrite.checks.translation_validation.program.state import ProgramState
-from hlorewrite.checks.translation_validation.value_graph.graph import Graph, shape_and_element
+from hlorewrite.checks.translation_validation.value_graph.graph import Graph, joined, shape_and_element
 from hlorewrite.checks.translation_validation.value_graph.normalize import op_label, op_of
-from hlorewrite.checks.translation_validation.value_graph.pending_reduction import joined
 from hlorewrite.checks.translation_validation.value_graph.per_process_constants import KNOWN
+from hlorewrite.util.reachability import reachable
 
 _UPDATE, _SLICE, _ADD = "stablehlo.dynamic_update_slice", "stablehlo.dynamic_slice", "stablehlo.add"
 _MOST_ROWS = 512
@@ -128,15 +130,11 @@ def _numbers(state: ProgramState, index: int, predicate: int) -> list[int]:
 
 def _counters(graph: Graph, nodes: tuple[int, ...], depth: int) -> list[int]:
     """The streams of this loop that some numbers are computed from; none where there are too many nodes to follow."""
-    seen, pending = set(nodes), list(nodes)
-    # Ends: a node is added once.
-    for node in pending:
-        sources = (graph.yields[node],) if graph.labels[node] == ("stream", depth) else graph.args[node]
-        pending += [each for each in dict.fromkeys(sources) if each not in seen]
-        seen.update(sources)
-        if len(pending) > _MOST_NODES:
-            return []
-    return [node for node in pending if graph.labels[node] == ("stream", depth)]
+    def sources(node: int) -> tuple[int, ...]:
+        return (graph.yields[node],) if graph.labels[node] == ("stream", depth) else graph.args[node]
+
+    found = list(islice(reachable(nodes, sources), _MOST_NODES + 1))
+    return [node for node in found if graph.labels[node] == ("stream", depth)] if len(found) <= _MOST_NODES else []
 
 
 def _at(state: ProgramState, node: int, values: dict[int, int], known: dict[int, int]) -> int:

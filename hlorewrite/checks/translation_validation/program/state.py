@@ -9,19 +9,21 @@ from typing import Any
 from hlorewrite.analysis.groups import Rows
 from hlorewrite.analysis.uniform_trip_count import LoopWitnesses
 from hlorewrite.checks.translation_validation.value_graph.communication_rules import MOVED, moved, own_part, own_starts
-from hlorewrite.checks.translation_validation.value_graph.graph import Graph, Label, shape_and_element
-from hlorewrite.checks.translation_validation.value_graph.groups import Members, ProcessSpace
-from hlorewrite.checks.translation_validation.value_graph.index_maps import IndexMaps
-from hlorewrite.checks.translation_validation.value_graph.normalize import FOLDED, normalized, op_label
-from hlorewrite.checks.translation_validation.value_graph.pending_reduction import (
+from hlorewrite.checks.translation_validation.value_graph.graph import (
+    Graph,
     Key,
+    Label,
     PendingReduction,
     SymbolicValue,
     joined,
     own_part_of,
     part_type,
     reduced,
+    shape_and_element,
 )
+from hlorewrite.checks.translation_validation.value_graph.groups import Members, ProcessSpace
+from hlorewrite.checks.translation_validation.value_graph.index_maps import IndexMaps
+from hlorewrite.checks.translation_validation.value_graph.normalize import FOLDED, normalized, op_label
 from hlorewrite.checks.translation_validation.value_graph.per_process_constants import (
     KNOWN,
     Attributes,
@@ -29,10 +31,8 @@ from hlorewrite.checks.translation_validation.value_graph.per_process_constants 
 )
 from hlorewrite.checks.translation_validation.value_graph.uniform import SameOnMembers
 from hlorewrite.checks.translation_validation.verdict import NotRead
-from hlorewrite.ir.binding import ir
-from hlorewrite.ir.collectives import COLLECTIVES
-from hlorewrite.ir.view import View
-from hlorewrite.ops.constants import constant_attribute, constant_text, is_complex_zero, splat_number
+from hlorewrite.ir import COLLECTIVES, View, ir
+from hlorewrite.ops.attributes import constant_attribute, constant_text, is_complex_zero, splat_number
 from hlorewrite.ops.table import COMMUTATIVE
 from hlorewrite.rules.facts import Facts
 
@@ -151,7 +151,7 @@ class ProgramState:
       on_parts: equations of slices that need the state; ``(state, label, type, args)`` to a node or None.
     """
 
-    def __init__(self, graph: Graph, space: ProcessSpace, view: View, facts: Facts, strategy: Strategy,
+    def __init__(self, graph: Graph, space: ProcessSpace, view: View, facts: Facts, *, strategy: Strategy,
                  tables: ProcessConstants, same: SameOnMembers, picks: IndexMaps, original: bool,
                  last_apart: frozenset[int] = frozenset()) -> None:
         self.graph, self.space, self.view, self.facts = graph, space, view, facts

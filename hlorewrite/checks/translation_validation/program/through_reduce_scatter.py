@@ -10,10 +10,15 @@ from dataclasses import dataclass
 
 from hlorewrite.analysis.groups import Rows
 from hlorewrite.checks.translation_validation.program.state import ProgramState
-from hlorewrite.checks.translation_validation.value_graph.graph import Shape, shape_and_element, tensor_type
+from hlorewrite.checks.translation_validation.value_graph.graph import (
+    Key,
+    Shape,
+    own_part_of,
+    shape_and_element,
+    tensor_type,
+)
 from hlorewrite.checks.translation_validation.value_graph.groups import Members, OwnPart
 from hlorewrite.checks.translation_validation.value_graph.normalize import op_label
-from hlorewrite.checks.translation_validation.value_graph.pending_reduction import Key, own_part_of
 from hlorewrite.ir.binding import ir
 from hlorewrite.ops.dims import attributes_for, dim_factor
 

@@ -19,9 +19,7 @@ from hlorewrite.analysis.groups import (
     written_groups,
 )
 from hlorewrite.analysis.mesh import meshes
-from hlorewrite.ir.binding import ir
-from hlorewrite.ir.collectives import WITH_REPLICA_GROUPS
-from hlorewrite.ir.view import View
+from hlorewrite.ir import WITH_REPLICA_GROUPS, View, ir
 
 
 class Members:

@@ -10,6 +10,7 @@ import numpy as np
 from hlorewrite.checks.translation_validation.value_graph.graph import Graph, shape_and_element
 from hlorewrite.checks.translation_validation.value_graph.groups import Members, Reduction
 from hlorewrite.checks.translation_validation.value_graph.per_process_constants import ProcessConstants
+from hlorewrite.util.reachability import reachable
 
 _MAY_DIFFER = ("stablehlo.custom_call", "mhlo.", "sdy.all_", "sdy.collective", "sdy.reduce")
 """Ops that may compute something else on each device from equal operands."""
@@ -77,18 +78,10 @@ class SameOnMembers:
 
     def _reached(self, root: int, open_streams: Mapping[int, int], is_end: Callable[[int], bool]) -> Iterator[int]:
         """The nodes that a node is computed from, itself among them, as far as those where the walk ends."""
-        seen, stack = {root}, [root]
-        # Ends: a node is added once.
-        while stack:
-            node = stack.pop()
-            yield node
-            if is_end(node):
-                continue
+        def sources(node: int) -> Sequence[int]:
             following = open_streams.get(node, self.graph.yields.get(node))
-            fresh = [each for each in (*self.graph.args[node], *(() if following is None else (following,)))
-                     if each not in seen]
-            seen.update(fresh)
-            stack += fresh
+            return () if is_end(node) else (*self.graph.args[node], *(() if following is None else (following,)))
+        return reachable([root], sources)
 
     def forget(self) -> None:
         """An assumption was wrong: what followed from it has to be asked again."""
@@ -115,12 +108,7 @@ class SameOnMembers:
                         seen.add(source)
                         stack.append(source)
         known.update(dict.fromkeys(seen, True))
-        # Ends: the readers of a node are added once, when it changes.
-        while differs:
-            node = differs.pop()
-            if known[node]:
-                known[node] = False
-                differs += readers.get(node, ())
+        known.update(dict.fromkeys(reachable(differs, lambda node: readers.get(node, ())), False))
 
     def _sources(self, node: int, members: Members) -> Sequence[int] | None:
         """What a node is computed from; None when it may differ by itself."""

@@ -7,15 +7,12 @@ as it is and zeros for the others.
 
 from collections.abc import Sequence
 
-from hlorewrite.analysis.dense_groups import rows_attribute
-from hlorewrite.ir.binding import ir
-from hlorewrite.ir.collectives import ALL_REDUCE, COLLECTIVE_BROADCAST
-from hlorewrite.ir.edit import Editor
-from hlorewrite.ir.types import element_bytes
+from hlorewrite.analysis.groups import rows_attribute
+from hlorewrite.ir import ALL_REDUCE, COLLECTIVE_BROADCAST, Editor, element_bytes, ir
 from hlorewrite.ops.attributes import ints
 from hlorewrite.passes.common.broadcasts.emit import Delivery, channel_of, emit_delivery, static_slice
 from hlorewrite.passes.common.device_masks import lookup, zeros_like
-from hlorewrite.passes.common.reducer_region import add_reducer
+from hlorewrite.passes.common.emit import add_reducer
 from hlorewrite.pipelines.passes.reshard_to_broadcast.layers import LayerRead, Stack
 
 

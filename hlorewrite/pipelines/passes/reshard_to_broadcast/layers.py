@@ -5,11 +5,9 @@ from dataclasses import dataclass
 from hlorewrite.analysis.groups import Groups
 from hlorewrite.analysis.per_device_constants import PerDeviceConstants
 from hlorewrite.analysis.uniform import Uniformity
-from hlorewrite.ir.binding import ir
-from hlorewrite.ir.types import is_static_tensor
-from hlorewrite.ir.view import View, ancestors, terminator, users
+from hlorewrite.ir import BRANCHES, View, ancestors, ir, is_static_tensor, terminator, users
 from hlorewrite.ops.attributes import ints
-from hlorewrite.ops.table import BRANCHES, SLICES
+from hlorewrite.ops.table import SLICES
 from hlorewrite.passes.common.shard_index import partition_groups, range_along
 
 

@@ -3,20 +3,13 @@
 from dataclasses import dataclass, field
 from typing import ClassVar, Literal
 
-from hlorewrite.ir.binding import ir
-from hlorewrite.ir.collectives import ALL_GATHER
-from hlorewrite.ir.edit import Editor
-from hlorewrite.ir.inline import inline_calls
-from hlorewrite.ir.module import Module
-from hlorewrite.ir.view import View, symbol_name, users
+from hlorewrite.ir import ALL_GATHER, Editor, Module, View, inline_calls, ir, symbol_name, users
 from hlorewrite.passes.common.broadcasts.chain import require_chain_options
-from hlorewrite.passes.common.op_by_op import OpByOp
-from hlorewrite.passes.common.pass_remarks import tell
+from hlorewrite.passes.common.pass_support import OpByOp, tell
 from hlorewrite.passes.legalize_for_cpu import LegalizeForCpu
 from hlorewrite.passmanager.base import Pass, PassContext
 from hlorewrite.passmanager.options import Size
-from hlorewrite.pipelines.passes.reshard_to_broadcast.forms import Gathers, MaskedSums, Permutes
-from hlorewrite.pipelines.passes.reshard_to_broadcast.times import Target
+from hlorewrite.pipelines.passes.reshard_to_broadcast.forms import Gathers, MaskedSums, Permutes, Target
 from hlorewrite.pipelines.passes.reshard_to_broadcast.transfer import PLAN, plan_attribute, plan_transfer
 from hlorewrite.pipelines.reshard import SolverBudget
 
@@ -141,7 +134,8 @@ class ProgramTransferPlans(OpByOp):
         if PLAN in op.attributes and op.attributes[PLAN] == attribute:
             return False
         tell(ctx, "applied", self.name, f"the transfer is planned as {plan.strategy}: {plan.makespan_s * 1e6:.0f} us, "
-             f"{planned.direct_s * 1e6:.0f} us with a copy to each receiver, on {planned.cluster}", view, op, plan.note)
+             f"{planned.direct_s * 1e6:.0f} us with a copy to each receiver, on {planned.cluster}", view, op,
+             advice=plan.note)
         ctx.editor(view.module, self.name).set_attribute(op, PLAN, attribute)
         ctx.count("transfers planned")
         return True

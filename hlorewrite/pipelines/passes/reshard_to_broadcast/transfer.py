@@ -15,12 +15,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from hlorewrite.cost.collective_times import CollectiveTimes
-from hlorewrite.errors import HlorewriteError
-from hlorewrite.ir.binding import ir
-from hlorewrite.ir.types import element_bytes
-from hlorewrite.ir.view import View, ancestors
-from hlorewrite.pipelines.passes.reshard_to_broadcast.mpmd_types import layout_of_type, meshes_of_topology
-from hlorewrite.pipelines.reshard import Layout, ReshardPlan, SolverBudget, network_of, plan_reshard
+from hlorewrite.errors import HlorewriteError, InputError
+from hlorewrite.ir import View, ancestors, element_bytes, ir
+from hlorewrite.pipelines.mpmd.types import MeshTensor, mesh_tensor, meshes_in_topology
+from hlorewrite.pipelines.reshard import Layout, ReshardPlan, SolverBudget, network_of, plan_reshard, sharded
 from hlorewrite.pipelines.reshard.mesh import ReshardMesh
 
 PLAN = "hlorewrite.reshard"
@@ -80,21 +78,21 @@ def plan_transfer(op: ir.Operation, view: View, topology: str = "", strategy: st
         return f"elements of type {source[2]} share bytes"
     if not all(source[1].shape):
         return "it moves nothing"
-    return _planned(source[1], target[1], int(itemsize), str(source[2]), meshes, topology, strategy, order,
-                    budget or SolverBudget())
+    return _planned(source[1], target[1], int(itemsize), str(source[2]), meshes=meshes, topology=topology,
+                    strategy=strategy, order=order, budget=budget or SolverBudget())
 
 
-def _planned(source: Layout, target: Layout, itemsize: int, element: str, meshes: dict[str, ReshardMesh], topology: str,
-             strategy: str, order: str, budget: SolverBudget) -> PlannedTransfer | str:
+def _planned(source: Layout, target: Layout, itemsize: int, element: str, *, meshes: dict[str, ReshardMesh],
+             topology: str, strategy: str, order: str, budget: SolverBudget) -> PlannedTransfer | str:
     devices = max(int(mesh.devices.max()) for mesh in meshes.values()) + 1
     times = CollectiveTimes(topology, devices)
     cluster = times.topology
     involved = np.union1d(source.devices, target.devices).tolist()
     network = network_of(cluster, {int(device): cluster.host_of(int(device)) for device in involved})
-    plan = plan_reshard(source, target, itemsize, network, strategy, order, budget=budget)
+    plan = plan_reshard(source, target, itemsize, network, strategy=strategy, order=order, budget=budget)
     if len(plan.rows) > MOST_TASKS:
         return f"its plan has {len(plan.rows)} tasks, more than the {MOST_TASKS} that a program should hold"
-    direct = plan_reshard(source, target, itemsize, network, "send-recv", "naive")
+    direct = plan_reshard(source, target, itemsize, network, strategy="send-recv", order="naive")
     return PlannedTransfer(plan, element, direct.makespan_s, times.cluster)
 
 
@@ -132,3 +130,57 @@ def plan_attribute(plan: ReshardPlan, context: ir.Context) -> ir.Attribute:
 
 def _integer(number: int) -> ir.Attribute:
     return ir.IntegerAttr.get(ir.IntegerType.get_signless(64), int(number))
+
+
+# ---- layouts of mesh tensors of the ``mpmd`` dialect, as the planner of transfers asks for them
+
+
+def meshes_of_topology(topology: ir.Attribute, where: str) -> dict[str, ReshardMesh]:
+    """The meshes of a program by name, devices numbered mesh by mesh.
+
+    Args:
+      topology: the ``topology`` attribute of the program's function.
+      where: what errors name.
+
+    Returns:
+      Meshes by name.
+
+    Raises:
+      InputError: the text holds no mesh.
+    """
+    return {name: ReshardMesh(mesh.axes, np.array(mesh.device_ids))
+            for name, mesh in meshes_in_topology(topology, where).items()}
+
+
+def layout_of_type(type_: ir.Type, meshes: dict[str, ReshardMesh]) -> tuple[str, Layout, ir.Type] | str:
+    """Where the tiles of a mesh tensor lie.
+
+    Args:
+      type_: an ``!mpmd.mesh_tensor`` type.
+      meshes: the meshes of the program.
+
+    Returns:
+      (mesh name, layout, element type); or why it is not known.
+    """
+    try:
+        tensor = mesh_tensor(type_)
+    except InputError:
+        return "its shape is not static"
+    if tensor.mesh not in meshes:
+        return "its type names no mesh of the program"
+    if tensor.unreduced:
+        return "it holds parts of a sum that is still to be made"
+    return tensor.mesh, layout_of(tensor, meshes), ir.Type.parse(tensor.element, context=type_.context)
+
+
+def layout_of(tensor: MeshTensor, meshes: dict[str, ReshardMesh]) -> Layout:
+    """Where the tiles of a value lie.
+
+    Args:
+      tensor: its type; it names a mesh and holds no parts of a sum.
+      meshes: the meshes of the program.
+
+    Returns:
+      The layout.
+    """
+    return sharded(tensor.shape, meshes[tensor.mesh], tensor.spec)

@@ -8,10 +8,7 @@ from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 
 from hlorewrite.analysis.mesh import Mesh
-from hlorewrite.ir.binding import ir, sdy
-from hlorewrite.ir.channels import channel_number, renumbered
-from hlorewrite.ir.collectives import CHANNEL
-from hlorewrite.ir.effects import does_more_than_compute
+from hlorewrite.ir import CHANNEL, channel_number, does_more_than_compute, ir, renumbered, sdy
 from hlorewrite.ir.view import nested_ops, readable, terminator
 from hlorewrite.pipelines.mpmd.mesh_view import body_of, manual_body
 from hlorewrite.pipelines.mpmd.program import MOVES, FragmentCall
@@ -167,8 +164,9 @@ def graph_of(call: FragmentCall, function: ir.Operation, mesh: Mesh, types: tupl
     ops = tuple(reader.op(each.operation) for each in block.operations if each.operation != end)
     returned = tuple(reader.number(value) for value in end.operands)
     channels = tuple(channel_number(op) for op in nested_ops(function) if channel_number(op))
-    return FragmentGraph(call, function, mesh, len(block.arguments), tuple(reader.numbers), ops, returned,
-                         _crossing(call, function, returned, types), channels, reader.has_effects)
+    return FragmentGraph(call, function, mesh, arguments=len(block.arguments), values=tuple(reader.numbers), ops=ops,
+                         returned=returned, crossing=_crossing(call, function, returned, types), channels=channels,
+                         has_effects=reader.has_effects)
 
 
 def prefix_of(graph: FragmentGraph, ops: Sequence[int]) -> tuple[FragmentGraph, tuple[int, ...]]:
@@ -194,9 +192,9 @@ def prefix_of(graph: FragmentGraph, ops: Sequence[int]) -> tuple[FragmentGraph, 
                   (value in rest and not graph.ops[graph.maker[value]].moves))
     crossing = {number[value]: each for value, each in graph.crossing.items() if value in number}
     channels = tuple(range(1, 1 + sum(bool(channel_number(inner)) for op in kept for inner in nested_ops(op.op))))
-    return FragmentGraph(graph.call, graph.function, graph.mesh, len(values) - len(made),
-                         tuple(graph.values[value] for value in values), kept, given, crossing, channels,
-                         graph.has_effects), values
+    return FragmentGraph(graph.call, graph.function, graph.mesh, arguments=len(values) - len(made),
+                         values=tuple(graph.values[value] for value in values), ops=kept, returned=given,
+                         crossing=crossing, channels=channels, has_effects=graph.has_effects), values
 
 
 def whole_value(graph: FragmentGraph, value: int) -> CrossingValue:

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 from hlorewrite.pipelines.passes.share_fragments.fragment_graph import FragmentGraph
 from hlorewrite.pipelines.passes.share_fragments.subgraph_match import Occurrence
+from hlorewrite.util.reachability import reachable
 
 
 class CannotDivide(Exception):
@@ -83,14 +84,10 @@ class _FragmentDivision:
 
     def _needed(self, values: Iterable[int]) -> set[int]:
         """Ops that some values depend on, without data of the contained fragment that is made again."""
-        todo, found = list(values), set[int]()
-        # Ends: the operands of an op are added once.
-        while todo:
-            position = self.host.maker.get(todo.pop())
-            if position is not None and position not in found:
-                found.add(position)
-                todo += self.host.ops[position].reads
-        return {each for each in found if each not in self.middle or not self.host.ops[each].moves}
+        maker, ops = self.host.maker, self.host.ops
+        found = {maker[value] for value in reachable(values, lambda value: ops[maker[value]].reads
+                                                     if value in maker else ()) if value in maker}
+        return {each for each in found if each not in self.middle or not ops[each].moves}
 
     def _reads_it(self, after: list[int]) -> bool:
         """Whether one of some ops reads what the contained fragment makes, apart from data that is made again."""

@@ -1,10 +1,6 @@
 """Writes a piece of a fragment as a function."""
 
-from hlorewrite.ir.binding import ir
-from hlorewrite.ir.channels import channel_number, renumbered
-from hlorewrite.ir.collectives import CHANNEL
-from hlorewrite.ir.edit import remap
-from hlorewrite.ir.view import nested_ops
+from hlorewrite.ir import CHANNEL, channel_number, ir, nested_ops, remap, renumbered
 from hlorewrite.pipelines.mpmd.mesh_view import manual_body
 from hlorewrite.pipelines.passes.share_fragments.fragment_graph import CrossingValue, FragmentGraph
 from hlorewrite.pipelines.passes.share_fragments.outline import FragmentPiece

@@ -2,9 +2,7 @@
 
 from dataclasses import dataclass, replace
 
-from hlorewrite.ir.binding import ir
-from hlorewrite.ir.module import Module
-from hlorewrite.ir.view import View
+from hlorewrite.ir import Module, View, ir
 from hlorewrite.passmanager.base import Pass, PassContext
 from hlorewrite.passmanager.programs import is_program
 from hlorewrite.pipelines.mpmd.mesh_view import local_mesh

@@ -3,6 +3,7 @@
 from dataclasses import dataclass, field
 
 from hlorewrite.pipelines.passes.share_fragments.fragment_graph import FragmentGraph
+from hlorewrite.util.reachability import reachable
 
 
 @dataclass(frozen=True)
@@ -99,17 +100,9 @@ class _OccurrenceSearch:
 
     def touches(self, value: int) -> bool:
         """Whether a value depends on one that was found."""
-        todo, seen = [value], {value}
-        # Ends: a value is added once.
-        while todo:
-            each = todo.pop()
-            if each in self.values:
-                return True
-            maker = self.part.maker.get(each)
-            fresh = () if maker is None else set(self.part.ops[maker].reads) - seen
-            todo += fresh
-            seen.update(fresh)
-        return False
+        maker, ops = self.part.maker, self.part.ops
+        return any(each in self.values for each in reachable(
+            [value], lambda each: ops[maker[each]].reads if each in maker else ()))
 
     def _fits(self, value: int, there: int) -> bool:
         """Links a value with one of the host, and all they depend on; nothing where that is not possible."""

@@ -4,11 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from hlorewrite.ir.binding import ir
-from hlorewrite.ir.edit import remap
-from hlorewrite.ir.location import source_line
-from hlorewrite.ir.module import Module
-from hlorewrite.ir.view import nested_ops, readable
+from hlorewrite.ir import Module, ir, nested_ops, readable, remap, source_line
 from hlorewrite.pipelines.mpmd.program import SCHEDULE, STAGE, SUMS, TASK
 from hlorewrite.pipelines.passes.split_stages.graph import StepNode, captured
 from hlorewrite.pipelines.passes.split_stages.plan import PlannedFragment, StagePlan

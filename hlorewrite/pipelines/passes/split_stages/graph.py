@@ -3,9 +3,7 @@
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 
-from hlorewrite.ir.binding import ir
-from hlorewrite.ir.types import element_count, tensor_bytes
-from hlorewrite.ir.view import nested_ops, terminator
+from hlorewrite.ir import element_count, ir, nested_ops, tensor_bytes, terminator
 from hlorewrite.pipelines.mpmd.program import MOVES
 
 SMALL = 1024

@@ -6,8 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from hlorewrite.errors import InputError, PlanError, UsageError
-from hlorewrite.ir.binding import ir, sdy
-from hlorewrite.ir.view import View
+from hlorewrite.ir import View, ir, sdy
 from hlorewrite.pipelines.mpmd.types import MeshTensor, mesh_tensor
 from hlorewrite.pipelines.passes.split_stages.shardings import Spec
 from hlorewrite.pipelines.schedules import make_schedule
@@ -108,7 +107,7 @@ def parse_shapes(text: str, what: str = "meshes") -> tuple[tuple[int, ...], ...]
 
 
 def make_topology(view: View, shapes: str, schedule: str, mesh_of: Sequence[int], stages: int, microbatches: int,
-                  where: str) -> ProgramMeshes:
+                  *, where: str) -> ProgramMeshes:
     """The topology a step is split for.
 
     Args:

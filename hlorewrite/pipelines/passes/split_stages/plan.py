@@ -8,8 +8,9 @@ from hlorewrite.pipelines.passes.split_stages.graph import StepNode, Values, clo
 from hlorewrite.pipelines.passes.split_stages.meshes import ProgramMeshes
 from hlorewrite.pipelines.passes.split_stages.norms import regroup_sums
 from hlorewrite.pipelines.passes.split_stages.stage_assignment import StageAssignment
-from hlorewrite.pipelines.passes.split_stages.step import Carried, TrainStep
+from hlorewrite.pipelines.passes.split_stages.step import TrainStep
 from hlorewrite.pipelines.passes.split_stages.update import Update, place_update
+from hlorewrite.util.reachability import reachable
 
 _WORDS = {"F": "forward", "B": "backward", "I": "input_gradient", "W": "weight_gradient", "before": "before",
           "update": "update"}
@@ -97,26 +98,16 @@ def drop_dead(step: TrainStep) -> None:
     values = step.values
     carried = {values.find(each.after): each for each in step.carried}
     inside = {values.find(each.inside): each for each in step.carried}
-    live_nodes: set[int] = set()
-    live_carried: dict[int, Carried] = {}
-    pending = [values.find(each) for each in step.results]
-    seen = set(pending)
-    # Ends: a value is added once.
-    while pending:
-        number = pending.pop()
-        node = values.producer[number]
-        each = carried.get(number) or inside.get(number)
-        reads: Iterable[int] = ()
+
+    def reads(number: int) -> Iterable[int]:
+        node, each = values.producer[number], carried.get(number) or inside.get(number)
         if node is not None:
-            live_nodes.add(id(node))
-            reads = node.reads
-        elif each is not None and id(each) not in live_carried:
-            live_carried[id(each)] = each
-            reads = (each.first, each.next)
-        for following in map(values.find, reads):
-            if following not in seen:
-                seen.add(following)
-                pending.append(following)
+            return map(values.find, node.reads)
+        return () if each is None else map(values.find, (each.first, each.next))
+
+    live = list(reachable(map(values.find, step.results), reads))
+    live_nodes = {id(node) for node in map(values.producer.__getitem__, live)}
+    live_carried = {id(carried.get(number) or inside.get(number)) for number in live if values.producer[number] is None}
     step.carried[:] = [each for each in step.carried if id(each) in live_carried]
     for nodes in (step.before, step.body, step.after):
         nodes[:] = [node for node in nodes if id(node) in live_nodes]

@@ -1,9 +1,7 @@
 """Where every value of a step lies: the shardings Shardy propagates, read off a copy."""
 
 from hlorewrite.errors import InputError
-from hlorewrite.ir.binding import ir, passmanager, sdy
-from hlorewrite.ir.context import captured_diagnostics, first_error
-from hlorewrite.ir.view import View, nested_ops, symbol_name
+from hlorewrite.ir import View, captured_diagnostics, first_error, ir, nested_ops, passmanager, sdy, symbol_name
 from hlorewrite.pipelines.passes.split_stages.step import TrainStep
 
 Spec = tuple[tuple[str, ...], ...]

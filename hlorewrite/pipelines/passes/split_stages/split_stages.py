@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import ClassVar, Literal
 
-from hlorewrite.analysis.dense_groups import list_groups
+from hlorewrite.analysis.counters import in_each_iteration
+from hlorewrite.analysis.groups import list_groups
 from hlorewrite.errors import InputError, UsageError, did_you_mean
-from hlorewrite.ir.binding import passmanager
-from hlorewrite.ir.edit import Editor
-from hlorewrite.ir.inline import inline_calls
-from hlorewrite.ir.module import Module
-from hlorewrite.ir.view import View
+from hlorewrite.ir import Editor, Loop, Module, View, inline_calls, ir, passmanager, users
 from hlorewrite.passmanager.base import Pass, PassContext
 from hlorewrite.passmanager.programs import is_program
 from hlorewrite.pipelines.passes.split_stages.auto.choose import DEFAULT_TOPOLOGY, StageSearch, choose_stages, mark_cuts
@@ -24,11 +22,12 @@ from hlorewrite.pipelines.passes.split_stages.meshes import (
     parse_shapes,
     stages_of,
 )
-from hlorewrite.pipelines.passes.split_stages.plan import StagePlan, make_plan
+from hlorewrite.pipelines.passes.split_stages.plan import PlannedFragment, StagePlan, make_plan
 from hlorewrite.pipelines.passes.split_stages.remat import keep_what_was_sent
 from hlorewrite.pipelines.passes.split_stages.shardings import read_shardings
 from hlorewrite.pipelines.passes.split_stages.stacks.cut_layers import cut_layer_loops
 from hlorewrite.pipelines.passes.split_stages.stacks.cut_stacks import cut_stacks
+from hlorewrite.pipelines.passes.split_stages.stacks.row_ops import row_range
 from hlorewrite.pipelines.passes.split_stages.stage_assignment import (
     StageAssignment,
     check_places,
@@ -51,7 +50,6 @@ from hlorewrite.pipelines.passes.split_stages.sums import (
     separate_sums,
     write_skips_as_sums,
 )
-from hlorewrite.pipelines.passes.split_stages.unused_received_rows import unused_received_rows
 from hlorewrite.pipelines.schedules import SCHEDULES
 from hlorewrite.rules.listener import Remark
 from hlorewrite.util.sizes import format_bytes
@@ -104,7 +102,7 @@ class SplitStages(Pass):
         marks = {index: step.view.source(node.op) for node in reversed(step.body) if node.op is not None
                  for index, backward in [mark_of(node.op) or (0, True)] if not backward}
         topology = make_topology(step.view, self.meshes, self.schedule, self.mesh_of, step.stages, step.iterations,
-                                 marks[step.stages - 1])
+                                 where=marks[step.stages - 1])
         step = self._by_part(step, ctx)
         _refuse_manual(step, topology)
         if self.split_backward is not None:
@@ -273,3 +271,70 @@ def _drop_marks(step: TrainStep) -> None:
 
 def _source(step: TrainStep, node: StepNode) -> str:
     return step.view.source(node.op) if node.op is not None else step.view.module.name
+
+
+# ---- weights of which a stage receives more than it reads
+
+
+def unused_received_rows(plan: StagePlan) -> Iterator[tuple[str, StepNode]]:
+    """Arguments that are sent whole to a stage which reads some of their rows only.
+
+    Args:
+      plan: the plan of a program.
+
+    Yields:
+      (what is said, an op that reads the rows), once for each argument and stage.
+    """
+    values = plan.step.values
+    for fragment in (*plan.before, *plan.body):
+        for number in fragment.inputs:
+            if number not in plan.home or plan.home[number] == fragment.mesh:
+                continue
+            rows = ir.RankedTensorType(values.types[number]).shape[:1]
+            read = _rows_read(plan, fragment, number)
+            if read is not None and rows and len(read[0]) < rows[0]:
+                name = plan.step.argument_name(number)
+                yield (f"stage {fragment.stage} receives all {rows[0]} rows of {name} "
+                       f"({format_bytes(values.bytes(number), 1)}) and reads {len(read[0])} of them; take rows by "
+                       "constant indices, or mark the loop over layers with hlorewrite.stage_layers", read[1])
+
+
+def _rows_read(plan: StagePlan, fragment: PlannedFragment, number: int) -> tuple[set[int], StepNode] | None:
+    """The rows of a value that a fragment reads, and one of the readers; None where that may be all."""
+    values = plan.step.values
+    rows: set[int] = set()
+    reader: StepNode | None = None
+    for node in fragment.members:
+        if number not in map(values.find, node.reads):
+            continue
+        own = _rows_of_node(node, [place for place, each in enumerate(node.operands) if values.find(each) == number])
+        if own is None or number in map(values.find, node.captured):
+            return None
+        rows |= own
+        reader = reader or node
+    return None if reader is None else (rows, reader)
+
+
+def _rows_of_node(node: StepNode, places: list[int]) -> set[int] | None:
+    """The rows that an op reads of an operand: of a slice, or of a loop that takes a row in each iteration."""
+    if node.op is None:
+        return None
+    taken = row_range(node.op)
+    if taken is not None:
+        return set(range(*taken))
+    if node.name != "stablehlo.while":
+        return None
+    loop, rows = Loop(node.op), set[int]()
+    for place in places:
+        argument = loop.body.arguments[place]
+        for op, number in users(argument):
+            if (op.name, number) == ("stablehlo.return", place):
+                continue
+            if op.name != "stablehlo.dynamic_slice" or ir.RankedTensorType(op.results[0].type).shape[0] != 1:
+                return None
+            found = in_each_iteration(loop, op.operands[1])
+            if found is None:
+                return None
+            last = ir.RankedTensorType(argument.type).shape[0] - 1
+            rows |= {min(max(row, 0), last) for row in found}
+    return rows

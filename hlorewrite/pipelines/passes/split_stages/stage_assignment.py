@@ -12,6 +12,7 @@ from hlorewrite.ir.location import op_name
 from hlorewrite.pipelines.passes.split_stages.graph import StepNode, Values, closure
 from hlorewrite.pipelines.passes.split_stages.remat import is_recomputed
 from hlorewrite.pipelines.passes.split_stages.step import TrainStep, mark_of
+from hlorewrite.util.reachability import reachable
 
 _BACKWARD_NAME = "transpose("  # what JAX calls ops of the backward pass
 _ENDS_CHAIN = frozenset(f"stablehlo.{name}" for name in ("dot_general", "convolution", "scatter", "reduce"))
@@ -301,16 +302,11 @@ def _check_carried(step: TrainStep, at: StageAssignment) -> None:
         written = place_of(values, carried.next)
         if written is None:
             continue
-        pending, seen = list(readers.get(values.find(carried.inside), ())), set()
-        # Ends: the readers of a node are added once.
-        while pending:
-            node = pending.pop()
-            if id(node) in seen:
-                continue
-            seen.add(id(node))
-            if node.place is None:
-                pending += [user for result in node.results for user in readers.get(result, ())]
-            elif node.place < written:
+        reading = reachable(
+            readers.get(values.find(carried.inside), ()), lambda node: [] if node.place is not None else [
+                user for result in node.results for user in readers.get(result, ())], key=id)
+        for node in reading:
+            if node.place is not None and node.place < written:
                 assert node.op is not None
                 raise InputError(
                     f"stage {at.stage(node.place)} reads in its {_word(at, node.place)} what stage "
@@ -358,16 +354,10 @@ def split_backwards(step: TrainStep, at: StageAssignment) -> None:
 
 def _first_stage_weights(step: TrainStep, at: StageAssignment) -> None:
     values, here = step.values, at.backward(0)
-    second: set[int] = set()
-    pending = [made for made in (values.producer[values.find(each.next)] for each in step.carried) if made]
-    # Ends: the makers of a node are added once.
-    while pending:
-        node = pending.pop()
-        if node.place != here or id(node) in second:
-            continue
-        second.add(id(node))
-        if node.name not in _ENDS_CHAIN:
-            pending += values.makers(node)
+    writers = [made for made in (values.producer[values.find(each.next)] for each in step.carried) if made]
+    second = {id(node) for node in reachable(
+        writers, lambda node: () if node.place != here or node.name in _ENDS_CHAIN else values.makers(node), key=id)
+        if node.place == here}
     kept: set[int] = set()  # values the first half reads
     for node in reversed(step.body):
         if node.place == here and (id(node) not in second or any(values.find(each) in kept for each in node.results)):

@@ -2,12 +2,9 @@
 
 from dataclasses import dataclass
 
-from hlorewrite.analysis.loops import Loop, constant_integer, trip_count
+from hlorewrite.analysis.loops import constant_integer, trip_count
 from hlorewrite.errors import InputError
-from hlorewrite.ir.binding import ir
-from hlorewrite.ir.edit import Editor
-from hlorewrite.ir.effects import has_side_effect
-from hlorewrite.ir.view import View, ancestors, defining_op
+from hlorewrite.ir import Editor, Loop, View, ancestors, defining_op, has_side_effect, ir
 from hlorewrite.pipelines.passes.split_stages.graph import StepNode, Values, ops_of
 
 COMPOSITE, MARK = "hlorewrite.stage", "hlorewrite.mark"
@@ -219,8 +216,9 @@ def step_of(view: View, main: ir.Operation, loop: ir.Operation, stages: int) -> 
     after = values.nodes_of(ops[place + 1:])
     from hlorewrite.ir.view import terminator
     results = [values.number(each) for each in terminator(block).operands]
-    return TrainStep(view, main, loop, values, arguments, results, before, body, after, carried, iterations, number,
-                     start, stride, stages)
+    return TrainStep(view, main, loop, values=values, arguments=arguments, results=results, before=before, body=body,
+                     after=after, carried=carried, iterations=iterations, counter=number, start=start, stride=stride,
+                     stages=stages)
 
 
 def _counter(loop: ir.Operation) -> tuple[int, int, int]:

@@ -3,11 +3,8 @@
 from collections.abc import Callable
 
 from hlorewrite.errors import PlanError
-from hlorewrite.ir.binding import ir
-from hlorewrite.ir.edit import Editor
-from hlorewrite.ir.types import element_type
-from hlorewrite.ir.view import View, defining_op, users
-from hlorewrite.passes.common.splats import splat_constant
+from hlorewrite.ir import Editor, View, defining_op, element_type, ir, users
+from hlorewrite.passes.common.emit import splat_constant
 from hlorewrite.pipelines.passes.split_stages.graph import StepNode, Values
 from hlorewrite.pipelines.passes.split_stages.shardings import Spec
 from hlorewrite.pipelines.passes.split_stages.stage_assignment import StageAssignment, place_of

@@ -67,13 +67,13 @@ def staggered(seconds: float, copies: float, own: float, overhead: float, ports:
     best = [PortMessage(port, 1.0, 0.0) for port in range(ports)]
     for _ in range(_HALVINGS):
         middle = (low + high) / 2
-        found = _in_time(middle, seconds, copies / ports, own, overhead, ports, most)
+        found = _in_time(middle, seconds, copies / ports, own, overhead, ports, most=most)
         low, high = (low, middle) if found else (middle, high)
         best = found or best
     return best
 
 
-def _in_time(end: float, seconds: float, copies: float, own: float, overhead: float, ports: int, most: int
+def _in_time(end: float, seconds: float, copies: float, own: float, overhead: float, ports: int, *, most: int
              ) -> list[PortMessage]:
     """Messages whose copies are made in time, of a port's bytes in so many seconds each; none if there are none."""
     free, rest, out = [(0.0, port, 1.0) for port in range(ports)], float(ports), list[PortMessage]()

@@ -17,8 +17,7 @@ from jax.sharding import PartitionSpec as P
 import hlorewrite
 from hlorewrite.errors import UsageError
 from hlorewrite.jaxbridge.xla import private
-from hlorewrite.jaxbridge.xla.device_topology import device_topology
-from hlorewrite.jaxbridge.xla.target import parse_target
+from hlorewrite.jaxbridge.xla.target import device_topology, parse_target
 
 
 def lowered_for(devices: list, **options: Any):

@@ -33,7 +33,7 @@ def outcomes(rewriters: Sequence[Rewriter | None], late: dict[int, float] | None
 
     def one(process: int, rewriter: Rewriter) -> None:
         time.sleep((late or {}).get(process, 0.0))
-        agreement = Agreement("room", range(len(rewriters)), process, store, patience, watch)
+        agreement = Agreement("room", range(len(rewriters)), process, store, patience=patience, watch=watch)
         made[process] = decided(agreement, lambda: (rewriter(), None)).why
     threads = [threading.Thread(target=one, args=each) for each in enumerate(rewriters) if each[1] is not None]
     for thread in threads:
@@ -137,7 +137,8 @@ def together(rewriters: Sequence[tuple[Decision, Decision]]) -> list[tuple[str, 
 
     def one(process: int) -> tuple[str, str]:
         mine, again = rewriters[process]
-        outcome = decided(Agreement("room", range(len(rewriters)), process, store, QUICK), lambda: (mine, "made here"),
+        outcome = decided(Agreement("room", range(len(rewriters)), process, store,
+                                    patience=QUICK), lambda: (mine, "made here"),
                           lambda first: (again, f"replayed {first.how}"))
         return outcome.why, outcome.made or ""
     with ThreadPoolExecutor(len(rewriters)) as pool:
@@ -171,19 +172,19 @@ def test_the_first_process_says_whether_the_solver_plans(first: bool, second: bo
                                                          monkeypatch: pytest.MonkeyPatch) -> None:
     store = WriteOnceStore()
     monkeypatch.setattr(group, "solver_installed", lambda: first)
-    assert group.solver_effort(Agreement("room", [0, 1], 0, store, QUICK)) == effort
+    assert group.solver_effort(Agreement("room", [0, 1], 0, store, patience=QUICK)) == effort
     monkeypatch.setattr(group, "solver_installed", lambda: second)
-    assert group.solver_effort(Agreement("room", [0, 1], 1, store, QUICK)) == effort
+    assert group.solver_effort(Agreement("room", [0, 1], 1, store, patience=QUICK)) == effort
 
 
 def test_a_process_that_lacks_the_solver_stops_all(monkeypatch: pytest.MonkeyPatch) -> None:
     store = WriteOnceStore()
     monkeypatch.setattr(group, "solver_installed", lambda: True)
-    group.solver_effort(Agreement("room", [0, 1], 0, store, QUICK))
+    group.solver_effort(Agreement("room", [0, 1], 0, store, patience=QUICK))
     monkeypatch.setattr(group, "solver_installed", lambda: False)
     with pytest.raises(PlanError, match=r"process 1 \(planning\): it lacks ortools, with which process 0 plans"):
-        group.solver_effort(Agreement("room", [0, 1], 1, store, QUICK))
-    assert "it lacks ortools" in Agreement("room", [0, 1], 0, store, QUICK).settle(SAME)
+        group.solver_effort(Agreement("room", [0, 1], 1, store, patience=QUICK))
+    assert "it lacks ortools" in Agreement("room", [0, 1], 0, store, patience=QUICK).settle(SAME)
 
 
 # ---- what the watch of the processes adds
@@ -252,7 +253,7 @@ def with_a_lost_store(loses: int, requests: int) -> list[str]:
     def one(process: int) -> None:
         mine = LosesTheStore(store, requests) if process == loses else store
         try:
-            why = Agreement("room", [0, 1], process, mine, Patience(0.9, 0.3, 0.5)).settle(SAME)
+            why = Agreement("room", [0, 1], process, mine, patience=Patience(0.9, 0.3, 0.5)).settle(SAME)
             made[process] = "original" if why else "rewritten"
         except Undecided:
             made[process] = "stopped"
@@ -297,8 +298,8 @@ def test_keys_of_earlier_decisions_are_deleted() -> None:
     store = WriteOnceStore()
 
     def turn(number: int) -> None:
-        rooms = [Agreement(f"room/{number}", [0, 1], process, store, QUICK, None,
-                           f"room/{number - 1}" if number else "") for process in range(2)]
+        rooms = [Agreement(f"room/{number}", [0, 1], process, store, patience=QUICK, watch=None,
+                           before=f"room/{number - 1}" if number else "") for process in range(2)]
         with ThreadPoolExecutor(2) as pool:
             assert list(pool.map(lambda each: decided(each, lambda: (SAME, None)).why, rooms)) == ["", ""]
     for number in range(4):

@@ -17,7 +17,7 @@ QUICK = Patience(present=2.0, absent=1.0, rewriting=1.0)
 def agreements(count: int = 3) -> list[Agreement]:
     """Of processes with one store."""
     store = WriteOnceStore()
-    made = [Agreement("room", range(count), process, store, QUICK) for process in range(count)]
+    made = [Agreement("room", range(count), process, store, patience=QUICK) for process in range(count)]
     for each in made:
         each.come()
     return made
@@ -44,7 +44,7 @@ def test_a_late_process_stops_as_the_others_do() -> None:
 
 def test_a_first_process_that_does_not_come_makes_the_others_run_the_original() -> None:
     store = WriteOnceStore()
-    alone = Agreement("room", range(2), 1, store, QUICK)
+    alone = Agreement("room", range(2), 1, store, patience=QUICK)
     alone.come()
     with pytest.raises(PlanMismatch, match=r"process 0 .*did not come") as refused:
         ruling_of_all(alone, PlanRuling)

@@ -9,7 +9,7 @@ from hlorewrite.cost import topology
 from hlorewrite.cost.kernels.clock import KernelClock
 from hlorewrite.ir.module import Module
 from hlorewrite.ir.view import View
-from hlorewrite.passes.all_reduce_fusion.copies import copied_in, copied_out
+from hlorewrite.passes.all_reduce_fusion.classes import copied_in, copied_out
 from hlorewrite.passes.common.block_graph import BlockGraph
 
 T, FLAT = "tensor<8x8xf32>", "tensor<64xf32>"

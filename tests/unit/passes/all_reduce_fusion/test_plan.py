@@ -13,8 +13,7 @@ from generators.code_mutation import replace_source
 
 from hlorewrite.passes.all_reduce_fusion.merge import fewer_calls
 from hlorewrite.passes.all_reduce_fusion.model import Costs, FusionItem, FusionPlan, Limits
-from hlorewrite.passes.all_reduce_fusion.plan import best_plan, held_plan
-from hlorewrite.passes.all_reduce_fusion.spans import MOST_ITEMS
+from hlorewrite.passes.all_reduce_fusion.plan import MOST_ITEMS, best_plan, held_plan
 from hlorewrite.passes.all_reduce_fusion.states import dominating
 from hlorewrite.passes.all_reduce_fusion.times import timed
 

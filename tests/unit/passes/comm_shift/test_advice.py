@@ -9,7 +9,7 @@ import pytest
 from hlorewrite.errors import InputError
 from hlorewrite.ir.load import parse
 from hlorewrite.ir.view import View
-from hlorewrite.passes.comm_shift import advice
+from hlorewrite.passes.comm_shift import remarks
 from hlorewrite.passmanager.base import PassContext
 from hlorewrite.passmanager.manager import run_passes
 from hlorewrite.passmanager.spec import parse_pipeline
@@ -58,7 +58,7 @@ class Remarks:
 
 
 def test_no_advice_inserts_a_collective_or_makes_values_equal() -> None:
-    texts = [*advice.ADVICE.values(), *(value for name, value in vars(advice).items() if isinstance(value, str))]
+    texts = [*remarks.ADVICE.values(), *(value for name, value in vars(remarks).items() if isinstance(value, str))]
     assert len(texts) > 15 and not [text for text in texts if CALLS.search(text)]
 
 

@@ -10,8 +10,8 @@ from hlorewrite.analysis.deferral_graph.builder import DeferralGraphBuilder
 from hlorewrite.analysis.deferral_graph.placement import place
 from hlorewrite.analysis.groups import Groups, groups_of
 from hlorewrite.analysis.linearity import UniformContext
-from hlorewrite.analysis.loops import Loop
 from hlorewrite.analysis.uniform import Uniformity
+from hlorewrite.ir.regions import Loop
 from hlorewrite.ir.view import View, defining_op, owner_op
 from hlorewrite.passes.comm_shift import CommShift
 from hlorewrite.passes.comm_shift.deferral import IDENTITY, ReplicatedAddends

@@ -6,10 +6,10 @@ import fusion_modules as m
 import pytest
 from generators.code_mutation import replace_source
 
-from hlorewrite.analysis.loops import Loop
 from hlorewrite.checks.reference.check import check
 from hlorewrite.ir.edit import Editor
 from hlorewrite.ir.module import Module
+from hlorewrite.ir.regions import Loop
 from hlorewrite.ir.view import View
 from hlorewrite.passes.comm_shift import CommShift
 from hlorewrite.passes.common.zero_iter_args import drop_carried_zeros

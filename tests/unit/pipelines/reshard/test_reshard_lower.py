@@ -104,7 +104,7 @@ def _by_all_ports(source: str, destination: str, shape: tuple[int, ...], have: s
     """A broadcast that enters hosts by all ports, because a message costs next to nothing but its bytes."""
     one, other, network = setting(source, destination, shape, have, want, "h200", first or None)
     cheap = replace(network, chunk_overhead_s=1e-11, latency_s=1e-11, local_latency_s=1e-11)
-    return plan_reshard(one, other, 4, cheap, "broadcast")
+    return plan_reshard(one, other, 4, cheap, strategy="broadcast")
 
 
 def test_parts_of_a_slice_on_the_same_way_are_one_flow() -> None:

@@ -214,7 +214,7 @@ def test_all_ports_of_a_host_send_a_slice_in_messages_of_different_sizes() -> No
     nics, devices = 8, plan.network.port
     assert len(set(plan.rows.size.tolist())) > 3 and (plan.chunks == 1).all()
     assert len({int(devices[d]) for d in plan.sender}) == 2 * nics and len(set(plan.entry.ravel().tolist())) == 2 * nics
-    equal = plan_reshard(plan.tasks.source, plan.tasks.destination, 4, plan.network, "all-gather")
+    equal = plan_reshard(plan.tasks.source, plan.tasks.destination, 4, plan.network, strategy="all-gather")
     assert plan.gap < 0.1 < equal.gap
     check_delivery(plan_of("2x8", "2x8", (1 << 10, 32), "host,-", "host,-", server="h200"))
 
@@ -303,7 +303,7 @@ def _to_many_hosts(have: str, want: str, strategy: str = "auto", source: str = "
     want_mesh = parse_mesh("64x8", first_device=have_mesh.size)
     network = network_of(topology("h200"), hosts_of_meshes(have_mesh, want_mesh, 8))
     return plan_reshard(sharded((65536, 8192), have_mesh, parse_spec(have, have_mesh)),
-                        sharded((65536, 8192), want_mesh, parse_spec(want, want_mesh)), 2, network, strategy)
+                        sharded((65536, 8192), want_mesh, parse_spec(want, want_mesh)), 2, network, strategy=strategy)
 
 
 def test_a_gap_is_explained() -> None:

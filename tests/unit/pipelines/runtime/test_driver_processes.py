@@ -247,7 +247,7 @@ def test_a_store_that_does_not_answer_names_process_0_and_no_other():
     notes: list[str] = []
     ends: list[str] = []
     store = SilentStore()
-    mine = Watch("room", {0: "stage 0", 1: "stage 1", 2: "stage 2"}, 1, store, 2.0, ends.append, notes.append)
+    mine = Watch("room", {0: "stage 0", 1: "stage 1", 2: "stage 2"}, 1, store, 2.0, end=ends.append, note=notes.append)
     began = time.monotonic()
     mine._beats = {0: (Heartbeat(1, "", Phase(COMPILING)).to_text(), began), 2: ("1", began)}
     for thread in mine._threads:

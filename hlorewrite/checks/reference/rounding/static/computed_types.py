@@ -5,10 +5,7 @@ from dataclasses import dataclass, field
 
 from hlorewrite.checks.reference.interpreter import dtype_of
 from hlorewrite.errors import CannotExecute
-from hlorewrite.ir.binding import ir, op_key
-from hlorewrite.ir.collectives import COLLECTIVES, REDUCING
-from hlorewrite.ir.module import Module
-from hlorewrite.ir.view import View, nested_ops
+from hlorewrite.ir import COLLECTIVES, REDUCING, Module, View, ir, nested_ops, op_key
 from hlorewrite.ops.table import ROUNDS_NOTHING, TERMINATORS, OpClass, ops_of
 from hlorewrite.util.tolerances import relative_tolerance
 

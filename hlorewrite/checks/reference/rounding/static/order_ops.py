@@ -12,10 +12,7 @@ from hlorewrite.checks.reference.rounding.elementwise_errors import ROUNDINGS
 from hlorewrite.checks.reference.rounding.sums import body_op, product_of, reduction_of
 from hlorewrite.checks.reference.rounding.units import float_format
 from hlorewrite.checks.reference.rounding.windows import window_terms
-from hlorewrite.ir.binding import ir
-from hlorewrite.ir.collectives import COLLECTIVES, REDUCING
-from hlorewrite.ir.location import source_line
-from hlorewrite.ir.view import View
+from hlorewrite.ir import COLLECTIVES, REDUCING, View, ir, source_line
 from hlorewrite.ops.attributes import scatter_numbers
 from hlorewrite.ops.table import ROUNDS_NOTHING
 
@@ -59,8 +56,9 @@ def merged(key: int, values: Sequence[Summed], *, product: bool = False) -> Summ
     join = sum if product else max
     worst = max(values, key=lambda each: each.before, default=Summed(0))
     return Summed(key, float(join([v.error for v in values] or [0])), float(join([v.carried for v in values] or [0])),
-                  max((v.longest for v in values), default=0), frozenset().union(*(v.wires for v in values)),
-                  worst.ended or next((v.ended for v in values if v.ended), ""), worst.before)
+                  longest=max((v.longest for v in values), default=0),
+                  wires=frozenset().union(*(v.wires for v in values)),
+                  ended=worst.ended or next((v.ended for v in values if v.ended), ""), before=worst.before)
 
 
 def result_of(op: ir.Operation, operands: Sequence[Summed], kind: ir.Type, key: int, view: View) -> Summed:
@@ -85,7 +83,7 @@ def result_of(op: ir.Operation, operands: Sequence[Summed], kind: ir.Type, key: 
     if name == "divide" and not operands[1].error:
         return _rounded(merged(key, operands), unit)
     if name in _SUMS:
-        return _sum_of(op, name, operands, unit, key, kind, view)
+        return _sum_of(op, name, operands, unit, key, kind, view=view)
     if name == "select" and not operands[0].error:
         return merged(key, operands[1:])
     if op.name in _ELEMENTS or name in _MOVING or op.name.startswith("sdy."):
@@ -104,7 +102,8 @@ def _ended(op: ir.Operation, operands: Sequence[Summed], key: int, own: float) -
     place = source_line(op.location)
     name = op.name.removeprefix("stablehlo.") + (f" ({place})" if place else "")
     keep = made.before >= made.error and made.ended
-    return Summed(key, own, 0.0, made.longest, made.wires, made.ended if keep else name, made.most)
+    return Summed(key, own, 0.0, longest=made.longest, wires=made.wires, ended=made.ended if keep else name,
+                  before=made.most)
 
 
 def _rounded(value: Summed, error: float, terms: int = 0) -> Summed:
@@ -112,7 +111,7 @@ def _rounded(value: Summed, error: float, terms: int = 0) -> Summed:
 
 
 def _sum_of(op: ir.Operation, name: str, operands: Sequence[Summed], unit: float, key: int, kind: ir.Type,
-            view: View) -> Summed:
+            *, view: View) -> Summed:
     if name in ("dot_general", "convolution"):
         terms = product_of(op).terms if name == "dot_general" else window_terms(op)
         narrow = any(_unit(value.type) > unit for value in op.operands)

@@ -10,15 +10,12 @@ often as it runs.
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
-from hlorewrite.analysis.loops import Loop, trip_count
-from hlorewrite.checks.reference.rounding.eval_op import attribute_names
+from hlorewrite.analysis.loops import trip_count
+from hlorewrite.checks.reference.rounding.eval_op import attribute_names, region_texts
 from hlorewrite.checks.reference.rounding.fingerprint import seed_of
-from hlorewrite.checks.reference.rounding.regions import region_texts
 from hlorewrite.checks.reference.rounding.static.order_ops import Summed, merged, result_of
-from hlorewrite.ir.binding import ir, op_key
-from hlorewrite.ir.collectives import CHANNEL
-from hlorewrite.ir.view import View, symbol_name
-from hlorewrite.ops.table import BRANCHES, COMMUTATIVE, SAME, TERMINATORS
+from hlorewrite.ir import BRANCHES, CHANNEL, Loop, View, ir, op_key, symbol_name
+from hlorewrite.ops.table import COMMUTATIVE, SAME, TERMINATORS
 
 _LEFT_OUT = frozenset({CHANNEL, "sym_name", "callee", "precision_config"})
 Environment = dict[ir.Value, Summed]

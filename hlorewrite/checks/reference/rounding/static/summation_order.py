@@ -14,10 +14,7 @@ from hlorewrite.checks.reference.rounding.static.order_ops import Summed
 from hlorewrite.checks.reference.rounding.static.order_walk import OrderWalk
 from hlorewrite.checks.reference.rounding.units import float_format
 from hlorewrite.errors import HlorewriteError
-from hlorewrite.ir.binding import ir
-from hlorewrite.ir.load import parse
-from hlorewrite.ir.module import Module
-from hlorewrite.ir.view import View
+from hlorewrite.ir import Module, View, ir, parse
 from hlorewrite.util.tables import table
 
 SHOWN = 5
@@ -200,7 +197,8 @@ def _output(position: int, one: Summed, other: Summed, kind: ir.Type) -> OutputO
     bound = error / (1 - error) if error < 1 else None
     ended = max((one, other), key=lambda each: each.before).ended
     return OutputOrder(position, str(ir.RankedTensorType(kind).element_type), _known(one.most / unit),
-                       _known(other.most / unit), one.longest, other.longest, tuple(sorted(other.wires)), bound, ended)
+                       after=_known(other.most / unit), longest_before=one.longest, longest_after=other.longest,
+                       wires=tuple(sorted(other.wires)), bound=bound, ended=ended)
 
 
 def _known(count: float) -> float | None:

@@ -9,10 +9,7 @@ from hlorewrite.cost import Topology
 from hlorewrite.cost import topology as find_topology
 from hlorewrite.cost.kernels.clock import KernelClock
 from hlorewrite.errors import HlorewriteError, InputError, PlanError
-from hlorewrite.ir.binding import op_key
-from hlorewrite.ir.edit import Editor
-from hlorewrite.ir.module import Module
-from hlorewrite.ir.view import View
+from hlorewrite.ir import Editor, Module, View, op_key
 from hlorewrite.pipelines.passes.split_stages.auto.cut_costs import CutCosts, backward_halves, cut_costs
 from hlorewrite.pipelines.passes.split_stages.auto.cut_graph import CutGraph, read_cut_graph
 from hlorewrite.pipelines.passes.split_stages.auto.cuts import StageLimits, best_cuts

@@ -10,9 +10,7 @@ from dataclasses import dataclass
 
 from hlorewrite.analysis.loops import trip_count
 from hlorewrite.errors import InputError
-from hlorewrite.ir.binding import ir
-from hlorewrite.ir.location import op_name
-from hlorewrite.ir.view import View, ancestors
+from hlorewrite.ir import View, ancestors, ir, op_name
 from hlorewrite.pipelines.passes.split_stages.graph import StepNode, closure
 from hlorewrite.pipelines.passes.split_stages.stage_assignment import is_backward, varying_nodes
 from hlorewrite.pipelines.passes.split_stages.step import TrainStep, step_of

@@ -4,11 +4,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
-from hlorewrite.analysis.loops import Loop, trip_count
-from hlorewrite.ir.binding import ir, op_key, passmanager
-from hlorewrite.ir.edit import Editor
-from hlorewrite.ir.module import Module
-from hlorewrite.ir.view import View
+from hlorewrite.analysis.loops import trip_count
+from hlorewrite.ir import Editor, Loop, Module, View, ir, op_key, passmanager
 from hlorewrite.pipelines.passes.split_stages.auto.cut_graph import CutGraph, read_cut_graph
 from hlorewrite.pipelines.passes.split_stages.graph import ops_of
 from hlorewrite.pipelines.passes.split_stages.stacks.cut_loops import cut_loop

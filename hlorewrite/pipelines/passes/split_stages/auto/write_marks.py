@@ -2,9 +2,7 @@
 
 from collections.abc import Sequence
 
-from hlorewrite.ir.binding import ir
-from hlorewrite.ir.edit import Editor
-from hlorewrite.ir.view import nested_ops
+from hlorewrite.ir import Editor, ir, nested_ops
 from hlorewrite.pipelines.passes.split_stages.auto.cut_graph import CutGraph
 from hlorewrite.pipelines.passes.split_stages.graph import StepNode
 from hlorewrite.pipelines.passes.split_stages.stage_assignment import is_backward

@@ -2,10 +2,7 @@
 
 import functools
 
-from hlorewrite.ir.binding import ir
-from hlorewrite.ir.edit import Editor
-from hlorewrite.ir.location import op_name
-from hlorewrite.ir.view import View
+from hlorewrite.ir import Editor, View, ir, op_name
 from hlorewrite.pipelines.passes.split_stages.remat import RECOMPUTED
 from hlorewrite.pipelines.passes.split_stages.stacks.cut_loops import cut_loop
 from hlorewrite.pipelines.passes.split_stages.stacks.direct_rows import make_rows_direct

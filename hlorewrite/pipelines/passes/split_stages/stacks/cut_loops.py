@@ -2,13 +2,10 @@
 
 from collections.abc import Callable, Sequence
 
-from hlorewrite.analysis.loops import Loop, LoopCounter, constant_integer, counter_of, counter_step
-from hlorewrite.ir.binding import ir, op_key
-from hlorewrite.ir.edit import Editor
-from hlorewrite.ir.types import holds_number, with_dimension
-from hlorewrite.ir.view import nested_ops, users
+from hlorewrite.analysis.loops import LoopCounter, constant_integer, counter_of, counter_step
+from hlorewrite.ir import Editor, Loop, block_ops, holds_number, ir, nested_ops, op_key, users, with_dimension
 from hlorewrite.passes.common.device_masks import zeros_like
-from hlorewrite.passes.common.splats import splat_constant, wrapped
+from hlorewrite.passes.common.emit import splat_constant, wrapped
 from hlorewrite.pipelines.passes.split_stages.stacks.direct_rows import joined, origins_of, rows_from
 from hlorewrite.pipelines.passes.split_stages.stacks.iter_arg_kinds import (
     CARRIED,
@@ -128,7 +125,7 @@ class _LoopCut:
             for access in role.accesses:
                 self._index(inside[op_key(access)], role, local.results[0], top, low, high)
         used = bool(users(local.results[0]))
-        for op in reversed([each.operation for each in loop.body.operations][:-1]):
+        for op in reversed(block_ops(loop.body)):
             if len(op.regions) == 0:
                 editor.erase_if_dead(op)
         others = [op for op, _ in users(counter) if not (used and op == local)]

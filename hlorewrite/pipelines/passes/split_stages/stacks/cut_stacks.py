@@ -2,18 +2,13 @@
 
 from collections.abc import Mapping, Sequence
 
-from hlorewrite.analysis.loops import Loop
-from hlorewrite.ir.binding import ir, op_key, passmanager, sdy
-from hlorewrite.ir.edit import Editor
-from hlorewrite.ir.module import Module
-from hlorewrite.ir.types import with_dimension
+from hlorewrite.ir import Editor, Loop, Module, ir, op_key, passmanager, sdy, with_dimension
 from hlorewrite.ir.view import View, nested_ops, terminator
 from hlorewrite.pipelines.mpmd.rows import ROWS, rows_attribute
 from hlorewrite.pipelines.passes.split_stages.graph import ops_of
 from hlorewrite.pipelines.passes.split_stages.remat import keep_what_was_sent
-from hlorewrite.pipelines.passes.split_stages.stacks.by_part import PartWriter
+from hlorewrite.pipelines.passes.split_stages.stacks.by_part import PartWriter, StackCut, Stacks, stacks_of
 from hlorewrite.pipelines.passes.split_stages.stacks.row_ops import row_range, rows_of
-from hlorewrite.pipelines.passes.split_stages.stacks.stacks import StackCut, Stacks, stacks_of
 from hlorewrite.pipelines.passes.split_stages.stage_assignment import StageAssignment, place_body
 from hlorewrite.pipelines.passes.split_stages.step import argument_name, find_loop, mark_of, read_step
 

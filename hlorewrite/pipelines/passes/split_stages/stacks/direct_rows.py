@@ -10,10 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from hlorewrite.analysis.loops import constant_integer
-from hlorewrite.ir.binding import ir
-from hlorewrite.ir.edit import Editor
-from hlorewrite.ir.types import element_count, holds_number, with_dimension
-from hlorewrite.ir.view import defining_op
+from hlorewrite.ir import Editor, defining_op, element_count, holds_number, ir, with_dimension
 from hlorewrite.ops.attributes import ints
 from hlorewrite.ops.dims import repeats_whole
 from hlorewrite.ops.table import SLICES

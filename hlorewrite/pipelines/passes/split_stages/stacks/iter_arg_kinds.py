@@ -4,10 +4,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from hlorewrite.analysis.counters import in_each_iteration
-from hlorewrite.analysis.loops import Loop, constant_integer, counter_step
-from hlorewrite.ir.binding import ir
-from hlorewrite.ir.types import is_number
-from hlorewrite.ir.view import defining_op, users
+from hlorewrite.analysis.loops import constant_integer, counter_step
+from hlorewrite.ir import Loop, defining_op, ir, is_number, users
 from hlorewrite.passes.common.stacked_rows import row_stacks
 
 COUNTER, SAME, READ_ROWS, WRITTEN_ROWS, SUM, CARRIED = (

@@ -2,10 +2,9 @@
 
 from dataclasses import dataclass
 
-from hlorewrite.analysis.loops import Loop, trip_count
+from hlorewrite.analysis.loops import trip_count
 from hlorewrite.errors import InputError
-from hlorewrite.ir.binding import ir, op_key
-from hlorewrite.ir.view import View
+from hlorewrite.ir import Loop, View, ir, op_key
 
 COMPOSITE = "hlorewrite.layers"
 _HOW = "call hlorewrite.stage_layers in the body of a lax.scan over layers, inside the loop over micro-batches"

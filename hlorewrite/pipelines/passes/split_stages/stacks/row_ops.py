@@ -1,7 +1,6 @@
 """Ops that compute each row of their results, along the first dimension, from the same row of their operands."""
 
-from hlorewrite.ir.binding import ir, sdy
-from hlorewrite.ir.types import is_static_tensor
+from hlorewrite.ir import ir, is_static_tensor, sdy
 from hlorewrite.ops.attributes import PADDING, ints
 from hlorewrite.ops.dims import dim_factor
 from hlorewrite.ops.table import ELEMENTWISE

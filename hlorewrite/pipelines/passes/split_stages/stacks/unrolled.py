@@ -9,13 +9,10 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import pairwise
 
-from hlorewrite.analysis.loops import Loop, trip_count
+from hlorewrite.analysis.loops import trip_count
 from hlorewrite.errors import InputError
-from hlorewrite.ir.binding import ir, op_key
-from hlorewrite.ir.edit import Editor
-from hlorewrite.ir.location import op_name
-from hlorewrite.ir.view import View, ancestors
-from hlorewrite.passes.common.loop_copies.in_place import body_in_place
+from hlorewrite.ir import Editor, Loop, View, ancestors, ir, op_key, op_name
+from hlorewrite.passes.common.loop_copies.copies import body_in_place
 from hlorewrite.pipelines.passes.split_stages.graph import captured, ops_of
 from hlorewrite.pipelines.passes.split_stages.remat import RECOMPUTED
 from hlorewrite.pipelines.passes.split_stages.stacks.cut_loops import cut_loop

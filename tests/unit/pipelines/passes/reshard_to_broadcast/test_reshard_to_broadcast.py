@@ -14,8 +14,7 @@ from hlorewrite.ir.view import View
 from hlorewrite.passmanager.base import PassContext
 from hlorewrite.passmanager.manager import run_passes
 from hlorewrite.pipelines.passes.reshard_to_broadcast import ReshardToBroadcast
-from hlorewrite.pipelines.passes.reshard_to_broadcast.mpmd_types import meshes_of_topology
-from hlorewrite.pipelines.passes.reshard_to_broadcast.transfer import PLAN, plan_transfer
+from hlorewrite.pipelines.passes.reshard_to_broadcast.transfer import PLAN, meshes_of_topology, plan_transfer
 from hlorewrite.pipelines.reshard.lower import lower
 from hlorewrite.rules.listener import Recorder
 

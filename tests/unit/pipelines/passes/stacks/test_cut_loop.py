@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from hlorewrite.analysis.loops import Loop, trip_count
+from hlorewrite.analysis.loops import trip_count
 from hlorewrite.ir.edit import Editor
 from hlorewrite.ir.load import parse
+from hlorewrite.ir.regions import Loop
 from hlorewrite.ir.view import View
 from hlorewrite.pipelines.passes.split_stages.stacks.cut_loops import cut_loop
 

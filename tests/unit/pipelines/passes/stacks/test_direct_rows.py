@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from hlorewrite.analysis.loops import Loop
 from hlorewrite.ir.edit import Editor
 from hlorewrite.ir.load import parse
+from hlorewrite.ir.regions import Loop
 from hlorewrite.ir.view import View
 from hlorewrite.pipelines.passes.split_stages.stacks.direct_rows import make_rows_direct
 

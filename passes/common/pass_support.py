@@ -1,0 +1,90 @@
+"""Remarks of passes that look at one op at a time."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import ClassVar
+
+from hlorewrite.ir import ALL_REDUCE, Module, View, contains_any, inline_calls, ir, is_private
+from hlorewrite.passmanager.base import Pass, PassContext
+from hlorewrite.rules.listener import RemarkKind
+from hlorewrite.rules.remark_subject import remark_about
+
+
+def tell(ctx: PassContext, kind: RemarkKind, name: str, sentence: str, view: View, op: ir.Operation,
+         *, advice: str = "") -> None:
+    """Emits one remark about an op; ``missed`` only when missed remarks were requested.
+
+    Args:
+      ctx: where remarks go.
+      kind: what happened.
+      name: the pass.
+      sentence: why, without a final full stop.
+      view: the module.
+      op: the op.
+      advice: the shortest change that would remove the reason.
+    """
+    if kind != "missed" or ctx.wants_missed:
+        ctx.remark(remark_about(ctx.subject(view, op), kind, name, sentence, advice=advice))
+
+
+# ---- passes that look at one op of a kind after the other
+
+
+@dataclass(frozen=True)
+class OpByOp(Pass):
+    """Base of passes that rewrite the ops of one name one by one, in the order of the module.
+
+    Attributes:
+      op_name: the name; all-reduces by default.
+    """
+
+    op_name: ClassVar[str] = ALL_REDUCE.op
+
+    def run(self, module: Module, ctx: PassContext) -> bool:
+        """Rewrites a module in place; returns whether it changed."""
+        view = ctx.view(module)
+        changed = False
+        for op in view.ops(self.op_name):
+            changed = self._one(op, view, ctx) or changed
+        return changed
+
+    def _one(self, op: ir.Operation, view: View, ctx: PassContext) -> bool:
+        """Rewrites what depends on one op; returns whether it did."""
+        raise NotImplementedError
+
+
+# ---- passes that see through the functions in which JAX puts bodies of loops and rows of stacked tensors
+
+
+ROWS = ("stablehlo.dynamic_update_slice",)
+"""What writes rows of stacked tensors."""
+
+
+def with_inlined(module: Module, ctx: PassContext, names: tuple[str, ...] | None,
+                 run: Callable[[Module, View], bool]) -> bool:
+    """Runs a rewrite on a copy in which functions that hold some ops are inlined; the module stays if nothing changes.
+
+    Args:
+      module: the module; a copy takes its place only when the rewrite changed that.
+      ctx: of the pass.
+      names: of the ops; None to inline every function.
+      run: rewrites a module by its view; returns whether it changed.
+    """
+    view = ctx.view(module)
+    holds = _everything if names is None else contains_any(names, view)
+    if not any(is_private(function) and holds(function) for function in view.functions.values()):
+        return run(module, view)
+    copy = module.clone()
+    inlined = ctx.view(copy)
+    inline_calls(ctx.editor(copy), _everything if names is None else contains_any(names, inlined))
+    if not run(copy, inlined):
+        ctx.forget_view()
+        return False
+    module.mlir = copy.mlir
+    ctx.forget_view()
+    return True
+
+
+def _everything(function: ir.Operation) -> bool:
+    """Names every function."""
+    return True
