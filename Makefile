@@ -1,9 +1,10 @@
 # Two commands on a machine with only Python (3.11 or newer) and make do everything: `make demo` and `make test`.
 
-# The newest supported Python of this machine, which has the newest supported JAX; PYTHON=python3.11 takes another one.
+# The Python of this machine; PYTHON=python3.13, or PYTHON=$(sh tools/find_python.sh) for the newest supported one,
+# takes another one.
 # A .venv that is there is kept, unless PYTHON is given and is another version.
 ifeq ($(origin PYTHON), undefined)
-PYTHON := $(shell sh tools/find_python.sh)
+PYTHON := python3
 else ifneq ($(wildcard .venv/pyvenv.cfg),)
 VERSION_OF = $(shell $(1) -c "import sys; print('%d.%d' % sys.version_info[:2])")
 ifneq ($(filter-out $(call VERSION_OF,.venv/bin/python),$(call VERSION_OF,$(PYTHON))),)

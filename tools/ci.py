@@ -13,6 +13,7 @@ import xml.etree.ElementTree as ElementTree
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from itertools import islice
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -87,12 +88,12 @@ class CiResult:
 
 
 def parts() -> tuple[CiPart, ...]:
-    """The parts on the newest version of JAX, in their order."""
+    """The parts on the version of JAX that is installed, in their order."""
     apart = tuple(f"--ignore={path}" for path in (*VALUES, *PIPELINES))
     return (CiPart("values", VALUES),
             CiPart("core", ("--doctest-modules", *apart, "hlorewrite", "tests")),
             CiPart("pipelines", PIPELINES),
-            CiPart("heavy", ("--run-slow", "-m", "heavy or slow", "tests")))
+            CiPart("heavy", ("--run-heavy", "-m", "heavy", "tests")))
 
 
 def main() -> int:
@@ -107,8 +108,8 @@ def main() -> int:
         if part.name == "values" and lint.wait():
             result.failed.append("lint")
     from versions import environments_of_others
-    for minor, python in environments_of_others(sys.executable):
-        _run(result, f"JAX {minor}", [python, "-m", "pytest"], ("--run-heavy", *OF_OTHER_VERSIONS))
+    for minor, python in islice(environments_of_others(sys.executable), 1):  # the newest other one, within the hour
+        _run(result, f"JAX {minor}", [python, "-m", "pytest"], OF_OTHER_VERSIONS)
     print(result.line(), flush=True)
     return 1 if result.failed else 0
 

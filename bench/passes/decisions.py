@@ -1,4 +1,4 @@
-"""What ``auto`` decides for train steps at realistic sizes, beside XLA alone at its defaults and published flags.
+"""The decisions of ``auto`` on train steps at realistic sizes, and XLA alone at its defaults and published flags.
 
     JAX_PLATFORMS=cpu python bench/passes/decisions.py [--only TEXT] [--flags] [--json] [MODULE:TARGET ...]
 

@@ -40,9 +40,8 @@ _DIMENSIONS = {
     ALL_TO_ALL.kind: {name: name for name in ALL_TO_ALL.dimensions},
 }
 """Of each kind, the names of its dimensions in the configuration, and those of the op's attributes."""
-_PERMUTATIONS = ("permutation", "source_target_pairs")
 _DEVICE_TO_DEVICE = 1
-_EXCHANGES = ("stablehlo.send", "stablehlo.recv")
+_PERMUTATIONS = ("permutation", "source_target_pairs")
 
 
 def started_collective(op: ir.Operation) -> CollectiveOp | None:
@@ -128,8 +127,6 @@ def unread_communication(op: ir.Operation) -> str:
     if row is not None:
         configured = _configuration(op, row)
         return configured if isinstance(configured, str) else ""
-    if op.name in _EXCHANGES:
-        return f"{op.name} exchanges a value with another device" if _between_devices(op) else ""
     if any(name in op.attributes for name in GROUP_ATTRIBUTES):
         return f"{op.name} names groups of devices, and is not known"
     written = " ".join(str(op.attributes[name]) for name in _WRITTEN_IN if name in op.attributes)
@@ -146,12 +143,6 @@ def _is_half(op: ir.Operation) -> bool:
     """Whether a custom call starts or awaits a collective."""
     target = _target(op)
     return any(target.endswith(end) and target.removesuffix(end) in BY_KIND for end in (_START, _DONE))
-
-
-def _between_devices(op: ir.Operation) -> bool:
-    from hlorewrite.ir.binding import stablehlo
-    return (CHANNEL in op.attributes
-            and stablehlo.ChannelHandle(op.attributes[CHANNEL]).channel_type == _DEVICE_TO_DEVICE)
 
 
 def _same_types(before: Sequence[ir.Value], after: Sequence[ir.Value]) -> bool:

@@ -72,7 +72,7 @@ def dissolve_calls(editor: Editor) -> None:
       >>> from hlorewrite.ir.load import parse
       >>> from hlorewrite.ir.view import View
       >>> module = parse("func.func @main() -> tensor<f32> { "
-      ...                '%0 = stablehlo.composite "c" {decomposition = @g} : () -> tensor<f32> '
+      ...                '%0 = stablehlo.composite "my.c" {decomposition = @g} : () -> tensor<f32> '
       ...                "return %0 : tensor<f32> }"
       ...                "func.func private @g() -> tensor<f32> { %0 = stablehlo.constant dense<1.0> : tensor<f32>"
       ...                " return %0 : tensor<f32> }")

@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from hlorewrite.cli.opt.cluster import EXPOSE, named_cluster
+from hlorewrite.cost.cluster.capacity import checked_capacity
 from hlorewrite.errors import UsageError
 from hlorewrite.ir.module import Module
 from hlorewrite.passmanager.base import Pass
@@ -85,13 +86,15 @@ def decision(args: argparse.Namespace, module: Module, passes: Sequence[Pass]) -
     from hlorewrite.jaxbridge.xla.compile_for import place_of
     from hlorewrite.jaxbridge.xla.target import parse_target
     place = place_of(parse_target(args.target), module)
+    if isinstance(args.memory_budget, int):
+        checked_capacity(args.memory_budget, named_cluster(args), module.name)
     options = StepOptions(AUTO if is_auto(args.passes) else tuple(passes), topology=named_cluster(args),
                           memory_budget=args.memory_budget)
     made, sentences = rewrite_step(module.clone(), options, place)
     for sentence in sentences:
         sys.stderr.write(f"{module.name}: {sentence}\n")
     comparison, asked = made.report.comparison, StepChoice.from_text(made.how)
-    if made.report.budget:
+    if made.report.budget and args.memory_budget == "auto":
         sys.stderr.write(f"{module.name}: {made.report.budget}\n")
     if comparison is None or asked.passes is None:
         return OptDecision(_after_partitioner(args, list(passes), made.report.exposed))

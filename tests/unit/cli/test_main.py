@@ -155,7 +155,7 @@ def test_a_file_that_mlir_crashes_on_is_one_line(command: str, tmp_path: Path) -
     file.write_text(CALL_OF_NOTHING)
     done = subprocess.run([str(Path(sys.executable).parent / "hlorewrite"), *command.split(), str(file)],
                           capture_output=True, text=True, check=False)
-    assert done.returncode == 1 and not done.stdout
+    assert done.returncode == 2 and not done.stdout
     assert done.stderr.count("\n") == 1 and "program.mlir" in done.stderr
     assert done.stderr.startswith("hlorewrite: error")
 

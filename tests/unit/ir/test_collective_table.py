@@ -37,6 +37,7 @@ LISTS_OF_ROWS = {
     "hlorewrite/audit/resharding.py": "what XLA's partitioner writes to reshard",
     "hlorewrite/hlo/published_flags.py": "the kinds that XLA has a flag of a threshold for",
     "hlorewrite/cost/collectives/calibrate.py": "the binaries of nccl-tests, one for each timed kind",
+    "hlorewrite/cost/collectives/racks.py": "how many steps a ring between racks takes for each kind",
     "hlorewrite/cost/collectives/models.py": "kinds whose ramp was measured in both directions: a fact of the model",
     "hlorewrite/cost/traffic.py": "what sequence parallelism runs in place of an all-reduce",
     "hlorewrite/checks/reference/sequentialize/collectives.py": "what executes each op",

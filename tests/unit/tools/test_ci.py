@@ -33,7 +33,7 @@ def test_parts_are_everything_once_and_values_first() -> None:
     assert (first.arguments, pipelines.arguments) == (VALUES, PIPELINES)
     assert set(core.arguments) == {"--doctest-modules", "hlorewrite", "tests",
                                    *(f"--ignore={path}" for path in (*VALUES, *PIPELINES))}
-    assert heavy.arguments == ("--run-slow", "-m", "heavy or slow", "tests")
+    assert heavy.arguments == ("--run-heavy", "-m", "heavy", "tests")
     assert all((ROOT / path).exists() for path in (*VALUES, *PIPELINES, *OF_OTHER_VERSIONS))
 
 
