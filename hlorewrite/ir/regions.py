@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from itertools import islice
 
 from hlorewrite.ir.binding import ir, op_key
-from hlorewrite.ir.view import View, ancestors, nested_ops, terminator
+from hlorewrite.ir.view import View, ancestors, called_function, nested_ops, terminator
 from hlorewrite.util.reachability import reachable
 
 WHILE, CALL, FUNCTION = "stablehlo.while", "func.call", "func.func"
@@ -109,6 +109,6 @@ def called_functions(function: ir.Operation, view: View, *, skip: Iterable[int] 
     skipped = frozenset(skip)
 
     def callees(each: ir.Operation) -> list[ir.Operation]:
-        found = (view.callee(op) for op in nested_ops(each) if op.name == CALL and op_key(op) not in skipped)
-        return [callee for callee in found if callee is not None]
+        names = (called_function(op) for op in nested_ops(each) if op_key(op) not in skipped)
+        return [view.functions[name] for name in names if name in view.functions]
     return reachable([function], callees, op_key)

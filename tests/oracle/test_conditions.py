@@ -359,7 +359,8 @@ MUTATIONS |= {
     "a reducer works in the type of its operands": Mutation(
         "hlorewrite.ops.reducers", " or _promotes(op, block)", "", whole=known_wrong("promoting-reduce")),
     "groups that join all partitions are not read as rows of replicas": Mutation(
-        GROUPS, 'if groups.mode != "cross_replica_and_partition" or', "if True or",
+        GROUPS, 'if groups.mode != "cross_replica_and_partition" or partition_count(view) == 1:\n'
+                '        return _misfit(op, groups.size) or groups\n', "if True:\n        return groups\n",
         whole=known_wrong("groups-join-partitions-scatter")),
     "equal collectives mean their ids alike": Mutation(
         "hlorewrite.passes.common.value_numbers", '("mode", id_mode(op))', '("mode", "")',

@@ -85,9 +85,9 @@ def decision(args: argparse.Namespace, module: Module, passes: Sequence[Pass]) -
     from hlorewrite.jaxbridge.step.variants import StepChoice
     from hlorewrite.jaxbridge.xla.compile_for import place_of
     from hlorewrite.jaxbridge.xla.target import parse_target
-    place = place_of(parse_target(args.target), module)
     if isinstance(args.memory_budget, int):
         checked_capacity(args.memory_budget, named_cluster(args), module.name)
+    place = place_of(parse_target(args.target), module)
     options = StepOptions(AUTO if is_auto(args.passes) else tuple(passes), topology=named_cluster(args),
                           memory_budget=args.memory_budget)
     made, sentences = rewrite_step(module.clone(), options, place)
