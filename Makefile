@@ -16,10 +16,10 @@ BIN := $(VENV)/bin
 STAMP := $(VENV)/.hlorewrite-installed
 DEMO_STAMP := $(VENV)/.hlorewrite-demo-installed
 
-# A worker for each core; tests/conftest.py says which tests stay together, and which start first.
+# A worker more than there are cores, because tests of several processes wait; tests/conftest.py says which tests stay together, and which start first.
 CORES := $(shell $(PYTHON) -c "import os; print(min(8, len(os.sched_getaffinity(0)) if hasattr(os, 'sched_getaffinity') \
 	else os.cpu_count() or 1))")
-WORKERS ?= -n $(CORES) --dist loadscope --no-loadscope-reorder
+WORKERS ?= -n $(shell expr $(CORES) + 1) --dist loadscope --no-loadscope-reorder
 QUICK := $(addprefix tests/unit/,rules analysis ops ir passes passmanager) tests/oracle/test_mutations.py \
 	tests/oracle/test_conditions.py
 
