@@ -21,6 +21,10 @@ in a place where compute hides it, chosen by predicted time on a cluster. Stable
 """
 
 
+AUTO = "auto"
+"""In place of a pipeline: all ways to compile a step are tried, and the best one is compiled."""
+
+
 def named_pipeline(name: str) -> str:
     """The text of a named pipeline.
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 from hlorewrite.passes.all_reduce_fusion import AllReduceFusion
-from hlorewrite.passmanager.named import PIPELINES
+from hlorewrite.passmanager.named import AUTO, PIPELINES
 from hlorewrite.passmanager.spec import format_pipeline, parse_pipeline
 from hlorewrite.util.sizes import exact_bytes
 
@@ -18,8 +18,6 @@ NamedFlags = tuple[str, tuple[tuple[str, Flag], ...]]
 DEFAULT_FLAGS = "defaults"
 NEAR = 0.002
 """A smaller share of the step or of the memory is not a difference."""
-AUTO = "auto"
-"""What ``hlorewrite.optimize`` compiles by default: its own choice among the ways that it tries."""
 
 
 @dataclass(frozen=True)

@@ -3,7 +3,8 @@
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
-from hlorewrite.tune.choice import AUTO, NamedFlags, TuneChoice, TunedStep, TunePoint, frontier, with_buckets
+from hlorewrite.passmanager.named import AUTO
+from hlorewrite.tune.choice import NamedFlags, TuneChoice, TunedStep, TunePoint, frontier, with_buckets
 
 PASSES = ("comm", "time")
 """The pipelines that are tried first."""

@@ -68,8 +68,8 @@ def _pipeline_arguments(group: argparse._ArgumentGroup) -> None:
 
 
 def _named_pipeline(name: str) -> str:
-    from hlorewrite.passmanager.named import named_pipeline
-    return name if name == "auto" else named_pipeline(name)
+    from hlorewrite.passmanager.named import AUTO, named_pipeline
+    return name if name == AUTO else named_pipeline(name)
 
 
 

@@ -7,7 +7,7 @@ from hlorewrite.errors import InputError
 from hlorewrite.ir.module import Module
 from hlorewrite.passmanager.base import Pass, PassContext
 from hlorewrite.passmanager.dumps import names_of
-from hlorewrite.passmanager.named import PIPELINES
+from hlorewrite.passmanager.named import AUTO, PIPELINES
 from hlorewrite.passmanager.programs import is_program
 from hlorewrite.passmanager.spec import parse_pipeline
 
@@ -92,6 +92,6 @@ def what_was_not_done(args: argparse.Namespace, hidden: bool, changed: bool, ctx
 
 def _is_named(args: argparse.Namespace) -> bool:
     """Whether a named pipeline is asked for, by ``-O`` or as a part of a pipeline's text."""
-    names = {*PIPELINES, "auto"}
+    names = {*PIPELINES, AUTO}
     return any(text in PIPELINES.values() or not names.isdisjoint(part.strip() for part in text.split(","))
                for text in args.passes)

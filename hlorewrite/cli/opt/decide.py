@@ -14,14 +14,12 @@ from hlorewrite.errors import UsageError
 from hlorewrite.ir.module import Module
 from hlorewrite.passmanager.base import Pass
 from hlorewrite.passmanager.dumps import names_of
+from hlorewrite.passmanager.named import AUTO
 from hlorewrite.passmanager.programs import is_program
 from hlorewrite.passmanager.spec import parse_pipeline
 
 if TYPE_CHECKING:
     from hlorewrite.jaxbridge.baseline.comparison import XlaComparison
-    from hlorewrite.jaxbridge.xla.compile_no_codegen import DeviceSet
-
-AUTO = "auto"
 
 
 @dataclass(frozen=True)
@@ -80,6 +78,7 @@ def decision(args: argparse.Namespace, module: Module, passes: Sequence[Pass]) -
     Raises:
       HlorewriteError: the target has other devices than the module, XLA refuses it, or a pass failed.
     """
+    from hlorewrite.jaxbridge.baseline.modules import best_alone
     from hlorewrite.jaxbridge.choose.chosen_step import rewrite_step
     from hlorewrite.jaxbridge.step.options import StepOptions
     from hlorewrite.jaxbridge.step.variants import StepChoice
@@ -100,7 +99,7 @@ def decision(args: argparse.Namespace, module: Module, passes: Sequence[Pass]) -
         return OptDecision(_after_partitioner(args, list(passes), made.report.exposed))
     comparison = replace(comparison, devices=args.target)
     if args.xla_flags == "best":
-        comparison = replace(comparison, best=_best_flags(module, place, comparison))
+        comparison = replace(comparison, best=best_alone(module, place, comparison.alone))
     memory = None if asked.memory == "unlimited" else int(asked.memory or 0)
     steps = _after_partitioner(args, parse_pipeline(asked.passes), asked.partitioner not in ("none", None),
                                own=asked.partitioner != "cpu" or args.target.startswith("cpu"))
@@ -113,12 +112,3 @@ def _after_partitioner(args: argparse.Namespace, passes: list[Pass], hidden: boo
         return passes
     options = f"{{target={args.target} optional=true}}" if own else "{optional=true}"
     return [*parse_pipeline(f"{EXPOSE}{options}"), *passes]
-
-
-def _best_flags(module: Module, place: DeviceSet, comparison: XlaComparison) -> Any:
-    """XLA alone under the published flags that make its step the shortest."""
-    from hlorewrite.hlo.published_flags import users_flags
-    from hlorewrite.jaxbridge.baseline.flag_sets import best_of_xla
-    from hlorewrite.jaxbridge.baseline.measured import scheduled, timed
-    return best_of_xla(comparison.alone, lambda flags: timed(scheduled(module, place, flags)[0], place.topology),
-                       {**users_flags(), **place.flags})

@@ -15,6 +15,7 @@ from hlorewrite.lockfile.replay import fitting
 from hlorewrite.lockfile.stored import stored_text
 from hlorewrite.lockfile.tuned import LeftOpen, is_tuned, options_of, options_text
 from hlorewrite.passmanager.base import Pass
+from hlorewrite.passmanager.named import AUTO
 from hlorewrite.passmanager.remarks import RemarkSink, parse_kinds
 from hlorewrite.rules.listener import Listener
 
@@ -60,8 +61,8 @@ class OptPlan:
         self._wanted = made_for(self.original, self.passes, args.topology, target=args.target or None,
                                 memory_budget=args.memory_budget, ignore_cost=args.ignore_cost, keep=args.keep,
                                 natives=", ".join(args.natives) or None)
-        if "auto" in args.passes:
-            self._wanted["passes"] = "auto"
+        if AUTO in args.passes:
+            self._wanted["passes"] = AUTO
 
     def replayed(self, listeners: list[Listener]) -> Module | None:
         """The module that the plan holds, and what its passes said; None where the passes are to be run.

@@ -9,11 +9,12 @@ from collections.abc import Sequence
 
 from hlorewrite.cost.cluster.capacity import usable_bytes
 from hlorewrite.jaxbridge.baseline.measured import Measured
+from hlorewrite.tune.choice import NEAR
 from hlorewrite.util.sizes import format_bytes, format_seconds, told_apart
 
 NOISE = 0.001
 """Bytes on the wire that differ by a smaller share count as equal."""
-STEP_NOISE = 0.002
+STEP_NOISE = NEAR
 """Predicted steps that differ by a smaller share count as equal: schedules of one program differ by as much."""
 MEMORY_FACTOR = 1.02
 """How far temporaries may grow where the memory of a device is not known: XLA packs buffers of equal sizes differently

@@ -6,7 +6,7 @@ from dataclasses import replace
 from hlorewrite.hlo.published_flags import users_flags
 from hlorewrite.ir.module import Module
 from hlorewrite.jaxbridge.baseline.comparison import XlaComparison, compared
-from hlorewrite.jaxbridge.baseline.flag_sets import best_of_xla
+from hlorewrite.jaxbridge.baseline.flag_sets import BestOfXla, best_of_xla
 from hlorewrite.jaxbridge.baseline.measured import Flags, Measured, compiled, scheduled, timed
 from hlorewrite.jaxbridge.xla.compile_for import place_of, rewritten_flags
 from hlorewrite.jaxbridge.xla.compile_no_codegen import DeviceSet
@@ -43,10 +43,23 @@ def compared_modules(original: Module, rewritten: Module, target: str, *, budget
     made = compared(alone, ours, target, budget=budget)
     if not best:
         return made
-    return replace(made, best=best_of_xla(alone, lambda flags: measure(original, flags), _given(place)))
+    return replace(made, best=best_alone(original, place, alone))
 
 
-def _given(place: DeviceSet) -> dict[str, object]:
+def best_alone(module: Module, place: DeviceSet, alone: Measured) -> BestOfXla:
+    """XLA alone under the published flags that make its step the shortest; each set is compiled up to the generation of
+    code.
+
+    Args:
+      module: the user's module; it is not changed.
+      place: what it is compiled for.
+      alone: what XLA makes of it by default.
+    """
+    return best_of_xla(alone, lambda flags: timed(scheduled(module, place, flags)[0], place.topology),
+                       flags_given(place))
+
+
+def flags_given(place: DeviceSet) -> dict[str, object]:
     """XLA flags that stay as they are: those of the devices, and the user's own in the environment."""
     return {**users_flags(), **place.flags}
 
@@ -82,5 +95,5 @@ def compiled_modules(original: Module, rewritten: Module, target: str, xla_flags
     made = compared(alone, measure(rewritten, flags), target, with_code=True)
     if not best:
         return made
-    found = best_of_xla(alone, lambda more: measure(original, more, code=False), {**_given(place), **xla_flags})
+    found = best_of_xla(alone, lambda more: measure(original, more, code=False), {**flags_given(place), **xla_flags})
     return replace(made, best=replace(found, measured=measure(original, found.flags) if found.flags else alone))

@@ -3,13 +3,13 @@
 from dataclasses import dataclass, field
 
 from hlorewrite.errors import InputError
-from hlorewrite.hlo.published_flags import users_flags
 from hlorewrite.ir import Module, View
 from hlorewrite.jaxbridge.baseline.baseline_run import BaselineRun, NotCompared
 from hlorewrite.jaxbridge.baseline.comparison import XlaComparison
 from hlorewrite.jaxbridge.baseline.judge import NOISE, why_not
 from hlorewrite.jaxbridge.baseline.measured import Flags, Measured, compiled, scheduled, timed
 from hlorewrite.jaxbridge.baseline.memory_grant import free_bytes
+from hlorewrite.jaxbridge.baseline.modules import flags_given
 from hlorewrite.jaxbridge.choose.candidates import CandidateMaker, ChosenModule, Contest, RewriteCandidate
 from hlorewrite.jaxbridge.choose.ladder import Ladder
 from hlorewrite.jaxbridge.choose.miscompile_policy import MiscompilePolicy
@@ -62,7 +62,7 @@ class FastestWay:
         alone, flags = self._baseline(baseline, begun.source)
         alone = timed(alone, self.contest.cluster)
         ladder = Ladder(alone, lambda way: self._measured(way, program, alone, flags), self.contest.budget,
-                        {**users_flags(), **self.contest.place.flags}, self.contest.auto)
+                        flags_given(self.contest.place), self.contest.auto)
         best = ladder.run(self._ways(free_bytes(alone) if self.contest.auto else None)) or self._with_scatters(ladder)
         return self._chosen(ladder, best, flags)
 
@@ -141,10 +141,11 @@ class FastestWay:
             raise NotCompared(f"XLA does not take the rewritten module: {self._refused[-1].what}")
         way, made = best or (rewritten[0] if rewritten else (self._ways(None)[0], None))
         candidate = self._made[way.base] if way.base in self._made else next(iter(self._made.values()))
-        against = "" if best else "no way is better" if made is None else \
-            why_not(ladder.alone, made, self.contest.budget, candidate.keeps_communication, way.name)
-        if not against and best is None:
-            against = "no way is better"
+        against = ""
+        if best is None:
+            why = "" if made is None else why_not(ladder.alone, made, self.contest.budget,
+                                                  candidate.keeps_communication, way.name)
+            against = why or "no way is better"
         if best is None and not self.contest.auto and not any(c.made.report.changed for c in self._made.values()):
             return ChosenModule(candidate.source, candidate.made, candidate.variant)
         comparison = XlaComparison(self.contest.cluster, ladder.alone, made, candidate.partitioner, against, False,

@@ -4,7 +4,6 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from hlorewrite.hlo.published_flags import FLAG_SETS
 from hlorewrite.jaxbridge.baseline.comparison import WayRow
 from hlorewrite.jaxbridge.baseline.judge import ALONE, too_large, why_not
 from hlorewrite.jaxbridge.baseline.measured import Measured
@@ -16,7 +15,7 @@ Measure = Callable[[Way], "Measured | str"]
 
 @dataclass
 class Ladder:
-    """One search. The decorator climbs until nothing better is expected; ``tune`` tries everything.
+    """One search, which ends where nothing better is expected.
 
     Args:
       alone: what XLA alone makes, with its times.
@@ -24,7 +23,6 @@ class Ladder:
       budget: bytes of temporaries that the user allows; None without a budget.
       users: XLA flags that the user sets.
       offers_flags: whether published XLA flags are ways.
-      everything: try all ways.
     """
 
     alone: Measured
@@ -32,7 +30,6 @@ class Ladder:
     budget: int | None = None
     users: Mapping[str, object] = field(default_factory=dict)
     offers_flags: bool = False
-    everything: bool = False
     tried: list[tuple[Way, Measured]] = field(default_factory=list, init=False)
     left: list[WayRow] = field(default_factory=list, init=False)
     _cpu: dict[str, float] = field(default_factory=dict, init=False)
@@ -66,7 +63,7 @@ class Ladder:
     def _try(self, way: Way) -> None:
         best = self.best
         fitted = any(not too_large(self.alone, made, self.budget) for _, made in self.tried)
-        why = "" if self.everything else way.worth_trying(self.alone, best[1] if best else self.alone, fitted)
+        why = way.worth_trying(self.alone, best[1] if best else self.alone, fitted)
         if why:
             self.left.append(WayRow(way.name, None, why))
             return
@@ -79,10 +76,7 @@ class Ladder:
         self.tried.append((way, made))
 
     def _try_flags(self) -> None:
-        names = [each.name for each in FLAG_SETS] if self.everything else [FLAG_SETS[-1].name]
-        for name in names:
-            best = self.best
-            bases = [best[0]] if best and not best[0].flags else []
-            for base in (*bases, Way(ALONE)):
-                for way in flagged(base, self.users, name, everything=self.everything):
-                    self._try(way)
+        best = self.best
+        for base in (*([best[0]] if best else []), Way(ALONE)):
+            for way in flagged(base, self.users):
+                self._try(way)

@@ -3,8 +3,8 @@
 from dataclasses import dataclass, field, replace
 
 from hlorewrite.errors import OutputError, PlanMismatch
-from hlorewrite.hlo.published_flags import users_flags
 from hlorewrite.ir import Format, Module, emit
+from hlorewrite.jaxbridge.baseline.modules import flags_given
 from hlorewrite.jaxbridge.choose.candidates import devices_in_words
 from hlorewrite.jaxbridge.choose.chosen_step import rewrite_step
 from hlorewrite.jaxbridge.choose.plan_report import report_data, report_of
@@ -53,7 +53,7 @@ def planned_step(module: Module, options: StepOptions, place: DeviceSet,
     if plans is None and agreement is None:
         return rewrite_step(module, options, place)
     wanted = _wanted(module, options, place)
-    left = LeftOpen(options.left_open, {**users_flags(), **place.flags})
+    left = LeftOpen(options.left_open, flags_given(place))
     own = OwnPlan(plans, wanted, module, left)
     ruling = ruling_of_all(agreement, own.ruling)
     if ruling.ends:

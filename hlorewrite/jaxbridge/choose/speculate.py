@@ -95,7 +95,7 @@ class Compilations:
     @property
     def bounded(self) -> bool:
         """Whether a module says what it sends at best: bytes decide, and XLA's code motion leaves candidates alone."""
-        return not self.contest.cluster and (self.contest.place.platform != "gpu" or bool(self.flags))
+        return self.contest.place.platform != "gpu" or bool(self.flags)
 
     def baseline(self, flags: Flags, dumps: Path | None = None) -> BaselineRun:
         """XLA alone on the user's module, begun in another thread.

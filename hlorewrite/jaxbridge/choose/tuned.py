@@ -18,8 +18,8 @@ from hlorewrite.jaxbridge.xla import miscompile_workarounds
 from hlorewrite.jaxbridge.xla.compile_for import place_of
 from hlorewrite.jaxbridge.xla.compile_no_codegen import DeviceSet
 from hlorewrite.jaxbridge.xla.target import parse_target
-from hlorewrite.passmanager.named import PIPELINES
-from hlorewrite.tune.choice import AUTO, DEFAULT_FLAGS, Flag, TuneChoice, TunePoint
+from hlorewrite.passmanager.named import AUTO, PIPELINES
+from hlorewrite.tune.choice import DEFAULT_FLAGS, Flag, TuneChoice, TunePoint
 
 _UNKNOWN = "No such compile option"
 

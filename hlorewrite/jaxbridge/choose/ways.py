@@ -4,8 +4,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from hlorewrite.hlo.published_flags import FLAG_SETS, beside
-from hlorewrite.jaxbridge.baseline.judge import ALONE, REWRITTEN, best_of
-from hlorewrite.jaxbridge.baseline.measured import Flags, Measured
+from hlorewrite.jaxbridge.baseline.judge import REWRITTEN, best_of
+from hlorewrite.jaxbridge.baseline.measured import Measured
 from hlorewrite.jaxbridge.step.variants import Variant, variants
 from hlorewrite.jaxbridge.xla.platform_passes import with_platform_passes
 from hlorewrite.passmanager.base import Pass
@@ -79,8 +79,8 @@ class Way:
         return ""
 
 
-def rewriting_ways(passes: Sequence[Pass], name: str, platform: str, *, xla_scatters: bool, free: int | None = None,
-                   everything: bool = False) -> list[Way]:
+def rewriting_ways(passes: Sequence[Pass], name: str, platform: str, *, xla_scatters: bool, free: int | None = None
+                   ) -> list[Way]:
     """The ways of a pipeline; of ``auto``, those of all named pipelines.
 
     Args:
@@ -89,7 +89,6 @@ def rewriting_ways(passes: Sequence[Pass], name: str, platform: str, *, xla_scat
       platform: ``cpu`` or ``gpu``.
       xla_scatters: leave reduce-scatters to XLA.
       free: bytes of a device that XLA alone leaves; None to spend no more than the limits of the passes.
-      everything: also what was best on no measured step, as ``hlorewrite tune`` tries it.
 
     Returns:
       At least one.
@@ -101,14 +100,10 @@ def rewriting_ways(passes: Sequence[Pass], name: str, platform: str, *, xla_scat
     if passes:
         return _of_pipeline(passes, name, xla_scatters)
     time, comm = (with_platform_passes(parse_pipeline(PIPELINES[each]), platform) for each in ("time", "comm"))
-    fused, unfused, *_ = variants(comm, xla_scatters=xla_scatters)
-    ways = [Way("time", Variant(time)),
+    unfused = variants(comm, xla_scatters=xla_scatters)[1]
+    return [Way("time", Variant(time)),
             *([Way("time with free memory", Variant(time, free), exposed=FREE_MEMORY)] if free else []),
             Way("comm, unfused", unfused, gained=ENOUGH)]
-    if everything:
-        ways = [replace(way, exposed=0.0, gained=1.0) for way in (*ways, Way("comm", fused))]
-        ways += [Way("comm with free memory", Variant(comm, free), exposed=0.0)] if free else []
-    return ways
 
 
 def _of_pipeline(passes: Sequence[Pass], name: str, xla_scatters: bool) -> list[Way]:
@@ -122,14 +117,12 @@ def _of_pipeline(passes: Sequence[Pass], name: str, xla_scatters: bool) -> list[
     return ways
 
 
-def flagged(way: Way, users: Mapping[str, object], name: str = UNROLLED, *, everything: bool = False) -> list[Way]:
-    """A way with published XLA flags of the installed release.
+def flagged(way: Way, users: Mapping[str, object]) -> list[Way]:
+    """A way with the published XLA flags ``UNROLLED`` of the installed release.
 
     Args:
       way: the way.
       users: flags that the user sets, which stay as they are.
-      name: of the set of flags.
-      everything: whether it is tried whatever others gain.
 
     Returns:
       One way; none where the user sets all of these flags.
@@ -138,10 +131,10 @@ def flagged(way: Way, users: Mapping[str, object], name: str = UNROLLED, *, ever
       >>> [each.name for each in flagged(Way("time"), {})]
       ['time, pipelined, double-buffered']
     """
-    flags = next(each.flags for each in FLAG_SETS if each.name == name)
+    flags = next(each.flags for each in FLAG_SETS if each.name == UNROLLED)
     left = tuple(beside(flags, users).items())
-    gained = 1.0 if everything or way.variant is not None else LITTLE
-    return [replace(way, name=f"{way.name}, {name}", flags=left, exposed=0.0 if everything else FLAGGED, gained=gained,
+    gained = LITTLE if way.variant is None else 1.0
+    return [replace(way, name=f"{way.name}, {UNROLLED}", flags=left, exposed=FLAGGED, gained=gained,
                     only_if_large=False, of=way.name)] if left else []
 
 
@@ -156,11 +149,6 @@ def name_of(passes: object, pipeline: Sequence[Pass]) -> str:
     known = {format_pipeline(parse_pipeline(made)): name for name, made in PIPELINES.items()}
     text = known.get(text) or known.get(format_pipeline(pipeline), text)
     return text if 0 < len(text) <= _LONGEST_NAME else REWRITTEN
-
-
-def own_module(flags: Flags) -> Way:
-    """The user's own module, compiled with options that rewritten ones need too."""
-    return Way(ALONE, None, tuple(flags.items()))
 
 
 def preferred(tried: Sequence[tuple[Way, Measured]]) -> list[tuple[Way, Measured]]:

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypedDict, TypeVar, get_args
 from hlorewrite.errors import UsageError, did_you_mean
 from hlorewrite.jaxbridge.processes.store import TIMEOUT_S
 from hlorewrite.lockfile.files import OnMismatch, PlanFiles, checked_files
+from hlorewrite.passmanager.named import AUTO
 from hlorewrite.util.frames import USUAL_FRAMES, Frames
 from hlorewrite.util.memory_budget import MemoryBudget, checked_budget
 from hlorewrite.util.read import read_json
@@ -35,8 +36,6 @@ Match = str | Sequence[str] | Callable[[str], bool] | None
 """The modules to rewrite: a name or glob pattern, several, or a predicate of the name; None for all that
 communicate."""
 Function = TypeVar("Function", bound=Callable[..., Any])
-AUTO = "auto"
-"""All ways to compile a step are offered, and the best one is compiled."""
 _TUNED = ("passes", "keep", "topology", "memory_budget")
 """What a plan of ``hlorewrite tune`` says where the user leaves it open."""
 

@@ -188,7 +188,6 @@ class Rewritten:
       report: what happened.
       how: the pipeline and the choices made in it, a line for each.
       shorter: what a shorter pipeline makes of the same module; None where that was not asked for.
-      memory: bytes that passes keep for longer, as they count them.
     """
 
     module: Module
@@ -196,7 +195,6 @@ class Rewritten:
     report: RewriteReport
     how: str = ""
     shorter: ShorterRun | None = None
-    memory: int = 0
 
 
 @dataclass(frozen=True)

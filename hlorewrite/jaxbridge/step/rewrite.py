@@ -79,7 +79,7 @@ def rewrite(module: Module, passes: Sequence[Pass], *, exposed: bool = False, tr
     made = finish(module, passes, changed, recorder)
     if stages and original and changed:
         made = replace(made, report=replace(made.report, proof=str(stages.validate(original, module))))
-    return replace(made, shorter=early.run(finish, made), memory=ctx.memory_taken)
+    return replace(made, shorter=early.run(finish, made))
 
 
 def _finished(module: Module, passes: Sequence[Pass], changed: bool, recorded: RunRecorder, *,

@@ -28,7 +28,7 @@ def step(seconds: float, exposed: float = 0.2, memory: int = 50 * GIB) -> Measur
                     compute_s=seconds * (1 - exposed))
 
 
-def ladder(made: Mapping[str, Measured | str], alone: Measured | None = None, *, everything: bool = False,
+def ladder(made: Mapping[str, Measured | str], alone: Measured | None = None, *,
            flags: bool = True, users: Mapping[str, object] | None = None) -> tuple[Ladder, list[str], str]:
     """The ladder of ``auto`` over given figures, the names that were compiled, and what is chosen."""
     asked: list[str] = []
@@ -37,8 +37,8 @@ def ladder(made: Mapping[str, Measured | str], alone: Measured | None = None, *,
         asked.append(way.name)
         return made.get(way.name, "no pass changes the module")
 
-    run = Ladder(alone or step(1.0), measure, None, users or {}, flags, everything)
-    ways = rewriting_ways((), "auto", "gpu", xla_scatters=True, free=10 * GIB, everything=everything)
+    run = Ladder(alone or step(1.0), measure, None, users or {}, flags)
+    ways = rewriting_ways((), "auto", "gpu", xla_scatters=True, free=10 * GIB)
     best = run.run(ways)
     return run, asked, "XLA alone" if best is None else best[0].name
 
@@ -91,12 +91,6 @@ def test_rows_name_every_way_and_why_it_is_not_better():
     assert [(row.name, row.why) for row in run.rows()] == [
         ("XLA alone", ""), (FIRST, "time would take 1.1 s, and XLA alone takes 1 s"),
         (FREE, "XLA does not compile the module"), (APART, "no pass changes the module")]
-
-
-def test_everything_is_tried_for_tune():
-    _, asked, _ = ladder({FIRST: step(0.9, 0.0)}, everything=True)
-    assert {"comm", "comm with free memory", FREE, APART} < set(asked)
-    assert sum(name.startswith("XLA alone, ") for name in asked) == len(FLAG_SETS)
 
 
 def test_flags_that_the_user_sets_stay():
