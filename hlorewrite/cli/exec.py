@@ -23,7 +23,8 @@ _FLAGS = ("on_error", "protect", "trace", "keep", "timeout_s", "topology", "memo
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Adds the arguments of ``hlorewrite exec``."""
-    parser.add_argument("-O", dest="passes", metavar="NAME", type=_named, help="a named pipeline; comm by default")
+    parser.add_argument("-O", dest="passes", metavar="NAME", type=_named,
+                        help="auto, the default: the best of all ways to compile each step; or a named pipeline")
     parser.add_argument("--pass", "--pass-pipeline", dest="passes", metavar="PIPELINE", help="run these passes instead")
     parser.add_argument("--natives", action="append", default=[], metavar="MODULE",
                         help="import a module, or a .py file, that registers natives for rule files; repeatable")
@@ -90,6 +91,7 @@ def _warn_of_isolation(command: list[str]) -> None:
 
 
 def _named(name: str) -> str:
-    from hlorewrite.passmanager.named import named_pipeline
-    named_pipeline(name)
+    from hlorewrite.passmanager.named import AUTO, named_pipeline
+    if name != AUTO:
+        named_pipeline(name)
     return name

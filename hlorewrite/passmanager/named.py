@@ -42,5 +42,5 @@ def named_pipeline(name: str) -> str:
       'all-reduce-fusion'
     """
     if name not in PIPELINES:
-        raise UsageError(f'no pipeline is called "{name}"', hint=did_you_mean(name, PIPELINES))
+        raise UsageError(f'no pipeline is called "{name}"', hint=did_you_mean(name, (AUTO, *PIPELINES)))
     return PIPELINES[name]

@@ -126,6 +126,12 @@ def test_signals_reach_the_program(tmp_path: Path) -> None:
     assert started.wait(20) == -signal.SIGTERM
 
 
+def test_the_default_can_be_named() -> None:
+    done = subprocess.run([*HLOREWRITE, "exec", "-O", "auto", "--", sys.executable, "-c", "print(1)"],
+                          env=environment(), capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout) == (0, "1\n"), done.stderr
+
+
 @pytest.mark.parametrize(("words", "code", "said"), [
     (("-O", "fast"), 2, 'no pipeline is called "fast"'),
     (("--pass", "comm-shfit"), 2, "comm-shift"),
