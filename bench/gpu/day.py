@@ -4,11 +4,12 @@ Usage: ``python bench/gpu/day.py [--dry] [--seconds 480] [--only PART] [--json F
 
 Parts, each of which stops where the time is up, and none of which stops the others:
 
-- ``kernels``: single kernels against the timeline of their own programs;
-- ``steps``: a GPT, a mixture of experts and a convolutional network against the timeline, whole and by class of kernel;
-- ``schedule``: what XLA made for this GPU against what it makes for a described one;
 - ``memory``: the peak that the allocator saw against ``memory_analysis``;
-- ``contention``: a matrix product at the same time as a copy to the host, against each of them alone;
+- ``kernels``: the kernels of small programs, by a profile, against the timeline of these programs;
+- ``steps``: a GPT, a mixture of experts and a convolutional network against the timeline, whole and by class of kernel,
+  with the instructions that the model is furthest from;
+- ``schedule``: the kernels of XLA's schedule for this GPU against those for a described one;
+- ``contention``: a matrix product at the same time as a copy to pinned memory of the host;
 - ``mocked``: a data-parallel step of eight devices whose collectives are mocked, where this JAX has that.
 
 ``--dry`` runs all of it on a CPU at tiny sizes: times mean nothing there, and what needs a GPU says so.
@@ -23,7 +24,6 @@ import os
 import statistics
 import subprocess
 import sys
-import tempfile
 import time
 from collections import defaultdict
 from collections.abc import Callable, Iterator
@@ -31,14 +31,20 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
+import jax
+import jax.numpy as jnp
+
 ROOT = Path(__file__).resolve().parents[2]
 sys.path[:0] = [str(ROOT), *(str(ROOT / "bench" / part) for part in ("common", "gpu"))]
+import gpu_steps  # noqa: E402
+import measuring  # noqa: E402
+
 CLUSTERS = {"H100": "h100:1x1", "H200": "h200:1x1", "GB200": "gb200-nvl72:1x1", "B200": "b200:1x1", "A100": "a100:1x1"}
-SHARES = {"kernels": 0.45, "steps": 0.7, "schedule": 0.8, "memory": 0.88, "contention": 0.93, "mocked": 1.0}
+SHARES = {"memory": 0.15, "kernels": 0.5, "steps": 0.78, "schedule": 0.9, "contention": 0.95, "mocked": 1.0}
 """Of the time there is: when each part has to be over."""
 MOCKED_DEVICES = 8
-CLASSES = (("attention", ("fmha", "flash")), ("product", ("gemm", "cutlass", "nvjet", "dot", "conv", "cudnn", "xmma")),
-           ("copy", ("copy", "memcpy", "transpose")))
+FURTHEST = 3
+"""Instructions of a step whose difference from the model is shown."""
 
 
 @dataclass(frozen=True)
@@ -100,9 +106,8 @@ def main() -> int:
     parser.add_argument("--markdown", type=Path, help="also write the report to this file")
     args = parser.parse_args()
     if args.dry:
-        os.environ["JAX_PLATFORMS"] = "cpu"
+        jax.config.update("jax_platforms", "cpu")
     os.environ["XLA_PYTHON_CLIENT_PREALLOCATE"] = "false"  # peaks are those of the steps; a second process has room
-    import jax
     kind = jax.devices()[0].device_kind
     cluster = "h200:1x1" if args.dry else next((name for part, name in CLUSTERS.items() if part in kind), None)
     if cluster is None:
@@ -156,89 +161,110 @@ def report(rows: list[DayRow], head: str) -> str:
 
 # ---- the parts
 
+def memory(machine: Machine) -> Iterator[DayRow]:
+    """The peak of the allocator. It never falls, so the smallest step is the first, before any other part."""
+    needed = []
+    for step in gpu_steps.steps(dry=machine.dry)[:1 if machine.dry else None]:
+        compiled = jax.jit(step.function, donate_argnums=0).lower(*step.shapes).compile()
+        said: Any = compiled.memory_analysis()
+        needed.append((said.argument_size_in_bytes + said.output_size_in_bytes + said.temp_size_in_bytes
+                       - said.alias_size_in_bytes, step, compiled))
+    for size, step, compiled in sorted(needed, key=lambda each: each[0]):
+        jax.block_until_ready(compiled(*measuring.arguments_for(step.shapes)))
+        seen = jax.devices()[0].memory_stats() or {}
+        peak = seen.get("peak_bytes_in_use")
+        yield DayRow("memory", f"{step.name}, peak", peak / 2**20 if peak else None, size / 2**20, "MiB",
+                     "" if peak else "this device counts no bytes")
+
+
 def kernels(machine: Machine) -> Iterator[DayRow]:
-    """Single kernels."""
-    import jax
-    import jax.numpy as jnp
+    """Programs of one or a few kernels: the time of their kernels."""
     from kernel_programs import PROGRAMS
     programs: dict[str, Any] = PROGRAMS
     if machine.dry:
         small = jax.ShapeDtypeStruct((64, 64), jnp.float32)
         programs = {"product": (jnp.matmul, (small, small), ()), "add": (jnp.add, (small, small), ())}
+    else:
+        tiny = jax.jit(lambda a: a + 1).lower(jax.ShapeDtypeStruct((8,), jnp.float32)).compile()
+        yield DayRow("kernels", "a call that computes next to nothing, by the clock",
+                     measuring.call_seconds(tiny, [jnp.ones(8)], ()) * 1e6, note="time of the host")
     for name, (function, shapes, donated) in programs.items():
         compiled = jax.jit(function, donate_argnums=donated).lower(*shapes).compile()
-        seconds = _seconds(compiled, _made(shapes), donated)
+        arguments = measuring.arguments_for(shapes)
+        seconds = (measuring.call_seconds(compiled, arguments, donated) if machine.dry else
+                   sum(each.seconds for each in measuring.profiled(compiled, arguments, donated)))
         yield DayRow("kernels", name, seconds * 1e6, *_predicted(compiled, machine))
 
 
 def steps(machine: Machine) -> Iterator[DayRow]:
-    """Whole steps, and their kernels by class."""
-    import gpu_steps
-    import jax
+    """Whole steps by the clock, and their kernels by class."""
     for step in gpu_steps.steps(dry=machine.dry):
-        compiled = jax.jit(step.function, donate_argnums=0).lower(*step.shapes).compile()
-        arguments = _made(step.shapes)
-        seconds = _seconds(compiled, arguments, (0,))
+        lowered = jax.jit(step.function, donate_argnums=0).lower(*step.shapes)
+        compiled, arguments = lowered.compile(), measuring.arguments_for(step.shapes)
+        seconds = measuring.call_seconds(compiled, arguments, (0,))
         yield DayRow("steps", step.name, seconds * 1e6, *_predicted(compiled, machine))
         if machine.dry:
             yield DayRow("steps", f"{step.name}, by class", note="a CPU has no kernels to class")
             continue
-        measured, predicted = _by_class(compiled, arguments, machine)
-        for kind in sorted(measured):
-            yield DayRow("steps", f"{step.name}, {kind} kernels", measured[kind] * 1e6, predicted[kind] * 1e6)
+        # Kernels inside of command buffers carry no name of an instruction.
+        named = lowered.compile(compiler_options={"xla_gpu_enable_command_buffer": ""})
+        yield from _by_class(step.name, named, arguments, machine)
 
 
-def _by_class(compiled: Any, arguments: list[Any], machine: Machine) -> tuple[dict[str, float], dict[str, float]]:
-    """Seconds by class of kernel, of a profile and by the model of each instruction it names."""
-    import jax
-
-    from hlorewrite.audit.profile.xplane import read_xplane
+def _by_class(step: str, compiled: Any, arguments: list[Any], machine: Machine) -> Iterator[DayRow]:
+    """Times by class of kernel, and of the instructions that the model is furthest from."""
     from hlorewrite.cost import topology
     from hlorewrite.hlo.parse import parse_hlo
     from hlorewrite.timeline.kernel_times import KernelTimes
-    with tempfile.TemporaryDirectory() as folder:
-        with jax.profiler.trace(folder):
-            arguments[0] = jax.block_until_ready(compiled(*arguments))
-        file = next(Path(folder).rglob("*.xplane.pb"))
-        profile = read_xplane(file.read_bytes(), file.name)
     module = parse_hlo(compiled.as_text() or "")
     times = KernelTimes(module, topology(machine.cluster))
     model = {instruction.name: (computation, instruction) for computation in module.computations.values()
              for instruction in computation.instructions.values()}
     measured, predicted = defaultdict[str, float](float), defaultdict[str, float](float)
-    for kernel in profile:
-        found = model.get(kernel.op)
+    off = list[tuple[float, float, str]]()
+    for each in measuring.profiled(compiled, arguments, (0,)):
+        found = model.get(each.name)
         seconds = times.seconds(*found) if found else None
-        kind = _class_of(kernel.name) if seconds is not None else "other"
-        measured[kind] += kernel.seconds
-        predicted[kind] += (seconds or 0.0) * kernel.runs
-    return measured, predicted
-
-
-def _class_of(kernel: str) -> str:
-    return next((kind for kind, parts in CLASSES if any(part in kernel.lower() for part in parts)), "memory")
+        kind = each.kind if seconds is not None else "unknown"
+        measured[kind] += each.seconds
+        predicted[kind] += (seconds or 0.0) * each.runs
+        off.append((each.seconds, (seconds or 0.0) * each.runs, each.name))
+    for kind in sorted(measured):
+        yield DayRow("classes", f"{step}, {kind} kernels", measured[kind] * 1e6, predicted[kind] * 1e6)
+    for seconds, told, name in sorted(off, key=lambda each: -abs(each[0] - each[1]))[:FURTHEST]:
+        yield DayRow("furthest", f"{step}, {name}", seconds * 1e6, told * 1e6)
 
 
 def schedule(machine: Machine) -> Iterator[DayRow]:
-    """The order of instructions: compiled here, and for a described GPU."""
-    import gpu_steps
-    import jax
-
-    from hlorewrite.hlo.parse import parse_hlo
+    """The order of kernels: compiled here, and for a described GPU."""
     for step in gpu_steps.steps(dry=machine.dry)[:1 if machine.dry else None]:
         lowered = jax.jit(step.function, donate_argnums=0).lower(*step.shapes)
-        described = _opcodes(parse_hlo(_deviceless(lowered.as_text(), machine)))
+        described = _kernel_order(_deviceless(lowered.as_text(), machine))
         if machine.dry:
-            yield DayRow("schedule", step.name, None, len(described), "instructions", "a CPU's schedule is another")
+            yield DayRow("schedule", step.name, None, len(described), "kernels", "a CPU's schedule is another")
             continue
-        here = _opcodes(parse_hlo(lowered.compile().as_text() or ""))
-        yield DayRow("schedule", f"{step.name}, instructions", len(here), len(described), "instructions")
+        here = _kernel_order(lowered.compile().as_text() or "")
+        yield DayRow("schedule", f"{step.name}, kernels", len(here), len(described), "kernels")
         alike = difflib.SequenceMatcher(None, here, described, autojunk=False).ratio()
         yield DayRow("schedule", f"{step.name}, in the same order", 1.0, alike, "of them")
 
 
-def _opcodes(module: Any) -> list[str]:
-    return [instruction.opcode for instruction in module.computations[module.entry].instructions.values()]
+def _kernel_order(text: str) -> list[str]:
+    """What each kernel of the entry computes and makes, in order.
+
+    Without a GPU nothing is tuned, so a product may be a fusion there and a call of cuBLAS here: both are "product".
+    """
+    from hlorewrite.hlo.parse import parse_hlo
+    from hlorewrite.timeline.kernel_products import fusion_products
+    module, order = parse_hlo(text), list[str]()
+    for instruction in module.computations[module.entry].instructions.values():
+        if instruction.opcode in ("parameter", "bitcast", "get-tuple-element", "tuple", "constant"):
+            continue
+        fused = module.computations.get(next(iter(instruction.called("calls")), ""))
+        product = instruction.opcode == "custom-call" or (fused and fusion_products(module, fused))
+        made = instruction.shape.lstrip("(").partition("]")[0]
+        order.append(f"{'product' if product else instruction.opcode} {made}]")
+    return order
 
 
 def _deviceless(text: str, machine: Machine) -> str:
@@ -250,50 +276,39 @@ def _deviceless(text: str, machine: Machine) -> str:
     return scheduled(module, place_of(parse_target(machine.cluster), module), {})[0].hlo
 
 
-def memory(machine: Machine) -> Iterator[DayRow]:
-    """The peak of the allocator."""
-    import gpu_steps
-    import jax
-    for step in gpu_steps.steps(dry=machine.dry)[:1 if machine.dry else None]:
-        compiled = jax.jit(step.function, donate_argnums=0).lower(*step.shapes).compile()
-        said: Any = compiled.memory_analysis()
-        needed = (said.argument_size_in_bytes + said.output_size_in_bytes + said.temp_size_in_bytes
-                  - said.alias_size_in_bytes) / 2**20
-        jax.block_until_ready(compiled(*_made(step.shapes)))
-        seen = jax.devices()[0].memory_stats() or {}
-        peak = seen.get("peak_bytes_in_use")
-        yield DayRow("memory", f"{step.name}, peak so far", peak / 2**20 if peak else None, needed, "MiB",
-                     "" if peak else "this device counts no bytes")
-
-
 def contention(machine: Machine) -> Iterator[DayRow]:
-    """A product at the same time as a copy to the host."""
-    import jax
-    import jax.numpy as jnp
-    size, rounds = (64, 2) if machine.dry else (8192, 20)
+    """A product at the same time as a copy to the host, by a copy engine."""
+    size, rounds = (64, 4) if machine.dry else (8192, 40)
     product = jax.jit(lambda a: a @ a).lower(jax.ShapeDtypeStruct((size, size), jnp.bfloat16)).compile()
-    left, moved = jnp.ones((size, size), jnp.bfloat16), jnp.ones((size, size), jnp.float32)
+    left = (jax.random.normal(jax.random.key(0), (size, size)) * 0.02).astype(jnp.bfloat16)
+    moved, host = jnp.ones((size, size), jnp.float32), _pinned_host()
 
     def timed(*, multiply: bool, copy: bool) -> float:
-        jax.block_until_ready(product(left))
-        copies = [jax.block_until_ready(moved + number) for number in range(rounds)]
-        begin, out = time.perf_counter(), None
-        for each in copies:
-            if copy:
-                each.copy_to_host_async()
+        begin, out, copies = time.perf_counter(), None, []
+        for number in range(rounds):
+            if copy and number % 4 == 0:  # a copy takes about as long as four products
+                copies.append(jax.device_put(moved, host))
             if multiply:
                 out = product(left)
-        jax.block_until_ready(out)
-        if copy:
-            _ = [jax.device_get(each) for each in copies]
+        jax.block_until_ready((out, copies))
         return (time.perf_counter() - begin) / rounds * 1e6
 
-    alone, copied, both = (timed(multiply=m, copy=c) for m, c in ((True, False), (False, True), (True, True)))
+    def median(*, multiply: bool, copy: bool) -> float:
+        return statistics.median(timed(multiply=multiply, copy=copy) for _ in range(4))
+
+    alone, copied, both = (median(multiply=m, copy=c) for m, c in ((True, False), (False, True), (True, True)))
     from hlorewrite.cost.compute import timeline_constants
     slowdown = 1 + float(timeline_constants()["overlap_slowdown"])
     yield DayRow("contention", "product alone", alone)
-    yield DayRow("contention", "copy alone", copied)
+    yield DayRow("contention", "quarter of a copy alone", copied)
     yield DayRow("contention", "product with the copy", both, max(alone * slowdown, copied))
+
+
+def _pinned_host() -> Any:
+    """Where a copy to the host goes without stopping the device."""
+    device = jax.devices()[0]
+    kinds = {memory.kind for memory in device.addressable_memories()}
+    return jax.sharding.SingleDeviceSharding(device, memory_kind="pinned_host" if "pinned_host" in kinds else None)
 
 
 def mocked(machine: Machine) -> Iterator[DayRow]:
@@ -313,15 +328,12 @@ def mocked(machine: Machine) -> Iterator[DayRow]:
 
 def mocked_step() -> int:
     """What the process of ``mocked`` runs: prints measured and predicted microseconds."""
-    import jax
-    import jax.numpy as jnp
     from jax.sharding import Mesh, NamedSharding, PartitionSpec
 
     from hlorewrite.cost import topology
     from hlorewrite.timeline import simulate
     if jax.device_count() != MOCKED_DEVICES:
         raise SystemExit(f"{jax.device_count()} devices, not {MOCKED_DEVICES}")
-    import gpu_steps
     step = gpu_steps.steps(dry=False)[0]
     mesh = Mesh(jax.devices(), ("data",))
     params, batch = step.shapes
@@ -331,7 +343,7 @@ def mocked_step() -> int:
     compiled = jitted.lower(params, wide).compile()
     made = jax.jit(lambda: jax.tree.map(lambda s: jnp.zeros(s.shape, s.dtype), (params, wide)),
                    out_shardings=(whole, split))()
-    seconds = _seconds(compiled, list(made), (0,))
+    seconds = measuring.call_seconds(compiled, list(made), (0,))
     kind = next(name for part, name in CLUSTERS.items() if part in jax.devices()[0].device_kind).partition(":")[0]
     predicted = simulate(compiled.as_text() or "", topology(f"{kind}:1x{MOCKED_DEVICES}"))
     print(json.dumps([seconds * 1e6, predicted.step_s * 1e6]))
@@ -339,40 +351,11 @@ def mocked_step() -> int:
 
 
 PARTS: dict[str, Callable[[Machine], Iterator[DayRow]]] = {
-    "kernels": kernels, "steps": steps, "schedule": schedule, "memory": memory, "contention": contention,
+    "memory": memory, "kernels": kernels, "steps": steps, "schedule": schedule, "contention": contention,
     "mocked": mocked}
 
 
-# ---- measuring and predicting
-
-def _made(shapes: Any) -> list[Any]:
-    import jax
-    import jax.numpy as jnp
-
-    def one(shape: jax.ShapeDtypeStruct) -> jax.Array:
-        if jnp.issubdtype(shape.dtype, jnp.integer):
-            return jnp.zeros(shape.shape, shape.dtype)
-        return (jax.random.normal(jax.random.key(0), shape.shape, jnp.float32) * 0.02).astype(shape.dtype)
-    return list(jax.tree.map(one, shapes))
-
-
-def _seconds(compiled: Any, arguments: list[Any], donated: tuple[int, ...]) -> float:
-    """The median time of a call; what is donated is the result of the call before."""
-    import jax
-
-    def call(times: int) -> float:
-        begin, results = time.perf_counter(), None
-        for _ in range(times):
-            results = compiled(*arguments)
-            taken = results if isinstance(results, tuple) else (results,)
-            for place, result in zip(donated, taken, strict=False):
-                arguments[place] = result
-        jax.block_until_ready(results)
-        return (time.perf_counter() - begin) / times
-    once = max(call(2), 1e-6)
-    times = max(1, min(20, int(0.2 / once)))
-    return statistics.median(call(times) for _ in range(5))
-
+# ---- predicting
 
 def _predicted(compiled: Any, machine: Machine) -> tuple[float | None, str, str]:
     """(microseconds, their unit, why there are none) of a compiled program by its timeline."""
