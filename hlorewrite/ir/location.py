@@ -10,6 +10,7 @@ from hlorewrite.util.frames import USUAL_FRAMES, Frames
 
 _QUOTED = r'"([^"\\]*(?:\\.[^"\\]*)*)"'
 _FILE_LINE = re.compile(_QUOTED + r":(\d+):(\d+)")
+_FUNCTION = re.compile(_QUOTED + r'\("[^"]*":\d')
 _ARGUMENT = re.compile(rf"loc\({_QUOTED}(?:\(unknown\))?\)")
 _NAME = re.compile(rf"loc\({_QUOTED}\(")
 
@@ -68,6 +69,24 @@ def source_line(location: ir.Location) -> str:
       'train.py:13:14'
     """
     return source_lines(location).own
+
+
+def outer_function(location: ir.Location) -> str:
+    """The qualified name of the outermost function among the frames of an op; empty where no frame names one.
+
+    Args:
+      location: of the op.
+
+    Example:
+      >>> from hlorewrite.ir.context import new_context
+      >>> with new_context():
+      ...     inner, outer = (ir.Location.name(name, ir.Location.file("train.py", line, 2))
+      ...                     for name, line in (("loss", 3), ("make.<locals>.step", 8)))
+      ...     outer_function(ir.Location.name("psum", ir.Location.callsite(inner, [outer])))
+      'make.<locals>.step'
+    """
+    names = [name for name in _FUNCTION.findall(str(location)) if not name.startswith("<")]
+    return names[-1] if names else ""
 
 
 def line_of_text(text: str) -> str:

@@ -50,7 +50,7 @@ class Measured:
     wire: int
     temp: int
     seconds: float
-    hlo: str
+    hlo: str = field(repr=False)
     trips_known: bool = True
     step_s: float | None = None
     exposed_s: float | None = None

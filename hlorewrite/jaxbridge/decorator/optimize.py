@@ -140,7 +140,15 @@ class OptimizedFunction(Generic[Arguments, Returned]):
         self._known = Signatures(self._dispatch._clear_cache)
         self._with_states = StepsWithState(self._dispatch._clear_cache)
         self.__name__ = "function"  # functools.partial objects have no name of their own
-        functools.update_wrapper(self, private.user_function(jitted))
+        _wear(self, private.user_function(jitted))
+
+    def __copy__(self) -> OptimizedFunction[Arguments, Returned]:
+        """The same jitted function and options; what was compiled is not shared."""
+        return OptimizedFunction(self._jitted, self._options)
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> OptimizedFunction[Arguments, Returned]:
+        """As a copy: Python copies no functions, and a copied ``jax.jit`` function lacks ``lower``."""
+        return self.__copy__()
 
     def __call__(self, *args: Arguments.args, **kwargs: Arguments.kwargs) -> Returned:
         """Runs the rewritten function, rewriting and compiling it for a new signature."""
@@ -305,6 +313,34 @@ class OptimizedFunction(Generic[Arguments, Returned]):
                           stacklevel=users_level())
 
 
+def _wear(wrapper: Any, function: Callable[..., Any]) -> None:
+    """``functools.update_wrapper``, except for attributes of the function that have the name of one of the wrapper's: a
+    function may carry a ``lower`` of its own, as that of ``jax.pmap`` does."""
+    own = {*dir(type(wrapper)), *vars(wrapper)}
+    functools.update_wrapper(wrapper, function, updated=())
+    vars(wrapper).update({name: value for name, value in vars(function).items() if name not in own}
+                         if hasattr(function, "__dict__") else {})
+
+
+class OptimizedPmap(OptimizedCallable):
+    """A ``jax.pmap`` function whose modules are rewritten; calls keep its semantics, in several processes too."""
+
+    def lower(self, *args: Any, **kwargs: Any) -> OptimizedLowered:
+        """Lowers and rewrites for given arguments (arrays or ``jax.ShapeDtypeStruct``).
+
+        Raises:
+          UsageError: in a program of several processes, where a pmap's arguments are those of one.
+        """
+        if jax.process_count() > 1:
+            raise UsageError(f"{self.__name__} is a pmap of {jax.process_count()} processes, whose arguments are local",
+                             hint="call it and read .records")
+        lowered, sentences = optimized_lowering(jax.jit(self.original).trace(*args, **kwargs), self.options,
+                                                switched_off())
+        for sentence in sentences:
+            warnings.warn(f"{self.__name__}: {sentence}", HlorewriteWarning, stacklevel=users_level())
+        return lowered
+
+
 @overload
 def optimize(fun: Callable[Arguments, Returned], /, *, passes: Passes | None = None,
              **options: Unpack[OptimizeKeywords]) -> OptimizedFunction[Arguments, Returned]: ...
@@ -334,8 +370,8 @@ def optimize(fun: Any = None, /, *, passes: Passes | None = None, **options: Unp
 
     Returns:
       A function with the interface of ``jax.jit`` (``jax.stages.Wrapped``), or a decorator. Of ``flax.nnx.jit(f)``,
-      ``equinox.filter_jit(f)``, and partials and methods of jitted functions: a callable that keeps their semantics,
-      with ``records`` of what was rewritten.
+      ``equinox.filter_jit(f)``, ``jax.pmap(f)``, and partials and methods of jitted functions: a callable that keeps
+      their semantics, with ``records`` of what was rewritten.
 
     Raises:
       PlanMismatch: by a call or ``lower``: the plan does not fit, or cannot be read as one.
@@ -363,14 +399,15 @@ def optimize(fun: Any = None, /, *, passes: Passes | None = None, **options: Unp
 
 
 def _optimized(fun: Any, options: StepOptions, jit_options: dict[str, Any]) -> OptimizedFunction | OptimizedCallable:
-    if not is_jitted_elsewhere(fun):
+    pmapped = private.is_pmapped(fun)
+    if not pmapped and not is_jitted_elsewhere(fun):
         return OptimizedFunction(_jitted(fun, jit_options), options)
     unknown = [*jit_options, *(name for name in PATCH_JIT.without if getattr(options, name))]
     if unknown:
         raise UsageError(f"{name_of(fun)} is jitted already, so {', '.join(unknown)} cannot be given here",
                          hint="give options to what jits it; check=, shard_update= and partial_state= need a jax.jit "
                               "function")
-    return OptimizedCallable(fun, options)
+    return OptimizedPmap(fun, options) if pmapped else OptimizedCallable(fun, options)
 
 
 def _jitted(fun: Any, jit_options: dict[str, Any]) -> Any:

@@ -7,6 +7,7 @@ import functools
 import threading
 import time
 import warnings
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, suppress
 from types import TracebackType
@@ -16,6 +17,7 @@ from jaxlib import version as jaxlib_version
 
 from hlorewrite.errors import HlorewriteError
 from hlorewrite.ir import BRANCHES, COLLECTIVES, ir
+from hlorewrite.ir.location import outer_function
 from hlorewrite.jaxbridge.hook.records import CompiledStep, records_table
 from hlorewrite.jaxbridge.processes.notes import one_line
 from hlorewrite.jaxbridge.step.notices import KILL_SWITCH, HlorewriteWarning, switched_off, users_level
@@ -30,7 +32,9 @@ if TYPE_CHECKING:
     from hlorewrite.jaxbridge.xla.compile_no_codegen import DeviceSet
 
 _OFF = f"{KILL_SWITCH}=0 is set"
-_PREFIX = "jit_"
+_PREFIXES = ("jit_", "pmap_")
+_PMAPPED = "jit__fun"
+"""How ``jax.pmap`` names every module: the function's own name is only in the locations of its ops."""
 ABSENT_S = 10.0
 """How long to wait for a process that was never seen to patch JAX: it may run without hlorewrite."""
 
@@ -238,7 +242,7 @@ class _CompileHook:
         try:
             if not self._announced:
                 self._announce()
-            name = ir.StringAttr(computation.operation.attributes["sym_name"]).value
+            name = step_name(computation)
             patch = next((p for p in reversed((*self._patches, *inner)) if matches(p.options.match, name)), None)
             if patch is None or not may_communicate(computation):
                 return computation
@@ -311,7 +315,7 @@ def matches(match: Match, name: str) -> bool:
 
     Args:
       match: the choice.
-      name: as JAX names a module: ``jit_`` and the function's name.
+      name: of a module: ``jit_`` or ``pmap_``, and the function's name.
 
     Example:
       >>> matches("train_step", "jit_train_step"), matches(["eval*", "*_step"], "jit_train_step")
@@ -324,8 +328,35 @@ def matches(match: Match, name: str) -> bool:
     if callable(match):
         return bool(match(name))
     patterns = [match] if isinstance(match, str) else match
-    return any(fnmatch.fnmatchcase(shown, pattern) for pattern in patterns
-               for shown in (name, name.removeprefix(_PREFIX)))
+    own = next((name.removeprefix(prefix) for prefix in _PREFIXES if name.startswith(prefix)), name)
+    return any(fnmatch.fnmatchcase(shown, pattern) for pattern in patterns for shown in (name, own))
+
+
+def step_name(computation: ir.Module) -> str:
+    """What a module is called: as JAX names it, and ``pmap_`` with the user's function where JAX names it after its
+    own.
+
+    Args:
+      computation: the module that JAX compiles.
+    """
+    name = ir.StringAttr(computation.operation.attributes["sym_name"]).value
+    if name != _PMAPPED:
+        return name
+    names = Counter(outer_function(op.location) for op in _on_every_device(computation))
+    del names[""]
+    if not names:
+        return name
+    # A function and those defined in it: the outermost is the user's.
+    found = min(names, key=lambda each: (each.count("."), -names[each]))
+    return f"pmap_{found.rpartition('.')[2]}"
+
+
+def _on_every_device(computation: ir.Module) -> Iterator[ir.Operation]:
+    """The ops that run on every device, except for those of loops and calls. The frames of others go on to the caller."""
+    main = next(op for op in computation.body.operations if op.operation.attributes["sym_name"].value == "main")
+    for op in main.operation.regions[0].blocks[0].operations:
+        if op.operation.name == "sdy.manual_computation":
+            yield from (inner.operation for inner in op.operation.regions[0].blocks[0].operations)
 
 
 def scoped(patch: JitPatch) -> AbstractContextManager[None]:

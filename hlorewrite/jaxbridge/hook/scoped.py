@@ -4,6 +4,8 @@ The call keeps the semantics of whatever jitted the function: state that ``flax.
 arguments, arguments of classes that check their leaves.
 """
 
+from __future__ import annotations
+
 import functools
 import types
 import warnings
@@ -51,13 +53,26 @@ class OptimizedCallable:
         """The function as a method."""
         return self if instance is None else functools.partial(self, instance)
 
+    def __copy__(self) -> OptimizedCallable:
+        """The same function and options; records are not shared."""
+        return type(self)(self._function, self.options)
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> OptimizedCallable:
+        """As a copy: Python copies no functions."""
+        return self.__copy__()
+
     def __repr__(self) -> str:
-        return f"<hlorewrite.optimize({self._patch.options.text!r}) of {self._function!r}>"
+        return f"<hlorewrite.optimize({self.options.text!r}) of {self._function!r}>"
 
     @property
     def original(self) -> Callable[..., Any]:
         """The function as it was given."""
         return self._function
+
+    @property
+    def options(self) -> StepOptions:
+        """Passes and policies."""
+        return self._patch.options
 
     @property
     def records(self) -> tuple[CompiledStep, ...]:

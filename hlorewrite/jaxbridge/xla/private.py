@@ -33,6 +33,9 @@ except ImportError as gone:
     raise UsageError(missing_private_name(gone, jax.__version_info__),
                      hint="install jax 0.10.2 to 0.12; what reads and rewrites files needs no jax") from gone
 
+_PMAP = "jax._src.pmap"
+"""The module that defines what ``jax.pmap`` returns."""
+
 # ---- clients and devices
 
 
@@ -389,6 +392,16 @@ def closes_over_references(traced: jax.stages.Traced) -> bool:
 def jit_options(jitted: Any) -> Any | None:
     """What ``jax.jit`` was given; None when an object is not a jitted function."""
     return getattr(jitted, "_jit_info", None)
+
+
+def is_pmapped(fun: Any) -> bool:
+    """Whether a function is what ``jax.pmap`` returned: a plain function that carries a ``lower``.
+
+    Example:
+      >>> is_pmapped(jax.pmap(lambda x: x)), is_pmapped(jax.jit(lambda x: x)), is_pmapped(len)
+      (True, False, False)
+    """
+    return getattr(getattr(fun, "lower", None), "__module__", "") == _PMAP
 
 
 def user_function(jitted: Any) -> Callable[..., Any]:
