@@ -132,7 +132,7 @@ def too_large(alone: Measured, ours: Measured, budget: int | None = None, name: 
     room = room_of(alone, budget)
     if room is None:
         return _larger_temporaries(alone, ours, budget, name)
-    if ours.memory <= room or not _grows(alone, ours):
+    if ours.memory <= room or (fits(ours) and not _grows(alone, ours)):
         return ""
     of_ours, of_room = told_apart(ours.memory, room, format_bytes, 1)
     return f"{name} would take {of_ours} of memory, and {of_room} of a device are for a step"

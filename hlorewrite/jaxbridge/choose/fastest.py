@@ -14,7 +14,7 @@ from hlorewrite.jaxbridge.choose.candidates import CandidateMaker, ChosenModule,
 from hlorewrite.jaxbridge.choose.ladder import Ladder
 from hlorewrite.jaxbridge.choose.miscompile_policy import MiscompilePolicy
 from hlorewrite.jaxbridge.choose.speculate import Compilations, expected_wire
-from hlorewrite.jaxbridge.choose.ways import Way, rewriting_ways
+from hlorewrite.jaxbridge.choose.ways import Way, flag_sets_for, rewriting_ways
 
 _FUSION = "all-reduce-fusion"
 _UNCHANGED, _EQUAL = "no pass changes the module", "its module is that of another way"
@@ -61,8 +61,9 @@ class FastestWay:
             return ChosenModule(begun.source, begun.made, begun.variant)  # it communicates nothing
         alone, flags = self._baseline(baseline, begun.source)
         alone = timed(alone, self.contest.cluster)
+        sets = flag_sets_for(self.contest.cluster) if self.contest.auto else ()
         ladder = Ladder(alone, lambda way: self._measured(way, program, alone, flags), self.contest.budget,
-                        flags_given(self.contest.place), self.contest.auto)
+                        flags_given(self.contest.place), sets)
         best = ladder.run(self._ways(free_bytes(alone) if self.contest.auto else None)) or self._with_scatters(ladder)
         return self._chosen(ladder, best, flags)
 

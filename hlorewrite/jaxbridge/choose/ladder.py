@@ -5,9 +5,11 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from hlorewrite.jaxbridge.baseline.comparison import WayRow
-from hlorewrite.jaxbridge.baseline.judge import ALONE, too_large, why_not
+from hlorewrite.jaxbridge.baseline.judge import ALONE, STEP_NOISE, too_large, why_not
 from hlorewrite.jaxbridge.baseline.measured import Measured
-from hlorewrite.jaxbridge.choose.ways import Way, best_way, flagged
+from hlorewrite.jaxbridge.choose.ways import COMBINED, UNROLLED, Way, best_way, flagged
+
+_ALONE = Way(ALONE)
 
 Measure = Callable[[Way], "Measured | str"]
 """What XLA makes of a way, with its times; a sentence where it is not compiled."""
@@ -22,20 +24,23 @@ class Ladder:
       measure: compiles a way.
       budget: bytes of temporaries that the user allows; None without a budget.
       users: XLA flags that the user sets.
-      offers_flags: whether published XLA flags are ways.
+      sets: the published XLA flags that are ways.
     """
 
     alone: Measured
     measure: Measure
     budget: int | None = None
     users: Mapping[str, object] = field(default_factory=dict)
-    offers_flags: bool = False
+    sets: Sequence[str] = ()
     tried: list[tuple[Way, Measured]] = field(default_factory=list, init=False)
     left: list[WayRow] = field(default_factory=list, init=False)
     _cpu: dict[str, float] = field(default_factory=dict, init=False)
+    _spoils: set[str] = field(default_factory=set, init=False)
+    """Published sets that made a step longer than the same way without them."""
 
     def run(self, ways: Sequence[Way]) -> tuple[Way, Measured] | None:
-        """Tries ways, then published XLA flags with the best of them.
+        """Tries ways, then published XLA flags with the best of them. Combined messages are tried with the first way:
+        they decide whether memory is worth spending.
 
         Args:
           ways: in the order in which they are tried.
@@ -45,8 +50,11 @@ class Ladder:
         """
         for way in ways:
             self._try(way)
-        if self.offers_flags and self.alone.counted_s is not None:
-            self._try_flags()
+            if way is ways[0]:
+                self._try_flags((way, _ALONE), [name for name in self.sets if name == COMBINED])
+        best = self.best
+        known = {way.name: way for way, _ in self.tried}
+        self._try_flags((*([known[best[0].base]] if best and best[0].base in known else []), _ALONE), self.sets)
         return self.best
 
     @property
@@ -75,8 +83,22 @@ class Ladder:
         self._cpu[way.name] = max(time.thread_time() - begun, made.cpu_s)
         self.tried.append((way, made))
 
-    def _try_flags(self) -> None:
-        best = self.best
-        for base in (*([best[0]] if best else []), Way(ALONE)):
-            for way in flagged(base, self.users):
-                self._try(way)
+    def _try_flags(self, bases: Sequence[Way], sets: Sequence[str]) -> None:
+        """Published XLA flags on some ways, where that was not tried before."""
+        if self.alone.counted_s is None:
+            return
+        done = {way.name for way, _ in self.tried} | {row.name for row in self.left}
+        for base in bases:
+            for way in flagged(base, self.users, sets):
+                longer = self._spoils & ({way.published} if way.published != UNROLLED else set(self.sets))
+                if way.name not in done and longer:
+                    self.left.append(WayRow(way.name, None, f"XLA made a step longer by {min(longer)!r} before"))
+                elif way.name not in done:
+                    self._try(way)
+                    self._note_spoiled(way)
+
+    def _note_spoiled(self, way: Way) -> None:
+        made = {each.name: one.counted_s for each, one in self.tried}
+        with_set, without = made.get(way.name), made.get(way.base, self.alone.counted_s)
+        if with_set and without and with_set > without * (1 + STEP_NOISE):
+            self._spoils.add(way.published)

@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
+from hlorewrite.cost import topology
 from hlorewrite.hlo.published_flags import FLAG_SETS, beside
 from hlorewrite.jaxbridge.baseline.judge import REWRITTEN, best_of
 from hlorewrite.jaxbridge.baseline.measured import Measured
@@ -19,14 +20,15 @@ FREE_MEMORY = 0.1
 ENOUGH = 0.03
 """What the best way gains, as a share, where leaving calls apart is not tried too: on 35 steps it won below that."""
 LITTLE = 0.02
-"""The same for XLA alone under published flags."""
+"""The same for XLA alone with its loops unrolled."""
 FLAGGED = 0.05
 """Published flags are tried only while communication adds more than this share: unrolled loops take two to four times
 as long to compile."""
 LEAST_COMPUTE = 0.95
 """No pass saves more than a twentieth of the kernels' time, so a way is not tried once the best step is as short."""
-UNROLLED = "pipelined, double-buffered"
-"""The published flags that are tried: on 35 steps none of the other sets was shorter by more than noise."""
+PIPELINED, COMBINED, UNROLLED = "pipelined", "pipelined, combined", "pipelined, double-buffered"
+"""The published flags that are tried. Combined messages pay on several hosts, whose links need large ones. Unrolled
+loops take two to four times as long to compile: they come last, and only where pipelining alone lengthens no step."""
 _LONGEST_NAME = 40
 
 
@@ -38,10 +40,12 @@ class Way:
       name: for tables and sentences; those of the user's own module begin with ``XLA alone``.
       variant: the passes, and the bytes that they may spend; None for the user's own module.
       flags: XLA options, beyond the user's, without dashes.
-      exposed: it is tried while communication adds more than this share of the best step so far.
+      exposed: it is tried while communication adds more than this share of the best step so far; for the user's own
+        module, of XLA alone's.
       gained: it is tried while the best step so far is shorter than XLA alone's by less than this share.
       only_if_large: it is tried only where every way before took too much memory.
       of: the name of the same way without its XLA options; empty where it has none.
+      published: the name of the published set that these options are.
     """
 
     name: str
@@ -51,6 +55,7 @@ class Way:
     gained: float = 1.0
     only_if_large: bool = False
     of: str = ""
+    published: str = ""
 
     @property
     def base(self) -> str:
@@ -69,9 +74,11 @@ class Way:
             return "a way that takes more memory fits"
         if best.counted_s is None or alone.counted_s is None:
             return ""
-        exposed = best.counted_s - best.compute_s
-        if exposed <= self.exposed * best.counted_s:
-            return f"communication adds only {exposed / max(best.counted_s, 1e-12):.1%} to the best step"
+        hidden = alone if self.flags and self.variant is None else best  # the step whose exposed time may be saved
+        exposed, whole = (hidden.counted_s or 0.0) - hidden.compute_s, max(hidden.counted_s or 0.0, 1e-12)
+        if exposed <= self.exposed * whole:
+            name = "XLA alone" if self.flags and hidden is alone else "the best step"
+            return f"communication adds only {exposed / whole:.1%} to {name}"
         if best.counted_s < (1 - self.gained) * alone.counted_s:
             return f"the best step is {1 - best.counted_s / alone.counted_s:.1%} shorter already"
         if best.counted_s <= LEAST_COMPUTE * alone.compute_s:
@@ -117,25 +124,41 @@ def _of_pipeline(passes: Sequence[Pass], name: str, xla_scatters: bool) -> list[
     return ways
 
 
-def flagged(way: Way, users: Mapping[str, object]) -> list[Way]:
-    """A way with the published XLA flags ``UNROLLED`` of the installed release.
+def flag_sets_for(cluster: str) -> tuple[str, ...]:
+    """The published XLA flags that are tried on a cluster, the cheapest to compile first.
+
+    Args:
+      cluster: the name of a topology; empty for none, which has none.
+
+    Example:
+      >>> flag_sets_for("h200:4x8"), flag_sets_for("h200:1x8"), flag_sets_for("")
+      (('pipelined, combined', 'pipelined, double-buffered'), ('pipelined', 'pipelined, double-buffered'), ())
+    """
+    if not cluster:
+        return ()
+    return COMBINED if topology(cluster).hosts > 1 else PIPELINED, UNROLLED
+
+
+def flagged(way: Way, users: Mapping[str, object], sets: Sequence[str]) -> list[Way]:
+    """A way with published XLA flags of the installed release.
 
     Args:
       way: the way.
       users: flags that the user sets, which stay as they are.
+      sets: names of the published sets.
 
     Returns:
-      One way; none where the user sets all of these flags.
+      One way for each set, except for those of which the user sets all flags.
 
     Example:
-      >>> [each.name for each in flagged(Way("time"), {})]
+      >>> [each.name for each in flagged(Way("time"), {}, (UNROLLED,))]
       ['time, pipelined, double-buffered']
     """
-    flags = next(each.flags for each in FLAG_SETS if each.name == UNROLLED)
-    left = tuple(beside(flags, users).items())
-    gained = LITTLE if way.variant is None else 1.0
-    return [replace(way, name=f"{way.name}, {UNROLLED}", flags=left, exposed=FLAGGED, gained=gained,
-                    only_if_large=False, of=way.name)] if left else []
+    published = {each.name: each.flags for each in FLAG_SETS}
+    return [replace(way, name=f"{way.name}, {name}", flags=left, exposed=FLAGGED,
+                    gained=LITTLE if way.variant is None and name == UNROLLED else 1.0, only_if_large=False,
+                    of=way.name, published=name)
+            for name in sets if (left := tuple(beside(published[name], users).items()))]
 
 
 def name_of(passes: object, pipeline: Sequence[Pass]) -> str:

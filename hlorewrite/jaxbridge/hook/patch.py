@@ -352,8 +352,9 @@ def step_name(computation: ir.Module) -> str:
 
 
 def _on_every_device(computation: ir.Module) -> Iterator[ir.Operation]:
-    """The ops that run on every device, except for those of loops and calls. The frames of others go on to the caller."""
-    main = next(op for op in computation.body.operations if op.operation.attributes["sym_name"].value == "main")
+    """The ops that run on every device, without those in loops and calls: frames of others go on to the caller."""
+    main = next(op for op in computation.body.operations
+                if ir.StringAttr(op.operation.attributes["sym_name"]).value == "main")
     for op in main.operation.regions[0].blocks[0].operations:
         if op.operation.name == "sdy.manual_computation":
             yield from (inner.operation for inner in op.operation.regions[0].blocks[0].operations)

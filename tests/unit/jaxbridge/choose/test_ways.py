@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 import pytest
@@ -10,7 +10,7 @@ import pytest
 from hlorewrite.hlo.published_flags import FLAG_SETS
 from hlorewrite.jaxbridge.baseline.measured import Measured
 from hlorewrite.jaxbridge.choose.ladder import Ladder
-from hlorewrite.jaxbridge.choose.ways import UNROLLED, Way, flagged, name_of, rewriting_ways
+from hlorewrite.jaxbridge.choose.ways import COMBINED, PIPELINED, UNROLLED, Way, flagged, name_of, rewriting_ways
 from hlorewrite.jaxbridge.step.options import as_passes
 from hlorewrite.jaxbridge.step.variants import variants
 from hlorewrite.passmanager.base import PassContext
@@ -29,7 +29,8 @@ def step(seconds: float, exposed: float = 0.2, memory: int = 50 * GIB) -> Measur
 
 
 def ladder(made: Mapping[str, Measured | str], alone: Measured | None = None, *,
-           flags: bool = True, users: Mapping[str, object] | None = None) -> tuple[Ladder, list[str], str]:
+           sets: Sequence[str] = (UNROLLED,), users: Mapping[str, object] | None = None
+           ) -> tuple[Ladder, list[str], str]:
     """The ladder of ``auto`` over given figures, the names that were compiled, and what is chosen."""
     asked: list[str] = []
 
@@ -37,7 +38,7 @@ def ladder(made: Mapping[str, Measured | str], alone: Measured | None = None, *,
         asked.append(way.name)
         return made.get(way.name, "no pass changes the module")
 
-    run = Ladder(alone or step(1.0), measure, None, users or {}, flags)
+    run = Ladder(alone or step(1.0), measure, None, users or {}, sets)
     ways = rewriting_ways((), "auto", "gpu", xla_scatters=True, free=10 * GIB)
     best = run.run(ways)
     return run, asked, "XLA alone" if best is None else best[0].name
@@ -63,7 +64,8 @@ def test_a_way_is_tried_while_enough_is_left_to_gain(first: Measured, asked: lis
 def test_where_hardly_anything_communicates_nothing_is_tried():
     run, asked, chosen = ladder({FIRST: step(0.5)}, step(1.0, 0.009))
     assert asked == [] and chosen == "XLA alone"
-    assert all(row.why == "communication adds only 0.9% to the best step" for row in run.left)
+    assert {row.why for row in run.left} == {f"communication adds only 0.9% to {of}" for of in ("the best step",
+                                                                                                "XLA alone")}
 
 
 def test_no_kernel_is_saved_so_a_step_as_short_as_the_kernels_ends_the_search():
@@ -86,8 +88,25 @@ def test_the_shortest_step_that_fits_is_chosen(made: Mapping[str, Measured | str
     assert ladder(made)[2] == chosen
 
 
+def test_on_several_hosts_combined_messages_are_tried_first_and_may_end_the_search():
+    combined, alone, both = f"time, {COMBINED}", f"XLA alone, {COMBINED}", (COMBINED, UNROLLED)
+    _, asked, chosen = ladder({FIRST: step(0.9), combined: step(0.8, 0.04)}, sets=both)
+    assert asked == [FIRST, combined, alone] and chosen == combined
+    _, asked, chosen = ladder({FIRST: step(0.9), combined: step(0.8), alone: step(0.79)}, sets=both)
+    assert asked == [FIRST, combined, alone, FREE] and chosen == alone
+
+
+@pytest.mark.parametrize("cheap", [COMBINED, PIPELINED])
+def test_options_that_made_a_step_longer_are_not_tried_again_and_loops_are_not_unrolled(cheap: str):
+    longer = {f"{way}, {cheap}": step(0.95) for way in (FIRST, FREE)}
+    run, asked, chosen = ladder({FIRST: step(0.9), FREE: step(0.8), **longer}, sets=(cheap, UNROLLED))
+    assert asked == [FIRST, *([f"time, {cheap}", FREE] if cheap == COMBINED else [FREE, f"{FREE}, {cheap}"])]
+    left = {row.name: row.why for row in run.left}
+    assert chosen == FREE and left[f"{FREE}, {UNROLLED}"] == f"XLA made a step longer by {cheap!r} before"
+
+
 def test_rows_name_every_way_and_why_it_is_not_better():
-    run, *_ = ladder({FIRST: step(1.1), FREE: "XLA does not compile the module"}, flags=False)
+    run, *_ = ladder({FIRST: step(1.1), FREE: "XLA does not compile the module"}, sets=())
     assert [(row.name, row.why) for row in run.rows()] == [
         ("XLA alone", ""), (FIRST, "time would take 1.1 s, and XLA alone takes 1 s"),
         (FREE, "XLA does not compile the module"), (APART, "no pass changes the module")]
@@ -95,7 +114,7 @@ def test_rows_name_every_way_and_why_it_is_not_better():
 
 def test_flags_that_the_user_sets_stay():
     every = {name: "false" for each in FLAG_SETS for name in each.flags}
-    assert flagged(Way("time"), every) == []
+    assert flagged(Way("time"), every, (COMBINED, UNROLLED)) == []
     assert not any(UNROLLED in name for name in ladder({FIRST: step(0.9)}, users=every)[1])
 
 
