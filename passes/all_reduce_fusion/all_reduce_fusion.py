@@ -67,8 +67,9 @@ class AllReduceFusion(Pass):
       widen: let values of narrower element types travel in wider ones where the results stay the same and the model
         finds it faster; the call then sends more bytes.
       variadic: give all-reduces an operand for each value in place of flattening; XLA 0.10 refuses that in shard_map.
-      crowded: in loops whose collectives fill most of an iteration (``rotate-collectives`` marks them) all kinds share
-        as few calls as they can, and gathers next to such a loop are fused like ``kinds``.
+      crowded: in loops whose collectives fill most of an iteration (``rotate-collectives`` marks them) the smallest of
+        all kinds share a call, as many as make calls and copies shortest, and gathers next to such a loop are fused
+        like ``kinds``.
       alike: give layers that follow each other with equal collectives equal buckets, where that exposes hardly more
         time: XLA:GPU schedules them closer to the model, and compiles the copies of a bucket once for all layers.
 
@@ -195,10 +196,10 @@ class _Work:
     def _choices(self, classes: Iterable[Sequence[int]], members: list[Member], timings: Sequence[Timing],
                  graph: BlockGraph, spine: Spine) -> list[Choice]:
         """The best buckets of each class."""
-        most = 1 if self.options.crowded and is_crowded(graph.block) else self.options.max_buckets
-        limits = Limits(self.options.bucket_bytes, most)
-        return [choose(BucketClass(tuple(indices), members, timings, graph, spine.ends, self.options.alike), self.times,
-                       self.clock, limits) for indices in classes]
+        limits = Limits(self.options.bucket_bytes, self.options.max_buckets)
+        crowded = self.options.crowded and is_crowded(graph.block)
+        return [choose(BucketClass(tuple(indices), members, timings, graph, spine.ends, self.options.alike, crowded),
+                       self.times, self.clock, limits) for indices in classes]
 
     def _spine(self, graph: BlockGraph, members: list[Member], timings: Sequence[Timing]) -> Spine:
         """The kernels that calls may be held to."""

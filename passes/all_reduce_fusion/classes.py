@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from hlorewrite.cost.collective_times import CollectiveTimes
 from hlorewrite.cost.kernels.clock import KERNELS, KernelClock
 from hlorewrite.ir import BY_KIND, COLLECTIVES, defining_op, ir, users
+from hlorewrite.passes.all_reduce_fusion.crowded import crowded_plan
 from hlorewrite.passes.all_reduce_fusion.members import Member, carried_bytes, carrier_of
 from hlorewrite.passes.all_reduce_fusion.model import Costs, FusionItem, FusionPlan, Limits
 from hlorewrite.passes.all_reduce_fusion.periodic import alike_plan
@@ -28,6 +29,7 @@ class BucketClass:
       graph: the order between them.
       ends: when kernels end that calls can be held to.
       alike: whether equal layers should get equal buckets.
+      crowded: whether its collectives fill most of the iteration of a loop.
     """
 
     indices: tuple[int, ...]
@@ -36,6 +38,7 @@ class BucketClass:
     graph: BlockGraph
     ends: tuple[float, ...] = ()
     alike: bool = False
+    crowded: bool = False
 
 
 @dataclass(frozen=True)
@@ -96,9 +99,10 @@ def _planned(bucket_class: BucketClass, indices: tuple[int, ...], carrier: str, 
         items.append(FusionItem(timing.ready, timing.needed, size, after, free, reading=graph.readings[index]))
     costs = call_costs([members[index] for index in indices], times, clock)
     costs = replace(costs, ends=bucket_class.ends)
-    plan, margin = held_plan(items, costs, limits)
+    plan, margin = (crowded_plan(items, costs), costs.margin) if bucket_class.crowded else held_plan(
+        items, costs, limits)
     costs = replace(costs, margin=margin)
-    if bucket_class.alike:
+    if bucket_class.alike and not bucket_class.crowded:
         kinds = [members[index].op.operands[0].type for index in order]
         plan = alike_plan(items, kinds, plan, costs, limits)
     alone = timed(items, [(position,) for position in range(len(items))], costs)
