@@ -1,10 +1,9 @@
 # Two commands on a machine with only Python (3.11 or newer) and make do everything: `make demo` and `make test`.
 
-# The Python of this machine; PYTHON=python3.13, or PYTHON=$(sh tools/find_python.sh) for the newest supported one,
-# takes another one.
+# The newest supported Python of this machine, or the one that you put first on the path; PYTHON=python3.12 takes another.
 # A .venv that is there is kept, unless PYTHON is given and is another version.
 ifeq ($(origin PYTHON), undefined)
-PYTHON := python3
+PYTHON := $(shell sh tools/find_python.sh)
 else ifneq ($(wildcard .venv/pyvenv.cfg),)
 VERSION_OF = $(shell $(1) -c "import sys; print('%d.%d' % sys.version_info[:2])")
 ifneq ($(filter-out $(call VERSION_OF,.venv/bin/python),$(call VERSION_OF,$(PYTHON))),)

@@ -48,6 +48,9 @@ HEAVY = (
     HeavyTests("docs/test_site.py", "links of the pages (test_links.py), their blocks (test_pages.py)"),
     HeavyTests("unit/viewer/test_page_checks.py", "other tests of the file", "test_the_report_of_exec_can_be_read"),
     HeavyTests("unit/viewer/test_viewer_browser.py", "unit/viewer/test_page_checks.py"),
+    # golden files, with processes for each command
+    HeavyTests("test_lit.py", "test_golden_file_in_process, which compares the same text", "test_golden_file",
+               but=("cli/unknown_names.test", "cli/round_trip.mlir")),
     # random programs and mutants
     HeavyTests("oracle/validator/test_validator.py", OTHERS, "test_mutants", but=("few",)),
     HeavyTests("oracle/validator/test_validator.py", OTHERS, "test_random_programs", but=("0",)),

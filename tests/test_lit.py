@@ -1,4 +1,8 @@
-"""The golden files of tests/lit as pytest cases; the commands lit starts have their imports done."""
+"""The golden files of tests/lit as pytest cases.
+
+They run in this process (``lit_in_process.py``), and by lit with a process for each program: two in `make test`, all in
+`make heavy`. The commands lit starts have their imports done.
+"""
 
 from __future__ import annotations
 
@@ -11,9 +15,12 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+from lit_in_process import failure
 from warm_process import READ_BY_IMPORTS, WarmServer
 
 import hlorewrite
+from hlorewrite.checks.reference import worker
+from hlorewrite.checks.reference.check import check
 
 LIT = Path(__file__).resolve().parent / "lit"
 FILES = sorted(path.relative_to(LIT).as_posix() for path in LIT.rglob("*")
@@ -62,9 +69,25 @@ def lit_results(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPat
     return result
 
 
+@pytest.mark.parametrize("name", [name for name in FILES if name != "cli/unknown_names.test"])
+def test_golden_file_in_process(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The RUN lines of a golden file succeed; ``--check=interp`` executes in this process too."""
+    monkeypatch.setattr(worker, "check_in_subprocess", check)
+    assert not failure(LIT / name, tmp_path)
+
+
+def test_a_golden_file_that_fails_is_seen(tmp_path: Path) -> None:
+    text = "// RUN: %hlorewrite opt %s --pass=inline | %filecheck %s\n// CHECK: {}\nfunc.func @f() {{ return }}\n"
+    for name, wanted, failed in (("good", "func.func @f", False), ("bad", "func.func @g", True)):
+        (tmp_path / f"{name}.mlir").write_text(text.format(wanted).replace("{{", "{").replace("}}", "}"))
+        assert bool(failure(tmp_path / f"{name}.mlir", tmp_path)) is failed
+    (tmp_path / "code.mlir").write_text("// RUN: %hlorewrite opt %s --pass=no-such-pass\n// RUN: not %hlorewrite opt\n")
+    assert 'unknown pass "no-such-pass"' in failure(tmp_path / "code.mlir", tmp_path)
+
+
 @pytest.mark.parametrize("name", FILES)
 def test_golden_file(name: str, lit_results: Callable[[str], dict]) -> None:
-    """The RUN lines of a golden file succeed."""
+    """The RUN lines of a golden file succeed when lit runs them."""
     result = lit_results(name)
     if result["code"] == "UNSUPPORTED":
         pytest.skip(f"lit: {result['output'].strip() or 'unsupported here'}")
