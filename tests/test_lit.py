@@ -19,8 +19,6 @@ from lit_in_process import failure
 from warm_process import READ_BY_IMPORTS, WarmServer
 
 import hlorewrite
-from hlorewrite.checks.reference import worker
-from hlorewrite.checks.reference.check import check
 
 LIT = Path(__file__).resolve().parent / "lit"
 FILES = sorted(path.relative_to(LIT).as_posix() for path in LIT.rglob("*")
@@ -69,10 +67,10 @@ def lit_results(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPat
     return result
 
 
+@pytest.mark.usefixtures("oracle_in_process")
 @pytest.mark.parametrize("name", [name for name in FILES if name != "cli/unknown_names.test"])
-def test_golden_file_in_process(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The RUN lines of a golden file succeed; ``--check=interp`` executes in this process too."""
-    monkeypatch.setattr(worker, "check_in_subprocess", check)
+def test_golden_file_in_process(name: str, tmp_path: Path) -> None:
+    """The RUN lines of a golden file succeed."""
     assert not failure(LIT / name, tmp_path)
 
 
