@@ -1,6 +1,6 @@
 """The golden files of tests/lit as pytest cases.
 
-They run in this process (``lit_in_process.py``), and by lit with a process for each program: two in `make test`, all in
+They run in this process (``lit_in_process.py``), and by lit with a process for each program: one in `make test`, all in
 `make heavy`. The commands lit starts have their imports done.
 """
 
@@ -8,17 +8,15 @@ from __future__ import annotations
 
 import json
 import os
-import pkgutil
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+from cli_process import IMPORTED, READ
 from lit_in_process import failure
 from warm_process import READ_BY_IMPORTS, WarmServer
-
-import hlorewrite
 
 LIT = Path(__file__).resolve().parent / "lit"
 FILES = sorted(path.relative_to(LIT).as_posix() for path in LIT.rglob("*")
@@ -26,12 +24,6 @@ FILES = sorted(path.relative_to(LIT).as_posix() for path in LIT.rglob("*")
 
 
 WORKERS = str(1 if "PYTEST_XDIST_WORKER" in os.environ else os.cpu_count() or 1)
-IMPORTED = ["filecheck.main", *sorted(
-    name for _, name, _ in pkgutil.walk_packages(hlorewrite.__path__, "hlorewrite.")
-    if not name.startswith("hlorewrite.jaxbridge") and not name.endswith("__main__"))]
-"""What the commands of golden files import: all but what imports jax."""
-READ = ["hlorewrite.rules.library:load_shipped", "hlorewrite.rules.library:shipped_facts"]
-"""What most of them read."""
 
 
 @pytest.fixture(scope="session")

@@ -9,6 +9,7 @@ import time
 from pathlib import Path
 
 import pytest
+from cli_process import warm_cli
 from jaxlib import version as jaxlib_version
 
 from hlorewrite.cli.main import guarded
@@ -37,7 +38,7 @@ def test_errors_below_several_nested_regions(subcommand: str, tmp_path: Path) ->
     program = tmp_path / "program.mlir"
     program.write_text(sound.replace("[0:2]", "[0:9]"))
     words = [subcommand, str(program), *([str(program)] if subcommand == "verify" else [])]
-    done = subprocess.run([sys.executable, "-m", "hlorewrite", *words], capture_output=True, text=True, check=False,
+    done = subprocess.run([warm_cli(), "-m", "hlorewrite", *words], capture_output=True, text=True, check=False,
                           timeout=60)
     assert done.returncode == 2 and done.stderr.count("\n") == 1, done.stderr
     assert "limit index 9 is larger than dimension size 2" in done.stderr
@@ -154,7 +155,7 @@ def test_deep_nesting_is_one_line(tmp_path: Path, capsys: pytest.CaptureFixture[
         + "return\n}\n")
     for words in (["fmt", "deep.hlopat"], ["rules", "check", "--static", "deep.hlopat"],
                   ["opt", "deep.mlir", "-O", "comm", "-o", "out"], ["report", "deep.mlir"], ["lint", "deep.mlir"]):
-        done = subprocess.run([sys.executable, "-m", "hlorewrite", *words], capture_output=True, text=True, check=False,
+        done = subprocess.run([warm_cli(), "-m", "hlorewrite", *words], capture_output=True, text=True, check=False,
                               cwd=tmp_path, env={**os.environ, "PYTHONPATH": str(ROOT)})
         assert "unexpected error" not in done.stderr and "Traceback" not in done.stderr, words
         assert done.returncode == 0 or "hlorewrite: error: " in done.stderr, words
