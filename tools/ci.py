@@ -25,6 +25,8 @@ OF_OTHER_VERSIONS = (
     "tests/unit/checks/translation_validation", "tests/unit/ir", "tests/unit/hlo", "tests/unit/jaxbridge",
     "tests/unit/timeline", "tests/unit/audit", "tests/unit/cli/test_hostile_inputs.py", "tests/test_lit.py")
 """What runs on each other supported version of JAX: what reads or writes modules of JAX and XLA."""
+OF_PAGES = "0.10"
+"""The version whose outputs stand in blocks of pages that vary; elsewhere these blocks are run and not compared."""
 
 
 @dataclass(frozen=True)
@@ -110,6 +112,8 @@ def main() -> int:
     name, python = other_version(sys.executable)
     if python:
         _run(result, f"JAX {name}", [python, "-m", "pytest"], OF_OTHER_VERSIONS)
+        if name == OF_PAGES:
+            _run(result, f"pages on JAX {name}", [python, "-m", "pytest"], ("--run-heavy", "tests/docs/test_pages.py"))
     else:
         result.skipped["the part on another version of JAX: no Python for one here"] += 1
     print(f"== all: {time.monotonic() - begin:.0f} s after the begin", flush=True)
@@ -118,14 +122,18 @@ def main() -> int:
 
 
 def other_version(python: str) -> tuple[str, str]:
-    """The oldest supported minor version of JAX that a Python does not have and that this machine can install.
+    """Another minor version of JAX: the oldest supported one beside the newest, the newest beside any other.
+
+    Args:
+      python: an interpreter with a supported JAX.
 
     Returns:
-      Its name and the interpreter of its environment; nothing where there is none.
+      Its name and the interpreter of its environment, which is made; nothing where this machine has no Python for one.
     """
     from versions import SUPPORTED, environment, version_in
     installed = version_in(python)
-    for minor in reversed(SUPPORTED):
+    newest_first = not installed.startswith(f"{SUPPORTED[0].name}.")
+    for minor in SUPPORTED if newest_first else reversed(SUPPORTED):
         if not installed.startswith(f"{minor.name}.") and (inside := environment(minor)):
             return minor.name, inside
     return "", ""
