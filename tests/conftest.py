@@ -16,6 +16,8 @@ from heavy import is_heavy
 from hypothesis import HealthCheck, settings
 
 collect_ignore_glob = ["*_worker.py", "lit/*"]  # programs that tests start, not tests
+if not sorted(Path("/dev").glob("nvidia[0-9]*")):
+    collect_ignore_glob.append("gpu/*")  # needs an NVIDIA GPU
 
 TESTS = Path(__file__).resolve().parent
 LONGEST = ("test_site.py", "test_partition_programs.py", "test_pages.py", "test_demo.py", "test_reshard_jax.py",

@@ -25,8 +25,9 @@ OF_OTHER_VERSIONS = (
     "tests/unit/checks/translation_validation", "tests/unit/ir", "tests/unit/hlo", "tests/unit/jaxbridge",
     "tests/unit/timeline", "tests/unit/audit", "tests/unit/cli/test_hostile_inputs.py", "tests/test_lit.py")
 """What runs on each other supported version of JAX: what reads or writes modules of JAX and XLA."""
-OF_PAGES = "0.10"
-"""The version whose outputs stand in blocks of pages that vary; elsewhere these blocks are run and not compared."""
+OF_OUTPUTS = "0.10"
+"""The version whose outputs are kept, in blocks of pages that vary and as digests; another one does not compare them."""
+OUTPUTS = ("tests/docs/test_pages.py", "tests/unit/tools/test_same_output.py")
 
 
 @dataclass(frozen=True)
@@ -112,8 +113,8 @@ def main() -> int:
     name, python = other_version(sys.executable)
     if python:
         _run(result, f"JAX {name}", [python, "-m", "pytest"], OF_OTHER_VERSIONS)
-        if name == OF_PAGES:
-            _run(result, f"pages on JAX {name}", [python, "-m", "pytest"], ("--run-heavy", "tests/docs/test_pages.py"))
+        if name == OF_OUTPUTS:
+            _run(result, f"outputs on JAX {name}", [python, "-m", "pytest"], ("--run-heavy", *OUTPUTS))
     else:
         result.skipped["the part on another version of JAX: no Python for one here"] += 1
     print(f"== all: {time.monotonic() - begin:.0f} s after the begin", flush=True)
@@ -122,7 +123,7 @@ def main() -> int:
 
 
 def other_version(python: str) -> tuple[str, str]:
-    """Another minor version of JAX: the oldest supported one beside the newest, the newest beside any other.
+    """Another minor version of JAX: next to the newest the oldest supported one, next to any other the newest.
 
     Args:
       python: an interpreter with a supported JAX.

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 import versions
-from ci import OF_OTHER_VERSIONS, OF_PAGES, PIPELINES, VALUES, CiResult, other_version, parts
+from ci import OF_OTHER_VERSIONS, OF_OUTPUTS, OUTPUTS, PIPELINES, VALUES, CiResult, other_version, parts
 from run_page import OLDEST_JAXLIB
 from same_numbers import side_by_side
 
@@ -37,7 +37,7 @@ def test_parts_are_everything_once_and_values_first() -> None:
     assert set(core.arguments) == {"--doctest-modules", "hlorewrite", "tests",
                                    *(f"--ignore={path}" for path in (*VALUES, *PIPELINES))}
     assert heavy.arguments == ("--run-heavy", "-m", "heavy", "tests")
-    assert all((ROOT / path).exists() for path in (*VALUES, *PIPELINES, *OF_OTHER_VERSIONS))
+    assert all((ROOT / path).exists() for path in (*VALUES, *PIPELINES, *OF_OTHER_VERSIONS, *OUTPUTS))
 
 
 def test_the_makefile_leaves_out_the_same_as_ci_does() -> None:
@@ -55,7 +55,7 @@ def test_the_other_version_is_the_one_farthest_away(installed: str, other: str,
 
 
 def test_blocks_that_vary_are_compared_on_the_version_of_the_pages() -> None:
-    assert f"{OF_PAGES}." == OLDEST_JAXLIB and versions.SUPPORTED[-1].name == OF_PAGES
+    assert f"{OF_OUTPUTS}." == OLDEST_JAXLIB and versions.SUPPORTED[-1].name == OF_OUTPUTS
 
 
 def test_figures_that_must_agree() -> None:
