@@ -26,7 +26,7 @@ OF_OTHER_VERSIONS = (
     "tests/unit/timeline", "tests/unit/audit", "tests/unit/cli/test_hostile_inputs.py", "tests/test_lit.py")
 """What runs on each other supported version of JAX: what reads or writes modules of JAX and XLA."""
 OF_OUTPUTS = "0.10"
-"""The version whose outputs are kept, in blocks of pages that vary and as digests; another one does not compare them."""
+"""The version whose outputs are kept, in blocks of pages that vary and as digests: only it compares them."""
 OUTPUTS = ("tests/docs/test_pages.py", "tests/unit/tools/test_same_output.py")
 
 
