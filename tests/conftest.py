@@ -87,7 +87,7 @@ def pytest_collection_finish(session: pytest.Session) -> None:
     """Looks for circles less often, and not among what collection made: that takes up to a third of the time."""
     gc.collect()
     gc.freeze()
-    gc.set_threshold(50_000, 20, 20)
+    gc.set_threshold(200_000, 20, 50)
 
 
 @pytest.hookimpl(tryfirst=True)  # before -m selects by markers

@@ -144,7 +144,8 @@ def _run(result: CiResult, name: str, command: Sequence[str], arguments: Sequenc
     report = FOLDER / f"{name.replace(' ', '-')}.xml"
     report.unlink(missing_ok=True)
     print(f"== {name}", flush=True)
-    workers = str(min(8, len(os.sched_getaffinity(0))) + 1)  # one more than cores, since tests of processes wait
+    cores = min(8, len(os.sched_getaffinity(0)))
+    workers = str(cores + (name in ("pipelines", "heavy")))  # one more than cores, since tests of processes wait
     done = subprocess.run([*command, "-q", "-n", workers, "--dist", "loadscope",
                            "--no-loadscope-reorder", f"--junitxml={report}", *arguments], cwd=ROOT, check=False,
                           stdin=subprocess.DEVNULL)
