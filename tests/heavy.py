@@ -198,10 +198,8 @@ HEAVY = (
     HeavyTests("oracle/test_never_more.py", OTHERS, "test_programs_that_depend_on_the_path", but=("0", "1")),
     HeavyTests("oracle/test_never_more.py", OTHERS, "test_values_of_programs_that_depend_on_the_path",
                but=("comm-shift]",)),
-    HeavyTests("oracle/test_rounding.py", OTHERS, "test_bounds_of_another_size_are_found", only=("200",)),
     HeavyTests("oracle/test_rounding.py", "test_random_programs_stay_within_their_bounds",
                "test_random_layers_stay_within_their_bounds"),
-    HeavyTests("oracle/validator/test_wrong_pairs.py", OTHERS, "test_wrong_pairs", only=("1",)),
     *(HeavyTests("e2e/test_random_jax.py", OTHERS, test, but=("0",)) for test in (
         "test_random_steps", "test_infinities_and_not_a_numbers", "test_random_callbacks", "test_random_updates",
         "test_random_blocks")),
