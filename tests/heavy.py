@@ -74,9 +74,9 @@ HEAVY = (
                "test_a_rule_with_any_other_float_class"),
     HeavyTests("unit/checks/prove/test_mutated_proofs.py", OTHERS, "test_a_rule_without_a_condition_is_not_proved",
                only=("permute-", "slice-of-", "carry-inside-")),
-    HeavyTests("unit/checks/prove/test_prove.py", OTHERS,
-               "test_shipped_rules_are_proved_and_the_kept_verdicts_are_fresh",
-               only=("linearity",)),
+    HeavyTests("unit/checks/prove/test_prove.py",
+               "test_kept_verdicts_are_of_the_texts_as_they_are, test_mutated_proofs.py",
+               "test_shipped_rules_are_proved_and_the_kept_verdicts_are_fresh"),
     HeavyTests("unit/checks/prove/test_wrong_rewrites.py", "other tests of the file",
                "test_the_same_way_of_writing_is_proved_unchanged"),
     # several processes
