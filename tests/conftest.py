@@ -16,6 +16,8 @@ from heavy import is_heavy
 from hypothesis import HealthCheck, settings
 
 collect_ignore_glob = ["*_worker.py", "lit/*"]  # programs that tests start, not tests
+if not sorted(Path("/dev").glob("nvidia[0-9]*")):
+    collect_ignore_glob.append("gpu/*")  # needs an NVIDIA GPU
 
 TESTS = Path(__file__).resolve().parent
 LONGEST = ("test_site.py", "test_partition_programs.py", "test_pages.py", "test_demo.py", "test_reshard_jax.py",
@@ -25,6 +27,9 @@ LONGEST = ("test_site.py", "test_partition_programs.py", "test_pages.py", "test_
 APART = ("test_pages.py", "test_demo.py", "test_reshard_jax.py", "test_examples.py", "test_fused_forms.py",
          "test_partition_programs.py")
 """Files of long tests that share nothing but by their parameter: each goes to whichever worker is free."""
+
+MOST_KEPT = 1 << 28
+"""Bytes of compiled programs above which they are compiled anew."""
 
 # Eight CPU devices, and code that is quickly made rather than quickly run: tests run everything once. Set before JAX
 # looks for devices. LLVM's optimisation level changes neither XLA's own passes nor which collectives a program has.
@@ -51,22 +56,38 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Declares the markers; gives the workers, and what they start, one cache of compiled programs for this run."""
+    """Declares the markers; gives the workers, and what they start, one cache of compiled programs.
+
+    It is kept for the next run: JAX names an entry by the program, the flags and the version of XLA.
+    """
     config.addinivalue_line("markers", "slow: takes minutes; runs with --run-slow")
     config.addinivalue_line("markers", "heavy: listed in tests/heavy.py; runs with --run-heavy or --run-slow")
     if not hasattr(config, "workerinput") and "JAX_COMPILATION_CACHE_DIR" not in os.environ:
-        folder = tempfile.mkdtemp(prefix="hlorewrite-tests-")
-        config.add_cleanup(lambda: shutil.rmtree(folder, ignore_errors=True))
-        os.environ.update(JAX_COMPILATION_CACHE_DIR=folder, JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS="0.1",
+        os.environ.update(JAX_COMPILATION_CACHE_DIR=str(_kept_folder(config)),
+                          JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS="0",
                           JAX_PERSISTENT_CACHE_MIN_ENTRY_SIZE_BYTES="-1",
                           JAX_PERSISTENT_CACHE_ENABLE_XLA_CACHES="none")
+
+
+def _kept_folder(config: pytest.Config) -> Path:
+    """The cache of compiled programs of this checkout; begun anew where it has grown large."""
+    cache = getattr(config, "cache", None)
+    if cache is None:  # -p no:cacheprovider
+        folder = tempfile.mkdtemp(prefix="hlorewrite-tests-")
+        config.add_cleanup(lambda: shutil.rmtree(folder, ignore_errors=True))
+        return Path(folder)
+    folder = Path(cache.mkdir("xla"))
+    if sum(path.stat().st_size for path in folder.iterdir()) > MOST_KEPT:
+        shutil.rmtree(folder)
+        folder.mkdir()
+    return folder
 
 
 def pytest_collection_finish(session: pytest.Session) -> None:
     """Looks for circles less often, and not among what collection made: that takes up to a third of the time."""
     gc.collect()
     gc.freeze()
-    gc.set_threshold(50_000, 20, 20)
+    gc.set_threshold(200_000, 20, 50)
 
 
 @pytest.hookimpl(tryfirst=True)  # before -m selects by markers
@@ -76,8 +97,10 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     left_out = [] if slow else ["slow"] if config.getoption("--run-heavy") else ["slow", "heavy"]
     kept: list[pytest.Item] = []
     deselected: list[pytest.Item] = []
+    below_tests = {path: path.relative_to(TESTS).as_posix() if path.is_relative_to(TESTS) else ""
+                   for path in {item.path for item in items}}
     for item in items:
-        if item.path.is_relative_to(TESTS) and is_heavy(item.path.relative_to(TESTS).as_posix(), item.name):
+        if is_heavy(below_tests[item.path], item.name):
             item.add_marker("heavy")
         (deselected if any(map(item.get_closest_marker, left_out)) else kept).append(item)
     if deselected:
@@ -110,6 +133,14 @@ def together(nodeid: str) -> str:
     if name == "test_lit.py":
         return f"{file} {parameter.rpartition('/')[0]}"
     return f"{file} {parameter or test}" if name in APART else file
+
+
+@pytest.fixture
+def oracle_in_process(monkeypatch: pytest.MonkeyPatch) -> None:
+    """``--check=interp`` executes in the process of the tests; a command of users starts one, which a crash may end."""
+    from hlorewrite.checks.reference import worker
+    from hlorewrite.checks.reference.check import check
+    monkeypatch.setattr(worker, "check_in_subprocess", check)
 
 
 @pytest.fixture(scope="session")

@@ -1,19 +1,22 @@
-"""The golden files of tests/lit as pytest cases; the commands lit starts have their imports done."""
+"""The golden files of tests/lit as pytest cases.
+
+They run in this process (``lit_in_process.py``), and by lit with a process for each program: one in `make test`, all in
+`make heavy`. The commands lit starts have their imports done.
+"""
 
 from __future__ import annotations
 
 import json
 import os
-import pkgutil
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+from cli_process import IMPORTED, READ
+from lit_in_process import failure
 from warm_process import READ_BY_IMPORTS, WarmServer
-
-import hlorewrite
 
 LIT = Path(__file__).resolve().parent / "lit"
 FILES = sorted(path.relative_to(LIT).as_posix() for path in LIT.rglob("*")
@@ -21,12 +24,6 @@ FILES = sorted(path.relative_to(LIT).as_posix() for path in LIT.rglob("*")
 
 
 WORKERS = str(1 if "PYTEST_XDIST_WORKER" in os.environ else os.cpu_count() or 1)
-IMPORTED = ["filecheck.main", *sorted(
-    name for _, name, _ in pkgutil.walk_packages(hlorewrite.__path__, "hlorewrite.")
-    if not name.startswith("hlorewrite.jaxbridge") and not name.endswith("__main__"))]
-"""What the commands of golden files import: all but what imports jax."""
-READ = ["hlorewrite.rules.library:load_shipped", "hlorewrite.rules.library:shipped_facts"]
-"""What most of them read."""
 
 
 @pytest.fixture(scope="session")
@@ -62,9 +59,25 @@ def lit_results(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPat
     return result
 
 
+@pytest.mark.usefixtures("oracle_in_process")
+@pytest.mark.parametrize("name", [name for name in FILES if name != "cli/unknown_names.test"])
+def test_golden_file_in_process(name: str, tmp_path: Path) -> None:
+    """The RUN lines of a golden file succeed."""
+    assert not failure(LIT / name, tmp_path)
+
+
+def test_a_golden_file_that_fails_is_seen(tmp_path: Path) -> None:
+    text = "// RUN: %hlorewrite opt %s --pass=inline | %filecheck %s\n// CHECK: {}\nfunc.func @f() {{ return }}\n"
+    for name, wanted, failed in (("good", "func.func @f", False), ("bad", "func.func @g", True)):
+        (tmp_path / f"{name}.mlir").write_text(text.format(wanted).replace("{{", "{").replace("}}", "}"))
+        assert bool(failure(tmp_path / f"{name}.mlir", tmp_path)) is failed
+    (tmp_path / "code.mlir").write_text("// RUN: %hlorewrite opt %s --pass=no-such-pass\n// RUN: not %hlorewrite opt\n")
+    assert 'unknown pass "no-such-pass"' in failure(tmp_path / "code.mlir", tmp_path)
+
+
 @pytest.mark.parametrize("name", FILES)
 def test_golden_file(name: str, lit_results: Callable[[str], dict]) -> None:
-    """The RUN lines of a golden file succeed."""
+    """The RUN lines of a golden file succeed when lit runs them."""
     result = lit_results(name)
     if result["code"] == "UNSUPPORTED":
         pytest.skip(f"lit: {result['output'].strip() or 'unsupported here'}")

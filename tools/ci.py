@@ -1,7 +1,7 @@
 """Everything that continuous integration checks, in a fixed order: values first. ``.ci/run`` starts it.
 
-Each part runs whatever the parts before it gave. The last line says what ran: how many tests of each part, what failed,
-and how many were skipped for which reason; a part that would begin too late for the hour of a run is one of these.
+Each part runs whatever the parts before it gave, and none is left out. The last line says what ran: how many tests of
+each part, what failed, and how many were skipped for which reason.
 """
 
 from __future__ import annotations
@@ -14,20 +14,20 @@ import xml.etree.ElementTree as ElementTree
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from itertools import islice
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 FOLDER = ROOT / "build" / "ci"
 VALUES = ("tests/oracle", "tests/unit/checks")
 PIPELINES = ("tests/unit/pipelines", "tests/e2e/test_pipeline_example.py")
-LATEST_S = 2700.0
-"""The part on another version of JAX begins no later: a run has an hour, and that part takes up to a quarter of it."""
 OF_OTHER_VERSIONS = (
     "tests/oracle/test_golden_values.py", "tests/oracle/test_against_jax.py", "tests/oracle/test_xla_situations.py",
     "tests/unit/checks/translation_validation", "tests/unit/ir", "tests/unit/hlo", "tests/unit/jaxbridge",
     "tests/unit/timeline", "tests/unit/audit", "tests/unit/cli/test_hostile_inputs.py", "tests/test_lit.py")
 """What runs on each other supported version of JAX: what reads or writes modules of JAX and XLA."""
+OF_OUTPUTS = "0.10"
+"""The version whose outputs are kept, in blocks of pages that vary and as digests: only it compares them."""
+OUTPUTS = ("tests/docs/test_pages.py", "tests/unit/tools/test_same_output.py")
 
 
 @dataclass(frozen=True)
@@ -110,21 +110,42 @@ def main() -> int:
         print(f"== {part.name}: {time.monotonic() - begin:.0f} s after the begin", flush=True)
         if part.name == "values" and lint.wait():
             result.failed.append("lint")
-    from versions import environments_of_others
-    for minor, python in islice(environments_of_others(sys.executable), 1):  # the newest other one, within the hour
-        if time.monotonic() - begin > LATEST_S:
-            result.skipped[f"JAX {minor}: its part would end after the hour of a run; make versions runs it"] += 1
-            break
-        _run(result, f"JAX {minor}", [python, "-m", "pytest"], OF_OTHER_VERSIONS)
+    name, python = other_version(sys.executable)
+    if python:
+        _run(result, f"JAX {name}", [python, "-m", "pytest"], OF_OTHER_VERSIONS)
+        if name == OF_OUTPUTS:
+            _run(result, f"outputs on JAX {name}", [python, "-m", "pytest"], ("--run-heavy", *OUTPUTS))
+    else:
+        result.skipped["the part on another version of JAX: no Python for one here"] += 1
+    print(f"== all: {time.monotonic() - begin:.0f} s after the begin", flush=True)
     print(result.line(), flush=True)
     return 1 if result.failed else 0
+
+
+def other_version(python: str) -> tuple[str, str]:
+    """Another minor version of JAX: next to the newest the oldest supported one, next to any other the newest.
+
+    Args:
+      python: an interpreter with a supported JAX.
+
+    Returns:
+      Its name and the interpreter of its environment, which is made; nothing where this machine has no Python for one.
+    """
+    from versions import SUPPORTED, environment, version_in
+    installed = version_in(python)
+    newest_first = not installed.startswith(f"{SUPPORTED[0].name}.")
+    for minor in SUPPORTED if newest_first else reversed(SUPPORTED):
+        if not installed.startswith(f"{minor.name}.") and (inside := environment(minor)):
+            return minor.name, inside
+    return "", ""
 
 
 def _run(result: CiResult, name: str, command: Sequence[str], arguments: Sequence[str]) -> None:
     report = FOLDER / f"{name.replace(' ', '-')}.xml"
     report.unlink(missing_ok=True)
     print(f"== {name}", flush=True)
-    workers = str(min(8, len(os.sched_getaffinity(0))) + 1)  # one more than cores, since tests of processes wait
+    cores = min(8, len(os.sched_getaffinity(0)))
+    workers = str(cores + (name in ("pipelines", "heavy")))  # one more than cores, since tests of processes wait
     done = subprocess.run([*command, "-q", "-n", workers, "--dist", "loadscope",
                            "--no-loadscope-reorder", f"--junitxml={report}", *arguments], cwd=ROOT, check=False,
                           stdin=subprocess.DEVNULL)

@@ -23,6 +23,7 @@ import sys
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -93,6 +94,25 @@ class SourceFile:
     tree: ast.Module
     imports: list[ImportedModule] = field(default_factory=list)
 
+    @cached_property
+    def nodes(self) -> list[ast.AST]:
+        """All nodes of the tree, which takes longer to walk than all that is looked for in it."""
+        return list(ast.walk(self.tree))
+
+    @cached_property
+    def statements(self) -> list[tuple[int, str, str]]:
+        """(line, module, name imported from it or nothing) of each import anywhere in the file."""
+        package = self.name.split(".") if self.path.endswith("__init__.py") else self.name.split(".")[:-1]
+        found = []
+        for node in self.nodes:
+            if isinstance(node, ast.Import):
+                found += [(node.lineno, alias.name, "") for alias in node.names]
+            elif isinstance(node, ast.ImportFrom):
+                base = package[:len(package) - node.level + 1] if node.level else []
+                module = ".".join([*base, *([node.module] if node.module else [])])
+                found += [(node.lineno, module, alias.name) for alias in node.names]
+        return found
+
     def layer(self, layers: Sequence[str]) -> str:
         """Its layer; empty for files of the package itself, and its folder where that is in no layer."""
         return layer_of(self.name, layers) if self.path not in ("__init__.py", "__main__.py") else ""
@@ -154,7 +174,7 @@ def check(folder: Path, layers: tuple[str, ...] = LAYERS, registries: Mapping[st
              for name, source in sources.items()}
     sentences += [f"{folder.name} imports itself in a circle: {' -> '.join(circle)}" for circle in _circles(edges)]
     sentences += _room_circles(sources, KNOWN_CIRCLES if known_circles is None else known_circles)
-    for name, paths in class_doubles(folder, *scripts).items():
+    for name, paths in class_doubles(folder, *scripts, read={folder: sources}).items():
         sentences.append(f"class {name} stands in {' and '.join(paths)}; give one of them a name of its own")
     return [*sentences, *_crowded(folder, *scripts)]
 
@@ -162,21 +182,9 @@ def check(folder: Path, layers: tuple[str, ...] = LAYERS, registries: Mapping[st
 # ---- what a file names
 
 
-def _statements(source: SourceFile) -> Iterator[tuple[int, str, str]]:
-    """(line, module, name imported from it or nothing) of each import anywhere in a file."""
-    package = source.name.split(".") if source.path.endswith("__init__.py") else source.name.split(".")[:-1]
-    for node in ast.walk(source.tree):
-        if isinstance(node, ast.Import):
-            yield from ((node.lineno, alias.name, "") for alias in node.names)
-        elif isinstance(node, ast.ImportFrom):
-            base = package[:len(package) - node.level + 1] if node.level else []
-            module = ".".join([*base, *([node.module] if node.module else [])])
-            yield from ((node.lineno, module, alias.name) for alias in node.names)
-
-
 def _imports(source: SourceFile, sources: Mapping[str, SourceFile],
              registries: Mapping[str, str]) -> Iterator[ImportedModule]:
-    for line, module, name in _statements(source):
+    for line, module, name in source.statements:
         target = f"{module}.{name}" if f"{module}.{name}" in sources else module
         parts = target.split(".")
         for end in range(2, len(parts) + 1):
@@ -190,8 +198,8 @@ def _imports(source: SourceFile, sources: Mapping[str, SourceFile],
 
 def _named(source: SourceFile, sources: Mapping[str, SourceFile]) -> Iterator[tuple[int, str]]:
     """Modules below a layer that strings of a file name, docstrings aside."""
-    said = {id(node.value) for node in ast.walk(source.tree) if isinstance(node, ast.Expr)}
-    for node in ast.walk(source.tree):
+    said = {id(node.value) for node in source.nodes if isinstance(node, ast.Expr)}
+    for node in source.nodes:
         if isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in said:
             parts = node.value.partition(":")[0].split(".")
             for end in range(len(parts), 2, -1):
@@ -217,7 +225,7 @@ def _directions(source: SourceFile, layers: tuple[str, ...]) -> Iterator[str]:
         if target in layers and target not in allowed and (each.line, target) not in reported:
             reported.add((each.line, target))
             yield f"{source.path}:{each.line}: {layer} imports {target}, which is above it"
-    for line, module, _ in _statements(source):
+    for line, module, _ in source.statements:
         if module.split(".")[0] == "jax" and layer not in JAX:
             yield f"{source.path}:{line}: {layer or PACKAGE} imports jax; only {', '.join(JAX)} may"
         if layer and module == source.name.split(".")[0] and not _names_a_layer(source, line, layers):
@@ -226,7 +234,7 @@ def _directions(source: SourceFile, layers: tuple[str, ...]) -> Iterator[str]:
 
 def _names_a_layer(source: SourceFile, line: int, layers: tuple[str, ...]) -> bool:
     """Whether an import from the package itself takes layers only, as in ``from hlorewrite import version``."""
-    return all(name in layers for at, _, name in _statements(source) if at == line)
+    return all(name in layers for at, _, name in source.statements if at == line)
 
 
 def _strings(source: SourceFile, sources: Mapping[str, SourceFile], registries: Mapping[str, str],
@@ -237,7 +245,7 @@ def _strings(source: SourceFile, sources: Mapping[str, SourceFile], registries: 
             yield f"{source.path}:{line}: the string names the module {module}; import it, or use REGISTRIES"
     if source.path in lookups:
         return
-    for node in ast.walk(source.tree):
+    for node in source.nodes:
         if isinstance(node, ast.Call):
             called = node.func.attr if isinstance(node.func, ast.Attribute) else getattr(node.func, "id", "")
             if called in ("import_module", "__import__"):
@@ -294,15 +302,30 @@ def _circles(edges: Mapping[str, Sequence[str]]) -> list[list[str]]:
     return circles
 
 
-def class_doubles(*folders: Path) -> dict[str, list[str]]:
-    """Class names that stand more than once in some folders, private ones included, with their files."""
+def class_doubles(*folders: Path, read: Mapping[Path, Mapping[str, SourceFile]] | None = None) -> dict[str, list[str]]:
+    """Class names that stand more than once in some folders, private ones included, with their files.
+
+    Args:
+      folders: the folders.
+      read: the files of some of them, where they are read already.
+    """
     places: dict[str, list[str]] = defaultdict(list)
     for folder in folders:
-        for source in read_package(folder).values():
-            for node in ast.walk(source.tree):
-                if isinstance(node, ast.ClassDef):
-                    places[node.name].append(f"{folder.name}/{source.path}")
+        for source in ((read or {}).get(folder) or read_package(folder)).values():
+            for name in _classes(source.tree.body):
+                places[name].append(f"{folder.name}/{source.path}")
     return {name: sorted(paths) for name, paths in sorted(places.items()) if len(paths) > 1}
+
+
+def _classes(statements: Sequence[ast.AST]) -> Iterator[str]:
+    """Names of the classes among statements and the statements within, which are few of the nodes of a file."""
+    for each in statements:
+        if isinstance(each, ast.ClassDef):
+            yield each.name
+        for part in ("body", "orelse", "finalbody", "handlers", "cases"):
+            inner = getattr(each, part, None)
+            if isinstance(inner, list):
+                yield from _classes(inner)
 
 
 def _crowded(*folders: Path) -> Iterator[str]:

@@ -11,7 +11,7 @@ import os
 import shutil
 import subprocess
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -54,22 +54,10 @@ def main(words: Sequence[str] | None = None) -> int:
     return 0 if codes and all(code == 0 for code in codes if code is not None) and any(c == 0 for c in codes) else 1
 
 
-def environments_of_others(python: str) -> Iterator[tuple[str, str]]:
-    """The minor versions of JAX that a Python does not have installed.
-
-    Args:
-      python: an interpreter with a supported JAX.
-
-    Yields:
-      (name, interpreter of its environment), newest first, each made when it is asked for.
-    """
+def version_in(python: str) -> str:
+    """The version of JAX that an interpreter has, such as ``0.12.0``."""
     import_version = "import importlib.metadata; print(importlib.metadata.version('jax'))"
-    installed = subprocess.run([python, "-c", import_version], capture_output=True, text=True, check=True).stdout
-    for minor in SUPPORTED:
-        if not installed.startswith(f"{minor.name}."):
-            inside = environment(minor)
-            if inside is not None:
-                yield minor.name, inside
+    return subprocess.run([python, "-c", import_version], capture_output=True, text=True, check=True).stdout.strip()
 
 
 def environment(minor: JaxMinor) -> str | None:

@@ -22,7 +22,7 @@ on_error = sys.argv[5] if len(sys.argv) > 5 else None
 os.environ["JAX_PLATFORMS"] = "cpu"
 behaviour, _, wait = behaviour.partition("-")
 if wait:
-    os.environ["XLA_FLAGS"] = "--xla_force_host_platform_device_count=2"
+    os.environ["XLA_FLAGS"] = "--xla_force_host_platform_device_count=2 --xla_backend_optimization_level=0"
 if odd and behaviour == "off":
     os.environ["HLOREWRITE"] = "0"
 

@@ -16,7 +16,7 @@ import pytest
 ROOT = Path(__file__).resolve().parents[2]
 WORKER = Path(__file__).with_name("exec_worker.py")
 HLOREWRITE = [sys.executable, "-m", "hlorewrite"]
-EIGHT = "--xla_force_host_platform_device_count=8"
+EIGHT = "--xla_force_host_platform_device_count=8 --xla_backend_optimization_level=0"
 
 
 def environment(**more: str) -> dict[str, str]:
@@ -182,7 +182,7 @@ def together(patched: list[bool], tmp_path: Path) -> list[tuple[int, str, str]]:
         prefix = [*HLOREWRITE, "exec", *report, "--"] if under else []
         running.append(subprocess.Popen(
             [*prefix, sys.executable, str(WORKER), port, str(process), str(len(patched)), "4"],
-            env=environment(XLA_FLAGS="--xla_force_host_platform_device_count=2"), stdout=subprocess.PIPE,
+            env=environment(XLA_FLAGS=EIGHT.replace("=8", "=2")), stdout=subprocess.PIPE,
             stderr=subprocess.PIPE, text=True))
     try:
         ended = [process.communicate(timeout=120) for process in running]

@@ -6,17 +6,15 @@ Each comes out right or is left alone, with a reason.
 
 from __future__ import annotations
 
-import os
-import signal
-import subprocess
-import sys
 from collections.abc import Callable
 from pathlib import Path
 from textwrap import indent
 
 import pytest
+from generators.check import time_limit
 
 from hlorewrite.checks.reference.check import check
+from hlorewrite.cli.main import guarded
 from hlorewrite.ir.load import parse
 from hlorewrite.ir.module import Module
 from hlorewrite.passmanager.base import PassContext
@@ -99,26 +97,17 @@ MEETINGS = {
 SAME = (f"func.func private @same(%x: {K}) -> {K} {{\n  %z = stablehlo.add %x, %x : {K}\n  return %z : {K}\n}}\n")
 
 
+@pytest.mark.usefixtures("oracle_in_process")
 @pytest.mark.parametrize("name", MEETINGS)
-def test_values_scattered_along_two_dimensions_meet(name: str, make_region: Callable[..., str], tmp_path: Path) -> None:
-    """In a process of its own: 0.1.0 never ended on some, and left others that do not verify."""
+def test_values_scattered_along_two_dimensions_meet(name: str, make_region: Callable[..., str], tmp_path: Path,
+                                                     capsys: pytest.CaptureFixture[str]) -> None:
+    """0.1.0 never ended on some, and left others that do not verify."""
     source = tmp_path / "meeting.mlir"
     source.write_text(make_region(MEETINGS[name], "%o#1", K, functions=SAME if "@same" in MEETINGS[name] else ""))
-    code, errors = opt(str(source), "--pass=comm-shift{memory-budget=1GiB}", "--check=interp", "-o",
-                       str(tmp_path / "out.mlir"))
-    assert code == 0, errors
-
-
-def opt(*words: str) -> tuple[int, str]:
-    """Exit code and errors of ``hlorewrite opt``; what takes too long is ended with the process it watches."""
-    with subprocess.Popen([sys.executable, "-m", "hlorewrite", "opt", *words], stderr=subprocess.PIPE, text=True,
-                          start_new_session=True) as running:
-        try:
-            errors = running.communicate(timeout=SECONDS)[1]
-            return running.returncode, errors
-        except subprocess.TimeoutExpired:
-            os.killpg(running.pid, signal.SIGKILL)
-            return -1, f"it did not end within {SECONDS} seconds"
+    with time_limit(SECONDS):
+        code = guarded(["opt", str(source), "--pass=comm-shift{memory-budget=1GiB}", "--check=interp", "-o",
+                        str(tmp_path / "out.mlir")])
+    assert code == 0, capsys.readouterr().err
 
 
 # ---- complex numbers

@@ -140,8 +140,17 @@ def _of_comments(comments: list[tuple[int, str]]) -> Iterator[Passage]:
 
 def _docstring_lines(text: str) -> set[int]:
     """Lines on which a string starts that stands alone: docstrings, also of attributes."""
-    alone = (node.value for node in ast.walk(ast.parse(text)) if isinstance(node, ast.Expr))
-    return {node.lineno for node in alone if isinstance(node, ast.Constant) and isinstance(node.value, str)}
+    return {node.value.lineno for node in _inner_statements(ast.parse(text)) if isinstance(node, ast.Expr)
+            and isinstance(node.value, ast.Constant) and isinstance(node.value.value, str)}
+
+
+def _inner_statements(node: ast.AST) -> Iterator[ast.AST]:
+    """The statements of a tree; they are few of its nodes."""
+    for part in ("body", "orelse", "finalbody", "handlers", "cases"):
+        inner = getattr(node, part, None)
+        for each in inner if isinstance(inner, list) else ():
+            yield each
+            yield from _inner_statements(each)
 
 
 def _of_docstring(row: int, literal: str) -> Iterator[Passage]:

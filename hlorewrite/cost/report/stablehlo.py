@@ -17,7 +17,7 @@ from hlorewrite.analysis.groups import (
 from hlorewrite.analysis.loops import trip_count
 from hlorewrite.analysis.mesh import axis_names, meshes
 from hlorewrite.cost.report.report import Executed
-from hlorewrite.ir import COLLECTIVE_PERMUTE, COLLECTIVES, DYNAMIC_ROOT, RAGGED_ALL_TO_ALL, ir, kind_of, timed_kind
+from hlorewrite.ir import COLLECTIVE_PERMUTE, COLLECTIVES, DYNAMIC_ROOT, RAGGED_ALL_TO_ALL, ir, kind_of, sdy, timed_kind
 from hlorewrite.ir.async_pairs import run_at_once, unread_communication
 from hlorewrite.ir.edit import Editor
 from hlorewrite.ir.inline import dissolve_calls
@@ -25,7 +25,9 @@ from hlorewrite.ir.module import Module
 from hlorewrite.ir.types import tensor_bytes
 from hlorewrite.ir.view import View, ancestors, callee_name, nested_ops
 from hlorewrite.ops.table import RAGGED_ALL_TO_ALL_CALL, SHARDY_COLLECTIVES, may_communicate
+from hlorewrite.util.sizes import format_bytes
 
+_SUMS = "sums of unreduced values are not counted; XLA makes them when it partitions"
 _BETWEEN_PROGRAMS = ("stablehlo.send", "stablehlo.recv")
 _KNOWN_DIALECTS = frozenset(("builtin", "stablehlo", "chlo", "func", "sdy", "mpmd", "arith", "math", "shape", "tensor"))
 
@@ -95,6 +97,9 @@ def uncounted(view: View) -> list[str]:
         why, name = _why_uncounted(op, view)
         if why and not never_runs(op):
             found.setdefault(why, Counter())[name] += 1
+        if (summed := _summed_axes(op)) and not never_runs(op):
+            size = format_bytes(tensor_bytes(op.results[0].type))
+            found.setdefault(_SUMS, Counter())[f"{size} over {', '.join(summed)} at {view.place(op)}"] += 1
     return [f"{why}: " + ", ".join(f"{name} ({count})" for name, count in sorted(names.items()))
             for why, names in sorted(found.items())]
 
@@ -118,6 +123,36 @@ def _why_uncounted(op: ir.Operation, view: View) -> tuple[str, str]:
         return "calls that cannot be dissolved count what they call once", f"@{callee_name(op)}"
     return ("", "") if name.partition(".")[0] in _KNOWN_DIALECTS else (
         "ops of other dialects may communicate and are not counted", name)
+
+
+def _summed_axes(op: ir.Operation) -> list[str]:
+    """The axes along which a constraint sums up: its operand is unreduced over them, and its result is not."""
+    if op.name not in ("sdy.sharding_constraint", "sdy.reshard"):
+        return []
+    kept = _unreduced(op.attributes["sharding"])
+    return [axis for axis in _unreduced(_sharding_of(op.operands[0])) if axis not in kept]
+
+
+def _unreduced(sharding: ir.Attribute | None) -> list[str]:
+    return [] if sharding is None else [
+        sdy.AxisRefAttr(axis).name for axis in sdy.TensorShardingAttr(sharding).unreduced_axes]
+
+
+def _sharding_of(value: ir.Value) -> ir.Attribute | None:
+    """The sharding that a value is written with: by a constraint, a manual computation, its op or its function."""
+    if isinstance(value.owner, ir.Block):
+        function = value.owner.owner.operation
+        if function.name != "func.func" or "arg_attrs" not in function.attributes:
+            return None
+        written = ir.DictAttr(ir.ArrayAttr(function.attributes["arg_attrs"])[ir.BlockArgument(value).arg_number])
+        return next((named.attr for named in written if named.name == "sdy.sharding"), None)
+    op, attributes = value.owner.operation, value.owner.operation.attributes
+    if "sharding" in attributes and op.name.startswith("sdy."):
+        return attributes["sharding"]
+    for name in ("out_shardings", "sdy.sharding"):
+        if name in attributes:
+            return sdy.TensorShardingPerValueAttr(attributes[name]).shardings[ir.OpResult(value).result_number]
+    return None
 
 
 def _unread(op: ir.Operation) -> str:

@@ -118,7 +118,8 @@ def _jax_files(folder: Path) -> tuple[Path, Path]:
     """A serialized export and the HLO of a step on four devices."""
     paths = folder / "step.export", folder / "step.hlo"
     if not all(path.exists() for path in paths):
-        environment = {**os.environ, "XLA_FLAGS": "--xla_force_host_platform_device_count=4", "JAX_PLATFORMS": "cpu"}
+        flags = "--xla_force_host_platform_device_count=4 --xla_backend_optimization_level=0"
+        environment = {**os.environ, "XLA_FLAGS": flags, "JAX_PLATFORMS": "cpu"}
         subprocess.run([sys.executable, "-c", _EXPORT, *map(str, paths)], check=True, env=environment)
     return paths
 

@@ -12,6 +12,7 @@ import pytest
 
 from hlorewrite.cli.main import guarded
 
+pytestmark = pytest.mark.usefixtures("oracle_in_process")
 ROOT = Path(__file__).resolve().parents[3]
 FOREIGN = ROOT / "tests" / "programs" / "foreign"
 EXECUTED = [

@@ -9,11 +9,12 @@ import time
 from pathlib import Path
 
 import pytest
+from cli_process import warm_cli
 from jaxlib import version as jaxlib_version
 
 from hlorewrite.cli.main import guarded
 from hlorewrite.errors import InputError
-from hlorewrite.ir.load import parse
+from hlorewrite.ir.load import load, parse
 from hlorewrite.ir.module import Format
 from hlorewrite.ir.save import emit
 
@@ -37,7 +38,7 @@ def test_errors_below_several_nested_regions(subcommand: str, tmp_path: Path) ->
     program = tmp_path / "program.mlir"
     program.write_text(sound.replace("[0:2]", "[0:9]"))
     words = [subcommand, str(program), *([str(program)] if subcommand == "verify" else [])]
-    done = subprocess.run([sys.executable, "-m", "hlorewrite", *words], capture_output=True, text=True, check=False,
+    done = subprocess.run([warm_cli(), "-m", "hlorewrite", *words], capture_output=True, text=True, check=False,
                           timeout=60)
     assert done.returncode == 2 and done.stderr.count("\n") == 1, done.stderr
     assert "limit index 9 is larger than dimension size 2" in done.stderr
@@ -51,8 +52,10 @@ def test_modules_that_no_portable_artifact_can_hold(tmp_path: Path, capsys: pyte
     (tmp_path / "out").write_text("old")
     program = ROOT / "tests" / "programs" / "two_stages.mlir"
     code = guarded(["opt", str(program), "--emit=portable", "-o", str(tmp_path / "out")])
-    if code == 0 and jaxlib_version.__version_info__ >= (0, 11):
-        pytest.skip("this jaxlib writes programs of several meshes too")
+    if jaxlib_version.__version_info__ >= (0, 11) and code == 0:  # it writes programs of several meshes too
+        written, read = (sorted(load(str(path)).text().splitlines()) for path in (program, tmp_path / "out"))
+        assert read == written  # the reader places constants elsewhere
+        return
     assert code == 1
     said = capsys.readouterr().err
     assert "cannot be written as a StableHLO" in said and "mpmd." in said and said.count("\n") == 1
@@ -154,7 +157,7 @@ def test_deep_nesting_is_one_line(tmp_path: Path, capsys: pytest.CaptureFixture[
         + "return\n}\n")
     for words in (["fmt", "deep.hlopat"], ["rules", "check", "--static", "deep.hlopat"],
                   ["opt", "deep.mlir", "-O", "comm", "-o", "out"], ["report", "deep.mlir"], ["lint", "deep.mlir"]):
-        done = subprocess.run([sys.executable, "-m", "hlorewrite", *words], capture_output=True, text=True, check=False,
+        done = subprocess.run([warm_cli(), "-m", "hlorewrite", *words], capture_output=True, text=True, check=False,
                               cwd=tmp_path, env={**os.environ, "PYTHONPATH": str(ROOT)})
         assert "unexpected error" not in done.stderr and "Traceback" not in done.stderr, words
         assert done.returncode == 0 or "hlorewrite: error: " in done.stderr, words

@@ -9,6 +9,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from cli_process import warm_cli
 
 from hlorewrite.cli import main as command
 from hlorewrite.cli.main import guarded
@@ -109,7 +110,7 @@ def test_interrupts(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixtu
 def hlorewrite(*words: str, **options: object) -> subprocess.CompletedProcess[bytes]:
     """A real process."""
     environment = {**os.environ, "PYTHONPATH": str(ROOT)}
-    return subprocess.run([sys.executable, "-m", "hlorewrite", *words], capture_output=True, check=False,
+    return subprocess.run([warm_cli(), "-m", "hlorewrite", *words], capture_output=True, check=False,
                           env=environment, **options)  # type: ignore[call-overload]
 
 

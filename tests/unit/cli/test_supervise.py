@@ -10,6 +10,7 @@ import time
 from pathlib import Path
 
 import pytest
+from cli_process import warm_cli
 
 ROOT = Path(__file__).resolve().parents[3]
 TEXT = "func.func @main(%x: tensor<4xf32>) -> tensor<4xf32> {\n  return %x : tensor<4xf32>\n}\n"
@@ -18,7 +19,7 @@ TEXT = "func.func @main(%x: tensor<4xf32>) -> tensor<4xf32> {\n  return %x : ten
 def hlorewrite(*words: str, **options: object) -> subprocess.CompletedProcess[bytes]:
     """A real process."""
     environment = {**os.environ, "PYTHONPATH": str(ROOT)}
-    return subprocess.run([sys.executable, "-m", "hlorewrite", *words], capture_output=True, check=False,
+    return subprocess.run([warm_cli(), "-m", "hlorewrite", *words], capture_output=True, check=False,
                           env=environment, **options)  # type: ignore[call-overload]
 
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
+from functools import cache
 from pathlib import Path
 from typing import get_args
 
@@ -53,8 +54,17 @@ INDEPENDENT = ("hlorewrite/checks/prove/", "hlorewrite/checks/translation_valida
 """What checks facts and rewrites writes the meaning of each op out anew, and shares no table with them."""
 
 
-def sources() -> Iterator[tuple[str, ast.Module]]:
-    """(path, tree) of every file of the package, the passes and the patterns but the table itself."""
+@cache
+def sources() -> list[tuple[str, list[ast.AST]]]:
+    """(path, nodes of interest) of every file of the package, the passes and the patterns but the table itself."""
+    return [(name, [node for node in ast.walk(tree) if isinstance(node, _OF_INTEREST)]) for name, tree in trees()]
+
+
+_OF_INTEREST = (ast.Tuple, ast.List, ast.Set, ast.Dict, ast.Subscript, ast.Constant)
+
+
+def trees() -> Iterator[tuple[str, ast.Module]]:
+    """(path, tree) of the same files."""
     for folder in ("hlorewrite", "passes", "patterns"):
         for path in sorted((ROOT / folder).rglob("*.py")):
             name = path.relative_to(ROOT).as_posix()
@@ -69,27 +79,27 @@ def elements(node: ast.AST) -> list[ast.expr | None]:
     return [*node.keys, *node.values] if isinstance(node, ast.Dict) else []
 
 
-def static_types(tree: ast.Module) -> set[int]:
+def static_types(nodes: Iterable[ast.AST]) -> set[int]:
     """The lines of ``Literal[...]``: a static type has to write its members out."""
-    return {line for node in ast.walk(tree) if isinstance(node, ast.Subscript) and isinstance(node.value, ast.Name)
+    return {line for node in nodes if isinstance(node, ast.Subscript) and isinstance(node.value, ast.Name)
             and node.value.id == "Literal" for line in range(node.lineno, (node.end_lineno or node.lineno) + 1)}
 
 
-def written_names(tree: ast.Module) -> Iterator[tuple[int, set[str]]]:
+def written_names(nodes: Sequence[ast.AST]) -> Iterator[tuple[int, set[str]]]:
     """(line, names) of each literal that lists names of collectives as text."""
     names = {name for row in TABLE for name in (row.op, row.op.removeprefix("stablehlo."), row.kind) if name}
-    types = static_types(tree)
-    for node in ast.walk(tree):
+    types = static_types(nodes)
+    for node in nodes:
         listed_names = {each.value for each in elements(node) if isinstance(each, ast.Constant)
                         and isinstance(each.value, str) and each.value in names}
         if listed_names and node.lineno not in types:  # pyright: ignore[reportAttributeAccessIssue]
             yield node.lineno, listed_names  # pyright: ignore[reportAttributeAccessIssue]
 
 
-def named_rows(tree: ast.Module) -> Iterator[tuple[int, set[str]]]:
+def named_rows(nodes: Iterable[ast.AST]) -> Iterator[tuple[int, set[str]]]:
     """(line, rows) of each literal that lists rows of the table, or fields of them."""
     rows = {name for name, value in vars(table).items() if isinstance(value, CollectiveOp)}
-    for node in ast.walk(tree):
+    for node in nodes:
         listed = [each.value if isinstance(each, ast.Attribute) else each for each in elements(node)]
         names = {each.id for each in listed if isinstance(each, ast.Name) and each.id in rows}
         if names:
@@ -162,17 +172,17 @@ def test_row_agrees_with_execution(row: CollectiveOp) -> None:
 
 
 def test_names_are_written_in_the_table_only() -> None:
-    lists = [f"{name}:{line}: {', '.join(sorted(ops))}" for name, tree in sources()
-             if not name.startswith(INDEPENDENT) for line, ops in written_names(tree) if len(ops) > 1]
+    lists = [f"{name}:{line}: {', '.join(sorted(ops))}" for name, nodes in sources()
+             if not name.startswith(INDEPENDENT) for line, ops in written_names(nodes) if len(ops) > 1]
     assert not lists, "derive these from the rows in hlorewrite/ir/collectives.py"
     ops = {row.op for row in IN_DIALECT}
-    single = [f"{name}:{node.lineno}: {node.value}" for name, tree in sources() if not name.startswith(INDEPENDENT)
-              for node in ast.walk(tree) if isinstance(node, ast.Constant) and node.value in ops]
+    single = [f"{name}:{node.lineno}: {node.value}" for name, nodes in sources() if not name.startswith(INDEPENDENT)
+              for node in nodes if isinstance(node, ast.Constant) and node.value in ops]
     assert not single, "write ALL_REDUCE.op and so on"
 
 
 def test_lists_of_rows_have_a_reason() -> None:
-    listing = {name for name, tree in sources() for _, rows in named_rows(tree) if len(rows) > 1}
+    listing = {name for name, nodes in sources() for _, rows in named_rows(nodes) if len(rows) > 1}
     assert listing == set(LISTS_OF_ROWS), "use a tuple of hlorewrite/ir/collectives.py, or add the file with its reason"
 
 
@@ -185,9 +195,9 @@ def test_static_type_of_fused_kinds_agrees_with_the_rows() -> None:
     ('if op in {"all_reduce", "reduce_scatter"}: pass', 2), ('KINDS = ["all-reduce", "send"]', 1),
     ('Kind = Literal["all-reduce", "all-gather"]', 0)])
 def test_lists_are_recognised(text: str, count: int) -> None:
-    assert sum(len(names) for _, names in written_names(ast.parse(text))) == count
+    assert sum(len(names) for _, names in written_names([*ast.walk(ast.parse(text))])) == count
 
 
 def test_lists_of_rows_are_recognised() -> None:
     tree = ast.parse("a = (ALL_REDUCE.op, ALL_GATHER)\nb = [ALL_REDUCE]\nc = {ALL_REDUCE.op: run, ALL_TO_ALL.op: run}")
-    assert [(line, len(rows)) for line, rows in named_rows(tree)] == [(1, 2), (2, 1), (3, 2)]
+    assert [(line, len(rows)) for line, rows in named_rows(ast.walk(tree))] == [(1, 2), (2, 1), (3, 2)]

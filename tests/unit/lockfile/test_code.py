@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import os
 import shutil
 import subprocess
 import sys
@@ -10,6 +11,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from cli_process import warm_cli
 
 from hlorewrite.cli.main import guarded
 from hlorewrite.ir.load import parse
@@ -153,9 +155,9 @@ def test_a_stale_plan_is_refused(folder: Path, capsys: pytest.CaptureFixture[str
                                     "%r = stablehlo.add %a, %a : tensor<4xf32> return %r : tensor<4xf32> }")
 
     def run(*more: str) -> subprocess.CompletedProcess[str]:
-        return subprocess.run([sys.executable, "-m", "hlorewrite", "opt", "in.mlir", "--rules=mine.hlopat",
+        return subprocess.run([warm_cli(), "-m", "hlorewrite", "opt", "in.mlir", "--rules=mine.hlopat",
                                "--natives=nat.py", "--plan=a.plan", "-o", "out.mlir", *more], capture_output=True,
-                              text=True, check=False, env={"PYTHONPATH": f"{ROOT}:{folder}", "PATH": ""})
+                              text=True, check=False, env={**os.environ, "PYTHONPATH": f"{ROOT}:{folder}"})
     assert run().returncode == 0 and run().returncode == 0
     assert "multiply" in (folder / "out.mlir").read_text()
     (folder / "plan_code_helper.py").write_text("ANSWER = False\n")

@@ -85,12 +85,15 @@ def lines_of(name: str, element: str) -> str:
             **dict.fromkeys(("not", "negate", "sign", "abs"), f"{name} %a : {kind}")}.get(name, f"{name} %a, %b : {kind}")
 
 
-@pytest.mark.parametrize("element", ["i8", "i32", "ui8", "i1"])
-@pytest.mark.parametrize("name", sorted(INTEGER_OPS))
+NOT_OF = {"i1": ("subtract", "negate", "sign", "abs", "divide", "remainder"), "ui8": ("sign", "abs", "negate")}
+"""Ops that the dialect does not have for a type."""
+
+
+@pytest.mark.parametrize(("name", "element"), [(name, element) for name in sorted(INTEGER_OPS)
+                                               for element in ("i8", "i32", "ui8", "i1")
+                                               if name not in NOT_OF.get(element, ())])
 def test_integers_as_the_interpreter_computes_them(name: str, element: str) -> None:
     """Every pair of small numbers and the ends of the range; what is not computed is no number the interpreter gives."""
-    if (element == "i1" and name in ("subtract", "negate", "sign", "abs", "divide", "remainder")) or (element == "ui8" and name in ("sign", "abs", "negate")):
-        pytest.skip("not an op of this type")
     _module, op = sample(lines_of(name, element))
     range_ = integer_range(op.operands[-1].type)
     few = sorted({range_[0], range_[-1], *(n for n in (-7, -1, 0, 1, 3, 7) if n in range_)})

@@ -222,3 +222,23 @@ def test_edits_count_whatever_the_pass_answers() -> None:
     assert run_passes(module, [EditsInSilence()], PassContext())
     with pytest.raises(PassFailed, match="left a module that does not verify: operand #0 does not dominate this use"):
         run_passes(parse(TEXT), [EditsInSilence(valid=False)], PassContext())
+
+
+@dataclass(frozen=True)
+class MakesAnotherDialect(Pass):
+    """Creates an op of a dialect that no rewrite of the package makes ops of, and that the module does not hold."""
+
+    name = "makes-another-dialect"
+
+    def run(self, module: Module, ctx: PassContext) -> bool:
+        function = module.mlir.body.operations[0]
+        with module.context, ir.Location.unknown(), ir.InsertionPoint.at_block_begin(function.regions[0].blocks[0]):
+            number = ir.IntegerType.get_signless(32)
+            ir.Operation.create("arith.constant", [number], attributes={"value": ir.IntegerAttr.get(number, 1)})
+        return True
+
+
+def test_a_pass_of_a_user_may_make_ops_of_any_dialect() -> None:
+    module = parse("func.func @main() { return }")
+    assert run_passes(module, [MakesAnotherDialect()], PassContext())
+    assert "arith.constant 1" in module.text()

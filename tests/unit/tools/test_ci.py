@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from ci import OF_OTHER_VERSIONS, PIPELINES, VALUES, CiResult, parts
+import pytest
+import versions
+from ci import OF_OTHER_VERSIONS, OF_OUTPUTS, OUTPUTS, PIPELINES, VALUES, CiResult, other_version, parts
+from run_page import OLDEST_JAXLIB
 from same_numbers import side_by_side
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -34,11 +37,25 @@ def test_parts_are_everything_once_and_values_first() -> None:
     assert set(core.arguments) == {"--doctest-modules", "hlorewrite", "tests",
                                    *(f"--ignore={path}" for path in (*VALUES, *PIPELINES))}
     assert heavy.arguments == ("--run-heavy", "-m", "heavy", "tests")
-    assert all((ROOT / path).exists() for path in (*VALUES, *PIPELINES, *OF_OTHER_VERSIONS))
+    assert all((ROOT / path).exists() for path in (*VALUES, *PIPELINES, *OF_OTHER_VERSIONS, *OUTPUTS))
 
 
 def test_the_makefile_leaves_out_the_same_as_ci_does() -> None:
     assert f"PIPELINES := {' '.join(PIPELINES)}\n" in (ROOT / "Makefile").read_text("utf-8")
+
+
+@pytest.mark.parametrize(("installed", "other"), [("0.12.0", "0.10"), ("0.11.2", "0.12"), ("0.10.2", "0.12")])
+def test_the_other_version_is_the_one_farthest_away(installed: str, other: str,
+                                                            monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(versions, "version_in", lambda python: installed)
+    monkeypatch.setattr(versions, "environment", lambda minor: f"python of {minor.name}")
+    assert other_version("python") == (other, f"python of {other}")
+    monkeypatch.setattr(versions, "environment", lambda minor: None)
+    assert other_version("python") == ("", "")
+
+
+def test_blocks_that_vary_are_compared_on_the_version_of_the_pages() -> None:
+    assert f"{OF_OUTPUTS}." == OLDEST_JAXLIB and versions.SUPPORTED[-1].name == OF_OUTPUTS
 
 
 def test_figures_that_must_agree() -> None:

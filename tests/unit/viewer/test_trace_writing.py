@@ -246,7 +246,8 @@ def step(xs):
     return jax.shard_map(inner, mesh=mesh, in_specs=P(None, "data"), out_specs=P(), check_vma=False)(xs)
 step(jnp.ones((3, 4))); step(jnp.ones((3, 4))); step(jnp.ones((5, 4)))
 """
-    environment = dict(os.environ, JAX_PLATFORMS="cpu", XLA_FLAGS="--xla_force_host_platform_device_count=4")
+    flags = "--xla_force_host_platform_device_count=4 --xla_backend_optimization_level=0"
+    environment = dict(os.environ, JAX_PLATFORMS="cpu", XLA_FLAGS=flags)
     subprocess.run([warm_python(), "-c", program], env=environment, check=True)
     names = sorted(path.name for path in tmp_path.iterdir())
     assert len(names) == 2 and all(name.startswith("step-") for name in names)

@@ -42,18 +42,19 @@ def without(block: ast.Block, i: int) -> ast.Block:
 
 def mutated_facts() -> Iterator[tuple[str, ast.Linear]]:
     for fact in FACTS:
+        known = admitted(fact)
         for i, statement in enumerate(fact.legal.statements if fact.legal else ()):
             assert isinstance(statement, ast.Condition) and fact.legal is not None
             yield f"{fact.name} without {expression(statement.expression)}", replace(fact, legal=without(fact.legal, i))
         for i, statement in enumerate(fact.types.statements if fact.types else ()):
             assert isinstance(statement, ast.Condition) and fact.types is not None
             weaker = replace(fact, types=without(fact.types, i))
-            if admitted(weaker) > admitted(fact):  # otherwise the op's own types say the same
+            if admitted(weaker) > known:  # otherwise the op's own types say the same
                 yield f"{fact.name} without {expression(statement.expression)}", weaker
         for kind in KINDS:
             if "any" not in fact.kinds.names and kind not in fact.kinds.names:
                 wider = replace(fact, kinds=replace(fact.kinds, names=(*fact.kinds.names, kind)))
-                if admitted(wider) > admitted(fact):  # no conjunctions of floats
+                if admitted(wider) > known:  # no conjunctions of floats
                     yield f"{fact.name} for {kind}", wider
         if fact.floats is not None and fact.floats.names != ("exact",):
             yield f"{fact.name}, exact", replace(fact, floats=replace(fact.floats, names=("exact",)))

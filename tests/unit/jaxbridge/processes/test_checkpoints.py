@@ -27,7 +27,7 @@ def run(tmp_path: Path, **work: Any) -> list[tuple[int, list[dict[str, float]], 
     file = tmp_path / "work.json"
     file.write_text(json.dumps(defaults | work))
     environment = {**os.environ, "JAX_PLATFORMS": "cpu", "TF_CPP_MIN_LOG_LEVEL": "3",
-                   "XLA_FLAGS": "--xla_force_host_platform_device_count=1"}
+                   "XLA_FLAGS": "--xla_force_host_platform_device_count=1 --xla_backend_optimization_level=0"}
     started = [subprocess.Popen([warm_python(), str(HERE / "checkpoint_worker.py"), str(file), str(process)],
                                 env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
                for process in range(PROCESSES)]
