@@ -9,9 +9,8 @@ from hlorewrite.passes.all_reduce_fusion.times import timed
 def crowded_plan(items: Sequence[FusionItem], costs: Costs) -> FusionPlan:
     """The smallest members in one call and the others alone, as many in it as make calls and copies shortest.
 
-    Nothing hides a call there, so the objective is the sum of calls and copies. What a member saves by joining is the
-    latency of its call, whatever its size; what it costs grows with its size. So the members that join are the
-    smallest.
+    Nothing hides a call there, so the objective is the sum of calls and copies. A member that joins saves the latency
+    of its call, whatever its size, and is copied, which takes longer the larger it is. So the smallest join.
 
     Args:
       items: the members.
@@ -37,5 +36,6 @@ def crowded_plan(items: Sequence[FusionItem], costs: Costs) -> FusionPlan:
     takes[0] = alone.sum()  # one member is not copied
     count = len(items) - int(np.argmin(takes[::-1])) if items else 0
     together = tuple(sorted(order[:count]))
-    buckets = sorted([*([together] if together else []), *((place,) for place in order[count:])])
-    return timed(items, buckets, costs)
+    buckets: list[tuple[int, ...]] = [together] if together else []
+    buckets += [(place,) for place in order[count:]]
+    return timed(items, sorted(buckets), costs)
