@@ -25,7 +25,7 @@ def add_input_arguments(parser: argparse.ArgumentParser) -> None:
     """Adds what ``validate`` and ``validate-xla`` share."""
     parser.add_argument("--seed", type=int, metavar="N", default=0,
                         help="of the inputs that are tried where no proof is found; the same seed tries the same ones")
-    parser.add_argument("--inputs", type=int, metavar="N", default=5, help="how many; 0 tries none (default: 5)")
+    parser.add_argument("--inputs", type=int, metavar="N", default=7, help="how many; 0 tries none (default: 7)")
     parser.add_argument("--seconds", type=float, metavar="S", default=60.0,
                         help="begin no further input after this time (default: 60)")
     parser.add_argument("--json", action="store_true", help="print one JSON object")

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from hlorewrite.errors import InputError, UsageError, did_you_mean
+from hlorewrite.hlo.aliasing import aliases
 from hlorewrite.hlo.parse import HloText, parse_hlo
 from hlorewrite.util.read import MOST_TRACE_BYTES, read_regular
 
@@ -134,7 +135,9 @@ def _distinct(rows: list[tuple[int, str, str, Path]]) -> list[DumpStage]:
 
 
 def _key(text: str) -> str:
-    """Text with values numbered in order, and without metadata and tables."""
+    """Text with values numbered in order, without metadata and tables; which memory results share stays."""
     numbers: dict[str, str] = {}
-    body = [_METADATA.sub("", line) for line in text.splitlines() if line.startswith((" ", "%", "ENTRY", "}"))]
-    return _NAME.sub(lambda match: numbers.setdefault(match[0], f"%{len(numbers)}"), "\n".join(body))
+    lines = text.splitlines()
+    body = [_METADATA.sub("", line) for line in lines if line.startswith((" ", "%", "ENTRY", "}"))]
+    shared = str(sorted(aliases(lines[0]))) if lines else ""
+    return shared + _NAME.sub(lambda match: numbers.setdefault(match[0], f"%{len(numbers)}"), "\n".join(body))

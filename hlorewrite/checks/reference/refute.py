@@ -23,9 +23,10 @@ from hlorewrite.checks.reference.rounding.bounds import bounds_or_reason
 from hlorewrite.errors import CannotExecute
 from hlorewrite.ir import Module, ir, nested_ops
 
-DRAWS = ("random", "borders", "few values", "zeros and ones", "random, equal counts")
+DRAWS = ("random", "borders", "few values", "counts of 0", "counts of 1", "past borders", "random, equal counts")
 """How inputs are drawn, in turns: draw n of a seed is of kind n modulo their number."""
 _FEW = (-2.0, -1.0, -0.5, 0.0, 0.5, 1.0, 2.0)
+_COUNTS = {"counts of 0": 0, "counts of 1": 1}
 _MOST_SHOWN = 4
 
 
@@ -181,15 +182,18 @@ def _array(type_: ir.Type, generator: np.random.Generator, role: Role, kind: str
     dtype, tensor = dtype_of(type_), ir.RankedTensorType(type_)
     shape, element = tuple(tensor.shape), tensor.element_type
     if not isinstance(element, ir.IntegerType):
-        choice = _FEW if kind == "few values" else (0.0, 1.0, -1.0) if kind == "zeros and ones" else ()
+        choice = _FEW if kind == "few values" else (0.0, 1.0, -1.0) if kind in _COUNTS else ()
         return np.asarray(generator.choice(choice, shape)).astype(dtype) if choice else random_array(type_, generator)
     if element.width == 1:
         return random_array(type_, generator)
     low, high = range_of(element)
-    if kind == "zeros and ones" or (kind == "few values" and role == "deciding"):
+    if role == "deciding":
+        choice_of = [_COUNTS[kind]] if kind in _COUNTS else [0, 1, 2, 3]
+    elif kind in _COUNTS:
         choice_of = [0, 1]
-    elif role == "deciding":
-        choice_of = [0, 1, 2, 3]
+    elif kind == "past borders":
+        last = max((0, *sizes))
+        choice_of = [at for at in (last, last + 1, -last, -last - 1) if low <= at <= high] if shape else [min(last, high)]
     else:
         borders = {at for size in (0, 1, *sizes) for at in (size - 1, size, size + 1, -size, -size - 1)}
         choice_of = sorted(at for at in (borders if kind == "borders" else {*borders, low, high}) if low <= at <= high)

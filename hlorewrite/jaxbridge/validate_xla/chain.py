@@ -8,6 +8,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from hlorewrite.checks.reference.refute import DRAWS
 from hlorewrite.checks.translation_validation.equivalence import Certainty, Equivalence, compare_modules, prove
 from hlorewrite.errors import InputError
 from hlorewrite.hlo.aliasing import alias_fault
@@ -91,7 +92,7 @@ class _Program:
     passes: tuple[str, ...]
 
 
-def validate_dump(folder: Path, *, module: str = "", seed: int = 0, draws: int = 5, seconds: float = 60.0,
+def validate_dump(folder: Path, *, module: str = "", seed: int = 0, draws: int = len(DRAWS), seconds: float = 60.0,
                   progress: Callable[[str], None] = lambda text: None) -> ChainReport:
     """Compares the programs of a dump of every pass.
 

@@ -3,7 +3,7 @@
 from hlorewrite.errors import InputError
 from hlorewrite.hlo.parse import HloText
 from hlorewrite.hlo.plain_hlo import PlainHlo, plain_hlo
-from hlorewrite.ir import Editor, Module, View, erase_dead_functions, ir, nested_ops, parse
+from hlorewrite.ir import Editor, Module, View, dissolve_calls, erase_dead_functions, ir, nested_ops, parse
 from hlorewrite.jaxbridge.validate_xla.hlo_ops import as_stablehlo
 from hlorewrite.jaxbridge.xla import private
 
@@ -52,6 +52,7 @@ def like_hlo(module: Module, parsed: HloText) -> Module:
 def _clean(module: Module, parsed: HloText) -> None:
     """Drops what only says how values lie in memory, and writes ops of XLA's own as ops of StableHLO."""
     editor = Editor(View(module))
+    dissolve_calls(editor)  # fusions are calls, and facts about loops are read from their text
     erase_dead_functions(editor)
     as_stablehlo(editor)
     top = module.operation

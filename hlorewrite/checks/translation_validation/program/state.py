@@ -292,7 +292,10 @@ class ProgramState:
         known = self._attributes.get(attribute)
         if known is None:
             text = str(attribute)
-            known = self._attributes[attribute] = text + self._bodies(text, set()) if "@" in text else text
+            if "@" in text:
+                text += self._bodies(text, set())
+                text = text if self.forms is None else _SYMBOL.sub(_numbered(), text)
+            known = self._attributes[attribute] = text
         return known
 
     def _bodies(self, text: str, seen: set[str]) -> str:
@@ -373,6 +376,12 @@ class ProgramState:
         """Notes that a collective is executed here."""
         self.executions.append(CollectiveRun(members, tuple(self.control), op,
                                              () if members is not None else (op.name, self.attributes_of(op))))
+
+
+def _numbered() -> Callable[[re.Match[str]], str]:
+    """Names of functions by the order in which they stand: passes of XLA give copies other names."""
+    numbers: dict[str, int] = {}
+    return lambda match: f"@{numbers.setdefault(match[0], len(numbers))}"
 
 
 def share_forms(original: ProgramState, result: ProgramState) -> None:
