@@ -69,7 +69,7 @@ def _report(args: argparse.Namespace, folder: os.PathLike[str]) -> int:
 
     found = validate_dump(Path(folder), module=args.module, seed=args.seed, draws=args.inputs, seconds=args.seconds,
                           progress=lambda text: stage(f"{args.input}: {text}"))
-    print(json.dumps(_as_dict(found, args.seed), indent=2) if args.json else _text(found, args.seed))
+    print(json.dumps(as_dict(found, args.seed), indent=2) if args.json else _text(found, args.seed))
     return _exit_code(found)
 
 
@@ -78,14 +78,15 @@ def _exit_code(found: ChainReport) -> int:
     return {Certainty.UNKNOWN: 1, Certainty.DIFFERS: 3}.get(found.verdict, 0)
 
 
-def _as_dict(found: ChainReport, seed: int) -> dict[str, object]:
-    from hlorewrite.cli.validate import as_dict
+def as_dict(found: ChainReport, seed: int) -> dict[str, object]:
+    """A report as JSON."""
+    from hlorewrite.cli.validate import as_dict as answer_as_dict
     return {"module": found.module, "verdict": found.verdict.value, "in_one_proof": found.whole, "seed": seed,
             "seconds": round(found.seconds, 3), "partitioner_compared": False if found.partitioned else None,
             "passes": [{"passes": list(row.passes), "before": row.before, "after": row.after,
                         "of_one_device": row.local, "seconds": round(row.seconds, 3),
                         "instruction": row.instruction, "source": row.source,
-                        "moved": list(row.moved), **as_dict(row.answer)} for row in found.rows],
+                        "moved": list(row.moved), **answer_as_dict(row.answer)} for row in found.rows],
             "unread": [{"file": file, "reason": reason} for file, reason in found.unread]}
 
 

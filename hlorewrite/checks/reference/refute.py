@@ -193,7 +193,8 @@ def _array(type_: ir.Type, generator: np.random.Generator, role: Role, kind: str
         choice_of = [0, 1]
     elif kind == "past borders":
         last = max((0, *sizes))
-        choice_of = [at for at in (last, last + 1, -last, -last - 1) if low <= at <= high] if shape else [min(last, high)]
+        choice_of = [at for at in (last, last + 1, -last, -last - 1) if low <= at <= high]
+        choice_of = choice_of if shape else [min(last, high)]
     else:
         borders = {at for size in (0, 1, *sizes) for at in (size - 1, size, size + 1, -size, -size - 1)}
         choice_of = sorted(at for at in (borders if kind == "borders" else {*borders, low, high}) if low <= at <= high)

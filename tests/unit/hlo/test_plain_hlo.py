@@ -1,5 +1,7 @@
 """HLO of any stage in the part of the language that jaxlib converts, and the chain of programs of a dump."""
 
+# ruff: noqa: E501 (HLO text)
+
 from __future__ import annotations
 
 from pathlib import Path

@@ -1,5 +1,7 @@
 """Equations of XLA's simplifiers: each proves its pair, and a pair that differs a little from it is not proved."""
 
+# ruff: noqa: E501 (MLIR text)
+
 from __future__ import annotations
 
 import pytest
