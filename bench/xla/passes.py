@@ -1,4 +1,4 @@
-"""How many of XLA's passes are proved, on ten steps: ``python bench/xla/passes.py [--targets h200:1x8,cpu:8] [--keep DIR]``.
+"""The share of XLA's passes that is proved: ``python bench/xla/passes.py [--targets h200:1x8,cpu:8] [--keep DIR]``.
 
 Each step of ``steps.py`` is compiled for each target with a dump of every pass, and compared as ``hlorewrite
 validate-xla`` does. Prints for each how many changes after the partitioner were proved, how many of those that touch
@@ -14,6 +14,7 @@ import sys
 import tempfile
 from collections import Counter
 from dataclasses import dataclass, field
+from itertools import pairwise
 from pathlib import Path
 
 os.environ.setdefault("JAX_PLATFORMS", "cpu")
@@ -47,8 +48,8 @@ class Tally:
         """One line."""
         proved, total = _proved(self.verdicts), self.verdicts.total()
         touching, all_touching = _proved(self.touching), self.touching.total()
-        return (f"{name:32} {proved:4}/{total:<4} {100 * proved / max(total, 1):5.1f} %   {touching:3}/{all_touching:<3} "
-                f"{100 * touching / max(all_touching, 1):5.1f} %   whole {self.whole}/{self.dumps}   "
+        return (f"{name:24} {proved:4}/{total:<4} {100 * proved / max(total, 1):5.1f} %   {touching:3}/{all_touching}"
+                f" {100 * touching / max(all_touching, 1):5.1f} %   whole {self.whole}/{self.dumps}  "
                 f"equal {self.verdicts[Certainty.EQUAL]} unknown {self.verdicts[Certainty.UNKNOWN]} "
                 f"differs {self.verdicts[Certainty.DIFFERS]}   {self.seconds:.0f} s")
 
@@ -69,7 +70,7 @@ def measured(folder: Path) -> Tally:
     found = validate_dump(folder)
     _, stages = dump_chain(folder)
     local = [stage for stage in stages if stage.local]
-    touched = [_skeleton(before) != _skeleton(after) for before, after in zip(local, local[1:], strict=False)]
+    touched = [_skeleton(before) != _skeleton(after) for before, after in pairwise(local)]
     tally, at = Tally(dumps=1, whole=int(found.whole), seconds=found.seconds), 0
     for row in (row for row in found.rows if row.local):
         tally.verdicts[row.answer.verdict] += len(row.passes)

@@ -32,8 +32,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--prove", action="store_true",
                         help="also compile it here for described GPUs, compare the programs between XLA's passes, and "
                              "say which of the forms found are confirmed; of a dump, compare its programs")
-    parser.add_argument("--target", metavar="NAME:HOSTSxGPUS", help="with --prove: GPUs that it is compiled for "
-                                                                    "(default: one host of as many H200s as it runs on)")
+    parser.add_argument("--target", metavar="NAME:HOSTSxGPUS",
+                        help="with --prove: GPUs that it is compiled for (default: one host of H200s, as many as it "
+                             "runs on)")
     parser.add_argument("--json", action="store_true", help="print one JSON object")
 
 

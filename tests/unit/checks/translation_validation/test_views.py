@@ -133,6 +133,46 @@ PAIRS: dict[str, tuple[str, tuple[str, ...], tuple[str, ...], tuple[str, ...]]] 
         ("%x = stablehlo.transpose %a, dims = [1, 0] : (tensor<2x4xi32>) -> tensor<4x2xi32>",
          "%i = stablehlo.iota dim = 1 : tensor<4x2xi32>", "%r = stablehlo.add %x, %i : tensor<4x2xi32>",
          "return %r : tensor<4x2xi32>")),
+    "gather-of-a-flat-batch": (
+        "(%a: tensor<32x4xf32>, %i: tensor<2x3xi32>) -> tensor<2x3x4xf32>",
+        ("%j = stablehlo.reshape %i : (tensor<2x3xi32>) -> tensor<2x3x1xi32>",
+         '%r = "stablehlo.gather"(%a, %j) <{dimension_numbers = #stablehlo.gather<offset_dims = [2], collapsed_slice_dims = [0], start_index_map = [0], index_vector_dim = 2>, slice_sizes = array<i64: 1, 4>}> : (tensor<32x4xf32>, tensor<2x3x1xi32>) -> tensor<2x3x4xf32>',
+         "return %r : tensor<2x3x4xf32>"),
+        ("%j = stablehlo.reshape %i : (tensor<2x3xi32>) -> tensor<6x1xi32>",
+         '%g = "stablehlo.gather"(%a, %j) <{dimension_numbers = #stablehlo.gather<offset_dims = [1, 2], start_index_map = [0], index_vector_dim = 1>, slice_sizes = array<i64: 1, 4>}> : (tensor<32x4xf32>, tensor<6x1xi32>) -> tensor<6x1x4xf32>',
+         "%r = stablehlo.reshape %g : (tensor<6x1x4xf32>) -> tensor<2x3x4xf32>", "return %r : tensor<2x3x4xf32>"),
+        ("%t = stablehlo.transpose %i, dims = [1, 0] : (tensor<2x3xi32>) -> tensor<3x2xi32>",
+         "%j = stablehlo.reshape %t : (tensor<3x2xi32>) -> tensor<6x1xi32>",
+         '%g = "stablehlo.gather"(%a, %j) <{dimension_numbers = #stablehlo.gather<offset_dims = [1, 2], start_index_map = [0], index_vector_dim = 1>, slice_sizes = array<i64: 1, 4>}> : (tensor<32x4xf32>, tensor<6x1xi32>) -> tensor<6x1x4xf32>',
+         "%r = stablehlo.reshape %g : (tensor<6x1x4xf32>) -> tensor<2x3x4xf32>", "return %r : tensor<2x3x4xf32>")),
+    "gather-with-batching-dimensions": (
+        "(%a: tensor<2x8xf32>, %i: tensor<2x3xi32>) -> tensor<2x3xf32>",
+        ("%j = stablehlo.reshape %i : (tensor<2x3xi32>) -> tensor<2x3x1xi32>",
+         '%r = "stablehlo.gather"(%a, %j) <{dimension_numbers = #stablehlo.gather<collapsed_slice_dims = [1], operand_batching_dims = [0], start_indices_batching_dims = [0], start_index_map = [1], index_vector_dim = 2>, slice_sizes = array<i64: 1, 1>}> : (tensor<2x8xf32>, tensor<2x3x1xi32>) -> tensor<2x3xf32>',
+         "return %r : tensor<2x3xf32>"),
+        ("%j = stablehlo.reshape %i : (tensor<2x3xi32>) -> tensor<2x3x1xi32>",
+         "%k = stablehlo.iota dim = 0 : tensor<2x3x1xi32>",
+         "%c = stablehlo.concatenate %k, %j, dim = 2 : (tensor<2x3x1xi32>, tensor<2x3x1xi32>) -> tensor<2x3x2xi32>",
+         '%r = "stablehlo.gather"(%a, %c) <{dimension_numbers = #stablehlo.gather<collapsed_slice_dims = [0, 1], start_index_map = [0, 1], index_vector_dim = 2>, slice_sizes = array<i64: 1, 1>}> : (tensor<2x8xf32>, tensor<2x3x2xi32>) -> tensor<2x3xf32>',
+         "return %r : tensor<2x3xf32>"),
+        ("%j = stablehlo.reshape %i : (tensor<2x3xi32>) -> tensor<2x3x1xi32>",
+         "%k = stablehlo.iota dim = 1 : tensor<2x3x1xi32>",
+         "%c = stablehlo.concatenate %k, %j, dim = 2 : (tensor<2x3x1xi32>, tensor<2x3x1xi32>) -> tensor<2x3x2xi32>",
+         '%r = "stablehlo.gather"(%a, %c) <{dimension_numbers = #stablehlo.gather<collapsed_slice_dims = [0, 1], start_index_map = [0, 1], index_vector_dim = 2>, slice_sizes = array<i64: 1, 1>}> : (tensor<2x8xf32>, tensor<2x3x2xi32>) -> tensor<2x3xf32>',
+         "return %r : tensor<2x3xf32>")),
+    "scatter-of-a-flat-batch": (
+        "(%a: tensor<8x4xf32>, %i: tensor<2x3x1xi32>, %u: tensor<2x3x4xf32>) -> tensor<8x4xf32>",
+        ('%r = "stablehlo.scatter"(%a, %i, %u) <{scatter_dimension_numbers = #stablehlo.scatter<update_window_dims = [2], inserted_window_dims = [0], scatter_dims_to_operand_dims = [0], index_vector_dim = 2>}> ' + ADD + " : (tensor<8x4xf32>, tensor<2x3x1xi32>, tensor<2x3x4xf32>) -> tensor<8x4xf32>",
+         "return %r : tensor<8x4xf32>"),
+        ("%j = stablehlo.reshape %i : (tensor<2x3x1xi32>) -> tensor<6x1xi32>",
+         "%v = stablehlo.reshape %u : (tensor<2x3x4xf32>) -> tensor<6x1x4xf32>",
+         '%r = "stablehlo.scatter"(%a, %j, %v) <{scatter_dimension_numbers = #stablehlo.scatter<update_window_dims = [1, 2], scatter_dims_to_operand_dims = [0], index_vector_dim = 1>}> ' + ADD + " : (tensor<8x4xf32>, tensor<6x1xi32>, tensor<6x1x4xf32>) -> tensor<8x4xf32>",
+         "return %r : tensor<8x4xf32>"),
+        ("%t = stablehlo.transpose %i, dims = [1, 0, 2] : (tensor<2x3x1xi32>) -> tensor<3x2x1xi32>",
+         "%j = stablehlo.reshape %t : (tensor<3x2x1xi32>) -> tensor<6x1xi32>",
+         "%v = stablehlo.reshape %u : (tensor<2x3x4xf32>) -> tensor<6x1x4xf32>",
+         '%r = "stablehlo.scatter"(%a, %j, %v) <{scatter_dimension_numbers = #stablehlo.scatter<update_window_dims = [1, 2], scatter_dims_to_operand_dims = [0], index_vector_dim = 1>}> ' + ADD + " : (tensor<8x4xf32>, tensor<6x1xi32>, tensor<6x1x4xf32>) -> tensor<8x4xf32>",
+         "return %r : tensor<8x4xf32>")),
 }
 
 
@@ -191,3 +231,12 @@ def test_a_float_times_zero_stays():
                    "%r = stablehlo.multiply %a, %c : tensor<8xf32>", ENDV)
     zero = module(VECTOR, "%r = stablehlo.constant dense<0.0> : tensor<8xf32>", ENDV)
     assert prove(times, zero).verdict is Certainty.UNKNOWN
+
+
+def test_a_promise_about_indices_is_not_added():
+    signature = "(%a: tensor<32x4xf32>, %i: tensor<3x1xi32>) -> tensor<3x4xf32>"
+    line = ('%r = "stablehlo.gather"(%a, %i) <{dimension_numbers = #stablehlo.gather<offset_dims = [1], collapsed_slice_dims = [0], start_index_map = [0], index_vector_dim = 1>, indices_are_sorted = SORTED, slice_sizes = array<i64: 1, 4>}> : (tensor<32x4xf32>, tensor<3x1xi32>) -> tensor<3x4xf32>')
+    plain, sorted_ = (module(signature, line.replace("SORTED", word), "return %r : tensor<3x4xf32>")
+                      for word in ("false", "true"))
+    assert prove(plain, plain).verdict is Certainty.PROVED
+    assert prove(plain, sorted_).verdict is Certainty.UNKNOWN

@@ -11,6 +11,7 @@ from hlorewrite.checks.translation_validation.value_graph.normalize import op_la
 from hlorewrite.checks.translation_validation.value_graph.per_process_constants import KNOWN, ProcessConstants
 from hlorewrite.checks.translation_validation.value_graph.views.comparisons import Comparisons
 from hlorewrite.checks.translation_validation.value_graph.views.constants import RealConstants, is_real
+from hlorewrite.checks.translation_validation.value_graph.views.indexed import Indexed
 from hlorewrite.checks.translation_validation.value_graph.views.moves import (
     ACROSS,
     OF_PLACES,
@@ -52,7 +53,9 @@ class Forms:
         self.constants = RealConstants(graph, rounded)
         self.polynomials = Polynomials(graph, self.constants)
         self.moves = Moves(graph, self.op, lambda *args: self.rows.of_rows(*args))
-        self.layouts = Layouts(self.moves, StructuralHashes(graph))
+        hashes = StructuralHashes(graph)
+        self.layouts = Layouts(self.moves, hashes)
+        self.indexed = Indexed(self.moves, self.layouts, hashes)
         make: MakeOp = self.op
         self.rows = Rows(self.moves, self.layouts, self.polynomials, make)
         self.comparisons = Comparisons(graph, make)
@@ -88,12 +91,15 @@ class Forms:
             return None
         name = str(label[0])
         if label[2]:
-            return self.rows.reduce(label, type_, args) if name == "stablehlo.reduce" else None
+            of_regions = {"stablehlo.reduce": self.rows.reduce, "stablehlo.scatter": self.indexed.scatter}.get(name)
+            return None if of_regions is None else of_regions(label, type_, args)
         attributes: dict[str, str] = dict(label[1])  # type: ignore[call-overload]
         if name in VIEW_OPS:
             return self.moves.of_op(name, attributes, type_, args[0])
         if name == "stablehlo.iota":
             return iota_view(self.moves, attributes, type_)
+        if name == "stablehlo.gather":
+            return self.indexed.gather(attributes, type_, args)
         if name == "stablehlo.dot_general":
             return self.rows.dot(attributes, type_, args)
         return self._by_places(label, attributes, type_, args) if name in ELEMENTWISE else None

@@ -13,7 +13,7 @@ from hlorewrite.checks.translation_validation.value_graph.views.moves import Mov
 from hlorewrite.checks.translation_validation.value_graph.views.strided import Digits, count_of
 from hlorewrite.ops.table import COMMUTATIVE
 
-_WRITTEN = frozenset({"source", "splat", "number", "view", "sum", "product", "constant"})
+_WRITTEN = frozenset({"source", "splat", "number", "view", "sum", "product", "constant", "gathered rows"})
 """Sorts of nodes whose labels print alike in both programs."""
 _MOST_LEAVES = 64
 
