@@ -67,7 +67,7 @@ def _skeleton(stage: DumpStage) -> Counter[tuple[str, str, str]]:
 
 def measured(folder: Path) -> Tally:
     """What is found of one dump."""
-    found = validate_dump(folder)
+    found = validate_dump(folder, seconds=20.0)
     _, stages = dump_chain(folder)
     local = [stage for stage in stages if stage.local]
     touched = [_skeleton(before) != _skeleton(after) for before, after in pairwise(local)]

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from hlorewrite.checks.translation_validation.value_graph.graph import Graph, shape_and_element
+from hlorewrite.checks.translation_validation.value_graph.graph import Graph, shape_and_element, tensor_type
 from hlorewrite.checks.translation_validation.value_graph.normalize import op_label
 from hlorewrite.checks.translation_validation.value_graph.views.constants import is_whole_number
 from hlorewrite.checks.translation_validation.value_graph.views.moves import MakeOp
@@ -17,6 +17,17 @@ _SWAPPED = {"GT": "LT", "GE": "LE"}
 _COMPARE, _NOT = "stablehlo.compare", "stablehlo.not"
 _HOLDS_OF_EQUALS = {"EQ": True, "LE": True, "GE": True, "NE": False, "LT": False, "GT": False}
 _OPS: dict[str, Callable[..., bool]] = {"EQ": lambda a, b: a == b, "LT": lambda a, b: a < b, "LE": lambda a, b: a <= b}
+
+
+def known_bits(type_: str) -> int:
+    """How many bits an element of a tensor of IEEE floats has; 0 for others.
+
+    Example:
+      >>> known_bits("tensor<4xf32>"), known_bits("tensor<bf16>"), known_bits("tensor<i32>")
+      (32, 16, 0)
+    """
+    known = shape_and_element(type_)
+    return {"f16": 16, "bf16": 16, "f32": 32, "f64": 64}.get(known[1], 0) if known else 0
 
 
 class Comparisons:
@@ -60,12 +71,26 @@ class Comparisons:
     def _written(self, direction: str, total: bool, type_: str, args: tuple[int, ...]) -> int:
         if direction == "EQ" and args[0] > args[1]:
             args = args[::-1]
+        if total and known_bits(self.graph.types[args[0]]):
+            return self._written(direction, False, type_, tuple(self._key(arg) for arg in args))
         folded = self._folded(direction, type_, args)
         if folded is not None:
             return folded
         attributes = (("comparison_direction", f"#stablehlo<comparison_direction {direction}>"), *(
             (("compare_type", "#stablehlo<comparison_type TOTALORDER>"),) if total else ()))
         return self.graph.node(op_label(_COMPARE, attributes), type_, args)
+
+    def _key(self, node: int) -> int:
+        """The integer that orders floats totally, as XLA's comparison expander computes it: of negative ones all bits
+        but the sign are turned."""
+        known = shape_and_element(self.graph.types[node])
+        assert known is not None
+        bits = known_bits(self.graph.types[node])
+        type_, truth = tensor_type(known[0], f"i{bits}"), tensor_type(known[0], "i1")
+        number = self._make(op_label("stablehlo.bitcast_convert"), type_, (node,))
+        turned = self._make(op_label("stablehlo.xor"), type_, (self.graph.splat(2 ** (bits - 1) - 1, type_), number))
+        below = self._compare({"comparison_direction": "LT>"}, truth, (number, self.graph.splat(0, type_)))
+        return self._make(op_label("stablehlo.select"), type_, (below, turned, number))
 
     def _folded(self, direction: str, type_: str, args: tuple[int, ...]) -> int | None:
         """A comparison of two whole numbers that are known."""

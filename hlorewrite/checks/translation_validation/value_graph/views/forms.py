@@ -8,7 +8,11 @@ from fractions import Fraction
 
 from hlorewrite.checks.translation_validation.value_graph.graph import Graph, Label, shape_and_element
 from hlorewrite.checks.translation_validation.value_graph.normalize import op_label
-from hlorewrite.checks.translation_validation.value_graph.per_process_constants import KNOWN, ProcessConstants
+from hlorewrite.checks.translation_validation.value_graph.per_process_constants import (
+    KNOWN,
+    ProcessConstants,
+    numbers_in,
+)
 from hlorewrite.checks.translation_validation.value_graph.views.comparisons import Comparisons
 from hlorewrite.checks.translation_validation.value_graph.views.constants import RealConstants, is_real
 from hlorewrite.checks.translation_validation.value_graph.views.indexed import Indexed
@@ -86,6 +90,8 @@ class Forms:
             return self._of_places(label, type_, args)
         if label[0] == REDUCE or label[0] in ACROSS:
             return None
+        if label[0] == "stablehlo.get_tuple_element" and self.graph.labels[args[0]][0] == "tuple":
+            return self.graph.args[args[0]][numbers_in(dict(label[1])["index"])[0]]  # type: ignore[call-overload]
         known = shape_and_element(type_)
         if known is None or any(shape_and_element(self.graph.types[arg]) is None for arg in args):
             return None
