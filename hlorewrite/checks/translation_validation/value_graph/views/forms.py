@@ -15,7 +15,7 @@ from hlorewrite.checks.translation_validation.value_graph.per_process_constants 
 )
 from hlorewrite.checks.translation_validation.value_graph.views.comparisons import Comparisons
 from hlorewrite.checks.translation_validation.value_graph.views.constants import RealConstants, is_real
-from hlorewrite.checks.translation_validation.value_graph.views.indexed import Indexed
+from hlorewrite.checks.translation_validation.value_graph.views.indexed import IndexedRows
 from hlorewrite.checks.translation_validation.value_graph.views.moves import (
     ACROSS,
     OF_PLACES,
@@ -59,7 +59,7 @@ class Forms:
         self.moves = Moves(graph, self.op, lambda *args: self.rows.of_rows(*args))
         hashes = StructuralHashes(graph)
         self.layouts = Layouts(self.moves, hashes)
-        self.indexed = Indexed(self.moves, self.layouts, hashes)
+        self.indexed = IndexedRows(self.moves, self.layouts, hashes)
         make: MakeOp = self.op
         self.rows = Rows(self.moves, self.layouts, self.polynomials, make)
         self.comparisons = Comparisons(graph, make)

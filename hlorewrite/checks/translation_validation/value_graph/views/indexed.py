@@ -22,7 +22,7 @@ from hlorewrite.checks.translation_validation.value_graph.views.structure import
 _FLAGS = ("indices_are_sorted", "unique_indices")
 
 
-class Indexed:
+class IndexedRows:
     """Gathers and scatters of both programs.
 
     Args:
