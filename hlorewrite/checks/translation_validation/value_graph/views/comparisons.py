@@ -51,7 +51,7 @@ class Comparisons:
             return self.graph.args[args[0]][0]
         return None
 
-    def _compare(self, attributes: dict[str, str], type_: str, args: tuple[int, ...]) -> int | None:
+    def _compare(self, attributes: dict[str, str], type_: str, args: tuple[int, ...]) -> int:
         direction = attributes["comparison_direction"].split()[-1].rstrip(">")
         kind = attributes.get("compare_type", "").split()[-1:]
         known = shape_and_element(self.graph.types[args[0]])
