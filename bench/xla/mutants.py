@@ -9,6 +9,7 @@ executed. Prints counts by kind; exit code 1 when one of them was proved wrongly
 from __future__ import annotations
 
 import argparse
+import faulthandler
 import json
 import os
 import random
@@ -213,6 +214,7 @@ def in_fork(work: Callable[[], tuple[str, str, str] | None]) -> tuple[str, str, 
     ours, theirs = os.pipe()
     child = os.fork()
     if child == 0:
+        faulthandler.disable()
         os.dup2(os.open(os.devnull, os.O_WRONLY), 2)
         with os.fdopen(theirs, "w") as out:
             json.dump(work(), out)
