@@ -6,7 +6,7 @@ import numpy as np
 
 from hlorewrite.checks.reference.check import check
 from hlorewrite.checks.reference.program import prepare
-from hlorewrite.checks.reference.refute import DRAWS, drawn_inputs, refute
+from hlorewrite.checks.reference.refute import DRAWS, _tolerance, drawn_inputs, refute
 from hlorewrite.checks.reference.refute_worker import refute_in_subprocess
 from hlorewrite.ir.load import parse
 
@@ -85,3 +85,12 @@ def test_a_comparison_of_truth_values():
       return %1 : tensor<f32> }""")
     assert check(module, module).equal
     assert not check(module, parse(module.text().replace("NE", "EQ"))).equal
+
+
+def test_without_a_bound_the_narrowest_floats_say_what_is_rounding():
+    text = """func.func @main(%x: tensor<4xf32>) -> tensor<4xf32> {
+      %n = stablehlo.convert %x : (tensor<4xf32>) -> tensor<4xELEMENT>
+      %r = stablehlo.convert %n : (tensor<4xELEMENT>) -> tensor<4xf32>
+      return %r : tensor<4xf32> }"""
+    narrow, wide = (_tolerance(prepare(parse(text.replace("ELEMENT", element)))) for element in ("bf16", "f32"))
+    assert narrow > 100 * wide
