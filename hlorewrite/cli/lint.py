@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from hlorewrite.ir.module import Module
     from hlorewrite.ir.view import View
     from hlorewrite.jaxbridge.baseline.constraint_advice import ConstraintAdvice
+    from hlorewrite.jaxbridge.validate_xla.chain import ChainReport, PassVerdict
 
 HELP = "check whether XLA on GPU would miscompile a module; exit code 1 when it would"
 
@@ -28,6 +29,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
                                                     "or a folder of --xla_dump_to; - is standard input")
     parser.add_argument("--module", metavar="NAME", default="", help="which module of a dump")
     parser.add_argument("--jaxlib", metavar="VERSION", help="only what this release gets wrong, such as 0.10.2")
+    parser.add_argument("--prove", action="store_true",
+                        help="also compile it here for described GPUs, compare the programs between XLA's passes, and "
+                             "say which of the forms found are confirmed; of a dump, compare its programs")
+    parser.add_argument("--target", metavar="NAME:HOSTSxGPUS",
+                        help="with --prove: GPUs that it is compiled for (default: one host of H200s, as many as it "
+                             "runs on)")
     parser.add_argument("--json", action="store_true", help="print one JSON object")
 
 
@@ -45,6 +52,7 @@ def run(args: argparse.Namespace) -> int:
     source = _read(args)
     hazards, warnings, count, note = [], [], 0, source.note
     looked = ""
+    compiled = source.module.clone() if args.prove and source.module is not None else None
     if source.module is not None:
         view = View(source.module)
         dissolve_calls(Editor(view))
@@ -54,16 +62,75 @@ def run(args: argparse.Namespace) -> int:
         count, note = len(view.ops(ALL_REDUCE.op)), note or _note(view)
         looked = _looked_at(view, version)
         note = "; ".join([*([note] if note else []), *uncounted(view)])
+    proof = _proved(args, compiled) if args.prove else None
     if args.json:
-        print(json.dumps({"module": source.name, "all_reduces": count,
+        print(json.dumps({**({"proof": proof.as_dict()} if proof else {}), "module": source.name, "all_reduces": count,
                           "hazards": [_as_dict(hazard) for hazard in hazards], "note": note,
                           "warnings": [asdict(warning) for warning in warnings], "looked_at": looked,
                           "resharded": [asdict(line) for line in source.resharded],
                           "constraints": [asdict(line) for line in source.constraints]}, indent=2))
     else:
         print(_text(hazards, note, looked) + "".join(map(_warning_text, warnings)) + _resharded_text(source.resharded)
-              + "".join(f"{line}\n" for line in source.constraints), end="")
-    return 1 if hazards else 0
+              + "".join(f"{line}\n" for line in source.constraints) + (proof.text(bool(hazards)) if proof else ""),
+              end="")
+    return 1 if hazards or (proof is not None and proof.changed) else 0
+
+
+@dataclass(frozen=True)
+class LintProof:
+    """What comparing the programs between XLA's passes found.
+
+    Attributes:
+      report: the verdicts.
+    """
+
+    report: ChainReport
+
+    @property
+    def changed(self) -> list[PassVerdict]:
+        """The passes that changed the program."""
+        from hlorewrite.checks.translation_validation.equivalence import Certainty
+        return [row for row in self.report.rows if row.answer.verdict is Certainty.DIFFERS]
+
+    def as_dict(self) -> dict[str, object]:
+        """The same as JSON."""
+        from hlorewrite.cli.validate_xla import as_dict
+        return as_dict(self.report, 0)
+
+    def text(self, found: bool) -> str:
+        """The forms that are confirmed, and the passes that change the program besides."""
+        from hlorewrite.hlo.xla_versions import CODE_MOTION
+        moved = [row for row in self.changed if row.passes[-1].endswith(f"/{CODE_MOTION}")]
+        lines = []
+        if found:
+            lines.append(f"confirmed: {CODE_MOTION} changes the program here: {moved[0].answer.example}" if moved else
+                         f"not confirmed: the passes of the XLA that is installed leave the program as it is "
+                         f"({self.report.verdict})")
+        lines += [f"{row.source or row.instruction}: warning: XLA's pass {row.passes[-1]} changes the program: "
+                  f"{row.answer.example}" for row in self.changed if row not in moved or not found]
+        if not found and not self.changed:
+            lines.append(f"XLA's passes: {self.report.verdict}")
+        return "".join(f"{line}\n" for line in lines)
+
+
+def _proved(args: argparse.Namespace, module: Module | None) -> LintProof | None:
+    """The verdicts on XLA's passes; None where there is nothing that can be compiled."""
+    import os
+    import tempfile
+    from pathlib import Path
+
+    from hlorewrite.cli.parser import quiet_xla
+    quiet_xla("cpu")
+    from hlorewrite.jaxbridge.validate_xla.chain import validate_dump
+    if args.input != "-" and os.path.isdir(args.input):
+        return LintProof(validate_dump(Path(args.input), module=args.module))
+    if module is None:
+        return None
+    from hlorewrite.jaxbridge.validate_xla.compile_dump import compile_with_dump
+    from hlorewrite.jaxbridge.xla.spmd_module import for_spmd
+    target = args.target or f"h200:1x{for_spmd(module).devices}"
+    with tempfile.TemporaryDirectory(prefix="hlorewrite-") as name:
+        return LintProof(validate_dump(compile_with_dump(module, target, Path(name))))
 
 
 @dataclass(frozen=True)

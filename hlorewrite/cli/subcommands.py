@@ -15,6 +15,8 @@ SUBCOMMANDS = {
     "opt": "hlorewrite.cli.opt.command",
     "compile": "hlorewrite.cli.compile",
     "verify": "hlorewrite.cli.verify",
+    "validate": "hlorewrite.cli.validate",
+    "validate-xla": "hlorewrite.cli.validate_xla",
     "run": "hlorewrite.cli.run",
     "exec": "hlorewrite.cli.exec",
     "report": "hlorewrite.cli.report",

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from hlorewrite.errors import InputError
+from hlorewrite.hlo.shapes import tuple_parts
 from hlorewrite.ir.location import shown_path
 from hlorewrite.util.sizes import MOST_DEVICES
 
@@ -262,26 +263,10 @@ def _add_elements(computation: Computation, operands: tuple[str, ...]) -> None:
         whole, mark, index = operand.partition("#")
         held = computation.instructions.get(whole)
         if mark and held is not None and operand not in computation.instructions:
-            shape = _elements(held.shape)
+            shape = tuple_parts(held.shape)
             computation.instructions[operand] = HloInstruction(
                 operand, shape[int(index)] if int(index) < len(shape) else held.shape, "get-tuple-element", (whole,),
                 f", index={index}", f"%{whole}")
-
-
-def _elements(shape: str) -> list[str]:
-    """The shapes in a tuple's shape.
-
-    Example:
-      >>> _elements("(s32[], /*index=1*/f32[8,8]{1,0}, (f32[2]{0}, u32[]))")
-      ['s32[]', 'f32[8,8]{1,0}', '(f32[2]{0}, u32[])']
-    """
-    parts, depth, start = [], 0, 1
-    for at, mark in enumerate(shape):
-        depth += (mark in "([{") - (mark in ")]}")
-        if (mark == "," and depth == 1) or (mark == ")" and depth == 0):
-            parts.append(re.sub(r"/\*.*?\*/", "", shape[start:at]).strip())
-            start = at + 1
-    return parts
 
 
 def _shape_end(line: str, start: int) -> int:

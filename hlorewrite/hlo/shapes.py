@@ -9,6 +9,7 @@ _BITS = {"pred": 8, "s1": 1, "u1": 1, "s2": 2, "u2": 2, "s4": 4, "u4": 4, "s8": 
          "c64": 64, "c128": 128}
 _ARRAY = re.compile(r"\b([a-z]+[0-9]*(?:e[0-9]+m[0-9]+[a-z0-9]*)?)\[([0-9,<=]*)\]")
 _CACHED = 1 << 16
+_MARK = re.compile(r'"(?:[^"\\]|\\.)*"|[()\[\]{},]')
 
 
 @functools.lru_cache(maxsize=_CACHED)
@@ -66,3 +67,30 @@ def shape_elements(shape: str) -> int:
       1025
     """
     return sum(prod(dims) for _, dims in arrays(shape))
+
+
+def tuple_parts(shape: str) -> list[str]:
+    """The shapes in a tuple's shape.
+
+    Example:
+      >>> tuple_parts("(s32[], /*index=1*/f32[8,8]{1,0}, (f32[2]{0}, u32[]))")
+      ['s32[]', 'f32[8,8]{1,0}', '(f32[2]{0}, u32[])']
+    """
+    return split_top(re.sub(r"/\*.*?\*/", "", shape)[1:-1])
+
+
+def split_top(text: str) -> list[str]:
+    """The parts between commas that stand in no brackets and in no string.
+
+    Example:
+      >>> split_top('slice={[0:2], [1:3]}, name="a, b"')
+      ['slice={[0:2], [1:3]}', 'name="a, b"']
+    """
+    parts, depth, start = [], 0, 0
+    for match in _MARK.finditer(text):
+        mark = match[0]
+        depth += (mark in "([{") - (mark in ")]}")
+        if mark == "," and depth == 0:
+            parts.append(text[start:match.start()].strip())
+            start = match.end()
+    return [part for part in (*parts, text[start:].strip()) if part]

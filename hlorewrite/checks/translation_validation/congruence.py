@@ -16,6 +16,9 @@ from heapq import heappop, heappush
 from hlorewrite.checks.translation_validation.value_graph.graph import Graph, Label
 from hlorewrite.ops.table import COMMUTATIVE
 
+_IN_ANY_ORDER = COMMUTATIVE | {"sum", "product"}
+"""Nodes whose operands may be exchanged; the last two are made by ``value_graph.views``."""
+
 APART = -1
 """The class of nodes that are not compared."""
 
@@ -130,7 +133,7 @@ class _Refinement:
         for place, node in enumerate(self.order):
             colors[node] = first
             label = graph.labels[node]
-            self.commutes[place] = label[0] in COMMUTATIVE
+            self.commutes[place] = label[0] in _IN_ANY_ORDER
             self.sorts.append(sorts.setdefault((label, graph.types[node]), len(sorts)))
         self.numbers: dict[bytes, int] = {}
         self.ends, self.places = moving.read(len(colors))
@@ -325,6 +328,6 @@ def _held(graph: Graph, colors: Sequence[int], node: int) -> tuple[Label, str, l
     """What the nodes of a class have in common: label, type, and the classes of what they are computed from."""
     label = graph.labels[node]
     held = [colors[each] for each in _below(graph, node)]
-    if label[0] in COMMUTATIVE:
+    if label[0] in _IN_ANY_ORDER:
         held.sort()
     return label, graph.types[node], held

@@ -5,6 +5,8 @@ Govereau and Morrisett (PLDI 2011): both programs are evaluated symbolically to 
 """
 
 import gc
+import sys
+from collections.abc import Sequence
 
 from hlorewrite.analysis.mesh import meshes
 from hlorewrite.checks.translation_validation.congruence import check_partition, refine_partition
@@ -12,7 +14,7 @@ from hlorewrite.checks.translation_validation.difference import endless, first_d
 from hlorewrite.checks.translation_validation.program.evaluate import evaluate
 from hlorewrite.checks.translation_validation.program.last_iteration import set_apart
 from hlorewrite.checks.translation_validation.program.rotated_streams import take_apart
-from hlorewrite.checks.translation_validation.program.state import ProgramState, Strategy
+from hlorewrite.checks.translation_validation.program.state import ProgramState, Strategy, share_forms
 from hlorewrite.checks.translation_validation.value_graph.graph import Graph
 from hlorewrite.checks.translation_validation.value_graph.groups import ProcessSpace
 from hlorewrite.checks.translation_validation.value_graph.index_maps import IndexMaps
@@ -32,7 +34,12 @@ STRATEGIES = (Strategy("reductions wait", quick=True), Strategy("reductions wait
               Strategy("the last factor of a product waits", last_factor=True),
               Strategy("streams of equal ops are ops of streams", streams=True))
 
+VIEW_STRATEGIES = (Strategy("moves are views", views=True), Strategy(
+    "moves are views, reductions are carried out", views=True, fold=True, eager=True))
+ROUNDED_STRATEGIES = (Strategy("moves are views, constants are rounded", views=True, rounded=True),)
+"""Normal forms of XLA's simplifiers; `equivalence.py` tries them after those above."""
 
+_DEEPEST = 20_000
 FAILED = "the validator cannot read this program"
 
 
@@ -58,29 +65,36 @@ def validate(original: Module, result: Module) -> Proved | Unknown:
       >>> print(validate(parse(text), parse(text.replace("add", "multiply"))))
       unknown: output 0 is stablehlo.multiply where the original has stablehlo.add at <stdin>:1:55
     """
-    collecting = gc.isenabled()
+    return validate_by(original, result, STRATEGIES)
+
+
+def validate_by(original: Module, result: Module, strategies: Sequence[Strategy]) -> Proved | Unknown:
+    """The same under some normal forms, one after the other until one proves it."""
+    collecting, limit = gc.isenabled(), sys.getrecursionlimit()
     gc.disable()  # the graph is large and holds no circles; looking for some takes a third of the time
+    sys.setrecursionlimit(max(limit, _DEEPEST))  # a view goes down an expression op by op
     try:
-        return _validated(View(original), View(result))
+        return _validated(View(original), View(result), strategies)
     except NotRead as error:
         return Unknown(error.reason, error.location)
     except Exception as error:  # whatever it is, nothing is proved, and the run goes on
         return Unknown(f"{FAILED} ({type(error).__name__}: {str(error)[:100]})")
     finally:
+        sys.setrecursionlimit(limit)
         if collecting:
             gc.enable()
 
 
-def _validated(*views: View) -> Proved | Unknown:
+def _validated(original: View, result: View, strategies: Sequence[Strategy]) -> Proved | Unknown:
     """The answer of the first normal form that proves it, or else of the first one."""
-    problem = face_difference(*views)
+    problem = face_difference(original, result)
     if problem is not None:
         return problem
-    nodes, first, last_apart = 0, None, set_apart(*views)
-    for strategy in STRATEGIES:
+    nodes, first, last_apart = 0, None, set_apart(original, result)
+    for strategy in strategies:
         if strategy.streams and not last_apart:
             continue  # where no loop runs once less, none is rotated
-        answer = _under(strategy, views[0], views[1], last_apart)
+        answer = _under(strategy, original, result, last_apart)
         if isinstance(answer, Proved):
             return Proved(answer.strategy, nodes + answer.nodes)
         first = first or answer
@@ -109,6 +123,8 @@ def _function(strategy: Strategy, original: View, result: View, name: str, last_
                              original=True, last_apart=last_apart),
                 ProgramState(graph, space, result, facts, strategy=strategy, tables=tables, same=same, picks=picks,
                              original=False)]
+    if strategy.views:
+        share_forms(*programs)
     outputs = [evaluate(program, _entry(program.view, name)) for program in programs]
     if strategy.streams:
         take_apart(graph, [path[-1][1] for program in programs for path in program.loops])

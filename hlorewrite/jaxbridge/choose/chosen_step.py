@@ -7,7 +7,7 @@ from dataclasses import replace
 from hlorewrite.checks.reference.rounding.static.summation_order import OrdersOnDemand
 from hlorewrite.cost.cluster.capacity import BudgetRefused
 from hlorewrite.errors import InputError
-from hlorewrite.ir import Format, Module, emit
+from hlorewrite.ir import Format, Module, emit, parse
 from hlorewrite.jaxbridge.baseline.baseline_run import NotCompared
 from hlorewrite.jaxbridge.baseline.comparison import XlaComparison
 from hlorewrite.jaxbridge.baseline.memory_grant import MemoryGrant, granted
@@ -22,6 +22,7 @@ from hlorewrite.jaxbridge.step.report import (
 )
 from hlorewrite.jaxbridge.step.rewrite import rewrite
 from hlorewrite.jaxbridge.step.variants import StepChoice, Variant, beginning_of, variants, with_carry_outside
+from hlorewrite.jaxbridge.validate_xla.check_step import checked_step
 from hlorewrite.jaxbridge.xla.compile_no_codegen import DeviceSet
 from hlorewrite.jaxbridge.xla.partition import NotExposed, expose_collectives, hides_collectives
 from hlorewrite.jaxbridge.xla.platform_passes import with_platform_passes
@@ -51,6 +52,16 @@ def rewrite_step(module: Module, options: StepOptions, place: DeviceSet) -> tupl
     Raises:
       HlorewriteError: a pass refused or failed.
     """
+    if options.check != "xla":
+        return _rewritten_step(module, options, place)
+    original = module.clone()
+    made, sentences = _rewritten_step(module, options, place)
+    compiled = original if made.bytecode is None else parse(made.bytecode, name=module.name)
+    proof, sentence = checked_step(compiled, place)
+    return replace(made, report=replace(made.report, proof=proof)), [*sentences, *([sentence] if sentence else [])]
+
+
+def _rewritten_step(module: Module, options: StepOptions, place: DeviceSet) -> tuple[Rewritten, list[str]]:
     given = options.pipeline
     passes = with_platform_passes(given, place.platform)
     options = replace(options, topology=options.topology or place.topology)

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 Keep = Literal["better", "compiled", "always"]
 """``better``: what the schedule and the buffers say; ``compiled``: both compiled to the end; ``always``: no judge."""
 OnError = Literal["raise", "fallback"]
-StepCheck = Literal["first_call", "proof"]
+StepCheck = Literal["first_call", "proof", "xla"]
 Match = str | Sequence[str] | Callable[[str], bool] | None
 """The modules to rewrite: a name or glob pattern, several, or a predicate of the name; None for all that
 communicate."""
@@ -130,7 +130,9 @@ class StepOptions:
         "arguments, and the rewritten step, and compare what every device holds with [what rounding "
         "explains](rounding.md); `step.first_call` says which output is nearest to that; steps with effects are not "
         "run twice, and say so. `proof`: [prove](validating.md) that the rewritten step computes the same, say the "
-        "answer in `report.proof`, and warn when it is unknown", choices=get_args(StepCheck), metavar="CHECK"))
+        "answer in `report.proof`, and warn when it is unknown. `xla`: compile the step once more with a dump of every "
+        "pass, and [compare XLA's own passes](validate-xla.md); it takes seconds for a small step and minutes for a "
+        "large one, for each signature", choices=get_args(StepCheck), metavar="CHECK"))
     protect: bool = field(default=True, metadata=_about(
         "compile rewritten steps without an XLA pass that computes wrong gradients on GPU in XLA 0.10.1 to "
         "0.11.2; on by default", negated="compile rewritten steps with the XLA pass that computes wrong gradients on "

@@ -105,7 +105,7 @@ class RewriteReport:
       digested: the digest, or what it is made of.
       failure: why the original runs instead, under ``on_error="fallback"``; empty otherwise.
       proof: under ``check="proof"``, whether the result is proved to compute the same: ``proved``, or ``unknown`` and
-        why; empty when it was not asked for, or nothing changed.
+        why; empty when it was not asked for, or nothing changed. Under ``check="xla"``, the verdict on XLA's passes.
       comparison: the rewritten step compared with XLA alone, and which of the two is compiled; None where no pass
         changed anything, or nothing was compared.
       plan: whether a plan file was made or replayed, and which; empty where there is none.

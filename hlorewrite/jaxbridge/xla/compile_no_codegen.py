@@ -102,7 +102,7 @@ class WithoutCode:
 
 
 def compile_no_codegen(module: Module, place: DeviceSet, *, flags: Mapping[str, str | bool | int] | None = None,
-                 partitioned: bool = False, dumps: Path | None = None) -> WithoutCode:
+                 partitioned: bool = False, dumps: Path | None = None, every_pass: bool = False) -> WithoutCode:
     """Compiles a module up to the generation of code.
 
     Args:
@@ -112,6 +112,7 @@ def compile_no_codegen(module: Module, place: DeviceSet, *, flags: Mapping[str, 
       partitioned: also keep what XLA's partitioner made of the module.
       dumps: an empty folder for XLA's dumps, where another thread reads them (``program_so_far``); by default one that
         is removed.
+      every_pass: ``flags`` say what else XLA dumps of each pass.
 
     Returns:
       What XLA would run.
@@ -133,7 +134,8 @@ def compile_no_codegen(module: Module, place: DeviceSet, *, flags: Mapping[str, 
     outputs, inputs = free_shardings(stopping)
     with nullcontext(str(dumps)) if dumps else tempfile.TemporaryDirectory(prefix="hlorewrite-") as name:
         folder = Path(name)
-        overrides = {**place.flags, **(flags or {}), **_dump_flags(folder, partitioned)}
+        overrides = {**place.flags, **_dump_flags(folder, partitioned), **(flags or {})} if every_pass else \
+            {**place.flags, **(flags or {}), **_dump_flags(folder, partitioned)}
         if place.platform == "gpu":
             overrides |= _no_kernels(folder, str(overrides.get(miscompile_workarounds.FLAG, "")))
         options = private.compile_options(spmd.devices, shardy=spmd.shardy, outputs=outputs, inputs=inputs,

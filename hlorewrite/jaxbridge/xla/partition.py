@@ -244,7 +244,7 @@ def clean_import(local: Module, text: str) -> None:
         editor.replace(op.results[0], op.operands[0])
         editor.erase(op)
     for op in editor.view.ops("stablehlo.dot"):
-        _as_dot_general(op, editor)
+        as_dot_general(op, editor)
     _set_groups(editor.view, groups)
     for op in editor.view.ops("sdy.mesh"):
         editor.erase(op)
@@ -255,7 +255,7 @@ def clean_import(local: Module, text: str) -> None:
                 del op.attributes[name]
 
 
-def _as_dot_general(op: ir.Operation, editor: Editor) -> None:
+def as_dot_general(op: ir.Operation, editor: Editor) -> None:
     """``dot`` is an older spelling; nothing else in a module of today has it."""
     rank = ir.RankedTensorType(op.operands[0].type).rank
     with op.context:

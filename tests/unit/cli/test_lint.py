@@ -155,3 +155,16 @@ def test_nothing_found_says_what_was_looked_for(capsys: pytest.CaptureFixture[st
     assert guarded(["lint", str(path)]) == 0
     said = capsys.readouterr().out
     assert "nothing found; looked at 1 all-reduces and 1 loops for 4 forms" in said and "for nothing else" in said
+
+
+def test_prove_names_a_pass_that_changes_the_program(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
+    dump = SITUATIONS.parents[1] / "unit" / "jaxbridge" / "validate_xla" / "dumps" / "code_motion"
+    for file in dump.iterdir():
+        (tmp_path / file.name).write_text(file.read_text())
+    (tmp_path / "module_0001.main.sm_9.0a_gpu_after_optimizations.txt").write_text(
+        next(dump.glob("*.0021.*")).read_text().replace("HloModule main,", "HloModule main, is_scheduled=true,"))
+    parser = Parser()
+    lint.add_arguments(parser)
+    assert lint.run(parser.parse_args([str(tmp_path), "--prove"])) == 1
+    said = capsys.readouterr().out
+    assert "XLA's pass collective-optimizations/while-loop-all-reduce-code-motion changes the program: output 0" in said

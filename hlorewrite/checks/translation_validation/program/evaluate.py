@@ -11,6 +11,7 @@ from hlorewrite.checks.translation_validation.program import (
     dynamic_selection,
     inputs,
     loops,
+    sorts,
 )
 from hlorewrite.checks.translation_validation.program.linear import part_by_part
 from hlorewrite.checks.translation_validation.program.regions import RegionEncoder
@@ -96,6 +97,9 @@ def _decode(state: ProgramState, op: ir.Operation, handles: dict[ir.Value, ir.Va
     name = sys.intern(op.name)
     results = tuple([handles.setdefault(result, result) for result in op.results])
     handler = _HANDLERS.get(name)
+    if state.forms is not None and name == "stablehlo.custom_call" and "called_computations" in op.attributes and (
+            str(op.attributes["call_target_name"]) == '"TopK"'):
+        handler = _top_k
     if handler is None and name not in TERMINATORS:
         if control.has_effects(op, name):
             handler = _effect
@@ -147,6 +151,13 @@ def _effect(state: ProgramState, op: ir.Operation, values: Sequence[SymbolicValu
     return control.effect(state, op)
 
 
+def _top_k(state: ProgramState, op: ir.Operation, values: Sequence[SymbolicValue]) -> list[SymbolicValue]:
+    args = tuple(state.node_of(operand) for operand in op.operands)
+    found = sorts.top_elements(state, op, args[0]) if len(args) == 1 else None
+    label: Label = (op.name, state.attributes_of(op), (), 0)
+    return [state.op_node(label, state.type_of(op.results[0]), args)] if found is None else found
+
+
 def _structured(state: ProgramState, op: ir.Operation, values: Sequence[SymbolicValue]) -> list[SymbolicValue]:
     """An op with regions, or with several results."""
     encoder = RegionEncoder(state)
@@ -155,6 +166,10 @@ def _structured(state: ProgramState, op: ir.Operation, values: Sequence[Symbolic
     args = (*(state.node_of(operand) for operand in op.operands), *captured)
     if encoder.odd:
         return control.effect(state, op)
+    if state.forms is not None and op.name == "stablehlo.sort":
+        found = sorts.sorted_values(state, op, [state.node_of(operand) for operand in op.operands])
+        if found is not None:
+            return found
     if len(op.results) == 1:
         label, type_ = (op.name, attributes, regions, 0), state.type_of(op.results[0])
         parts = None

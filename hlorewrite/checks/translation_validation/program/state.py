@@ -30,6 +30,7 @@ from hlorewrite.checks.translation_validation.value_graph.per_process_constants 
     ProcessConstants,
 )
 from hlorewrite.checks.translation_validation.value_graph.uniform import SameOnMembers
+from hlorewrite.checks.translation_validation.value_graph.views.forms import Forms
 from hlorewrite.checks.translation_validation.verdict import NotRead
 from hlorewrite.ir import COLLECTIVES, View, ir
 from hlorewrite.ops.attributes import constant_attribute, constant_text, is_complex_zero, splat_number
@@ -59,6 +60,8 @@ class Strategy:
       quick: what changes in a loop is guessed from its text, which saves a pass and misses what is computed to stay.
       last_factor: of a product of two values that wait, the second one goes on waiting.
       streams: streams that start and go on with the same op are that op of streams, for rotated loops.
+      views: moves of elements are affine views, sums and products have one form (``value_graph.views``).
+      rounded: with these, constants that differ by rounding are one.
     """
 
     name: str
@@ -70,6 +73,8 @@ class Strategy:
     eager: bool = False
     quick: bool = False
     scatter: bool = False
+    views: bool = False
+    rounded: bool = False
 
 
 @dataclass
@@ -157,6 +162,7 @@ class ProgramState:
         self.graph, self.space, self.view, self.facts = graph, space, view, facts
         self.strategy, self.tables, self.same, self.original = strategy, tables, same, original
         self.picks = picks if strategy.elements else None
+        self.forms: Forms | None = None
         self.last_apart = last_apart
         self.env: dict[ir.Value, SymbolicValue] = {}
         self.depth = 0
@@ -286,7 +292,10 @@ class ProgramState:
         known = self._attributes.get(attribute)
         if known is None:
             text = str(attribute)
-            known = self._attributes[attribute] = text + self._bodies(text, set()) if "@" in text else text
+            if "@" in text:
+                text += self._bodies(text, set())
+                text = text if self.forms is None else _SYMBOL.sub(_numbered(), text)
+            known = self._attributes[attribute] = text
         return known
 
     def _bodies(self, text: str, seen: set[str]) -> str:
@@ -305,7 +314,8 @@ class ProgramState:
         type_ = self.type_of(op.results[0])
         number = splat_number(op)
         if number is not None:
-            return self.graph.splat(number, type_)
+            node = self.graph.splat(number, type_)
+            return node if self.forms is None else self.forms.literal(node)
         if is_complex_zero(op):
             zero = self.graph.identity("sum", type_)
             if zero is not None:
@@ -326,6 +336,9 @@ class ProgramState:
 
     def op_node(self, label: Label, type_: str, args: tuple[int, ...]) -> int:
         """The node of an op on nodes, in its one form."""
+        if self.forms is not None:
+            self.forms.otherwise = self.known_move
+            return self.forms.op(label, type_, args)
         name, attributes, regions, _ = label
         if not regions:
             of_chosen = name in _PARTS and self.graph.labels[args[0]][0] == "chosen"
@@ -339,6 +352,13 @@ class ProgramState:
             if name in COMMUTATIVE and args[0] > args[1]:
                 args = (args[1], args[0])
         return self.graph.node(label, type_, args)
+
+    def known_move(self, label: Label, type_: str, args: tuple[int, ...]) -> int | None:
+        """The node that an op is equal to by what processes hold, and by what has no elements to add; None for others.
+        """
+        name, attributes = str(label[0]), label[1]
+        found = self._simplified(name, attributes, type_, args)  # type: ignore[arg-type]
+        return self.on_parts(self, label, type_, args) if found is None and name in _PARTS else found
 
     def _simplified(self, name: str, attributes: Attributes, type_: str, args: tuple[int, ...]) -> int | None:
         found = None
@@ -356,3 +376,14 @@ class ProgramState:
         """Notes that a collective is executed here."""
         self.executions.append(CollectiveRun(members, tuple(self.control), op,
                                              () if members is not None else (op.name, self.attributes_of(op))))
+
+
+def _numbered() -> Callable[[re.Match[str]], str]:
+    """Names of functions by the order in which they stand: passes of XLA give copies other names."""
+    numbers: dict[str, int] = {}
+    return lambda match: f"@{numbers.setdefault(match[0], len(numbers))}"
+
+
+def share_forms(original: ProgramState, result: ProgramState) -> None:
+    """Gives two programs the forms of ``value_graph.views``, in which both have the same constants."""
+    original.forms = result.forms = Forms(original.graph, original.tables, original.strategy.rounded)

@@ -371,3 +371,8 @@ def test_clear_caches_empties_ours_too() -> None:
         assert len(runs) == calls and step._known.cache_info() == "1 signatures"
         jax.clear_caches()
         assert step._known.cache_keys() == []
+
+
+def test_check_of_xlas_own_passes():
+    report = optimize(summed(), passes="rules", check="xla").lower(jnp.arange(8.0)).report
+    assert report.proof in ("proved", "proved up to rounding of constants", "equal on inputs")

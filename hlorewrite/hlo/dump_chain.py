@@ -1,0 +1,143 @@
+"""The programs of one module in a dump of every pass: what each pass of XLA read, and what it left."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from pathlib import Path
+
+from hlorewrite.errors import InputError, UsageError, did_you_mean
+from hlorewrite.hlo.aliasing import aliases
+from hlorewrite.hlo.parse import HloText, parse_hlo
+from hlorewrite.util.read import MOST_TRACE_BYTES, read_regular
+
+_STAGE = re.compile(r"(?P<module>module_\d+\.(?P<name>.+?))\.(?P<number>\d{4})\.(?P<pipeline>[\w\-]+)\."
+                    r"after_(?P<done>[\w\-]+?)(?:\.before_[\w\-]+)?\.txt")
+_ENDS = re.compile(r"(?P<module>module_\d+\.(?P<name>.+?))\.(?:[\w.\-]*?(?P<last>(?:cpu|gpu)_after_optimizations)"
+                   r"|(?P<first>before_optimizations))\.txt")
+_START, _LAST = "pipeline-start", 10_000
+_NAME = re.compile(r"%[\w.\-]+")
+_METADATA = re.compile(r', metadata=\{(?:[^{}"]|"(?:[^"\\]|\\.)*")*\}')
+_LOCAL = ("spmd-cleanup", "spmd-partitioning")
+"""The first pipeline that reads programs of one device, and the pass that leaves one."""
+_MOST_NAMED = 5
+HOW_TO_DUMP = "--xla_dump_to=DIR --xla_dump_hlo_as_text --xla_dump_large_constants --xla_dump_hlo_pass_re=.*"
+"""What ``XLA_FLAGS`` have to hold for such a dump."""
+
+
+@dataclass(frozen=True, eq=False)
+class DumpStage:
+    """A program of a dump.
+
+    Attributes:
+      file: its path.
+      pipeline: the pipeline of XLA that it was written in.
+      done: the pass that left it; ``pipeline-start`` where passes before it wrote nothing.
+      text: the HLO.
+      parsed: the same, read.
+      local: whether it is what one device runs: the partitioner is done.
+    """
+
+    file: Path
+    pipeline: str
+    done: str
+    text: str
+    parsed: HloText
+    local: bool
+
+    @property
+    def pass_name(self) -> str:
+        """What left it, as ``simplification/algsimp``."""
+        if self.done == "before_optimizations":
+            return self.done
+        return f"before {self.pipeline}" if self.done == _START else f"{self.pipeline}/{self.done}"
+
+
+def dump_chain(folder: Path, wanted: str = "") -> tuple[str, list[DumpStage]]:
+    """The distinct programs of one module of a dump, in the order in which XLA's passes left them.
+
+    Args:
+      folder: where XLA dumped every pass.
+      wanted: the module, as the files name it (``module_0007.jit_step``) or without the number; when empty, the one
+        that passes changed most often.
+
+    Returns:
+      The module's name, and its programs. Neighbours differ in more than names and metadata.
+
+    Raises:
+      InputError: the folder holds no dump of passes, or a file of it cannot be read.
+      UsageError: it holds no module of the name.
+
+    Example:
+      >>> import tempfile
+      >>> text = "HloModule m\\n\\nENTRY %main (p: f32[]) -> f32[] {\\n  ROOT %p = f32[] parameter(0)\\n}\\n"
+      >>> with tempfile.TemporaryDirectory() as name:
+      ...     for file in ("module_0001.m.0000.simplification.after_algsimp.txt", "module_0001.m.0001.x.after_cse.txt"):
+      ...         _ = Path(name, file).write_text(text)
+      ...     module, stages = dump_chain(Path(name))
+      >>> module, [stage.pass_name for stage in stages]
+      ('module_0001.m', ['simplification/algsimp'])
+    """
+    found: dict[str, list[tuple[int, str, str, Path]]] = {}
+    names: dict[str, str] = {}
+    for path in sorted(folder.iterdir()):
+        stage, end = _STAGE.fullmatch(path.name), _ENDS.fullmatch(path.name)
+        if stage is not None:
+            row = (int(stage["number"]), stage["pipeline"], stage["done"], path)
+        elif end is not None:
+            row = (_LAST if end["last"] else -1, end["last"] or end["first"], end["last"] or end["first"], path)
+        else:
+            continue
+        match = stage or end
+        assert match is not None
+        found.setdefault(match["module"], []).append(row)
+        names[match["module"]] = match["name"]
+    passes = {module: sum(0 <= row[0] < _LAST for row in rows) for module, rows in found.items()}
+    if not any(passes.values()):
+        raise InputError("holds no dump of XLA's passes", location=str(folder),
+                         hint=f'dump with XLA_FLAGS="{HOW_TO_DUMP}"')
+    module = _chosen(names, passes, wanted, folder)
+    return module, _distinct(sorted(found[module], key=lambda row: row[0]))
+
+
+def _chosen(names: dict[str, str], passes: dict[str, int], wanted: str, folder: Path) -> str:
+    if not wanted:
+        return max(sorted(passes), key=lambda module: passes[module])
+    fitting = [module for module, name in names.items() if wanted in (module, name)]
+    if len(fitting) == 1:
+        return fitting[0]
+    if fitting:
+        raise UsageError(f"the dump holds {len(fitting)} modules {wanted}", location=str(folder),
+                         hint=f"name one with its number: {', '.join(fitting[:_MOST_NAMED])}")
+    raise UsageError(f"the dump holds no module {wanted}", location=str(folder),
+                     hint=did_you_mean(wanted, sorted(names)))
+
+
+def _distinct(rows: list[tuple[int, str, str, Path]]) -> list[DumpStage]:
+    """The programs that differ from the one before."""
+    stages: list[DumpStage] = []
+    key, local = "", False
+    after = any(pipeline == _LOCAL[0] or done == _LOCAL[1] for _, pipeline, done, _ in rows)
+    for _, pipeline, done, path in rows:
+        text = read_regular(path, MOST_TRACE_BYTES).decode(errors="replace")
+        local |= not after or pipeline == _LOCAL[0] or done == _LOCAL[1]
+        same = _key(text)
+        if stages and same == key:
+            continue
+        try:
+            parsed = parse_hlo(text)
+        except InputError as error:
+            error.location = error.location or str(path)
+            raise
+        stages.append(DumpStage(path, pipeline, done, text, parsed, local))
+        key = same
+    return stages
+
+
+def _key(text: str) -> str:
+    """Text with values numbered in order, without metadata and tables; which memory results share stays."""
+    numbers: dict[str, str] = {}
+    lines = text.splitlines()
+    body = [_METADATA.sub("", line) for line in lines if line.startswith((" ", "%", "ENTRY", "}"))]
+    shared = str(sorted(aliases(lines[0]))) if lines else ""
+    return shared + _NAME.sub(lambda match: numbers.setdefault(match[0], f"%{len(numbers)}"), "\n".join(body))

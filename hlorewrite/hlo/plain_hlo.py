@@ -1,0 +1,180 @@
+"""HLO in the part of the language that jaxlib writes as StableHLO.
+
+Each instruction computes the same as before: an asynchronous pair is the op that it runs, a fusion a call, groups along
+mesh axes are lists. Metadata, schedules, and backend settings of ops other than custom calls are left out.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from hlorewrite.errors import InputError
+from hlorewrite.hlo.groups import parse_groups
+from hlorewrite.hlo.library_calls import expanded_call
+from hlorewrite.hlo.parse import HloInstruction, HloText
+from hlorewrite.hlo.shapes import split_top, tuple_parts
+
+_DROPPED = frozenset({
+    "metadata", "frontend_attributes", "origin", "original_value", "statistics", "sharding", "control-predecessors",
+    "output_to_operand_aliasing", "cross_program_prefetch_index", "is_async", "async_execution_thread",
+    "execution_thread", "parameter_replication", "schedule", "operand_layout_constraints", "called_computations_async"})
+_SCHEDULING = ("operation_queue_id", "wait_on_operation_queues", "force_earliest_schedule", "reification_cost",
+               "device_type", "native_emitter_backend_config")
+"""Settings of a custom call that say when it runs, not what it computes."""
+_RESULT_OF_START = {"all-gather": 1, "collective-permute": 1, "reduce-scatter": 1, "all-to-all": 1, "copy": 0}
+"""Of what a start returns, the place of the result."""
+_OF_ONE = ("collective-permute", "reduce-scatter", "collective-broadcast")
+"""Collectives that StableHLO writes with one operand; XLA combines several of them."""
+FILE = "hlo"
+"""What stands for the file in locations: its lines are the numbers of instructions."""
+
+
+@dataclass(frozen=True)
+class PlainHlo:
+    """A program that jaxlib converts.
+
+    Attributes:
+      text: the HLO; each instruction's metadata names its number as a source line.
+      origins: of each number, the computation and the instruction it was.
+    """
+
+    text: str
+    origins: tuple[tuple[str, HloInstruction], ...]
+
+
+def plain_hlo(module: HloText) -> PlainHlo:
+    """Writes a program in the part of HLO that jaxlib converts.
+
+    Args:
+      module: any program of XLA's passes.
+
+    Raises:
+      InputError: a constant's elements are left out, or an asynchronous op is of no known form.
+
+    Example:
+      >>> from hlorewrite.hlo.parse import parse_hlo
+      >>> module = parse_hlo('''HloModule m
+      ... ENTRY %main (p: f32[4]) -> f32[4] {
+      ...   %p = f32[4]{0} parameter(0)
+      ...   %c = (f32[4]{0}, f32[4]{0}, u32[]) copy-start(%p)
+      ...   ROOT %d = f32[4]{0} copy-done(%c), metadata={op_name="x"}
+      ... }''')
+      >>> print(plain_hlo(module).text.splitlines()[4].partition(", metadata")[0])
+        ROOT %c = f32[4]{0} copy(%p)
+    """
+    lines = [f"HloModule m, replica_count={module.replicas}, num_partitions={module.partitions}", ""]
+    origins: list[tuple[str, HloInstruction]] = []
+    writer = _Writer(module, origins)
+    for name, computation in module.computations.items():
+        lines.append(f"{'ENTRY ' if name == module.entry else ''}%{name} {{")
+        ends = writer.ends(computation.instructions)
+        root = ends.get(computation.root, computation.root)
+        for instruction in computation.instructions.values():
+            if instruction.name not in ends:
+                lines += writer.lines(name, instruction, ends, instruction.name == root)
+        lines += ["}", ""]
+    return PlainHlo("\n".join(lines), tuple(origins))
+
+
+class _Writer:
+    def __init__(self, module: HloText, origins: list[tuple[str, HloInstruction]]) -> None:
+        self._module, self._origins = module, origins
+
+    def ends(self, instructions: dict[str, HloInstruction]) -> dict[str, str]:
+        """What awaits an asynchronous op -> what started it, which becomes the op itself."""
+        found: dict[str, str] = {}
+        for each in instructions.values():
+            awaits = each.opcode.endswith("-done") and each.opcode not in ("send-done", "recv-done")
+            if awaits or each.opcode == "async-update":
+                found[each.name] = found.get(each.operands[0], each.operands[0])
+        return found
+
+    def lines(self, computation: str, each: HloInstruction, ends: dict[str, str], root: bool) -> Iterator[str]:
+        """The lines of one instruction."""
+        if each.opcode == "constant" and "..." in each.literal:
+            raise InputError(f"the elements of {each.name} are left out of the text",
+                             hint="dump with --xla_dump_large_constants")
+        self._origins.append((computation, each))
+        operands = [ends.get(name, name) for name in each.operands]
+        attributes = dict(split_attributes(each.attributes))
+        expanded = expanded_call(each, operands, attributes) if each.opcode == "custom-call" else None
+        *before, last = expanded if expanded is not None else self._written(each, operands, attributes)
+        where = f', metadata={{op_name="{_bare(each.name)}" source_file="{FILE}" source_line={len(self._origins)}}}'
+        for line in before:
+            yield f"  {line}{where}"
+        yield f"  {'ROOT ' if root else ''}{last}{where}"
+
+    def _written(self, each: HloInstruction, operands: list[str], attributes: dict[str, str]) -> list[str]:
+        """The instruction in jaxlib's part of HLO; one that communicates several arrays as one for each."""
+        shape, opcode = each.shape, each.opcode
+        if opcode == "fusion":
+            opcode, attributes = "call", {"to_apply": attributes["calls"]}
+        elif opcode == "async-start":
+            opcode, attributes = "call", {"to_apply": attributes["calls"]}
+            shape = tuple_parts(shape)[1]
+        elif opcode == "call" and each.called("to_apply"):
+            attributes = {"to_apply": attributes["to_apply"]}
+        elif opcode.endswith("-start"):
+            opcode = opcode.removesuffix("-start")
+            if opcode in _RESULT_OF_START:
+                shape = tuple_parts(shape)[_RESULT_OF_START[opcode]]
+            elif opcode != "all-reduce":
+                raise InputError(f"{each.name} starts an op of a form that is not known ({each.opcode})",
+                                 hint="report it")
+        name = _bare(each.name)
+        kept = "".join(f", {key}={value}" if value else f", {key}" for key, value in self._kept(opcode, attributes))
+        names = [f"%{_bare(operand)}" for operand in operands]
+        if opcode in _OF_ONE and len(names) > 1:
+            parts = tuple_parts(shape)
+            if len(parts) != len(names):
+                raise InputError(f"{each.name} moves parts of arrays, which StableHLO does not write",
+                                 hint="passes around it are not compared")
+            lines = [f"%{name}.part{n} = {part} {opcode}({operand}){kept}"
+                     for n, (part, operand) in enumerate(zip(parts, names, strict=True))]
+            return [*lines, f"%{name} = {shape} tuple({', '.join(f'%{name}.part{n}' for n in range(len(parts)))})"]
+        inside = each.literal if opcode in ("constant", "parameter") else "" if opcode == "iota" else ", ".join(names)
+        return [f"%{name} = {shape} {opcode}({inside}){kept}"]
+
+    def _kept(self, opcode: str, attributes: dict[str, str]) -> Iterator[tuple[str, str]]:
+        for key, value in attributes.items():
+            if key in _DROPPED or (key == "backend_config" and opcode != "custom-call"):
+                continue
+            if key == "replica_groups" and value.startswith("mesh"):
+                rows = parse_groups(f"replica_groups={value}", self._module.devices)
+                value = "{" + ",".join("{" + ",".join(map(str, row)) + "}" for row in rows) + "}"
+            if key == "backend_config":
+                value = _computing(value)
+            yield key, value
+
+
+def _bare(name: str) -> str:
+    return name.replace("#", ".element.")
+
+
+def _computing(config: str) -> str:
+    """The settings of a custom call without when it runs; text in another form stays."""
+    try:
+        held = json.loads(config)
+    except ValueError:
+        return config
+    if not isinstance(held, dict):
+        return config
+    return json.dumps({key: value for key, value in sorted(held.items()) if key not in _SCHEDULING})
+
+
+def split_attributes(text: str) -> list[tuple[str, str]]:
+    """The attributes of an instruction, in order.
+
+    Example:
+      >>> split_attributes(', slice={[0:2], [1:3]}, custom_call_target="a, b=c", is_host')
+      [('slice', '{[0:2], [1:3]}'), ('custom_call_target', '"a, b=c"'), ('is_host', '')]
+    """
+    found = []
+    for part in split_top(text):
+        key, _, value = part.partition("=")
+        if key:
+            found.append((key.strip(), value))
+    return found
+

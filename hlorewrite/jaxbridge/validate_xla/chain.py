@@ -1,0 +1,221 @@
+"""Verdicts on what XLA's passes did to a program: all at once, then halves, and single passes where halves fail."""
+
+from __future__ import annotations
+
+import re
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from hlorewrite.checks.reference.refute import DRAWS
+from hlorewrite.checks.translation_validation.equivalence import Certainty, Equivalence, compare_modules, prove
+from hlorewrite.errors import InputError
+from hlorewrite.hlo.aliasing import alias_fault
+from hlorewrite.hlo.collectives import collective_kind
+from hlorewrite.hlo.dump_chain import DumpStage, dump_chain
+from hlorewrite.hlo.plain_hlo import FILE, PlainHlo
+from hlorewrite.ir import Module
+from hlorewrite.jaxbridge.validate_xla.read_hlo import read_hlo
+
+_ORDER = list(Certainty)
+_PLACE = re.compile(rf"{FILE}:(\d+)")
+_MOST_MOVED = 4
+_PARTITIONS = ("shardy-xla", "sharding-propagation")
+"""Passes that begin to partition: what they leave means something else on one device."""
+
+
+@dataclass(frozen=True)
+class PassVerdict:
+    """What is known of one pass, or of several in a row.
+
+    Attributes:
+      passes: their names, as ``simplification/algsimp``.
+      before: the file of the program they read.
+      after: the file of the one they left.
+      local: whether these are programs of one device.
+      answer: the verdict.
+      seconds: what it took.
+      instruction: the instruction of the program after where the proof stopped; empty for proofs.
+      source: the user's line of that instruction.
+      moved: collectives that are in another computation, new or gone.
+    """
+
+    passes: tuple[str, ...]
+    before: str
+    after: str
+    local: bool
+    answer: Equivalence
+    seconds: float
+    instruction: str = ""
+    source: str = ""
+    moved: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class ChainReport:
+    """What is known of all passes.
+
+    Attributes:
+      module: which module of the dump.
+      rows: in the order of the passes.
+      unread: files that could not be read as StableHLO, with the reason; the passes around are compared across them.
+      partitioned: whether the partitioner's own step lies in between, which is not compared.
+      seconds: what it took.
+    """
+
+    module: str
+    rows: tuple[PassVerdict, ...]
+    unread: tuple[tuple[str, str], ...]
+    partitioned: bool
+    seconds: float
+
+    @property
+    def verdict(self) -> Certainty:
+        """The worst verdict of all rows."""
+        return max((row.answer.verdict for row in self.rows), key=_ORDER.index, default=Certainty.PROVED)
+
+    @property
+    def whole(self) -> bool:
+        """Whether everything after the partitioner was proved at once."""
+        local = [row for row in self.rows if row.local]
+        return len(local) <= 1 and all(row.answer.proved for row in local)
+
+
+@dataclass(frozen=True, eq=False)
+class _Program:
+    """A stage that was read."""
+
+    stage: DumpStage
+    module: Module
+    plain: PlainHlo
+    passes: tuple[str, ...]
+
+
+def validate_dump(folder: Path, *, module: str = "", seed: int = 0, draws: int = len(DRAWS), seconds: float = 60.0,
+                  progress: Callable[[str], None] = lambda text: None) -> ChainReport:
+    """Compares the programs of a dump of every pass.
+
+    Args:
+      folder: where XLA dumped.
+      module: which module; by default the one that passes changed most often.
+      seed: the seed of inputs, where no proof is found.
+      draws: how many inputs are tried then; 0 for none.
+      seconds: about how long they may take, for each pass.
+      progress: takes a line about each comparison.
+
+    Returns:
+      A row for passes that were proved together, and one for each that was not.
+
+    Raises:
+      InputError: the folder holds no dump of passes, or a file of it is damaged.
+      UsageError: it holds no module of the name.
+    """
+    started = time.monotonic()
+    name, stages = dump_chain(folder, module)
+    unread: list[tuple[str, str]] = []
+    rows: list[PassVerdict] = []
+    for local in (False, True):
+        part = [stage for stage in stages if stage.local is local]
+        if not local:
+            part = part[:next((at for at, stage in enumerate(part) if stage.done in _PARTITIONS), len(part))]
+        programs = _read(part, unread)
+        progress(f"{name}: {len(part)} programs")
+        walk = _ChainWalk(programs, local, seed, draws, seconds, progress=progress)
+        rows += walk.rows(0, len(programs) - 1) if len(programs) > 1 else []
+    return ChainReport(name, tuple(rows), tuple(unread), any(not stage.local for stage in stages),
+                       time.monotonic() - started)
+
+
+def _read(stages: Sequence[DumpStage], unread: list[tuple[str, str]]) -> list[_Program]:
+    """The stages that can be read, each with the passes since the one before it."""
+    programs: list[_Program] = []
+    passes: list[str] = []
+    for stage in stages:
+        passes.append(stage.pass_name)
+        try:
+            module, plain = read_hlo(stage.parsed, stage.file.name)
+        except InputError as error:
+            unread.append((stage.file.name, error.what))
+            continue
+        programs.append(_Program(stage, module, plain, tuple(passes)))
+        passes = []
+    return programs
+
+
+class _ChainWalk:
+    """Compares ranges of programs.
+
+    Args:
+      programs: in order.
+      local: whether they are programs of one device.
+      seed: the seed of inputs.
+      draws: how many are tried.
+      seconds: how long.
+      progress: takes a line about each comparison.
+    """
+
+    def __init__(self, programs: Sequence[_Program], local: bool, seed: int, draws: int, seconds: float, *,
+                 progress: Callable[[str], None]) -> None:
+        self._programs, self._local = programs, local
+        self._seed, self._draws, self._seconds, self._progress = seed, draws, seconds, progress
+
+    def rows(self, first: int, last: int) -> list[PassVerdict]:
+        """The verdicts on the passes between two programs."""
+        started = time.monotonic()
+        before, after = self._programs[first], self._programs[last]
+        passes = tuple(name for program in self._programs[first + 1:last + 1] for name in program.passes)
+        self._progress(passes[-1] if last == first + 1 else f"{passes[0]} to {passes[-1]}")
+        fault = alias_fault(before.stage.parsed.header, after.stage.parsed.header)
+        if last > first + 1:
+            answer = prove(before.module, after.module, quick=True)
+            if not answer.proved or fault:
+                middle = (first + last) // 2
+                return _joined(self.rows(first, middle) + self.rows(middle, last), self._local)
+        elif fault:
+            answer = Equivalence(Certainty.UNKNOWN, reason=fault)
+        else:
+            answer = compare_modules(before.module, after.module, seed=self._seed, draws=self._draws,
+                                     seconds=self._seconds)
+        instruction, source = ("", "") if answer.proved else _where(after, answer.location)
+        moved = () if answer.proved else _moved(before.stage, after.stage)
+        return [PassVerdict(passes, before.stage.file.name, after.stage.file.name, self._local,
+                            replace(answer, location=""), time.monotonic() - started, instruction=instruction,
+                            source=source, moved=moved)]
+
+
+def _joined(rows: Sequence[PassVerdict], local: bool) -> list[PassVerdict]:
+    """Neighbours that are proved as one row: where the first equals the second, and that the third, the first equals
+    the third."""
+    made: list[PassVerdict] = []
+    for row in rows:
+        if made and made[-1].answer.proved and made[-1].answer.verdict is row.answer.verdict:
+            last = made.pop()
+            strategy = last.answer.strategy if last.answer.strategy == row.answer.strategy else ""
+            row = PassVerdict(last.passes + row.passes, last.before, row.after, local,
+                              replace(row.answer, strategy=strategy), last.seconds + row.seconds)
+        made.append(row)
+    return made
+
+
+def _where(program: _Program, location: str) -> tuple[str, str]:
+    """The instruction that a location names, and the user's line of it."""
+    match = _PLACE.match(location)
+    if match is None or not 0 < int(match[1]) <= len(program.plain.origins):
+        return "", ""
+    computation, instruction = program.plain.origins[int(match[1]) - 1]
+    source = program.stage.parsed.source(instruction)
+    return f"%{instruction.name} in %{computation}", "" if source == "?" else source
+
+
+def _moved(before: DumpStage, after: DumpStage) -> tuple[str, ...]:
+    """The collectives that are not where they were."""
+    old, new = _places(before), _places(after)
+    gone = [f"%{name} left %{where}" for name, where in old if (name, where) not in new]
+    made = [f"%{name} is new in %{where}" for name, where in new if (name, where) not in old]
+    return tuple((gone + made)[:_MOST_MOVED])
+
+
+def _places(stage: DumpStage) -> dict[tuple[str, str], None]:
+    return {(each.name, computation.name): None for computation in stage.parsed.computations.values()
+            for each in computation.instructions.values() if collective_kind(each.opcode)}

@@ -1,0 +1,119 @@
+"""Dumps of XLA: wrong passes are refuted with values, right ones proved, and HLO is read for what it computes."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from hlorewrite.checks.reference.program import prepare
+from hlorewrite.checks.translation_validation.equivalence import Certainty, prove
+from hlorewrite.cli.main import main
+from hlorewrite.errors import InputError, UsageError
+from hlorewrite.hlo.parse import parse_hlo
+from hlorewrite.jaxbridge.validate_xla.chain import validate_dump
+from hlorewrite.jaxbridge.validate_xla.read_hlo import read_hlo
+
+DUMPS = Path(__file__).parent / "dumps"
+SECONDS = 10.0
+"""What a wrong pass of a small dump may take to be refuted."""
+
+
+@pytest.mark.parametrize(("dump", "wrong"), [
+    ("nested_slices", "simplification/algsimp"),
+    ("code_motion", "collective-optimizations/while-loop-all-reduce-code-motion")])
+def test_a_wrong_pass_is_named_with_values(dump: str, wrong: str):
+    started = time.monotonic()
+    found = validate_dump(DUMPS / dump)
+    assert time.monotonic() - started < SECONDS
+    assert found.verdict is Certainty.DIFFERS
+    row = next(row for row in found.rows if row.answer.verdict is Certainty.DIFFERS)
+    assert row.passes == (wrong,)
+    assert row.answer.example is not None
+    assert row.instruction
+    assert all(other.answer.proved for other in found.rows if other is not row)
+
+
+def test_a_moved_collective_and_the_source_line_are_shown(capsys: pytest.CaptureFixture[str]):
+    assert main(["validate-xla", str(DUMPS / "code_motion")]) == 3
+    assert "%all-reduce.0 left %region_0.0_spmd; %all-reduce.4 is new in %main.0_spmd" in capsys.readouterr().out
+    assert main(["validate-xla", str(DUMPS / "nested_slices"), "--json"]) == 3
+    found = json.loads(capsys.readouterr().out)
+    assert found["passes"][0]["source"] == "mini2.py:9:31"
+    assert found["passes"][0]["example"]["before"] != found["passes"][0]["example"]["after"]
+
+
+def test_passes_that_are_right_are_proved_at_once(tmp_path: Path):
+    for number in ("0006", "0007"):
+        for file in (DUMPS / "nested_slices").glob(f"*.{number}.*"):
+            shutil.copy(file, tmp_path)
+    found = validate_dump(tmp_path)
+    assert (found.verdict, found.whole, len(found.rows)) == (Certainty.PROVED, True, 1)
+
+
+def test_a_result_that_takes_the_memory_of_an_argument(tmp_path: Path):
+    body = "ENTRY %main (p: f32[4]) -> f32[4] {\n  %p = f32[4]{0} parameter(0)\n  ROOT %r = f32[4]{0} negate(%p)\n}\n"
+    shared = "HloModule m, input_output_alias={ {}: (0, {}, may-alias) }\n\n"
+    (tmp_path / "module_0001.m.0001.simplification.after_cse.txt").write_text(f"HloModule m\n\n{body}")
+    (tmp_path / "module_0001.m.0002.simplification.after_dce.txt").write_text(shared + body)
+    found = validate_dump(tmp_path)
+    assert found.verdict is Certainty.UNKNOWN
+    assert "takes the memory of argument 0" in found.rows[0].answer.reason
+
+
+def hlo(*lines: str, of: str = "f32[2,3]"):
+    """A module of HLO instructions that compute on one argument."""
+    text = f"HloModule m\n\nENTRY %main (p: {of}) -> f32[] {{\n" + "".join(f"  {line}\n" for line in lines) + "}\n"
+    return read_hlo(parse_hlo(text), "m.hlo")[0]
+
+
+def computed(module: object, array: np.ndarray) -> np.ndarray:
+    """What a module computes."""
+    return prepare(module).run([[array]]).outputs[0][0]  # type: ignore[arg-type]
+
+
+def test_a_bitcast_reads_memory_in_the_order_of_its_layouts():
+    array = np.arange(6, dtype=np.float32).reshape(2, 3)
+    turned = hlo("%p = f32[2,3]{1,0} parameter(0)", "ROOT %r = f32[3,2]{0,1} bitcast(%p)")
+    assert (computed(turned, array) == array.T).all()
+    flat = hlo("%p = f32[2,3]{0,1} parameter(0)", "ROOT %r = f32[6]{0} bitcast(%p)")
+    assert (computed(flat, array) == array.T.reshape(-1)).all()
+
+
+def test_a_fusion_computes_what_it_calls():
+    text = """HloModule m
+%f (a: f32[4]) -> f32[4] {
+  %a = f32[4]{0} parameter(0)
+  ROOT %n = f32[4]{0} negate(%a)
+}
+ENTRY %main (p: f32[4]) -> f32[4] {
+  %p = f32[4]{0} parameter(0)
+  %c = f32[4]{0} copy(%p)
+  ROOT %r = f32[4]{0} fusion(%c), kind=kLoop, calls=%f
+}
+"""
+    fused = read_hlo(parse_hlo(text), "m.hlo")[0]
+    plain = hlo("%p = f32[4]{0} parameter(0)", "ROOT %r = f32[4]{0} negate(%p)", of="f32[4]")
+    assert prove(fused, plain).verdict is Certainty.PROVED
+    other = hlo("%p = f32[4]{0} parameter(0)", "ROOT %r = f32[4]{0} abs(%p)", of="f32[4]")
+    assert prove(fused, other).verdict is Certainty.UNKNOWN
+
+
+def test_a_step_is_compiled_and_its_passes_proved(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
+    module = tmp_path / "m.mlir"
+    module.write_text("""func.func @main(%x: tensor<4x4xf32>) -> tensor<4x4xf32> {
+      %0 = stablehlo.transpose %x, dims = [1, 0] : (tensor<4x4xf32>) -> tensor<4x4xf32>
+      %1 = stablehlo.dot_general %0, %x, contracting_dims = [0] x [0] : (tensor<4x4xf32>, tensor<4x4xf32>) ->
+        tensor<4x4xf32>
+      return %1 : tensor<4x4xf32> }""")
+    assert main(["validate-xla", str(module), "--target", "cpu:1", "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert found["verdict"] == "proved"
+    with pytest.raises(UsageError, match="--target is missing"):
+        main(["validate-xla", str(module)])
+    with pytest.raises(InputError, match="holds no dump of XLA's passes"):
+        main(["validate-xla", str(tmp_path)])
