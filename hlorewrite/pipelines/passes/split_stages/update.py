@@ -1,10 +1,10 @@
 """On which mesh each op after the loop runs, and in which round.
 
 Values of more than one element that meet in an op belong together: a gradient, its parameter, and the optimizer's
-state for it. Such a group runs on the mesh that holds its parameter. Single numbers of several meshes, as in a global
-norm, meet on the last stage's mesh. A round (level) ends where a value changes mesh, so that fragments of one mesh and
-level never wait for each other in a circle: level(op) = max over operands of level(operand) + (1 if it comes from
-another mesh).
+state for it. Such a group runs on the mesh that holds its parameter (``value_groups.py``). Single numbers of several
+meshes, as in a global norm, meet on the last stage's mesh. A round (level) ends where a value changes mesh, so that
+fragments of one mesh and level never wait for each other in a circle: level(op) = max over operands of level(operand) +
+(1 if it comes from another mesh).
 """
 
 from dataclasses import dataclass, field
@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from hlorewrite.pipelines.passes.split_stages.graph import StepNode, Values, closure
 from hlorewrite.pipelines.passes.split_stages.meshes import ProgramMeshes
 from hlorewrite.pipelines.passes.split_stages.step import TrainStep
+from hlorewrite.pipelines.passes.split_stages.value_groups import value_groups
 
 
 @dataclass
@@ -55,17 +56,18 @@ def place_update(step: TrainStep, topology: ProgramMeshes, after: dict[int, int]
     Returns:
       The places.
     """
-    update = Update(step, group=_groups(step, after, home), home=home)
+    update = Update(step, group=value_groups(step, after, home), home=home)
     values, hub = step.values, topology.mesh_of[-1]
-    levels = dict.fromkeys(after, 0)
-    meshes = dict(after)
+    meshes = _known_meshes(update) | after
+    levels = dict.fromkeys(meshes, 0)
+    results = set(map(values.find, step.results))
     through: dict[int, set[int]] = {}  # what a floating value depends on among those that have a place
     for node in step.after:
         reads = [each for each in map(values.find, node.reads) if each in meshes]
         reads += [each for number in map(values.find, node.reads) for each in sorted(through.get(number, ()))]
         if not reads:
             continue
-        if _spreads(values, node, reads):
+        if _spreads(values, node, reads) and results.isdisjoint(node.results):
             through.update((result, set(reads)) for result in node.results)
             continue
         mesh = _mesh(update, node, [meshes[each] for each in reads], hub)
@@ -93,31 +95,10 @@ def _mesh(update: Update, node: StepNode, given: list[int], hub: int) -> int:
     return given[0] if len(set(given)) == 1 else hub
 
 
-def _groups(step: TrainStep, after: dict[int, int], home: dict[int, int]) -> dict[int, int | None]:
-    """The mesh of each group of values that meet in ops: its parameter's, else its gradient's.
-
-    Constants and numbers spread over a tensor belong to no group: several may share them.
-    """
-    values = step.values
-    leader: dict[int, int] = {}
-
-    def find(number: int) -> int:
-        # Ends: each round goes nearer to the leader, of which there is one.
-        while leader.setdefault(number, number) != number:
-            leader[number] = leader[leader[number]]
-            number = leader[number]
-        return number
-
-    rooted = {each for each in (*step.arguments, *after) if values.elements(each) > 1}
-    for node in (*step.before, *step.after):
-        if any(values.find(each) in rooted for each in node.reads):
-            rooted.update(each for each in node.results if values.elements(each) > 1)
-    for node in step.after:
-        large = [each for each in map(values.find, (*node.reads, *node.results)) if each in rooted]
-        for each in large[1:]:
-            leader[find(each)] = find(large[0])
-    mesh: dict[int, int] = {}
-    for known in (home, after):
-        for number in sorted(known):
-            mesh.setdefault(find(number), known[number])
-    return {number: mesh.get(find(number)) for number in list(leader)}
+def _known_meshes(update: Update) -> dict[int, int]:
+    """The meshes of tensors from before the loop that belong to a parameter: what reads them runs there."""
+    step = update.step
+    made = [number for node in step.before for number in node.results]
+    given = ((number, update.group.get(number)) for number in map(step.values.find, (*step.arguments, *made))
+             if step.values.elements(number) > 1)
+    return {number: mesh for number, mesh in given if mesh is not None}

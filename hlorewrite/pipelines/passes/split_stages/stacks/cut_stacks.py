@@ -10,7 +10,14 @@ from hlorewrite.pipelines.passes.split_stages.remat import keep_what_was_sent
 from hlorewrite.pipelines.passes.split_stages.stacks.by_part import PartWriter, StackCut, Stacks, stacks_of
 from hlorewrite.pipelines.passes.split_stages.stacks.row_ops import row_range, rows_of
 from hlorewrite.pipelines.passes.split_stages.stage_assignment import StageAssignment, place_body
-from hlorewrite.pipelines.passes.split_stages.step import argument_name, find_loop, mark_of, read_step
+from hlorewrite.pipelines.passes.split_stages.step import (
+    ALIASED,
+    RETURNED,
+    argument_name,
+    find_loop,
+    mark_of,
+    read_step,
+)
 
 
 def cut_stacks(module: Module) -> int:
@@ -146,15 +153,15 @@ def _rows(main: ir.Operation, name: str, cuts: Sequence[StackCut | None], result
     starts = [sum(1 if cut is None else len(cut.parts) for cut in results[:number]) for number in range(len(results))]
     rows: list[ir.Attribute] = []
     for number, (cut, row) in enumerate(zip(cuts, _argument_attributes(main, name, len(cuts)), strict=True)):
-        target = row.pop("tf.aliasing_output", None)
-        to = None if target is None else ir.IntegerAttr(target).value
+        targets = {name: ir.IntegerAttr(row.pop(name)).value for name in (ALIASED, RETURNED) if name in row}
         for place, part in enumerate([None] if cut is None else cut.parts):
             own = dict(row)
             if part is not None:
                 own[ROWS] = rows_attribute(number, *part)
-            if to is not None and results[to] == cut:
-                own["tf.aliasing_output"] = ir.IntegerAttr.get(ir.IntegerType.get_signless(32), starts[to] + place)
-            elif to is not None:
-                own["jax.buffer_donor"] = ir.BoolAttr.get(True)
+            for name, to in targets.items():
+                if results[to] == cut:
+                    own[name] = ir.IntegerAttr.get(ir.IntegerType.get_signless(32), starts[to] + place)
+                elif name == ALIASED:
+                    own["jax.buffer_donor"] = ir.BoolAttr.get(True)
             rows.append(ir.DictAttr.get(own))
     return ir.ArrayAttr.get(rows)
