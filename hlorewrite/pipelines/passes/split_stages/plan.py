@@ -284,6 +284,5 @@ def _settle_arguments(plan: StagePlan, update: Update) -> None:
     """Arguments that the loop does not read lie with their parameter: the optimizer's state."""
     values = plan.step.values
     for number in plan.step.arguments:
-        mesh = update.group.get(number)
-        if mesh is not None and values.elements(number) > 1:
-            plan.home.setdefault(number, mesh)
+        if number in update.group and values.elements(number) > 1:
+            plan.home.setdefault(number, update.group[number])

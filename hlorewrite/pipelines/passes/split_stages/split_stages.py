@@ -13,6 +13,7 @@ from hlorewrite.ir import Editor, Loop, Module, View, inline_calls, ir, passmana
 from hlorewrite.passmanager.base import Pass, PassContext
 from hlorewrite.passmanager.programs import is_program
 from hlorewrite.pipelines.passes.split_stages.auto.choose import DEFAULT_TOPOLOGY, StageSearch, choose_stages, mark_cuts
+from hlorewrite.pipelines.passes.split_stages.branches import write_branches_as_choices
 from hlorewrite.pipelines.passes.split_stages.emit import write_program
 from hlorewrite.pipelines.passes.split_stages.graph import StepNode
 from hlorewrite.pipelines.passes.split_stages.meshes import (
@@ -193,6 +194,7 @@ class SplitStages(Pass):
         ctx.count("skipped micro-batches written as sums",
                   write_skips_as_sums(ctx.view(module), ctx.editor(module)))
         ctx.forget_view()
+        self._write_branches(module, ctx)
         view = View(module)
         refuse_effects(view)
         step = read_step(view, view.functions["main"])
@@ -200,6 +202,13 @@ class SplitStages(Pass):
             raise InputError(f"the loop runs {step.iterations} micro-batches, not {self.microbatches}",
                              location=view.source(step.loop), hint="give both the same number")
         return step
+
+    def _write_branches(self, module: Module, ctx: PassContext) -> None:
+        """Writes branches of the update as choices; says which stay."""
+        for op in write_branches_as_choices(ctx.view(module), ctx.editor(module)):
+            said = "this branch stays one op on one mesh: it holds loops, random numbers or ops that are not known"
+            ctx.remark(Remark("unprofitable", self.name, said, ctx.view(module).source(op)))
+        ctx.forget_view()
 
     def _by_part(self, step: TrainStep, ctx: PassContext) -> TrainStep:
         """The step with each stage's rows of what is stacked."""

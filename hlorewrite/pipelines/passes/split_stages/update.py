@@ -22,13 +22,13 @@ class Update:
     Attributes:
       step: the step.
       place: (level, mesh) of each node that depends on a result of the loop, by ``id``; others float.
-      group: the mesh of each value's group, by number; None where nothing decides.
+      group: the mesh of each value's group, by number, where one is known.
       home: mesh of each argument that the loop reads.
     """
 
     step: TrainStep
     place: dict[int, tuple[int, int]] = field(default_factory=dict)
-    group: dict[int, int | None] = field(default_factory=dict)
+    group: dict[int, int] = field(default_factory=dict)
     home: dict[int, int] = field(default_factory=dict)
 
     def float_mesh(self, number: int) -> int:
@@ -87,11 +87,9 @@ def _spreads(values: Values, node: StepNode, reads: list[int]) -> bool:
 def _mesh(update: Update, node: StepNode, given: list[int], hub: int) -> int:
     values = update.step.values
     large = [each for each in map(values.find, (*node.results, *node.reads))
-             if values.elements(each) > 1 and update.group.get(each) is not None]
+             if values.elements(each) > 1 and each in update.group]
     if large:
-        mesh = update.group[max(large, key=values.elements)]
-        assert mesh is not None
-        return mesh
+        return update.group[max(large, key=values.elements)]
     return given[0] if len(set(given)) == 1 else hub
 
 
@@ -99,6 +97,5 @@ def _known_meshes(update: Update) -> dict[int, int]:
     """The meshes of tensors from before the loop that belong to a parameter: what reads them runs there."""
     step = update.step
     made = [number for node in step.before for number in node.results]
-    given = ((number, update.group.get(number)) for number in map(step.values.find, (*step.arguments, *made))
-             if step.values.elements(number) > 1)
-    return {number: mesh for number, mesh in given if mesh is not None}
+    return {number: update.group[number] for number in map(step.values.find, (*step.arguments, *made))
+            if step.values.elements(number) > 1 and number in update.group}

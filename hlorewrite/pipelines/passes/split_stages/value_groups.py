@@ -1,55 +1,32 @@
 """Which values of an update belong to which parameter: its gradient, the optimizer's state for it, what is made of them.
 
-Values that meet place by place belong together, and so do an argument and the result that takes its place in the next
-step. What an op mixes otherwise (flat vectors of all gradients, products) goes with the first of them that has no other
-parameter. Two parameters that lie on different meshes never become one group, whatever reads both: so state stays with
-its parameter.
+Each tensor goes with the parameter that is nearest to it: over the fewest ops that mix places (flat vectors of all
+gradients, products, branches), then over the fewest ops altogether. An argument and the result that takes its place in
+the next step are one. So state stays with its parameter, whatever else reads both.
 """
 
-from dataclasses import dataclass, field
+import heapq
+import re
+from collections.abc import Sequence
 
 from hlorewrite.ops.table import ELEMENTWISE, MOVES_OF_ONE, SAME
-from hlorewrite.pipelines.passes.split_stages.graph import StepNode, Values
+from hlorewrite.pipelines.passes.split_stages.graph import StepNode
 from hlorewrite.pipelines.passes.split_stages.step import TrainStep
 
-_MADE = frozenset(("add", "convert"))
-"""Elementwise nodes without an op."""
+_BY_PLACE = ELEMENTWISE | MOVES_OF_ONE | SAME | {"add", "convert"}
+"""Ops that mix no places; the last two are nodes without an op."""
+_HOME, _AFTER, _NAME = 0, 1, 2
+_KEY = re.compile(r"\[[^\[\]]*\]|\.\w+")
+_ROWS = re.compile(r"\[\d+,\d+\)$")
+Distance = tuple[int, int, int]
+"""Ops on the way that mix places; what is at its end: a parameter, a result of the loop, a parameter of the same name;
+all ops on the way."""
 
 
-@dataclass
-class _Groups:
-    """Sets of values, each with the mesh of its parameter where it has one."""
+def value_groups(step: TrainStep, after: dict[int, int], home: dict[int, int]) -> dict[int, int]:
+    """The mesh that each tensor of the update belongs to.
 
-    leader: dict[int, int] = field(default_factory=dict)
-    mesh: dict[int, int] = field(default_factory=dict)
-
-    def find(self, number: int) -> int:
-        """The value that stands for all of its group."""
-        # Ends: each round goes nearer to the leader, of which there is one.
-        while self.leader.setdefault(number, number) != number:
-            self.leader[number] = self.leader[self.leader[number]]
-            number = self.leader[number]
-        return number
-
-    def settle(self, number: int, mesh: int) -> None:
-        """Says where a value's group lies, where that is not known."""
-        self.mesh.setdefault(self.find(number), mesh)
-
-    def join(self, first: int, second: int) -> None:
-        """Says that two values belong together, unless they lie on different meshes."""
-        a, b = self.find(first), self.find(second)
-        own, other = self.mesh.get(a), self.mesh.get(b)
-        if a == b or (own is not None and other is not None and own != other):
-            return
-        self.leader[b] = a
-        if own is None and other is not None:
-            self.mesh[a] = other
-
-
-def value_groups(step: TrainStep, after: dict[int, int], home: dict[int, int]) -> dict[int, int | None]:
-    """The mesh of each value's group: its parameter's, else its gradient's.
-
-    Constants and numbers spread over a tensor belong to no group: several may share them.
+    Constants, and numbers spread over a tensor, belong to no mesh: several may share them.
 
     Args:
       step: the step.
@@ -57,37 +34,50 @@ def value_groups(step: TrainStep, after: dict[int, int], home: dict[int, int]) -
       home: mesh of each argument that the loop reads, by number.
 
     Returns:
-      The mesh by number; None where nothing decides.
+      The mesh by number, of values that one is known for.
     """
-    values, groups = step.values, _Groups()
-    for number in sorted(home):
-        groups.settle(number, home[number])
-    rooted = _rooted(step, after)
+    values = step.values
+    sides = _meetings(step, _rooted(step, after))
+    of_value: dict[int, list[int]] = {}
+    for side, (_, members) in enumerate(sides):
+        for number in members:
+            of_value.setdefault(number, []).append(side)
+    heap: list[tuple[Distance, int, int]] = [((0, _HOME, 0), number, mesh) for number, mesh in home.items()]
+    heap += [((0, _AFTER, 0), number, mesh) for number, mesh in after.items()]
+    heap += [((0, _NAME, 0), number, home[like]) for number, like in _named_alike(step, home).items()]
+    heapq.heapify(heap)
+    found: dict[int, int] = {}
+    passed: set[int] = set()
+    # Ends: a value is taken once, and an op passed once.
+    while heap:
+        (mixing, end, length), number, mesh = heapq.heappop(heap)
+        if number in found:
+            continue
+        found[number] = mesh
+        for side in of_value.get(number, ()):
+            if side not in passed:
+                passed.add(side)
+                mixes, members = sides[side]
+                for each in members:
+                    if each not in found:
+                        heapq.heappush(heap, ((mixing + mixes, end, length + 1), each, mesh))
+    return {values.find(number): mesh for number, mesh in found.items()}
+
+
+def _meetings(step: TrainStep, rooted: set[int]) -> list[tuple[bool, list[int]]]:
+    """(whether it mixes places, the tensors that meet) of each op after the loop, and of each carried argument."""
+    values = step.values
+    meetings: list[tuple[bool, list[int]]] = []
     for argument, result in step.returned.items():
-        first, second = (values.find(each) for each in (step.arguments[argument], step.results[result]))
-        if values.elements(first) > 1:
-            groups.join(first, second)
-    mixing: list[list[int]] = []
-    moving: list[list[int]] = []
+        pair = [values.find(step.arguments[argument]), values.find(step.results[result])]
+        if values.elements(pair[0]) > 1:
+            meetings.append((False, pair))
     for node in step.after:
         for together in _together(node):
             large = [each for each in map(values.find, together) if each in rooted]
-            if node.name in ELEMENTWISE | SAME | _MADE:
-                _join(groups, large)
-            else:
-                (moving if node.name in MOVES_OF_ONE else mixing).append(large)
-    for large in moving:
-        _join(groups, large)
-    for number in sorted(after):
-        groups.settle(number, after[number])
-    for large in mixing:
-        _join(groups, large)
-    return {number: groups.mesh.get(groups.find(number)) for number in list(groups.leader)}
-
-
-def _join(groups: _Groups, large: list[int]) -> None:
-    for each in large[1:]:
-        groups.join(large[0], each)
+            if len(large) > 1:
+                meetings.append((node.name not in _BY_PLACE, large))
+    return meetings
 
 
 def _together(node: StepNode) -> list[tuple[int, ...]]:
@@ -99,9 +89,39 @@ def _together(node: StepNode) -> list[tuple[int, ...]]:
 
 def _rooted(step: TrainStep, after: dict[int, int]) -> set[int]:
     """Tensors that are made of arguments or of results of the loop."""
-    values: Values = step.values
+    values = step.values
     rooted = {each for each in (*step.arguments, *after) if values.elements(each) > 1}
     for node in (*step.before, *step.after):
         if any(values.find(each) in rooted for each in node.reads):
             rooted.update(each for each in node.results if values.elements(each) > 1)
     return rooted
+
+
+def _named_alike(step: TrainStep, home: dict[int, int]) -> dict[int, int]:
+    """The parameter whose name ends as an argument's does, where all such parameters lie on one mesh."""
+    known: dict[tuple[str, ...], dict[int, int]] = {}  # ends of names -> mesh -> a parameter
+    for number in step.arguments:
+        if number in home and step.values.elements(number) > 1:
+            keys = name_keys(step.argument_name(number))
+            for start in range(len(keys)):
+                known.setdefault(keys[start:], {}).setdefault(home[number], number)
+    alike: dict[int, int] = {}
+    for number in step.arguments:
+        if number in home or step.values.elements(number) <= 1:
+            continue
+        keys = name_keys(step.argument_name(number))
+        meshes = next((known[keys[start:]] for start in range(len(keys)) if keys[start:] in known), {})
+        if len(meshes) == 1:
+            alike[number] = next(iter(meshes.values()))
+    return alike
+
+
+def name_keys(name: str) -> Sequence[str]:
+    """The keys in the name of a leaf of a pytree, its rows last where it is a part of a stack.
+
+    Example:
+      >>> name_keys("state[1][0].mu['w'][2,4)")
+      ('[1]', '[0]', '.mu', "['w']", '[2,4)')
+    """
+    rows = _ROWS.search(name)
+    return (*_KEY.findall(name[:rows.start()] if rows else name), *([rows[0]] if rows else ()))
