@@ -21,6 +21,7 @@ from hlorewrite.jaxbridge.xla.target import device_topology
 from hlorewrite.passmanager.base import PassContext
 from hlorewrite.passmanager.manager import run_passes
 from hlorewrite.pipelines.adapter.collectives import collectives_of_program
+from hlorewrite.pipelines.decorator.carried_state import carried_places, note_carried
 from hlorewrite.pipelines.decorator.row_arrays import RowArrays, stage_array_results
 from hlorewrite.pipelines.decorator.specs import (
     PipelineSettings,
@@ -229,6 +230,7 @@ def _split_and_rewritten(lowered: jax.stages.Lowered, name: str, settings: Pipel
                          dynamic: Callable[[tuple, dict], Any], solver_effort: float | None) -> PipelineLowered:
     """Runs the passes on a step that was lowered."""
     module = clone_of(private.module_of(lowered), name)
+    note_carried(module, carried_places(lowered.args_info, lowered.out_info))
     recorder = RunRecorder()
     cluster = settings.topology or _cluster_of(settings.meshes.all_devices())
     run_passes(module, [_split(settings)], PassContext(listeners=(recorder,), topology=cluster))

@@ -23,6 +23,7 @@ from hlorewrite.pipelines.passes.split_stages.meshes import (
     parse_shapes,
     stages_of,
 )
+from hlorewrite.pipelines.passes.split_stages.moved_values import moved_values
 from hlorewrite.pipelines.passes.split_stages.plan import PlannedFragment, StagePlan, make_plan
 from hlorewrite.pipelines.passes.split_stages.remat import keep_what_was_sent
 from hlorewrite.pipelines.passes.split_stages.shardings import read_shardings
@@ -222,7 +223,7 @@ class SplitStages(Pass):
         for node, axes in cut_along_the_loop(plan.step):
             said = f"the loop takes micro-batches from a dimension that is cut over {axes}; cut their rows instead"
             ctx.remark(Remark("unprofitable", self.name, said, _source(plan.step, node)))
-        for said, node in unused_received_rows(plan):
+        for said, node in (*unused_received_rows(plan), *moved_values(plan)):
             ctx.remark(Remark("unprofitable", self.name, said, _source(plan.step, node)))
         ctx.count("fragments", len(plan.before) + len(plan.body) + len(plan.after))
         ctx.remark(Remark("applied", self.name, f"split into {plan.step.stages} stages on "

@@ -8,6 +8,7 @@ from hlorewrite.pipelines.mpmd.rows import ROWS, rows_attribute
 from hlorewrite.pipelines.passes.split_stages.graph import ops_of
 from hlorewrite.pipelines.passes.split_stages.remat import keep_what_was_sent
 from hlorewrite.pipelines.passes.split_stages.stacks.by_part import PartWriter, StackCut, Stacks, stacks_of
+from hlorewrite.pipelines.passes.split_stages.stacks.derived_parts import joins_tensors
 from hlorewrite.pipelines.passes.split_stages.stacks.row_ops import row_range, rows_of
 from hlorewrite.pipelines.passes.split_stages.stage_assignment import StageAssignment, place_body
 from hlorewrite.pipelines.passes.split_stages.step import (
@@ -37,9 +38,10 @@ def cut_stacks(module: Module) -> int:
     loop = find_loop(view, main)[0]
     slices = [(op, taken) for op in ops_of(Loop(loop).body)
               if (taken := row_range(op)) is not None and taken != (0, rows_of(op.operands[0]))]
-    if not slices:
+    flat = any(map(joins_tensors, _behind(main, loop)))
+    if not slices and not flat:
         return 0
-    stages = _reading_stages(module)
+    stages = _reading_stages(module) if slices else {}
     stacks = stacks_of(main, loop)
     found: dict[ir.Value, list[tuple[int, int, int]]] = {}
     for op, taken in slices:
@@ -50,10 +52,16 @@ def cut_stacks(module: Module) -> int:
         edges = _segments(reads, rows_of(leader))
         if len(edges) > 2 and not _cut_over_axes(main, stacks, leader):
             cuts[leader] = StackCut(edges)
-    if cuts:
+    if cuts or flat:
         _write(view, main, loop, stacks, cuts)
         passmanager.PassManager.parse("builtin.module(cse)", module.context).run(module.operation)
     return len(cuts)
+
+
+def _behind(main: ir.Operation, loop: ir.Operation) -> list[ir.Operation]:
+    """The ops after the loop."""
+    ops = ops_of(main.regions[0].blocks[0])
+    return ops[next(place for place, op in enumerate(ops) if op == loop):]
 
 
 def _reading_stages(module: Module) -> dict[int, int]:
