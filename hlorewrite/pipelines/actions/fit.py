@@ -55,7 +55,7 @@ def check_fit(program: Program, schedule: Schedule) -> None:
                         hint=f"make the schedule for {program.iterations} micro-batches")
     names: dict[int, str] = {}
     for stage, (mesh, name) in enumerate(zip(schedule.mesh_of, program.mesh_of_stage(), strict=True)):
-        known = names.setdefault(mesh, name)
+        known = names.setdefault(mesh, name) if name else ""  # a stage without work is nowhere
         if name and known != name:
             raise PlanError(f"schedule {schedule.name} runs stage {stage} on one mesh with stage "
                             f"{schedule.mesh_of.index(mesh)}, in the program they are on {name} and {known}",

@@ -10,7 +10,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from hlorewrite.errors import UsageError
+from hlorewrite.errors import InputError, UsageError
 from hlorewrite.ir import Module, parse
 from hlorewrite.jaxbridge.frameworks.lost_updates import refuse_foreign_jit, refuse_lost_updates
 from hlorewrite.jaxbridge.processes.agreement import Agreement
@@ -220,10 +220,29 @@ def lower_step(function: Callable[..., Any], settings: PipelineSettings, options
                                               strict=True) if info.donated]
         chosen = result_shardings(mesh, settings.out_specs, outputs, donated)
         jitted = jax.jit(function, keep_unused=True, out_shardings=chosen, **options)
-        lowered = jitted.trace(*full, **full_named).lower(lowering_platforms=(settings.meshes.platform,))
+        traced = jitted.trace(*full, **full_named)
+        _refuse_callbacks(traced.jaxpr.jaxpr)
+        lowered = traced.lower(lowering_platforms=(settings.meshes.platform,))
     with collector_paused():
         return _split_and_rewritten(lowered, getattr(function, "__name__", "step"), settings, (shaped, shaped_named),
                                     dynamic, solver_effort)
+
+
+def _refuse_callbacks(jaxpr: Any) -> None:
+    """Refuses what calls Python: it is undefined on which mesh, and how often, it should.
+
+    Raises:
+      InputError: there is one.
+    """
+    for equation in jaxpr.eqns:
+        if "callback" in equation.primitive.name or equation.primitive.name == "debug_print":
+            raise InputError("the step prints, calls back or talks to the host here, which a pipeline cannot",
+                             location=private.line_of(equation) or None,
+                             hint="take jax.debug, io_callback and the like out of the step")
+        for inner in jax.tree.leaves(tuple(equation.params.values()), is_leaf=lambda each: hasattr(each, "eqns")):
+            inner = getattr(inner, "jaxpr", inner)
+            if hasattr(inner, "eqns"):
+                _refuse_callbacks(inner)
 
 
 def _split_and_rewritten(lowered: jax.stages.Lowered, name: str, settings: PipelineSettings, shaped: Any,
