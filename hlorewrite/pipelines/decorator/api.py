@@ -18,6 +18,7 @@ from hlorewrite.pipelines.decorator.global_state import to_global
 from hlorewrite.pipelines.decorator.lowered import PipelineCompiled, PipelineLowered, lower_step
 from hlorewrite.pipelines.decorator.specs import MeshLike, PipelineSettings, checked_stages, stage_meshes
 from hlorewrite.pipelines.decorator.stage_array import StageArray
+from hlorewrite.pipelines.decorator.state_summary import StateSummary, summarize
 from hlorewrite.pipelines.runtime.group import begin, solver_effort
 from hlorewrite.pipelines.schedules import Schedule
 
@@ -101,10 +102,7 @@ class PipelinedFunction:
           UsageError: no step has run on several processes, or ``to`` is none of them.
           PlanError: a process does not send its part in time.
         """
-        watches = [compiled.driver.watch for compiled in self._known.values()]
-        if not watches and jax.process_count() > 1:
-            raise UsageError(f"{self.__name__} has not run: there is nothing to fetch", hint="run a step first")
-        watch = watches[-1] if watches else None
+        watch = self._watch()
         leaves, structure = jax.tree.flatten(tree)
 
         def fetched(name: str, leaf: Any) -> np.ndarray | None:
@@ -116,6 +114,29 @@ class PipelinedFunction:
                 else np.asarray(leaf)
 
         return jax.tree.unflatten(structure, [fetched(f"value {number}", leaf) for number, leaf in enumerate(leaves)])
+
+    def summary(self, tree: Any) -> StateSummary:
+        """Norms and checks of a state whose arrays lie on several meshes; all processes call it.
+
+        Args:
+          tree: results of a step: a pytree of arrays.
+
+        Returns:
+          ``norm``, ``not_finite`` and a row for each array; ``print`` shows a table. Each array is reduced where it lies.
+
+        Raises:
+          UsageError: no step has run on several processes.
+          PlanError: a process does not send its part in time.
+        """
+        watch = self._watch()
+        return summarize(tree, lambda name, value: fetch_value(name, value, watch, self._settings.timeout_s))
+
+    def _watch(self) -> Any:
+        """What watches the other processes; None in one process."""
+        watches = [compiled.driver.watch for compiled in self._known.values()]
+        if not watches and jax.process_count() > 1:
+            raise UsageError(f"{self.__name__} has not run: there is nothing to fetch", hint="run a step first")
+        return watches[-1] if watches else None
 
     def to_global(self, tree: Any) -> Any:
         """A state as arrays of which every process has a part, which checkpoints (orbax) save and restore.

@@ -30,6 +30,7 @@ from hlorewrite.pipelines.decorator.specs import (
     uncut_microbatches,
 )
 from hlorewrite.pipelines.decorator.stage_array import StageArray
+from hlorewrite.pipelines.decorator.state_summary import MeshState, state_on_meshes, state_table
 from hlorewrite.pipelines.mpmd.program import Program, read_program
 from hlorewrite.pipelines.runtime.driver import PipelineDriver
 from hlorewrite.pipelines.schedules import Schedule
@@ -79,7 +80,12 @@ class PipelineLowered:
 
     def report(self) -> str:
         """Collectives and transfers with executed bytes, after splitting and after the passes, and what passes said."""
-        return report_text(self.module, self.settings.meshes.text, self.remarks)
+        return report_text(self.module, self.settings.meshes.text, self.remarks, self.state())
+
+    def state(self) -> tuple[MeshState, ...]:
+        """Bytes of the step's state on each mesh, before and after a step: parameters, optimizer, whatever is returned."""
+        return state_on_meshes(self.module, self.data(),
+                               carried_places(self.original.args_info, self.original.out_info))
 
     def simulate(self, topology: str = "", *, overlap: bool = True, strategy: str = "auto") -> Simulation:
         """The step on a described cluster.
@@ -299,13 +305,14 @@ def _split(settings: PipelineSettings) -> Any:
 # ---- what splitting and passes did to a pipelined step, and what it would take on a cluster
 
 
-def report_text(module: Module, meshes: str, remarks: Sequence[Remark]) -> str:
-    """A table of collectives and transfers in one step, and what the passes said.
+def report_text(module: Module, meshes: str, remarks: Sequence[Remark], state: Sequence[MeshState] = ()) -> str:
+    """Tables of collectives and transfers in one step, and of its state, and what the passes said.
 
     Args:
       module: the program, after the passes.
       meshes: the shapes of its meshes.
       remarks: what the passes said.
+      state: bytes of the state on each mesh.
 
     Returns:
       Lines of text.
@@ -320,7 +327,7 @@ def report_text(module: Module, meshes: str, remarks: Sequence[Remark]) -> str:
         size = sum(each.executed_bytes for each in own)
         rows.append((kind, str(sum(each.trips for each in own)), format_bytes(size, 1)))
     lines = [head, *(table(rows, "<>>") if len(rows) > 1 else ["no collective and no transfer"])]
-    return "\n".join([*lines, *map(str, remarks)])
+    return "\n".join([*lines, *state_table(state), *map(str, remarks)])
 
 
 def simulated(module: Module, wanted: str | Schedule, topology: str, overlap: bool, strategy: str) -> Simulation:
