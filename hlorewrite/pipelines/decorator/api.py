@@ -122,7 +122,7 @@ class PipelinedFunction:
           tree: results of a step: a pytree of arrays.
 
         Returns:
-          ``norm``, ``not_finite`` and a row for each array; ``print`` shows a table. Each array is reduced where it lies.
+          ``norm``, ``not_finite`` and a row for each array, reduced where it lies; ``print`` shows a table.
 
         Raises:
           UsageError: no step has run on several processes.

@@ -1,4 +1,4 @@
-"""Which result of a step takes the place of which argument in the next call."""
+"""The results of a step that take the places of its arguments in the next call."""
 
 from collections.abc import Iterator, Sequence
 from typing import Any

@@ -83,7 +83,7 @@ class PipelineLowered:
         return report_text(self.module, self.settings.meshes.text, self.remarks, self.state())
 
     def state(self) -> tuple[MeshState, ...]:
-        """Bytes of the step's state on each mesh, before and after a step: parameters, optimizer, whatever is returned."""
+        """Bytes of the step's state on each mesh, before and after a step: parameters and the optimizer's state."""
         return state_on_meshes(self.module, self.data(),
                                carried_places(self.original.args_info, self.original.out_info))
 

@@ -114,8 +114,10 @@ class StateSummary:
 
     def __str__(self) -> str:
         rows = [("array", "shape", "dtype", "devices", "norm", "largest", "not finite")]
-        rows += [(each.name, "x".join(map(str, each.shape)) or "-", each.dtype, ",".join(map(str, each.devices)),
-                  f"{math.sqrt(each.squares):.4g}", f"{each.largest:.4g}", str(each.not_finite)) for each in self.leaves]
+        rows += [(each.name, "x".join(map(str, each.shape)) or "-", each.dtype,
+                  ",".join(map(str, each.devices)),
+                  f"{math.sqrt(each.squares):.4g}", f"{each.largest:.4g}", str(each.not_finite))
+                 for each in self.leaves]
         return "\n".join(table(rows, "<<<<>>>"))
 
 
@@ -130,8 +132,8 @@ def summarize(tree: Any, fetch: Callable[[str, jax.Array], np.ndarray | None]) -
     for name, value in _arrays(tree):
         found = fetch(f"summary of {name}", _numbers_of(value))
         squares, largest, wrong = (0.0, 0.0, 0.0) if found is None else map(float, found)
-        leaves.append(LeafSummary(name, tuple(value.shape), str(value.dtype), _devices(value.sharding), squares, largest,
-                                  int(wrong)))
+        leaves.append(LeafSummary(name, tuple(value.shape), str(value.dtype), _devices(value.sharding), squares,
+                                  largest, int(wrong)))
     return StateSummary(tuple(leaves))
 
 
@@ -167,4 +169,5 @@ def _reducer(sharding: Sharding) -> Callable[[jax.Array], jax.Array]:
 
 def _reduced(value: jax.Array) -> jax.Array:
     size = jnp.abs(value).astype(jnp.float32)
-    return jnp.stack([jnp.sum(size * size), jnp.max(size, initial=0.0), jnp.sum(~jnp.isfinite(size))]).astype(jnp.float32)
+    wrong = jnp.sum(~jnp.isfinite(size))
+    return jnp.stack([jnp.sum(size * size), jnp.max(size, initial=0.0), wrong]).astype(jnp.float32)

@@ -1,8 +1,7 @@
-"""Whether arguments that a step gives away are buffers of their own: XLA would write over what another one still reads."""
+"""Whether arguments that a step gives away are buffers of their own: XLA would write over what others still read."""
 
 import weakref
 from collections.abc import Sequence
-from typing import Any
 
 import jax
 

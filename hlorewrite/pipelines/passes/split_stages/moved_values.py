@@ -25,8 +25,8 @@ def moved_values(plan: StagePlan) -> Iterator[tuple[str, StepNode]]:
         bytes_by_way[way] = bytes_by_way.get(way, 0) + plan.step.values.bytes(number)
     for node, ways in said.values():
         sent = ", ".join(f"{format_bytes(size, 1)} from {way}" for way, size in ways.items())
-        yield (f"after the loop each step sends {sent}, since this op joins values of several meshes; reduce them on each "
-               "mesh first, or leave it out", node)
+        yield (f"after the loop each step sends {sent}, since this op joins values of several meshes; reduce them on "
+               "each mesh first, or leave it out", node)
 
 
 def _read_elsewhere(plan: StagePlan) -> Iterator[tuple[int, int, StepNode]]:

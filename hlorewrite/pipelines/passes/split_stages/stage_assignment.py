@@ -111,8 +111,8 @@ def _marked(step: TrainStep, at: StageAssignment, node: StepNode, mark: tuple[in
         return target
     if place is not None and place >= at.stages and not is_recomputed(node):
         raise InputError(f"the mark of stage {index} depends on a gradient of the same micro-batch: a forward after a "
-                         "backward, as in a gradient penalty, an adversarial input or a Hessian, is a second pass over all "
-                         "stages, and a schedule has one of each", location=step.view.source(node.op),
+                         "backward, as in a gradient penalty, an adversarial input or a Hessian, is a second pass over "
+                         "all stages, and a schedule has one of each", location=step.view.source(node.op),
                          hint="compute that gradient in a step before, or keep both passes within one stage")
     if is_recomputed(node):
         raise InputError(f"the mark of stage {index} runs again in a backward, other than in the forward: "

@@ -1,4 +1,4 @@
-"""Which values of an update belong to which parameter: its gradient, the optimizer's state for it, what is made of them.
+"""The parameter that each value of an update belongs to: gradients, the optimizer's state, what is made of them.
 
 Each tensor goes with the parameter that is nearest to it: over the fewest ops that mix places (flat vectors of all
 gradients, products, branches), then over the fewest ops altogether. An argument and the result that takes its place in

@@ -71,7 +71,7 @@ def test_complex_constants():
 
 
 def test_methods_and_static_arguments():
-    class Trainer:
+    class ScaledTrainer:
         rate = 0.5
 
         @functools.partial(hlorewrite.pipeline, meshes=[(1,), (1,)], static_argnums=(0, 3), keep_unused=True)
@@ -79,7 +79,7 @@ def test_methods_and_static_arguments():
             p, loss = STEP(p, x)
             return p, loss * self.rate * scale
 
-    trainer = Trainer()
+    trainer = ScaledTrainer()
     np.testing.assert_allclose(float(trainer.step(WEIGHTS, ROWS, 3)[1]), float(STEP(WEIGHTS, ROWS)[1]) * 1.5, rtol=1e-5)
     with pytest.raises(UsageError, match="static argument 3 is a list, which cannot be hashed"):
         trainer.step(WEIGHTS, ROWS, [3])
@@ -199,7 +199,7 @@ def test_all_stages_on_the_same_devices(schedule, devices):
 
 def test_meshes_that_share_some_devices_are_refused():
     meshes = [Mesh(np.array(jax.devices()[first:first + 2]), ("data",)) for first in (0, 1)]
-    with pytest.raises(UsageError, match="shares .* with another mesh and not all of its devices"):
+    with pytest.raises(UsageError, match=r"shares .* with another mesh and not all of its devices"):
         hlorewrite.pipeline(STEP, meshes=meshes)(WEIGHTS, ROWS)
 
 

@@ -109,7 +109,7 @@ class PartWriter:
         return self.cuts.get(self.stacks.find(value), self.derived.get(value)) if rows_of(value) else None
 
     def derive(self, value: ir.Value, parts: list[Part], edges: tuple[int, ...]) -> None:
-        """Says that a value of the update is there by part, though it is no stack."""
+        """Says that a value of the update is there by part without being a stack."""
         self.parts_of[value], self.derived[value] = parts, StackCut(edges)
 
     # ---- values

@@ -1,4 +1,4 @@
-"""What an update makes of stacks by part, where its own rows are no rows of a stack: flat vectors, and sums over rows.
+"""What an update makes of stacks by part beyond their rows: flat vectors, and sums over rows.
 
 A norm is written in many ways: of ``g.ravel()``, as ``vdot(g, g)``, of one vector of all gradients. Each of them is a
 sum over the parts. The parts of a value are known from those of what it is made of; ``dim_factor`` says which ops keep
@@ -47,7 +47,7 @@ class WritesParts(Protocol):
         """How a value is cut; None when it stays whole."""
 
     def derive(self, value: ir.Value, parts: list[Part], edges: tuple[int, ...]) -> None:
-        """Says that a value is there by part, though it is no stack."""
+        """Says that a value is there by part without being a stack."""
 
     def whole(self, value: ir.Value) -> ir.Value:
         """A value as one."""
@@ -82,7 +82,7 @@ def write_derived(writer: WritesParts, op: ir.Operation) -> bool:
 
     Args:
       writer: what writes the step.
-      op: an op whose result is no stack that is cut.
+      op: an op whose result is not cut as a stack.
 
     Returns:
       Whether it was written; otherwise it needs its operands whole.

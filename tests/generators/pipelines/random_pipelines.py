@@ -1,8 +1,8 @@
 """Random models with random optimizers, cuts, schedules and results: pipelined steps against ``jax.jit``.
 
-Usage: ``python tests/generators/random_pipelines.py FIRST COUNT [PROCESSES]`` runs COUNT seeds on eight CPU devices of
-one process, or of two. Values after two steps have to be those of ``jax.jit``; each mesh holds at most 1.1 times its
-layers' share of the state; nothing is refused.
+Usage: ``python tests/generators/pipelines/random_pipelines.py FIRST COUNT [PROCESSES]`` runs COUNT seeds on eight CPU
+devices of one process, or of two. Values after two steps have to be those of ``jax.jit``; each mesh holds at most 1.1
+times its layers' share of the state; nothing is refused.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from random import Random
 from typing import Any
 
 os.environ.setdefault("JAX_PLATFORMS", "cpu")
-sys.path[:0] = [str(Path(__file__).resolve().parents[2])]
+sys.path[:0] = [str(Path(__file__).resolve().parents[3])]
 
 # ruff: noqa: E402
 import jax
@@ -188,8 +188,7 @@ def random_pipeline(seed: int) -> RandomPipeline:
 def _equal(layers: int, stages: int) -> list[int]:
     """The layers with which the second, third, ... stage begins; the first ones are a layer longer."""
     each, rest = divmod(layers, stages)
-    ends = [each * stage + min(stage, rest) for stage in range(1, stages)]
-    return ends
+    return [each * stage + min(stage, rest) for stage in range(1, stages)]
 
 
 def check(seed: int) -> str:
@@ -284,7 +283,8 @@ def _start(given: argparse.Namespace) -> int:
         port = probe.getsockname()[1]
     arguments = [str(given.first), str(given.count), str(given.processes), "--port", str(port)]
     started = [subprocess.Popen([sys.executable, __file__, *arguments, "--process", str(process)],
-                                stdout=None if process == 0 else subprocess.DEVNULL) for process in range(given.processes)]
+                                stdout=None if process == 0 else subprocess.DEVNULL)
+               for process in range(given.processes)]
     return max(each.wait() for each in started)
 
 
