@@ -2,6 +2,7 @@
 
 import weakref
 from collections.abc import Sequence
+from typing import Any
 
 import jax
 
@@ -14,8 +15,8 @@ _HINT = "copy one of them with jnp.copy, or do not donate them"
 class DonationCheck:
     """Refuses arguments that share buffers where one is donated, as ``jax.jit`` does.
 
-    What a step returned has buffers of its own. So as long as a loop passes on results and values from the host, their
-    identities say all.
+    What a step returned, and what was copied from the host, has buffers of its own. As long as a loop passes on these,
+    their identities say all; to ask for the place of another array's buffer waits until it is there.
 
     Args:
       donated: positions of the arguments that are given away.
@@ -53,12 +54,22 @@ class DonationCheck:
             self._refuse_shared(places)
 
     def made(self, results: Sequence[jax.Array | None]) -> None:
-        """Notes what a call returned.
+        """Notes what a call returned, in place of what was noted before.
 
         Args:
           results: arrays with buffers of their own.
         """
         self._made = {id(value): weakref.ref(value) for value in results if value is not None}
+
+    def placed(self, values: Sequence[Any], arrays: Sequence[jax.Array | None]) -> None:
+        """Notes arrays that were made to place values.
+
+        Args:
+          values: what was placed.
+          arrays: where each lies now: itself, or a copy with buffers of its own.
+        """
+        self._made |= {id(array): weakref.ref(array) for value, array in zip(values, arrays, strict=True)
+                       if array is not None and array is not value}
 
     def _is_made(self, value: jax.Array) -> bool:
         known = self._made.get(id(value))

@@ -139,8 +139,10 @@ class PipelineDriver:
         if len(values) != len(self._types):
             raise UsageError(f"the program has {len(self._types)} arguments and is given {len(values)}",
                              location=self.program.name, hint="give one value for each argument")
-        return tuple(place_value(position, value, kind, sharding, here) for position, (value, kind, sharding, here) in
-                     enumerate(zip(values, self._types, self.shardings, self._here, strict=True)))
+        placed = tuple(place_value(position, value, kind, sharding, here) for position, (value, kind, sharding, here) in
+                       enumerate(zip(values, self._types, self.shardings, self._here, strict=True)))
+        self._donations.placed(values, placed)
+        return placed
 
     def __call__(self, *arguments: jax.Array | None) -> tuple[jax.Array | None, ...]:
         """Runs one step; returns as soon as everything is passed to the devices.
