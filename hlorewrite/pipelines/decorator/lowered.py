@@ -245,10 +245,11 @@ def _refuse_callbacks(jaxpr: Any) -> None:
             raise InputError("the step prints, calls back or talks to the host here, which a pipeline cannot",
                              location=private.line_of(equation) or None,
                              hint="take jax.debug, io_callback and the like out of the step")
-        for inner in jax.tree.leaves(tuple(equation.params.values()), is_leaf=lambda each: hasattr(each, "eqns")):
-            inner = getattr(inner, "jaxpr", inner)
-            if hasattr(inner, "eqns"):
-                _refuse_callbacks(inner)
+        for value in equation.params.values():
+            for inner in value if isinstance(value, tuple | list) else (value,):
+                inner = getattr(inner, "jaxpr", inner)
+                if hasattr(inner, "eqns"):
+                    _refuse_callbacks(inner)
 
 
 def _split_and_rewritten(lowered: jax.stages.Lowered, name: str, settings: PipelineSettings, shaped: Any,
