@@ -137,14 +137,16 @@ def place_meshes(program: Program, devices: Sequence[Any] | dict[str, Sequence[A
 
 
 def _check_shared(program: Program, by_number: dict[int, Any]) -> None:
-    """Meshes may be the same devices, as for debugging on one; they may not share some of them."""
-    known: dict[Any, tuple[Any, ...]] = {}
+    """Meshes may be the same devices, as for debugging on one, or share numbers; they may not share some devices
+    under other numbers."""
+    known: dict[Any, tuple[int, tuple[Any, ...]]] = {}
     for name, mesh in program.meshes.items():
         mine = tuple(by_number[number] for number in mesh.device_ids)
         if len(set(mine)) < len(mine):
             raise UsageError(f"mesh {name} has a device twice", hint="give each place of a mesh a device of its own")
-        for device in mine:
-            if known.setdefault(device, mine) != mine:
+        for number, device in zip(mesh.device_ids, mine, strict=True):
+            other, before = known.setdefault(device, (number, mine))
+            if other != number and before != mine:
                 raise UsageError(f"mesh {name} shares {device} with another mesh and not all of its devices",
                                  hint="give meshes the same devices in the same order, or none in common")
 
