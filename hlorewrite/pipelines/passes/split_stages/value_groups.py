@@ -7,7 +7,6 @@ the next step are one. So state stays with its parameter, whatever else reads bo
 
 import heapq
 import re
-from collections.abc import Sequence
 
 from hlorewrite.ops.table import ELEMENTWISE, MOVES_OF_ONE, SAME
 from hlorewrite.pipelines.passes.split_stages.graph import StepNode
@@ -116,7 +115,7 @@ def _named_alike(step: TrainStep, home: dict[int, int]) -> dict[int, int]:
     return alike
 
 
-def name_keys(name: str) -> Sequence[str]:
+def name_keys(name: str) -> tuple[str, ...]:
     """The keys in the name of a leaf of a pytree, its rows last where it is a part of a stack.
 
     Example:
