@@ -56,6 +56,7 @@ HEAVY = (
     HeavyTests("oracle/validator/test_validator.py", OTHERS, "test_random_programs", but=("0",)),
     HeavyTests("oracle/at_random/test_random_programs.py", OTHERS, "test_seeded_programs", but=("0", "1]")),
     HeavyTests("unit/pipelines/decorator/test_split_stages_random.py", OTHERS, "test_random_models", but=("0", "1")),
+    HeavyTests("unit/pipelines/decorator/test_random_optimizers.py", OTHERS, "test_random_optimizers", but=("0", "1]")),
     HeavyTests("oracle/test_rounding.py", OTHERS, "test_random_programs_stay_within_their_bounds", but=("0",)),
     HeavyTests("oracle/test_rounding.py", "random programs", "test_golden_programs_stay_within_their_bounds"),
     HeavyTests("oracle/test_comm_golden.py", OTHERS, "test_twice_is_once", only=("passes/comm-shift",)),

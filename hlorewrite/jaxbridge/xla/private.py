@@ -11,9 +11,10 @@ import importlib.metadata
 import importlib.util
 import inspect
 import logging
+import os
 import weakref
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from typing import Any
 
 import jax
@@ -26,7 +27,17 @@ from hlorewrite.ir.binding import ir
 from hlorewrite.util.releases import missing_private_name
 
 try:
-    from jax._src import compiler, core, distributed, sharding_impls, tree_util, util, xla_bridge
+    from jax._src import (
+        compiler,
+        config,
+        core,
+        distributed,
+        sharding_impls,
+        source_info_util,
+        tree_util,
+        util,
+        xla_bridge,
+    )
     from jax._src.interpreters import pxla
     from jaxlib import _jax, xla_client  # pyright: ignore[reportAttributeAccessIssue]
 except ImportError as gone:
@@ -35,6 +46,39 @@ except ImportError as gone:
 
 _PMAP = "jax._src.pmap"
 """The module that defines what ``jax.pmap`` returns."""
+
+# ---- what of a thread's configuration is part of jit's key
+
+
+def trace_context() -> Any:
+    """Everything that ``jax.jit`` keeps programs apart by besides arguments: precision, x64, ambient mesh, ..."""
+    return config.trace_context()
+
+
+def own_configuration() -> dict[str, Any]:
+    """The options of JAX that context managers of this thread have set."""
+    given = {name: state.get_local() for name, state in config.config_states.items()}
+    return {name: value for name, value in given.items() if value is not config.config_ext.unset}
+
+
+@contextmanager
+def configured(values: Mapping[str, Any]) -> Iterator[None]:
+    """Runs the body with another thread's options of JAX.
+
+    Args:
+      values: what ``own_configuration`` gave there.
+    """
+    with ExitStack() as stack:
+        for name, value in values.items():
+            stack.enter_context(config.config_states[name](value))
+        yield
+
+
+def line_of(equation: Any) -> str:
+    """The user's line that an equation of a jaxpr comes from, as ``file:line``; empty where it is not known."""
+    frame = source_info_util.user_frame(equation.source_info.traceback)
+    return f"{os.path.basename(frame.file_name)}:{frame.start_line}" if frame is not None else ""
+
 
 # ---- clients and devices
 

@@ -24,7 +24,8 @@ def schedule_for(program: Program, schedule: Schedule | str | None = None) -> Sc
     if not program.iterations:
         return None
     if schedule is None or isinstance(schedule, str):
-        meshes = len(set(program.mesh_of_stage()))
+        names = program.mesh_of_stage()
+        meshes = len(program.meshes) if "" in names else len(set(names))  # a stage without work is nowhere
         default = DEFAULT_SCHEDULE if program.stages == meshes else "interleaved-1f1b"
         name = schedule or program.schedule or default
         chunks, rest = divmod(program.stages, meshes)
@@ -55,7 +56,7 @@ def check_fit(program: Program, schedule: Schedule) -> None:
                         hint=f"make the schedule for {program.iterations} micro-batches")
     names: dict[int, str] = {}
     for stage, (mesh, name) in enumerate(zip(schedule.mesh_of, program.mesh_of_stage(), strict=True)):
-        known = names.setdefault(mesh, name)
+        known = names.setdefault(mesh, name) if name else ""
         if name and known != name:
             raise PlanError(f"schedule {schedule.name} runs stage {stage} on one mesh with stage "
                             f"{schedule.mesh_of.index(mesh)}, in the program they are on {name} and {known}",

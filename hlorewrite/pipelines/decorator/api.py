@@ -1,13 +1,14 @@
 """``hlorewrite.pipeline``: a train step with stage marks, run over several meshes."""
 
 import functools
+import types
 from collections.abc import Callable, Sequence
 from typing import Any, NoReturn
 
 import jax
 import numpy as np
 
-from hlorewrite.errors import UsageError
+from hlorewrite.errors import UsageError, did_you_mean
 from hlorewrite.jaxbridge.processes.fetch import fetch_value
 from hlorewrite.jaxbridge.processes.notes import one_line
 from hlorewrite.jaxbridge.processes.store import TIMEOUT_S
@@ -17,6 +18,7 @@ from hlorewrite.pipelines.decorator.global_state import to_global
 from hlorewrite.pipelines.decorator.lowered import PipelineCompiled, PipelineLowered, lower_step
 from hlorewrite.pipelines.decorator.specs import MeshLike, PipelineSettings, checked_stages, stage_meshes
 from hlorewrite.pipelines.decorator.stage_array import StageArray
+from hlorewrite.pipelines.decorator.state_summary import StateSummary, summarize
 from hlorewrite.pipelines.runtime.group import begin, solver_effort
 from hlorewrite.pipelines.schedules import Schedule
 
@@ -50,6 +52,10 @@ class PipelinedFunction:
         if compiled is None:
             compiled = self._known[key] = self._compiled(args, kwargs)
         return compiled(*args, **kwargs)
+
+    def __get__(self, instance: Any, owner: type | None = None) -> Any:
+        """The function bound to an object, where it is a method; give ``static_argnums=0`` for ``self``."""
+        return self if instance is None else types.MethodType(self, instance)
 
     def _compiled(self, args: tuple, kwargs: dict[str, Any]) -> PipelineCompiled:
         """Splits, rewrites and compiles together with the other processes; when one fails, all stop."""
@@ -96,10 +102,7 @@ class PipelinedFunction:
           UsageError: no step has run on several processes, or ``to`` is none of them.
           PlanError: a process does not send its part in time.
         """
-        watches = [compiled.driver.watch for compiled in self._known.values()]
-        if not watches and jax.process_count() > 1:
-            raise UsageError(f"{self.__name__} has not run: there is nothing to fetch", hint="run a step first")
-        watch = watches[-1] if watches else None
+        watch = self._watch()
         leaves, structure = jax.tree.flatten(tree)
 
         def fetched(name: str, leaf: Any) -> np.ndarray | None:
@@ -111,6 +114,29 @@ class PipelinedFunction:
                 else np.asarray(leaf)
 
         return jax.tree.unflatten(structure, [fetched(f"value {number}", leaf) for number, leaf in enumerate(leaves)])
+
+    def summary(self, tree: Any) -> StateSummary:
+        """Norms and checks of a state whose arrays lie on several meshes; all processes call it.
+
+        Args:
+          tree: results of a step: a pytree of arrays.
+
+        Returns:
+          ``norm``, ``not_finite`` and a row for each array, reduced where it lies; ``print`` shows a table.
+
+        Raises:
+          UsageError: no step has run on several processes.
+          PlanError: a process does not send its part in time.
+        """
+        watch = self._watch()
+        return summarize(tree, lambda name, value: fetch_value(name, value, watch, self._settings.timeout_s))
+
+    def _watch(self) -> Any:
+        """What watches the other processes; None in one process."""
+        watches = [compiled.driver.watch for compiled in self._known.values()]
+        if not watches and jax.process_count() > 1:
+            raise UsageError(f"{self.__name__} has not run: there is nothing to fetch", hint="run a step first")
+        return watches[-1] if watches else None
 
     def to_global(self, tree: Any) -> Any:
         """A state as arrays of which every process has a part, which checkpoints (orbax) save and restore.
@@ -143,13 +169,24 @@ class PipelinedFunction:
         if any(map(private.is_tracer, leaves)):
             self._refuse_traced()
         kinds = tuple(map(_kind, leaves))
-        fixed = tuple(args[position] for position in sorted(static))
-        return tree, kinds, fixed, tuple(sorted((name, kwargs[name]) for name in names if name in kwargs))
+        fixed = tuple((position, args[position]) for position in sorted(static))
+        fixed += tuple((name, kwargs[name]) for name in sorted(names) if name in kwargs)
+        for name, value in fixed:
+            _check_hashable(name, value)
+        return tree, kinds, fixed, private.trace_context()
 
 
 def _kind(leaf: Any) -> Any:
     type_ = leaf if isinstance(leaf, jax.Array | jax.ShapeDtypeStruct | StageArray) else jax.typeof(leaf)
     return type_.shape, type_.dtype, getattr(type_, "weak_type", False)
+
+
+def _check_hashable(name: int | str, value: Any) -> None:
+    try:
+        hash(value)
+    except TypeError:
+        raise UsageError(f"static argument {name!r} is a {type(value).__name__}, which cannot be hashed",
+                         hint="give a value that can, such as a tuple, or do not make it static") from None
 
 
 def _positions(given: int | Sequence[int] | None, count: int) -> frozenset[int]:
@@ -230,17 +267,29 @@ def pipeline(fun: Callable[..., Any] | None = None, /, *, meshes: Sequence[MeshL
                                 passes=as_passes(DEFAULT_PASSES if passes is None else passes), in_specs=in_specs,
                                 out_specs=out_specs, shared=shared, topology=topology, timeout_s=timeout_s,
                                 stages=checked_stages(stages), share_fragments=share_fragments)
-    for name in ("in_shardings", "out_shardings"):
-        if name in jit_options:
-            raise UsageError(f"{name} name devices, and a pipeline has several meshes",
-                             hint=f"give {name.replace('shardings', 'specs')} with PartitionSpecs")
+    _check_options(jit_options)
+    jit_options.pop("keep_unused", None)  # arguments are always kept
     if fun is None:
         return lambda inner: PipelinedFunction(inner, settings, jit_options)
     return PipelinedFunction(fun, settings, jit_options)
 
 
+_JIT_OPTIONS = ("static_argnums", "static_argnames", "donate_argnums", "donate_argnames", "keep_unused", "inline")
+_REFUSED = {"in_shardings": "give in_specs with PartitionSpecs", "out_shardings": "give out_specs with PartitionSpecs",
+            "device": "give meshes", "backend": "give meshes of its devices",
+            "compiler_options": "set XLA_FLAGS in the environment"}
+
+
+def _check_options(given: dict[str, Any]) -> None:
+    """Refuses options of ``jax.jit`` that name devices or one compilation, and names that are none."""
+    for name in given:
+        if name in _REFUSED:
+            raise UsageError(f"{name} is for one program, and a pipeline has one for each mesh", hint=_REFUSED[name])
+        if name not in _JIT_OPTIONS:
+            raise UsageError(f'hlorewrite.pipeline has no option "{name}"', hint=did_you_mean(name, _JIT_OPTIONS))
+
+
 def _check_schedule(schedule: str | Schedule) -> None:
-    from hlorewrite.errors import did_you_mean
     from hlorewrite.pipelines.schedules import SCHEDULES
 
     if isinstance(schedule, str) and schedule not in SCHEDULES:

@@ -10,7 +10,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from hlorewrite.errors import UsageError
+from hlorewrite.errors import InputError, UsageError
 from hlorewrite.ir import Module, parse
 from hlorewrite.jaxbridge.frameworks.lost_updates import refuse_foreign_jit, refuse_lost_updates
 from hlorewrite.jaxbridge.processes.agreement import Agreement
@@ -21,6 +21,7 @@ from hlorewrite.jaxbridge.xla.target import device_topology
 from hlorewrite.passmanager.base import PassContext
 from hlorewrite.passmanager.manager import run_passes
 from hlorewrite.pipelines.adapter.collectives import collectives_of_program
+from hlorewrite.pipelines.decorator.carried_state import carried_places, note_carried
 from hlorewrite.pipelines.decorator.row_arrays import RowArrays, stage_array_results
 from hlorewrite.pipelines.decorator.specs import (
     PipelineSettings,
@@ -29,6 +30,7 @@ from hlorewrite.pipelines.decorator.specs import (
     uncut_microbatches,
 )
 from hlorewrite.pipelines.decorator.stage_array import StageArray
+from hlorewrite.pipelines.decorator.state_summary import MeshState, state_on_meshes, state_table
 from hlorewrite.pipelines.mpmd.program import Program, read_program
 from hlorewrite.pipelines.runtime.driver import PipelineDriver
 from hlorewrite.pipelines.schedules import Schedule
@@ -78,7 +80,12 @@ class PipelineLowered:
 
     def report(self) -> str:
         """Collectives and transfers with executed bytes, after splitting and after the passes, and what passes said."""
-        return report_text(self.module, self.settings.meshes.text, self.remarks)
+        return report_text(self.module, self.settings.meshes.text, self.remarks, self.state())
+
+    def state(self) -> tuple[MeshState, ...]:
+        """Bytes of the step's state on each mesh, before and after a step: parameters and the optimizer's state."""
+        return state_on_meshes(self.module, self.data(),
+                               carried_places(self.original.args_info, self.original.out_info))
 
     def simulate(self, topology: str = "", *, overlap: bool = True, strategy: str = "auto") -> Simulation:
         """The step on a described cluster.
@@ -219,16 +226,37 @@ def lower_step(function: Callable[..., Any], settings: PipelineSettings, options
                                               strict=True) if info.donated]
         chosen = result_shardings(mesh, settings.out_specs, outputs, donated)
         jitted = jax.jit(function, keep_unused=True, out_shardings=chosen, **options)
-        lowered = jitted.trace(*full, **full_named).lower(lowering_platforms=(settings.meshes.platform,))
+        traced = jitted.trace(*full, **full_named)
+        _refuse_callbacks(traced.jaxpr.jaxpr)
+        lowered = traced.lower(lowering_platforms=(settings.meshes.platform,))
     with collector_paused():
         return _split_and_rewritten(lowered, getattr(function, "__name__", "step"), settings, (shaped, shaped_named),
                                     dynamic, solver_effort)
+
+
+def _refuse_callbacks(jaxpr: Any) -> None:
+    """Refuses what calls Python: it is undefined on which mesh, and how often, it should.
+
+    Raises:
+      InputError: there is one.
+    """
+    for equation in jaxpr.eqns:
+        if "callback" in equation.primitive.name or equation.primitive.name == "debug_print":
+            raise InputError("the step prints, calls back or talks to the host here, which a pipeline cannot",
+                             location=private.line_of(equation) or None,
+                             hint="take jax.debug, io_callback and the like out of the step")
+        for value in equation.params.values():
+            for inner in value if isinstance(value, tuple | list) else (value,):
+                inner = getattr(inner, "jaxpr", inner)
+                if hasattr(inner, "eqns"):
+                    _refuse_callbacks(inner)
 
 
 def _split_and_rewritten(lowered: jax.stages.Lowered, name: str, settings: PipelineSettings, shaped: Any,
                          dynamic: Callable[[tuple, dict], Any], solver_effort: float | None) -> PipelineLowered:
     """Runs the passes on a step that was lowered."""
     module = clone_of(private.module_of(lowered), name)
+    note_carried(module, carried_places(lowered.args_info, lowered.out_info))
     recorder = RunRecorder()
     cluster = settings.topology or _cluster_of(settings.meshes.all_devices())
     run_passes(module, [_split(settings)], PassContext(listeners=(recorder,), topology=cluster))
@@ -278,13 +306,14 @@ def _split(settings: PipelineSettings) -> Any:
 # ---- what splitting and passes did to a pipelined step, and what it would take on a cluster
 
 
-def report_text(module: Module, meshes: str, remarks: Sequence[Remark]) -> str:
-    """A table of collectives and transfers in one step, and what the passes said.
+def report_text(module: Module, meshes: str, remarks: Sequence[Remark], state: Sequence[MeshState] = ()) -> str:
+    """Tables of collectives and transfers in one step, and of its state, and what the passes said.
 
     Args:
       module: the program, after the passes.
       meshes: the shapes of its meshes.
       remarks: what the passes said.
+      state: bytes of the state on each mesh.
 
     Returns:
       Lines of text.
@@ -299,7 +328,7 @@ def report_text(module: Module, meshes: str, remarks: Sequence[Remark]) -> str:
         size = sum(each.executed_bytes for each in own)
         rows.append((kind, str(sum(each.trips for each in own)), format_bytes(size, 1)))
     lines = [head, *(table(rows, "<>>") if len(rows) > 1 else ["no collective and no transfer"])]
-    return "\n".join([*lines, *map(str, remarks)])
+    return "\n".join([*lines, *state_table(state), *map(str, remarks)])
 
 
 def simulated(module: Module, wanted: str | Schedule, topology: str, overlap: bool, strategy: str) -> Simulation:

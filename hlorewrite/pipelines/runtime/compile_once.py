@@ -8,7 +8,7 @@ import os
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, ThreadPoolExecutor, wait
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from contextvars import ContextVar
 from typing import Any, TypeVar
 
@@ -121,9 +121,10 @@ def compile_all(work: Mapping[Key, tuple[str, Callable[[], jax.stages.Compiled]]
     for key, (text, _) in work.items():
         groups.setdefault(text or object(), []).append(key)
     made: dict[Key, jax.stages.Compiled] = {}
+    options = private.own_configuration()  # each thread of JAX has its own
     with shared_executables(), ThreadPoolExecutor(len(os.sched_getaffinity(0))) as pool:
         largest_first = sorted(groups.values(), key=lambda keys: -len(work[keys[0]][0]))
-        running = {pool.submit(_run, store, *work[keys[0]]): keys for keys in largest_first}
+        running = {pool.submit(_run, options, store, *work[keys[0]]): keys for keys in largest_first}
         try:
             # Ends: each round takes at least one program out of those that run, and each is started once.
             while running:
@@ -131,17 +132,16 @@ def compile_all(work: Mapping[Key, tuple[str, Callable[[], jax.stages.Compiled]]
                     key, *others = running.pop(future)
                     made[key] = future.result()
                     done(key)
-                    running |= {pool.submit(_run, store, *work[other]): [other] for other in others}
+                    running |= {pool.submit(_run, options, store, *work[other]): [other] for other in others}
         except BaseException:
             pool.shutdown(cancel_futures=True)
             raise
     return made
 
 
-def _run(store: ExecutableStore, text: str, function: Callable[[], jax.stages.Compiled]) -> jax.stages.Compiled:
-    if not text:
-        return function()
-    with store.of(text):
+def _run(options: Mapping[str, Any], store: ExecutableStore, text: str,
+         function: Callable[[], jax.stages.Compiled]) -> jax.stages.Compiled:
+    with private.configured(options), store.of(text) if text else nullcontext():
         return function()
 
 

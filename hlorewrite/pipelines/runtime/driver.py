@@ -32,6 +32,7 @@ from hlorewrite.pipelines.actions.liveness import Liveness, liveness
 from hlorewrite.pipelines.actions.order import Action, ProgramOrder, Step, order_program
 from hlorewrite.pipelines.mpmd.program import FragmentCall, Program, Transfer, read_program
 from hlorewrite.pipelines.runtime.compile_once import spread
+from hlorewrite.pipelines.runtime.donations import DonationCheck
 from hlorewrite.pipelines.runtime.fragments import Fragments
 from hlorewrite.pipelines.runtime.group import meet, settled, solver_effort, step_failed
 from hlorewrite.pipelines.runtime.in_flight import Hold, in_flight_here
@@ -118,6 +119,8 @@ class PipelineDriver:
         self.instructions: tuple[DriverInstruction, ...] = self._compiled(donate)
         self._template: list[Any] = self._constants()
         self._in_flight = in_flight_here()
+        self._donations = DonationCheck(self.program.donated if donate else frozenset(), self.program.name)
+        self._again = self._returned_again()
 
     # ---- running
 
@@ -136,8 +139,10 @@ class PipelineDriver:
         if len(values) != len(self._types):
             raise UsageError(f"the program has {len(self._types)} arguments and is given {len(values)}",
                              location=self.program.name, hint="give one value for each argument")
-        return tuple(place_value(position, value, kind, sharding, here) for position, (value, kind, sharding, here) in
-                     enumerate(zip(values, self._types, self.shardings, self._here, strict=True)))
+        placed = tuple(place_value(position, value, kind, sharding, here) for position, (value, kind, sharding, here) in
+                       enumerate(zip(values, self._types, self.shardings, self._here, strict=True)))
+        self._donations.placed(values, placed)
+        return placed
 
     def __call__(self, *arguments: jax.Array | None) -> tuple[jax.Array | None, ...]:
         """Runs one step; returns as soon as everything is passed to the devices.
@@ -150,6 +155,7 @@ class PipelineDriver:
           One array for each result; None for those on meshes without a device of this process.
         """
         check_arguments(arguments, self._types, self.shardings, self._here, self.program.name)
+        self._donations.check(arguments)
         if self.watch is not None:
             self.watch.begun += 1
         slots = self.filled(arguments)
@@ -171,7 +177,12 @@ class PipelineDriver:
         for value in given:
             if value is not None:
                 value.delete()
-        return tuple(slots[slot] for slot in self.order.results)
+        results = [slots[slot] for slot in self.order.results]
+        for position, copy in self._again:
+            if results[position] is not None:
+                results[position], = copy(results[position])
+        self._donations.made(results)
+        return tuple(results)
 
     def wait(self, results: Sequence[jax.Array | None]) -> None:
         """Waits until results are there.
@@ -304,6 +315,17 @@ class PipelineDriver:
             return self.meshes.here(step.mesh)
         values = (step.operand, step.result) if isinstance(step, Transfer) else (step.operand,)
         return any(self.meshes.here(self.program.types[value].mesh) for value in values)
+
+    def _returned_again(self) -> list[tuple[int, Function]]:
+        """Results that are another result too: each is copied, so that the next step may be given both."""
+        seen: set[int] = set()
+        again: list[tuple[int, Function]] = []
+        for position, slot in enumerate(self.order.results):
+            kind = self.program.types[self.program.results[position]]
+            if slot in seen and self.meshes.here(kind.mesh):
+                again.append((position, _copy(self.meshes.sharding(kind))))
+            seen.add(slot)
+        return again
 
     def _constants(self) -> list[Any]:
         """Slots with the micro-batches' indices in place, on each mesh that asks for them."""

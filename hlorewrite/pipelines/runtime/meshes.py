@@ -132,9 +132,23 @@ def place_meshes(program: Program, devices: Sequence[Any] | dict[str, Sequence[A
     if len(platforms) > 1:
         raise UsageError(f"the devices are of several platforms: {', '.join(platforms)}",
                          hint="give devices of one kind")
-    if len(set(by_number.values())) < len(by_number):
-        raise UsageError("a device is given twice", hint="give each number of the program a device of its own")
+    _check_shared(program, by_number)
     return PlacedMeshes(program, by_number)
+
+
+def _check_shared(program: Program, by_number: dict[int, Any]) -> None:
+    """Meshes may be the same devices, as for debugging on one, or share numbers; they may not share some devices
+    under other numbers."""
+    known: dict[Any, tuple[int, tuple[Any, ...]]] = {}
+    for name, mesh in program.meshes.items():
+        mine = tuple(by_number[number] for number in mesh.device_ids)
+        if len(set(mine)) < len(mine):
+            raise UsageError(f"mesh {name} has a device twice", hint="give each place of a mesh a device of its own")
+        for number, device in zip(mesh.device_ids, mine, strict=True):
+            other, before = known.setdefault(device, (number, mine))
+            if other != number and before != mine:
+                raise UsageError(f"mesh {name} shares {device} with another mesh and not all of its devices",
+                                 hint="give meshes the same devices in the same order, or none in common")
 
 
 def numpy_type(type_: MeshTensor) -> np.dtype:

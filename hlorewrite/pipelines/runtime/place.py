@@ -34,8 +34,10 @@ def place_value(position: int, value: Any, type_: MeshTensor, sharding: NamedSha
         _check_kind(position, value, type_)
         if value.sharding.is_equivalent_to(sharding, value.ndim):
             return value
-        if not value.is_fully_addressable and not value.is_fully_replicated:
-            raise UsageError(f"argument {position} is spread over other processes", hint="move it with "
+        local = value.sharding.addressable_devices
+        if not value.is_fully_addressable and not (value.is_fully_replicated and local):
+            raise UsageError(f"argument {position} is " + ("spread over other processes" if local else
+                             "on devices of other processes alone"), hint="bring it to all of them with to_global or "
                              "hlorewrite.reshard, or give its host values on every process")
         value = value.addressable_data(0) if not value.is_fully_addressable else value
     host = np.array(value, copy=True)  # the devices may keep the buffer and write over it

@@ -8,6 +8,7 @@ from hlorewrite.ir import Module, ir, nested_ops, readable, remap, source_line
 from hlorewrite.pipelines.mpmd.program import SCHEDULE, STAGE, SUMS, TASK
 from hlorewrite.pipelines.passes.split_stages.graph import StepNode, captured
 from hlorewrite.pipelines.passes.split_stages.plan import PlannedFragment, StagePlan
+from hlorewrite.pipelines.passes.split_stages.step import RETURNED
 
 Key = tuple[int, int]  # value, mesh
 _ORIGIN = {"before": "before", "F": "forward", "B": "backward", "I": "input_gradient", "W": "weight_gradient",
@@ -172,6 +173,7 @@ class _StagesWriter:
         """Those of the step's main function, without shardings: the types have them."""
         rows = self.rows("arg_attrs", len(self.step.arguments))
         for position, row in enumerate(rows):
+            row.pop(RETURNED, None)
             target = row.get("tf.aliasing_output")
             if target is not None and not self.may_alias(position, ir.IntegerAttr(target).value):
                 del row["tf.aliasing_output"]

@@ -189,6 +189,7 @@ def _plan_around(plan: StagePlan) -> None:
     update = place_update(step, topology, after, plan.home)
     if regroup_sums(step, update, after):
         update = place_update(step, topology, after, plan.home)
+    _settle_arguments(plan, update)
     _plan_update(plan, update, after, needs)
     for mesh in sorted(needs):
         fragment = PlannedFragment(f"before_{topology.first_stage(mesh)}", "before", topology.first_stage(mesh), mesh,
@@ -200,9 +201,15 @@ def _plan_around(plan: StagePlan) -> None:
         for number in fragment.inputs:
             if values.producer[number] is None and number not in after:
                 plan.home.setdefault(number, fragment.mesh)
+    made_on = [_result_mesh(plan, after, values.find(each)) for each in step.results]
+    for argument, result in step.returned.items():
+        plan.home.setdefault(step.arguments[argument], made_on[result] or 0)
     for argument in step.arguments:
         plan.home.setdefault(argument, 0)
-    plan.results = [_result_mesh(plan, update, after, values.find(each)) for each in step.results]
+    plan.results = [plan.home.get(values.find(each), 0) if mesh is None else mesh
+                    for each, mesh in zip(step.results, made_on, strict=True)]
+    for argument, result in step.returned.items():
+        plan.results[result] = plan.home[step.arguments[argument]]
 
 
 def _taken_from(plan: StagePlan, node: StepNode, mesh: int) -> int:
@@ -266,7 +273,16 @@ def _plan_update(plan: StagePlan, update: Update, after: dict[int, int], needs: 
     plan.mesh_of.update(after)
 
 
-def _result_mesh(plan: StagePlan, update: Update, after: dict[int, int], number: int) -> int:
+def _result_mesh(plan: StagePlan, after: dict[int, int], number: int) -> int | None:
+    """The mesh that makes a result; None of an argument that is not placed yet."""
     if number in plan.mesh_of:
         return plan.mesh_of[number]
-    return plan.home[number] if number in plan.home else after.get(number, 0)
+    return plan.home.get(number, after.get(number))
+
+
+def _settle_arguments(plan: StagePlan, update: Update) -> None:
+    """Arguments that the loop does not read lie with their parameter: the optimizer's state."""
+    values = plan.step.values
+    for number in plan.step.arguments:
+        if number in update.group and values.elements(number) > 1:
+            plan.home.setdefault(number, update.group[number])

@@ -13,6 +13,8 @@ from hlorewrite.ir import Editor, Loop, Module, View, inline_calls, ir, passmana
 from hlorewrite.passmanager.base import Pass, PassContext
 from hlorewrite.passmanager.programs import is_program
 from hlorewrite.pipelines.passes.split_stages.auto.choose import DEFAULT_TOPOLOGY, StageSearch, choose_stages, mark_cuts
+from hlorewrite.pipelines.passes.split_stages.auto.cut_graph import whole_step
+from hlorewrite.pipelines.passes.split_stages.branches import write_branches_as_choices
 from hlorewrite.pipelines.passes.split_stages.emit import write_program
 from hlorewrite.pipelines.passes.split_stages.graph import StepNode
 from hlorewrite.pipelines.passes.split_stages.meshes import (
@@ -22,6 +24,7 @@ from hlorewrite.pipelines.passes.split_stages.meshes import (
     parse_shapes,
     stages_of,
 )
+from hlorewrite.pipelines.passes.split_stages.moved_values import moved_values
 from hlorewrite.pipelines.passes.split_stages.plan import PlannedFragment, StagePlan, make_plan
 from hlorewrite.pipelines.passes.split_stages.remat import keep_what_was_sent
 from hlorewrite.pipelines.passes.split_stages.shardings import read_shardings
@@ -94,7 +97,7 @@ class SplitStages(Pass):
     def run(self, module: Module, ctx: PassContext) -> bool:
         """Replaces the module by the program."""
         self._check(module)
-        if self.stages == "auto" and not self.cuts:
+        if self.stages == "auto" and not self.cuts and self._wanted_stages() > 1:
             return self.with_cuts(module, ctx).run(module, ctx)
         copy = module.clone()
         list_groups(Editor(View(copy)))  # the program does not hold the step's mesh
@@ -102,7 +105,7 @@ class SplitStages(Pass):
         marks = {index: step.view.source(node.op) for node in reversed(step.body) if node.op is not None
                  for index, backward in [mark_of(node.op) or (0, True)] if not backward}
         topology = make_topology(step.view, self.meshes, self.schedule, self.mesh_of, step.stages, step.iterations,
-                                 where=marks[step.stages - 1])
+                                 where=marks.get(step.stages - 1, step.view.source(step.loop)))
         step = self._by_part(step, ctx)
         _refuse_manual(step, topology)
         if self.split_backward is not None:
@@ -111,7 +114,7 @@ class SplitStages(Pass):
         at = StageAssignment(step.stages, topology.split_backward)
         self._place(step, topology, at, ctx)
         plan = make_plan(step, topology, at)
-        _check_stages(plan, marks)
+        self._check_stages(plan, marks, ctx)
         _check_arguments(plan)
         module.mlir = write_program(plan, "" if self.schedule == CUSTOM else self.schedule)
         ctx.forget_view()
@@ -129,6 +132,10 @@ class SplitStages(Pass):
             raise InputError("the module is a program of several meshes already", location=module.name,
                              hint="leave split-stages out")
 
+    def _wanted_stages(self) -> int:
+        """How many stages the schedule runs on these meshes."""
+        return len(self.mesh_of) or stages_of(self.schedule, len(parse_shapes(self.meshes)))
+
     def with_cuts(self, module: Module, ctx: PassContext) -> SplitStages:
         """This pass with the cuts that the cost model chooses.
 
@@ -142,8 +149,7 @@ class SplitStages(Pass):
         Raises:
           HlorewriteError: the step cannot be cut.
         """
-        stages = len(self.mesh_of) or stages_of(self.schedule, len(parse_shapes(self.meshes)))
-        wanted = StageSearch(self.meshes, self.schedule, self.mesh_of, stages, self.microbatches,
+        wanted = StageSearch(self.meshes, self.schedule, self.mesh_of, self._wanted_stages(), self.microbatches,
                              self.topology or ctx.topology)
         base = _without_calls(module.clone())
 
@@ -193,6 +199,10 @@ class SplitStages(Pass):
         ctx.count("skipped micro-batches written as sums",
                   write_skips_as_sums(ctx.view(module), ctx.editor(module)))
         ctx.forget_view()
+        if self._is_whole(module):
+            refuse_effects(View(module))
+            return whole_step(View(module), self.microbatches)
+        self._write_branches(module, ctx)
         view = View(module)
         refuse_effects(view)
         step = read_step(view, view.functions["main"])
@@ -201,19 +211,42 @@ class SplitStages(Pass):
                              location=view.source(step.loop), hint="give both the same number")
         return step
 
+    def _is_whole(self, module: Module) -> bool:
+        """Whether a step is one stage, without any mark."""
+        return self._wanted_stages() == 1 and not any(map(mark_of, View(module).ops("stablehlo.optimization_barrier")))
+
+    def _write_branches(self, module: Module, ctx: PassContext) -> None:
+        """Writes branches of the update as choices; says which stay."""
+        for op in write_branches_as_choices(ctx.view(module), ctx.editor(module)):
+            said = "this branch stays one op on one mesh: it holds loops, random numbers or ops that are not known"
+            ctx.remark(Remark("unprofitable", self.name, said, ctx.view(module).source(op)))
+        ctx.forget_view()
+
     def _by_part(self, step: TrainStep, ctx: PassContext) -> TrainStep:
         """The step with each stage's rows of what is stacked."""
         module = step.view.module
+        if step.stages == 1:
+            return step
         ctx.count("stacks cut", cut_stacks(module))
         view = View(module)
         return read_step(view, view.functions["main"])
+
+    def _check_stages(self, plan: StagePlan, marks: dict[int, str], ctx: PassContext) -> None:
+        """Says which stages compute nothing; the last one has to, since the number of stages is read from it."""
+        busy = {fragment.stage for fragment in plan.body}
+        for stage in set(range(plan.step.stages)) - busy:
+            if stage == plan.step.stages - 1:
+                raise InputError(f"stage {stage}, the last one, computes nothing", location=marks.get(stage),
+                                 hint="use what the last mark gives")
+            ctx.remark(Remark("unprofitable", self.name, f"stage {stage} computes nothing: values pass it by",
+                              marks.get(max(stage, 1), plan.step.view.module.name)))
 
     def _tell(self, plan: StagePlan, ctx: PassContext) -> None:
         module = plan.step.view.module
         for node, axes in cut_along_the_loop(plan.step):
             said = f"the loop takes micro-batches from a dimension that is cut over {axes}; cut their rows instead"
             ctx.remark(Remark("unprofitable", self.name, said, _source(plan.step, node)))
-        for said, node in unused_received_rows(plan):
+        for said, node in (*unused_received_rows(plan), *moved_values(plan)):
             ctx.remark(Remark("unprofitable", self.name, said, _source(plan.step, node)))
         ctx.count("fragments", len(plan.before) + len(plan.body) + len(plan.after))
         ctx.remark(Remark("applied", self.name, f"split into {plan.step.stages} stages on "
@@ -229,15 +262,6 @@ def _without_calls(module: Module) -> Module:
     marks_to_barriers(View(module))
     passmanager.PassManager.parse("builtin.module(cse)", module.context).run(module.operation)
     return module
-
-
-def _check_stages(plan: StagePlan, marks: dict[int, str]) -> None:
-    """A stage that computes nothing is a mistake in the marks."""
-    busy = {fragment.stage for fragment in plan.body}
-    for stage in range(plan.step.stages):
-        if stage not in busy:
-            raise InputError(f"stage {stage} computes nothing", location=marks[max(stage, 1)],
-                             hint="mark only where a stage begins that has work to do")
 
 
 def _check_arguments(plan: StagePlan) -> None:

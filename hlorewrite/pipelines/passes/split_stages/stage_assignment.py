@@ -109,7 +109,13 @@ def _marked(step: TrainStep, at: StageAssignment, node: StepNode, mark: tuple[in
             raise InputError(f"the cotangent of the mark of stage {index} comes from stage {at.stage(place)}",
                              location=step.view.source(node.op), hint="mark stages in the order they run")
         return target
-    if (place is not None and place >= at.stages) or is_recomputed(node):
+    again = place is not None and place >= at.stages
+    if again and not is_recomputed(node) and op_name(node.op.location):  # without names either may be
+        raise InputError(f"the mark of stage {index} depends on a gradient of the same micro-batch: a forward after a "
+                         "backward, as in a gradient penalty, an adversarial input or a Hessian, is a second pass over "
+                         "all stages, and a schedule has one of each", location=step.view.source(node.op),
+                         hint="compute that gradient in a step before, or keep both passes within one stage")
+    if again or is_recomputed(node):
         raise InputError(f"the mark of stage {index} runs again in a backward, other than in the forward: "
                          "jax.checkpoint stands around it", location=step.view.source(node.op),
                          hint="put jax.checkpoint around parts of a stage, not around marks")

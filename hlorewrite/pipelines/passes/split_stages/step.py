@@ -1,6 +1,6 @@
 """Reads a step for ``split-stages``: its marks, its one loop over micro-batches, and what the loop carries."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from hlorewrite.analysis.loops import constant_integer, trip_count
 from hlorewrite.errors import InputError
@@ -50,6 +50,7 @@ class TrainStep:
       start: the counter's first value.
       stride: what is added to it.
       stages: n, one more than the largest mark.
+      returned: the position of the result that takes an argument's place in the next step, by the argument's position.
     """
 
     view: View
@@ -67,6 +68,7 @@ class TrainStep:
     start: int
     stride: int
     stages: int
+    returned: dict[int, int] = field(default_factory=dict)
 
     def argument_name(self, number: int) -> str:
         """What the user's function calls an argument."""
@@ -218,7 +220,23 @@ def step_of(view: View, main: ir.Operation, loop: ir.Operation, stages: int) -> 
     results = [values.number(each) for each in terminator(block).operands]
     return TrainStep(view, main, loop, values=values, arguments=arguments, results=results, before=before, body=body,
                      after=after, carried=carried, iterations=iterations, counter=number, start=start, stride=stride,
-                     stages=stages)
+                     stages=stages, returned=returned_places(main))
+
+
+ALIASED, RETURNED = "tf.aliasing_output", "hlorewrite.returned"
+"""Attributes of an argument: the number of the result that takes its place in the next step, in its buffer or not."""
+
+
+def returned_places(main: ir.Operation) -> dict[int, int]:
+    """The result that takes the place of each argument in the next step, by position, where that is known."""
+    if "arg_attrs" not in main.attributes:
+        return {}
+    found: dict[int, int] = {}
+    for position, row in enumerate(map(ir.DictAttr, ir.ArrayAttr(main.attributes["arg_attrs"]))):
+        name = next((each for each in (RETURNED, ALIASED) if each in row), None)
+        if name is not None:
+            found[position] = ir.IntegerAttr(row[name]).value
+    return found
 
 
 def _counter(loop: ir.Operation) -> tuple[int, int, int]:

@@ -1,10 +1,10 @@
 """On which mesh each op after the loop runs, and in which round.
 
 Values of more than one element that meet in an op belong together: a gradient, its parameter, and the optimizer's
-state for it. Such a group runs on the mesh that holds its parameter. Single numbers of several meshes, as in a global
-norm, meet on the last stage's mesh. A round (level) ends where a value changes mesh, so that fragments of one mesh and
-level never wait for each other in a circle: level(op) = max over operands of level(operand) + (1 if it comes from
-another mesh).
+state for it. Such a group runs on the mesh that holds its parameter (``value_groups.py``). Single numbers of several
+meshes, as in a global norm, meet on the last stage's mesh. A round (level) ends where a value changes mesh, so that
+fragments of one mesh and level never wait for each other in a circle: level(op) = max over operands of level(operand) +
+(1 if it comes from another mesh).
 """
 
 from dataclasses import dataclass, field
@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from hlorewrite.pipelines.passes.split_stages.graph import StepNode, Values, closure
 from hlorewrite.pipelines.passes.split_stages.meshes import ProgramMeshes
 from hlorewrite.pipelines.passes.split_stages.step import TrainStep
+from hlorewrite.pipelines.passes.split_stages.value_groups import value_groups
 
 
 @dataclass
@@ -21,13 +22,13 @@ class Update:
     Attributes:
       step: the step.
       place: (level, mesh) of each node that depends on a result of the loop, by ``id``; others float.
-      group: the mesh of each value's group, by number; None where nothing decides.
+      group: the mesh of each value's group, by number, where one is known.
       home: mesh of each argument that the loop reads.
     """
 
     step: TrainStep
     place: dict[int, tuple[int, int]] = field(default_factory=dict)
-    group: dict[int, int | None] = field(default_factory=dict)
+    group: dict[int, int] = field(default_factory=dict)
     home: dict[int, int] = field(default_factory=dict)
 
     def float_mesh(self, number: int) -> int:
@@ -55,17 +56,18 @@ def place_update(step: TrainStep, topology: ProgramMeshes, after: dict[int, int]
     Returns:
       The places.
     """
-    update = Update(step, group=_groups(step, after, home), home=home)
+    update = Update(step, group=value_groups(step, after, home), home=home)
     values, hub = step.values, topology.mesh_of[-1]
-    levels = dict.fromkeys(after, 0)
-    meshes = dict(after)
+    meshes = _known_meshes(update) | after
+    levels = dict.fromkeys(meshes, 0)
+    results = set(map(values.find, step.results))
     through: dict[int, set[int]] = {}  # what a floating value depends on among those that have a place
     for node in step.after:
         reads = [each for each in map(values.find, node.reads) if each in meshes]
         reads += [each for number in map(values.find, node.reads) for each in sorted(through.get(number, ()))]
         if not reads:
             continue
-        if _spreads(values, node, reads):
+        if _spreads(values, node, reads) and results.isdisjoint(node.results):
             through.update((result, set(reads)) for result in node.results)
             continue
         mesh = _mesh(update, node, [meshes[each] for each in reads], hub)
@@ -77,47 +79,24 @@ def place_update(step: TrainStep, topology: ProgramMeshes, after: dict[int, int]
 
 
 def _spreads(values: Values, node: StepNode, reads: list[int]) -> bool:
-    """Whether a node makes tensors of single numbers: that is done where the tensors are needed."""
-    return values.is_cheap(node) and all(values.elements(each) <= 1 for each in reads) and \
+    """Whether a node makes larger tensors of numbers or of smaller ones: that is done where they are needed."""
+    largest = 1 if node.name != "stablehlo.broadcast_in_dim" else values.elements(node.results[0]) - 1
+    return values.is_cheap(node) and all(values.elements(each) <= largest for each in reads) and \
         all(values.elements(each) > 1 for each in node.results)
 
 
 def _mesh(update: Update, node: StepNode, given: list[int], hub: int) -> int:
     values = update.step.values
     large = [each for each in map(values.find, (*node.results, *node.reads))
-             if values.elements(each) > 1 and update.group.get(each) is not None]
+             if values.elements(each) > 1 and each in update.group]
     if large:
-        mesh = update.group[max(large, key=values.elements)]
-        assert mesh is not None
-        return mesh
+        return update.group[max(large, key=values.elements)]
     return given[0] if len(set(given)) == 1 else hub
 
 
-def _groups(step: TrainStep, after: dict[int, int], home: dict[int, int]) -> dict[int, int | None]:
-    """The mesh of each group of values that meet in ops: its parameter's, else its gradient's.
-
-    Constants and numbers spread over a tensor belong to no group: several may share them.
-    """
-    values = step.values
-    leader: dict[int, int] = {}
-
-    def find(number: int) -> int:
-        # Ends: each round goes nearer to the leader, of which there is one.
-        while leader.setdefault(number, number) != number:
-            leader[number] = leader[leader[number]]
-            number = leader[number]
-        return number
-
-    rooted = {each for each in (*step.arguments, *after) if values.elements(each) > 1}
-    for node in (*step.before, *step.after):
-        if any(values.find(each) in rooted for each in node.reads):
-            rooted.update(each for each in node.results if values.elements(each) > 1)
-    for node in step.after:
-        large = [each for each in map(values.find, (*node.reads, *node.results)) if each in rooted]
-        for each in large[1:]:
-            leader[find(each)] = find(large[0])
-    mesh: dict[int, int] = {}
-    for known in (home, after):
-        for number in sorted(known):
-            mesh.setdefault(find(number), known[number])
-    return {number: mesh.get(find(number)) for number in list(leader)}
+def _known_meshes(update: Update) -> dict[int, int]:
+    """The meshes of tensors from before the loop that belong to a parameter: what reads them runs there."""
+    step = update.step
+    made = [number for node in step.before for number in node.results]
+    return {number: update.group[number] for number in map(step.values.find, (*step.arguments, *made))
+            if step.values.elements(number) > 1 and number in update.group}

@@ -4,12 +4,23 @@ from __future__ import annotations
 
 import inspect
 import re
+from concurrent.futures import ThreadPoolExecutor
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from jax._src import compiler, core, distributed, sharding_impls, tree_util, util, xla_bridge
+from jax._src import (
+    compiler,
+    config,
+    core,
+    distributed,
+    sharding_impls,
+    source_info_util,
+    tree_util,
+    util,
+    xla_bridge,
+)
 from jax._src.interpreters import pxla
 from jax.sharding import Mesh, NamedSharding, PartitionSpec
 from jaxlib import _jax, xla_client
@@ -40,10 +51,23 @@ from hlorewrite.pipelines.runtime.compile_once import ExecutableStore, shared_ex
     (_jax.ArrayImpl, "_single_device_array_to_np_array_did_copy"), (pxla.ExecuteReplicated, "__call__"),
     (pxla.MeshExecutable, "call"), (_jax.Client, "deserialize_executable"),
     (xla_client, "batched_copy_array_to_devices_with_sharding"), (xla_client, "ArrayCopySemantics"),
-    (jax.sharding.NamedSharding, "_internal_device_list"), (pxla, "batched_device_put"),
+    (jax.sharding.NamedSharding, "_internal_device_list"), (pxla, "batched_device_put"), (config, "trace_context"),
+    (config, "config_states"), (config.config_ext, "unset"), (source_info_util, "user_frame"),
 ])
 def test_it_is_there(owner: object, name: str):
     assert hasattr(owner, name)
+
+
+def test_another_thread_has_the_options_of_this_one():
+    def seen(values: dict[str, object]) -> tuple[object, object]:
+        with private.configured(values):
+            return jnp.zeros(1, float).dtype, private.trace_context()
+
+    with jax.enable_x64(True), jax.default_matmul_precision("highest"), ThreadPoolExecutor(1) as pool:
+        given = private.own_configuration()
+        assert set(given) == {"jax_enable_x64", "jax_default_matmul_precision"}
+        assert pool.submit(seen, given).result() == (jnp.float64, private.trace_context())
+        assert pool.submit(seen, {}).result()[0] == jnp.float32
 
 
 def test_xla_flags_of_one_compilation():

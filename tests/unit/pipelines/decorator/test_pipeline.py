@@ -172,7 +172,7 @@ def test_a_simulation_needs_a_cluster():
     ({"meshes": [(2,), (2, 1)]}, "have shapes"),
     ({"meshes": ["(2)"]}, "neither meshes nor shapes"),
     ({"meshes": [(1,), (1,)], "schedule": "1f2b"}, 'did you mean "1f1b"'),
-    ({"meshes": [(1,), (1,)], "in_shardings": None}, "in_shardings name devices"),
+    ({"meshes": [(1,), (1,)], "in_shardings": None}, "in_shardings is for one program"),
     ({"meshes": [(1,), (1,)], "passes": "comm-shft"}, "unknown pass"),
 ])
 def test_what_cannot_be_asked_for(options, said):

@@ -120,8 +120,21 @@ def test_devices_by_mesh():
     placed = driver.place(given)
     assert placed[0].sharding.device_set == set(devices[4:])
     assert max(relative_errors(driver(*placed), reference(*given))) < CLOSE
-    with pytest.raises(UsageError, match="given twice"):
-        PipelineDriver(two_stages(), {"m0": devices[:4], "m1": devices[:4]})
+    with pytest.raises(UsageError, match=r"mesh m1 shares .* and not all of its devices"):
+        PipelineDriver(two_stages(), {"m0": devices[:4], "m1": devices[2:6]})
+
+
+def test_all_meshes_on_the_same_devices():
+    devices = jax.devices()
+    driver = PipelineDriver(two_stages(), {"m0": devices[:4], "m1": devices[:4]})
+    given = values()
+    assert max(relative_errors(driver(*driver.place(given)), reference(*given))) < CLOSE
+    with pytest.raises(UsageError, match="mesh m0 has a device twice"):
+        PipelineDriver(two_stages(), {"m0": [*devices[:3], devices[0]], "m1": devices[4:]})
+
+
+def test_devices_of_another_number():
+    devices = jax.devices()
     with pytest.raises(UsageError, match="mesh m1 has 4 devices and is given 2"):
         PipelineDriver(two_stages(), {"m0": devices[:4], "m1": devices[4:6]})
 

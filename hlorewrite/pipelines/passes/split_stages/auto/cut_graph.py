@@ -71,6 +71,19 @@ def read_cut_graph(view: View, microbatches: int) -> CutGraph:
                     frozenset(everywhere))
 
 
+def whole_step(view: View, microbatches: int) -> TrainStep:
+    """A step of one stage, without marks.
+
+    Args:
+      view: the view of a module without calls.
+      microbatches: how often its loop runs; 0 for any number.
+
+    Raises:
+      InputError: there is no such loop.
+    """
+    return step_of(view, view.functions["main"], _largest_loop(view, microbatches), 1)
+
+
 def _largest_loop(view: View, microbatches: int) -> ir.Operation:
     """The loop of main with the most ops, of the right number of iterations where it is given."""
     main = view.functions["main"]

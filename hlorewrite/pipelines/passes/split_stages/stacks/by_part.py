@@ -3,7 +3,7 @@
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from hlorewrite.ir import Editor, Loop, ir, terminator, with_dimension
+from hlorewrite.ir import Editor, Loop, defining_op, ir, terminator, with_dimension
 from hlorewrite.ops.attributes import ints
 from hlorewrite.ops.dims import attributes_for, repeats_whole
 from hlorewrite.ops.reducers import OP_OF_KIND, reduction_kind
@@ -12,6 +12,7 @@ from hlorewrite.passes.common.device_masks import zeros_like
 from hlorewrite.passes.common.shard_index import splat_number
 from hlorewrite.pipelines.passes.split_stages.graph import captured, ops_of
 from hlorewrite.pipelines.passes.split_stages.stacks.cut_loops import narrow
+from hlorewrite.pipelines.passes.split_stages.stacks.derived_parts import Part, write_derived
 from hlorewrite.pipelines.passes.split_stages.stacks.direct_rows import joined
 from hlorewrite.pipelines.passes.split_stages.stacks.row_ops import (
     corresponding,
@@ -19,6 +20,7 @@ from hlorewrite.pipelines.passes.split_stages.stacks.row_ops import (
     row_range,
     rows_of,
 )
+from hlorewrite.pipelines.passes.split_stages.step import returned_places
 
 
 @dataclass(frozen=True)
@@ -69,6 +71,10 @@ def stacks_of(main: ir.Operation, loop: ir.Operation) -> Stacks:
         for op in ops_of(block):
             for group in corresponding(op):
                 stacks.join(group)
+    arguments, results = main.regions[0].blocks[0].arguments, terminator(main.regions[0].blocks[0]).operands
+    for argument, result in returned_places(main).items():
+        if rows_of(arguments[argument]):
+            stacks.join([arguments[argument], results[result]])
     parts = Loop(loop)
     for position, argument in enumerate(parts.body.arguments):
         if rows_of(argument):
@@ -77,7 +83,6 @@ def stacks_of(main: ir.Operation, loop: ir.Operation) -> Stacks:
     return stacks
 
 
-Part = ir.Value | None  # None: zeros
 _BARRIER = "stablehlo.optimization_barrier"
 
 
@@ -95,12 +100,17 @@ class PartWriter:
         self.editor, self.loop, self.stacks, self.cuts = editor, loop, stacks, cuts
         self.whole_of: dict[ir.Value, ir.Value] = {}
         self.parts_of: dict[ir.Value, list[Part]] = {}
+        self.derived: dict[ir.Value, StackCut] = {}
         self.before: ir.Operation | None = None  # all ops are written before this one
         self.inside = False
 
     def cut(self, value: ir.Value) -> StackCut | None:
         """How a value is cut; None when it stays whole."""
-        return self.cuts.get(self.stacks.find(value)) if rows_of(value) else None
+        return self.cuts.get(self.stacks.find(value), self.derived.get(value)) if rows_of(value) else None
+
+    def derive(self, value: ir.Value, parts: list[Part], edges: tuple[int, ...]) -> None:
+        """Says that a value of the update is there by part without being a stack."""
+        self.parts_of[value], self.derived[value] = parts, StackCut(edges)
 
     # ---- values
 
@@ -122,6 +132,12 @@ class PartWriter:
             return self.parts_of[value]
         whole = self.whole(value)
         return [narrow(self.editor, whole, low, high, self.end()) for low, high in cut.parts]
+
+    def repeated(self, value: ir.Value, rows: Sequence[tuple[int, int]]) -> list[Part]:
+        """Parts of a value that is alike in all of its rows: a constant, numbers spread over them."""
+        made = defining_op(value)
+        assert made is not None
+        return [self.copied(made, {}, each) for each in rows]
 
     def there(self, part: Part, like: ir.Value, rows: tuple[int, int]) -> ir.Value:
         """A part, zeros written out."""
@@ -147,7 +163,8 @@ class PartWriter:
             made = None if cut is None else self._parts(op, cut)
             if made is not None and result is not None:
                 self.parts_of[result] = made
-            elif not self._barrier(op) and not self._rows(op) and not self._reduced(op):
+            elif not self._barrier(op) and not self._rows(op) and not self._reduced(op) and \
+                    (self.inside or cut is not None or not write_derived(self, op)):
                 self._copy(op)
 
     def _barrier(self, op: ir.Operation) -> bool:
@@ -174,7 +191,7 @@ class PartWriter:
         if (filled := padded_range(op)) is not None:
             return self._padded(op, cut, filled)
         if repeats_whole(op, 0):
-            return [self._copied(op, {}, rows) for rows in cut.parts]
+            return [self.copied(op, {}, rows) for rows in cut.parts]
         groups = corresponding(op)
         if not groups:
             return None
@@ -190,13 +207,16 @@ class PartWriter:
                 results.append(None if other is None else given[other][number])
                 continue
             mapping = {value: self.there(parts[number], value, rows) for value, parts in given.items()}
-            results.append(self._copied(op, mapping, rows))
+            results.append(self.copied(op, mapping, rows))
         return results
 
-    def _copied(self, op: ir.Operation, mapping: Mapping[ir.Value, ir.Value], rows: tuple[int, int]) -> ir.Value:
-        """A copy of an op for some rows."""
+    def copied(self, op: ir.Operation, mapping: Mapping[ir.Value, ir.Value], rows: tuple[int, int],
+               keeps_rows: bool = True) -> ir.Value:
+        """A copy of an op for some rows, which its result has too or sums over."""
         others = {value: self.whole(value) for value in op.operands if value not in mapping}
         copy = self.editor.clone_before(op, self.end(), {**others, **mapping})
+        if not keeps_rows:
+            return copy.results[0]
         count = rows[1] - rows[0]
         copy.results[0].set_type(with_dimension(copy.results[0].type, 0, count))
         with self.editor.context, op.location:

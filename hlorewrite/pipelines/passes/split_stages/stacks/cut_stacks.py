@@ -8,9 +8,17 @@ from hlorewrite.pipelines.mpmd.rows import ROWS, rows_attribute
 from hlorewrite.pipelines.passes.split_stages.graph import ops_of
 from hlorewrite.pipelines.passes.split_stages.remat import keep_what_was_sent
 from hlorewrite.pipelines.passes.split_stages.stacks.by_part import PartWriter, StackCut, Stacks, stacks_of
+from hlorewrite.pipelines.passes.split_stages.stacks.derived_parts import joins_tensors
 from hlorewrite.pipelines.passes.split_stages.stacks.row_ops import row_range, rows_of
 from hlorewrite.pipelines.passes.split_stages.stage_assignment import StageAssignment, place_body
-from hlorewrite.pipelines.passes.split_stages.step import argument_name, find_loop, mark_of, read_step
+from hlorewrite.pipelines.passes.split_stages.step import (
+    ALIASED,
+    RETURNED,
+    argument_name,
+    find_loop,
+    mark_of,
+    read_step,
+)
 
 
 def cut_stacks(module: Module) -> int:
@@ -30,9 +38,10 @@ def cut_stacks(module: Module) -> int:
     loop = find_loop(view, main)[0]
     slices = [(op, taken) for op in ops_of(Loop(loop).body)
               if (taken := row_range(op)) is not None and taken != (0, rows_of(op.operands[0]))]
-    if not slices:
+    flat = any(map(joins_tensors, _behind(main, loop)))
+    if not slices and not flat:
         return 0
-    stages = _reading_stages(module)
+    stages = _reading_stages(module) if slices else {}
     stacks = stacks_of(main, loop)
     found: dict[ir.Value, list[tuple[int, int, int]]] = {}
     for op, taken in slices:
@@ -43,10 +52,16 @@ def cut_stacks(module: Module) -> int:
         edges = _segments(reads, rows_of(leader))
         if len(edges) > 2 and not _cut_over_axes(main, stacks, leader):
             cuts[leader] = StackCut(edges)
-    if cuts:
+    if cuts or flat:
         _write(view, main, loop, stacks, cuts)
         passmanager.PassManager.parse("builtin.module(cse)", module.context).run(module.operation)
     return len(cuts)
+
+
+def _behind(main: ir.Operation, loop: ir.Operation) -> list[ir.Operation]:
+    """The ops after the loop."""
+    ops = ops_of(main.regions[0].blocks[0])
+    return ops[next(place for place, op in enumerate(ops) if op == loop):]
 
 
 def _reading_stages(module: Module) -> dict[int, int]:
@@ -146,15 +161,15 @@ def _rows(main: ir.Operation, name: str, cuts: Sequence[StackCut | None], result
     starts = [sum(1 if cut is None else len(cut.parts) for cut in results[:number]) for number in range(len(results))]
     rows: list[ir.Attribute] = []
     for number, (cut, row) in enumerate(zip(cuts, _argument_attributes(main, name, len(cuts)), strict=True)):
-        target = row.pop("tf.aliasing_output", None)
-        to = None if target is None else ir.IntegerAttr(target).value
+        targets = {name: ir.IntegerAttr(row.pop(name)).value for name in (ALIASED, RETURNED) if name in row}
         for place, part in enumerate([None] if cut is None else cut.parts):
             own = dict(row)
             if part is not None:
                 own[ROWS] = rows_attribute(number, *part)
-            if to is not None and results[to] == cut:
-                own["tf.aliasing_output"] = ir.IntegerAttr.get(ir.IntegerType.get_signless(32), starts[to] + place)
-            elif to is not None:
-                own["jax.buffer_donor"] = ir.BoolAttr.get(True)
+            for name, to in targets.items():
+                if results[to] == cut:
+                    own[name] = ir.IntegerAttr.get(ir.IntegerType.get_signless(32), starts[to] + place)
+                elif name == ALIASED:
+                    own["jax.buffer_donor"] = ir.BoolAttr.get(True)
             rows.append(ir.DictAttr.get(own))
     return ir.ArrayAttr.get(rows)

@@ -7,7 +7,7 @@ from hlorewrite.ops.table import ELEMENTWISE
 from hlorewrite.passes.common.shard_index import splat_number
 
 _DOT = "stablehlo.dot_general"
-_ROW_BY_ROW = ELEMENTWISE | {_DOT, *(f"stablehlo.{name}" for name in (
+ROW_BY_ROW = ELEMENTWISE | {_DOT, *(f"stablehlo.{name}" for name in (
     "transpose", "reshape", "broadcast_in_dim", "reduce", "slice"))}
 """Ops that are copied for parts of a stack; a matrix product only where both operands are stacks."""
 
@@ -35,7 +35,7 @@ def corresponding(op: ir.Operation) -> list[list[ir.Value]]:
         return []
     if op.name == "sdy.sharding_constraint":
         return [[op.operands[0], op.results[0]]] if _uncut(op) else []
-    factor = dim_factor(op, 0) if op.name in _ROW_BY_ROW else ""
+    factor = dim_factor(op, 0) if op.name in ROW_BY_ROW else ""
     if isinstance(factor, str) or any(factor.operands) or (op.name == _DOT and None in factor.operands):
         return []
     return [[*(operand for operand, d in zip(op.operands, factor.operands, strict=True) if d == 0), op.results[0]]]
