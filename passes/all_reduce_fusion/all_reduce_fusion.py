@@ -198,8 +198,8 @@ class _Work:
         """The best buckets of each class."""
         limits = Limits(self.options.bucket_bytes, self.options.max_buckets)
         crowded = self.options.crowded and is_crowded(graph.block)
-        return [choose(BucketClass(tuple(indices), members, timings, graph, spine.ends, self.options.alike, crowded),
-                       self.times, self.clock, limits) for indices in classes]
+        return [choose(BucketClass(tuple(indices), members, timings, graph, ends=spine.ends,
+                                   alike=self.options.alike, crowded=crowded), self.times, self.clock, limits) for indices in classes]
 
     def _spine(self, graph: BlockGraph, members: list[Member], timings: Sequence[Timing]) -> Spine:
         """The kernels that calls may be held to."""

@@ -132,8 +132,8 @@ def summarize(tree: Any, fetch: Callable[[str, jax.Array], np.ndarray | None]) -
     for name, value in _arrays(tree):
         found = fetch(f"summary of {name}", _numbers_of(value))
         squares, largest, wrong = (0.0, 0.0, 0.0) if found is None else map(float, found)
-        leaves.append(LeafSummary(name, tuple(value.shape), str(value.dtype), _devices(value.sharding), squares,
-                                  largest, int(wrong)))
+        leaves.append(LeafSummary(name, tuple(value.shape), str(value.dtype), devices=_devices(value.sharding),
+                                  squares=squares, largest=largest, not_finite=int(wrong)))
     return StateSummary(tuple(leaves))
 
 

@@ -13,8 +13,9 @@ from hlorewrite.pipelines.passes.split_stages.graph import captured
 from hlorewrite.pipelines.passes.split_stages.graph import ops_of as ops_of_block
 from hlorewrite.pipelines.passes.split_stages.step import find_loop
 
-_PLAIN = ops_of(OpClass.ELEMENTWISE, OpClass.MOVE, OpClass.INDEXED, OpClass.REDUCTION, OpClass.CONTRACTION,
-                OpClass.SAME, OpClass.CONSTANT, OpClass.TERMINATOR) | frozenset(BRANCHES)
+_CLASSES = (OpClass.ELEMENTWISE, OpClass.MOVE, OpClass.INDEXED, OpClass.REDUCTION, OpClass.CONTRACTION, OpClass.SAME,
+            OpClass.CONSTANT, OpClass.TERMINATOR)
+_PLAIN = ops_of(*_CLASSES) | frozenset(BRANCHES)
 """What ends, and has no effect, whether its result is chosen or not."""
 
 
