@@ -198,8 +198,9 @@ class _Work:
         """The best buckets of each class."""
         limits = Limits(self.options.bucket_bytes, self.options.max_buckets)
         crowded = self.options.crowded and is_crowded(graph.block)
-        return [choose(BucketClass(tuple(indices), members, timings, graph, ends=spine.ends,
-                                   alike=self.options.alike, crowded=crowded), self.times, self.clock, limits) for indices in classes]
+        found = [BucketClass(tuple(indices), members, timings, graph, ends=spine.ends, alike=self.options.alike,
+                             crowded=crowded) for indices in classes]
+        return [choose(each, self.times, self.clock, limits) for each in found]
 
     def _spine(self, graph: BlockGraph, members: list[Member], timings: Sequence[Timing]) -> Spine:
         """The kernels that calls may be held to."""

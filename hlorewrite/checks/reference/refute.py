@@ -53,11 +53,11 @@ class Counterexample:
     function: str
     draw: int
     kind: str
-    device: int
-    output: int
-    place: tuple[int, ...]
-    before: str
-    after: str
+    device: int = 0
+    output: int = 0
+    place: tuple[int, ...] = ()
+    before: str = ""
+    after: str = ""
     inputs: tuple[str, ...] = ()
     problem: str = ""
 
@@ -130,7 +130,7 @@ def _of_function(pair: EntryPair, seed: int, draws: int, until: float) -> Refuta
     other = prepare(pair.after, pair.name, like=original)
     if [str(kind) for kind in (*original.input_types, *original.output_types)] != [
             str(kind) for kind in (*other.input_types, *other.output_types)] or original.processes != other.processes:
-        return Refutation(Counterexample(pair.label, 0, DRAWS[0], 0, 0, (), "", "",
+        return Refutation(Counterexample(pair.label, 0, DRAWS[0],
                                          problem=f"@{pair.label} is called differently"), 0)
     equal, reason = 0, ""
     for draw in range(draws):
@@ -148,7 +148,7 @@ def _of_function(pair: EntryPair, seed: int, draws: int, until: float) -> Refuta
         equal += 1
     faults = range_faults(original, other, pair.label, seed) if equal and time.monotonic() < until else []
     if faults:
-        return Refutation(Counterexample(pair.label, draws, "extreme", 0, 0, (), "", "", problem=faults[0]), equal)
+        return Refutation(Counterexample(pair.label, draws, "extreme", problem=faults[0]), equal)
     return Refutation(None, equal, reason)
 
 
@@ -215,7 +215,7 @@ def _difference(function: str, draw: int, programs: tuple[LockstepProgram, Locks
     found = compare(expected, made, function, None, bounds)
     kind = DRAWS[draw % len(DRAWS)]
     if found.problems:
-        return Counterexample(function, draw, kind, 0, 0, (), "", "", problem=found.problems[0])
+        return Counterexample(function, draw, kind, problem=found.problems[0])
     allowed = max(map(_tolerance, programs))
     wrong = next((number for number, row in enumerate(found.rows)
                   if not row.equal and (row.bound is not None or row.relative > allowed)), None)
@@ -226,7 +226,7 @@ def _difference(function: str, draw: int, programs: tuple[LockstepProgram, Locks
                         key=lambda each: _apart(expected.outputs[each[0]][wrong][each[1]],
                                                 made.outputs[each[0]][wrong][each[1]]))
     values = [str(outcome.outputs[device][wrong][place]) for outcome in outcomes]
-    return Counterexample(function, draw, kind, device, wrong, place, values[0], values[1],
+    return Counterexample(function, draw, kind, device, wrong, place, before=values[0], after=values[1],
                           inputs=_shown(inputs[device]))
 
 

@@ -7,6 +7,7 @@ nor b on m. A reduction of a reduction is one of longer rows. Rows, and the elem
 from __future__ import annotations
 
 import re
+from dataclasses import dataclass
 from fractions import Fraction
 
 from hlorewrite.checks.translation_validation.value_graph.graph import Graph, Label, shape_and_element, tensor_type
@@ -43,6 +44,25 @@ def combiner(label: Label) -> str | None:
     takes_both = read in ((("local", 0), ("local", 1)), (("local", 1), ("local", 0)))
     simple = takes_both and results == types[:1] and not inner and returned == (("local", 2),)
     return _KINDS.get(name) if simple else None
+
+
+@dataclass(frozen=True)
+class _ProductSide:
+    """An operand of a product.
+
+    Attributes:
+      node: the operand.
+      batch: its batch dimensions.
+      free: its dimensions that the result has and the other operand has not.
+      summed: its dimensions that are summed over.
+      before: how many dimensions of the other operand come before its own in the result.
+    """
+
+    node: int
+    batch: list[int]
+    free: list[int]
+    summed: list[int]
+    before: int
 
 
 class Rows:
@@ -96,24 +116,22 @@ class Rows:
         free = [[d for d in range(len(shape)) if d not in (*batch, *over)] for shape, batch, over in
                 zip(shapes, (left_batch, right_batch), (left_over, right_over), strict=True)]
         size = count_of([shapes[0][d] for d in left_over])
-        viewed = [self._side(node, batch, mine, over, other, first, known[0], size)
-                  for node, batch, mine, over, other, first in (
-                      (left, left_batch, free[0], left_over, len(free[1]), True),
-                      (right, right_batch, free[1], right_over, len(free[0]), False))]
+        sides = (_ProductSide(left, left_batch, free[0], left_over, 0),
+                 _ProductSide(right, right_batch, free[1], right_over, len(free[0])))
+        viewed = [self._at_every_place(side, known[0], size) for side in sides]
         product = self._make(op_label("stablehlo.multiply"), self.graph.types[viewed[0]], tuple(viewed))
         return self.of_rows((REDUCE, "sum", _precision(attributes)), type_, (product,), size, known[0])
 
-    def _side(self, node: int, batch: list[int], mine: list[int], over: list[int], other: int, first: bool,
-              shape: tuple[int, ...], size: int) -> int:
+    def _at_every_place(self, side: _ProductSide, shape: tuple[int, ...], size: int) -> int:
         """An operand of a product at every place of the result, with a row of what is summed."""
-        held = whole(self.moves.shape(node)).dims
-        ahead = len(batch) if first else len(batch) + other
-        dims = [list(held[d]) for d in batch]
-        dims += [[(n, 0)] for n in shape[len(batch):ahead]] + [list(held[d]) for d in mine]
+        held = whole(self.moves.shape(side.node)).dims
+        dims = [list(held[d]) for d in side.batch]
+        dims += [[(n, 0)] for n in shape[len(side.batch):len(side.batch) + side.before]]
+        dims += [list(held[d]) for d in side.free]
         dims += [[(n, 0)] for n in shape[len(dims):]]
-        dims.append([digit for d in over for digit in held[d]])
-        type_ = tensor_type((*shape, size), self.moves.element(node))
-        return self.moves.viewed(node, strided(0, dims), type_)
+        dims.append([digit for d in side.summed for digit in held[d]])
+        type_ = tensor_type((*shape, size), self.moves.element(side.node))
+        return self.moves.viewed(side.node, strided(0, dims), type_)
 
     def _as_wide(self, node: int, element: str) -> int | None:
         """An operand in the type of the result; None where that one holds less."""
