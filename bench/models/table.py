@@ -88,8 +88,9 @@ def table(rows: dict[str, dict[str, Any]]) -> str:
         fits = "" if alone["fits"] else ", XLA alone does not fit"
         lines.append(
             f"| {name} | {row['target']} | {row['alone_s']:.2f} s | {best[1]:.2f} s ({best[0]}) | "
-            f"{row['step_s']:.2f} s ({row['chosen']}) | {row['step']:.3f} | {alone['exposed_s']:.2f} → {chosen['exposed_s']:.2f} s | "
-            f"{_gib(alone)} → {_gib(chosen)} GiB{fits} | {row['cpu']:.1f} |")
+            f"{row['step_s']:.2f} s ({row['chosen']}) | {row['step']:.3f} | "
+            f"{alone['exposed_s']:.2f} → {chosen['exposed_s']:.2f} s | {_gib(alone)} → {_gib(chosen)} GiB{fits} | "
+            f"{row['cpu']:.1f} |")
     if rows:
         mean = sum(row["step"] for row in rows.values()) / len(rows)
         lines += ["", f"Mean of {len(rows)}: {mean:.3f} of XLA alone."]
