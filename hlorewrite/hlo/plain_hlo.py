@@ -15,6 +15,13 @@ from hlorewrite.hlo.groups import parse_groups
 from hlorewrite.hlo.library_calls import expanded_call
 from hlorewrite.hlo.parse import HloInstruction, HloText
 from hlorewrite.hlo.shapes import split_top, tuple_parts
+from hlorewrite.ir.collectives import (
+    ALL_GATHER,
+    ALL_TO_ALL,
+    COLLECTIVE_BROADCAST,
+    COLLECTIVE_PERMUTE,
+    REDUCE_SCATTER,
+)
 
 _DROPPED = frozenset({
     "metadata", "frontend_attributes", "origin", "original_value", "statistics", "sharding", "control-predecessors",
@@ -23,9 +30,10 @@ _DROPPED = frozenset({
 _SCHEDULING = ("operation_queue_id", "wait_on_operation_queues", "force_earliest_schedule", "reification_cost",
                "device_type", "native_emitter_backend_config")
 """Settings of a custom call that say when it runs, not what it computes."""
-_RESULT_OF_START = {"all-gather": 1, "collective-permute": 1, "reduce-scatter": 1, "all-to-all": 1, "copy": 0}
+_SECOND = (ALL_GATHER, COLLECTIVE_PERMUTE, REDUCE_SCATTER, ALL_TO_ALL)
+_RESULT_OF_START = {**{row.kind: 1 for row in _SECOND}, "copy": 0}
 """Of what a start returns, the place of the result."""
-_OF_ONE = ("collective-permute", "reduce-scatter", "collective-broadcast")
+_OF_ONE = tuple(row.kind for row in (COLLECTIVE_PERMUTE, REDUCE_SCATTER, COLLECTIVE_BROADCAST))
 """Collectives that StableHLO writes with one operand; XLA combines several of them."""
 FILE = "hlo"
 """What stands for the file in locations: its lines are the numbers of instructions."""

@@ -5,6 +5,7 @@ from collections.abc import Callable, Mapping, Sequence
 
 from hlorewrite.errors import InputError
 from hlorewrite.ir import Editor, ir, nested_ops
+from hlorewrite.ir.collectives import ALL_TO_ALL
 from hlorewrite.jaxbridge.xla.partition import as_dot_general
 
 
@@ -89,7 +90,7 @@ def _all_to_all(editor: Editor, op: ir.Operation) -> None:
                   "replica_groups": op.attributes["replica_groups"]}
     if "channel_handle" in op.attributes or "channel_id" in op.attributes:
         attributes["channel_handle"] = channel
-    moved = _create(editor, op, "stablehlo.all_to_all", [rows], whole, attributes)[0]
+    moved = _create(editor, op, ALL_TO_ALL.op, [rows], whole, attributes)[0]
     one = ir.RankedTensorType.get([1, *shape], element, loc=op.location)
     for place, result in enumerate(op.results):
         cut = {"start_indices": _numbers(op, [place, *[0] * len(shape)]),

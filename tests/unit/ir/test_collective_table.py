@@ -36,6 +36,7 @@ LISTS_OF_ROWS = {
     "hlorewrite/audit/findings.py": "what each finding is about: sums leave loops, gathers are hoisted",
     "hlorewrite/audit/profile/kernels.py": "the names of NCCL's kernels, one for each kind or for several",
     "hlorewrite/audit/resharding.py": "what XLA's partitioner writes to reshard",
+    "hlorewrite/hlo/plain_hlo.py": "what XLA's starts return, and the kinds that StableHLO writes with one operand",
     "hlorewrite/hlo/published_flags.py": "the kinds that XLA has a flag of a threshold for",
     "hlorewrite/cost/collectives/calibrate.py": "the binaries of nccl-tests, one for each timed kind",
     "hlorewrite/cost/collectives/racks.py": "how many steps a ring between racks takes for each kind",
