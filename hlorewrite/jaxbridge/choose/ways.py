@@ -20,7 +20,7 @@ FREE_MEMORY = 0.1
 ENOUGH = 0.03
 """What the best way gains, as a share, where leaving calls apart is not tried too: on 35 steps it won below that."""
 LITTLE = 0.02
-"""The same for XLA alone with its loops unrolled."""
+"""The same for XLA alone under published flags, other than combined messages."""
 FLAGGED = 0.05
 """Published flags are tried only while communication adds more than this share: unrolled loops take two to four times
 as long to compile."""
@@ -156,7 +156,7 @@ def flagged(way: Way, users: Mapping[str, object], sets: Sequence[str]) -> list[
     """
     published = {each.name: each.flags for each in FLAG_SETS}
     return [replace(way, name=f"{way.name}, {name}", flags=left, exposed=FLAGGED,
-                    gained=LITTLE if way.variant is None and name == UNROLLED else 1.0, only_if_large=False,
+                    gained=LITTLE if way.variant is None and name != COMBINED else 1.0, only_if_large=False,
                     of=way.name, published=name)
             for name in sets if (left := tuple(beside(published[name], users).items()))]
 
