@@ -1,17 +1,15 @@
 """``check`` in a process of its own, because the interpreter may end its process: JSON request in, JSON answer out."""
 
-import io
 import json
 import subprocess
 import sys
-import tempfile
 from collections.abc import Sequence
-from pathlib import Path
 
 from hlorewrite.checks.reference.check import check
 from hlorewrite.checks.reference.compare import Comparison
+from hlorewrite.checks.reference.pair_process import last_words, read_pair, run_on_pair
 from hlorewrite.errors import CannotExecute
-from hlorewrite.ir import Module, new_context, parse
+from hlorewrite.ir import Module
 from hlorewrite.util.parent_process import end_with_parent
 
 TIME_LIMIT_SECONDS = 600
@@ -24,22 +22,14 @@ def check_in_subprocess(before: Module, after: Module, *, seed: int = 0, toleran
     Raises:
       CannotExecute: something cannot be run, or the interpreter crashes or takes too long.
     """
-    with tempfile.TemporaryDirectory() as folder:
-        for name, module in (("before", before), ("after", after)):
-            out = io.BytesIO()
-            module.operation.write_bytecode(file=out)
-            (Path(folder) / name).write_bytes(out.getvalue())
-        request = {"folder": folder, "seed": seed, "tolerance": tolerance, "name": before.name,
-                   "functions": functions}
-        try:
-            done = subprocess.run([sys.executable, "-m", __name__], input=json.dumps(request),
-                                  capture_output=True, text=True, timeout=TIME_LIMIT_SECONDS, check=False)
-        except subprocess.TimeoutExpired:
-            raise CannotExecute(f"the StableHLO interpreter takes longer than {TIME_LIMIT_SECONDS} s",
-                                location=before.name, hint="use a smaller module, or --check=none") from None
+    request = {"seed": seed, "tolerance": tolerance, "functions": functions}
+    try:
+        done = run_on_pair(__name__, before, after, request, TIME_LIMIT_SECONDS)
+    except subprocess.TimeoutExpired:
+        raise CannotExecute(f"the StableHLO interpreter takes longer than {TIME_LIMIT_SECONDS} s",
+                            location=before.name, hint="use a smaller module, or --check=none") from None
     if done.returncode != 0:
-        last = (done.stderr.strip().splitlines() or ["it gave no reason"])[-1]
-        raise CannotExecute(f"the StableHLO interpreter crashed ({last})", location=before.name,
+        raise CannotExecute(f"the StableHLO interpreter crashed ({last_words(done)})", location=before.name,
                             hint="use --check=none for this module")
     answer = json.loads(done.stdout)
     if "refusal" in answer:
@@ -49,10 +39,7 @@ def check_in_subprocess(before: Module, after: Module, *, seed: int = 0, toleran
 
 def main() -> int:
     """Answers one request on standard input."""
-    request = json.load(sys.stdin)
-    context = new_context(allow_unregistered_dialects=True)  # the interpreter names the ops that it does not know
-    before, after = (parse((Path(request["folder"]) / name).read_bytes(), name=request["name"], context=context,
-                           allow_unregistered=True) for name in ("before", "after"))
+    request, before, after = read_pair()
     try:
         print(check(before, after, seed=request["seed"], tolerance=request["tolerance"],
                     functions=request["functions"]).to_json())
