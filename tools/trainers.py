@@ -33,12 +33,15 @@ MAXTEXT = (
     "pydantic==2.14.3", "qwix==0.1.8", "sentencepiece==0.2.3", "sympy==1.14.0", "tensorboardX==2.6.5",
     "tiktoken==0.14.0", "tokamax==0.0.17", "transformers==5.23.0")
 """MaxText declares what it needs for accelerators only; these are what its trainer imports."""
-_MAXTEXT = """-m maxtext.trainers.pre_train.{program} {base} run_name=t base_output_directory={out}
-dataset_type=synthetic enable_checkpointing=False base_emb_dim=64 base_num_query_heads=4 base_num_kv_heads=4
-head_dim=16 base_mlp_dim=128 base_num_decoder_layers=4 vocab_size=256 per_device_batch_size=4
-gradient_accumulation_steps=4 steps=50 hardware=cpu
-max_target_length=64 attention=dot_product enable_goodput_recording=False skip_jax_distributed_system=True dtype=float32
-ici_data_parallelism={data} ici_fsdp_parallelism={fsdp}"""
+SMALL_MAXTEXT = (
+    "dataset_type=synthetic", "base_emb_dim=64", "base_num_query_heads=4", "base_num_kv_heads=4", "head_dim=16",
+    "base_mlp_dim=128", "base_num_decoder_layers=4", "vocab_size=256", "max_target_length=64",
+    "attention=dot_product", "dtype=float32", "hardware=cpu", "enable_goodput_recording=False",
+    "skip_jax_distributed_system=True")
+"""A model of MaxText that trains on a CPU in seconds, and what its trainer needs there."""
+_MAXTEXT = f"""-m maxtext.trainers.pre_train.{{program}} {{base}} run_name=t base_output_directory={{out}}
+{" ".join(SMALL_MAXTEXT)} enable_checkpointing=False per_device_batch_size=4 gradient_accumulation_steps=4 steps=50
+ici_data_parallelism={{data}} ici_fsdp_parallelism={{fsdp}}"""
 
 
 @dataclass(frozen=True)

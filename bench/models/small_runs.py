@@ -18,13 +18,13 @@ import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 
+sys.path.append(str(Path(__file__).resolve().parents[2] / "tools"))
+
+from trainers import SMALL_MAXTEXT
+
 TOLERANCE = 1e-5
-MODEL = ("base_emb_dim=64", "base_num_query_heads=4", "base_num_kv_heads=4", "base_mlp_dim=128",
-         "base_num_decoder_layers=4", "head_dim=16", "vocab_size=256", "max_target_length=64", "dtype=float32",
-         "weight_dtype=float32", "matmul_precision=highest", "learning_rate=1e-3", "attention=dot_product",
-         "remat_policy=full")
-RUN = ("dataset_type=synthetic", "hardware=cpu", "enable_goodput_recording=False", "skip_jax_distributed_system=True",
-       "enable_tensorboard=False", "log_config=False")
+MODEL = (*SMALL_MAXTEXT, "weight_dtype=float32", "matmul_precision=highest", "learning_rate=1e-3", "remat_policy=full",
+         "enable_tensorboard=False", "log_config=False")
 LAYOUTS = {
     "dp": ("ici_data_parallelism=8", "ici_fsdp_parallelism=1", "per_device_batch_size=4",
            "gradient_accumulation_steps=2"),
@@ -111,7 +111,7 @@ def trained(python: str, layout: str, folder: Path, steps: int, *, rewritten: bo
     metrics, report = folder / f"metrics{steps}.jsonl", folder / "report.txt"
     given = [f"run_name={layout.replace(' ', '-')}", f"base_output_directory={folder}", f"steps={steps}",
              f"metrics_file={metrics}", f"enable_checkpointing={checkpoints}", "async_checkpointing=False",
-             f"checkpoint_period={max(steps // 2, 1)}", "learning_rate_schedule_steps=100", *MODEL, *RUN,
+             f"checkpoint_period={max(steps // 2, 1)}", "learning_rate_schedule_steps=100", *MODEL,
              *LAYOUTS[layout]]
     train = [python, "-c", _TRAIN, *given]
     words = [python, "-m", "hlorewrite", "exec", "--report", str(report), "--", *train] if rewritten else train
