@@ -45,12 +45,12 @@ def run(args: argparse.Namespace) -> int:
             raise UsageError("--target and --keep are for a module; a dump says what it was compiled for",
                              location=args.input, hint="leave them out")
         return _report(args, Path(args.input))
+    from hlorewrite.ir.load import load
+    module = load(args.input)
     if args.target is None:
         raise UsageError("a module is compiled first, and --target is missing", location=args.input,
                          hint="name a machine such as h200:1x8 or cpu:8, or give a folder of a dump")
-    from hlorewrite.ir.load import load
     from hlorewrite.jaxbridge.validate_xla.compile_dump import compile_with_dump
-    module = load(args.input)
     with tempfile.TemporaryDirectory(prefix="hlorewrite-") as name:
         folder = Path(name)
         if args.keep:
