@@ -12,6 +12,7 @@ PASSES = {
     "hierarchical-all-reduce": "hlorewrite.passes.hierarchical_all_reduce:HierarchicalAllReduce",
     "hoist-collectives": "hlorewrite.passes.hoist_collectives:HoistCollectives",
     "inline": "hlorewrite.passes.inline:Inline",
+    "interleave-halves": "hlorewrite.passes.interleave_halves.interleave_halves:InterleaveHalves",
     "legalize-for-cpu": "hlorewrite.passes.legalize_for_cpu:LegalizeForCpu",
     "masked-sum-to-broadcast": "hlorewrite.passes.masked_sum_to_broadcast:MaskedSumToBroadcast",
     "partial-state": "hlorewrite.passes.partial_state:PartialState",

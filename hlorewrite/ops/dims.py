@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
 from hlorewrite.ir import ir, is_static_tensor
+from hlorewrite.ir.collectives import BY_OP, SPLIT_COUNT
 from hlorewrite.ops.attributes import (
     PADDING,
     SLICED,
@@ -76,6 +77,36 @@ def dim_factor(op: ir.Operation, dimension: int, position: int | None = None, sh
         return _reshape(op, dimension, position, shards)
     rule = _RULES.get(op.name)
     return rule(op, dimension, position) if rule else _WHOLE
+
+
+def collective_factor(op: ir.Operation, dimension: int) -> DimFactor | str:
+    """The factor of a collective that holds a dimension: each part of its result depends on the same part alone.
+
+    Args:
+      op: a collective.
+      dimension: of its operand, and of its result.
+
+    Returns:
+      The factor; or why there is none, as the end of a sentence about the op.
+
+    Example:
+      >>> from hlorewrite.ir.load import parse
+      >>> from hlorewrite.ir.view import View
+      >>> view = View(parse('func.func @f(%a: tensor<4x8xf32>) -> tensor<8x8xf32> { %b = "stablehlo.all_gather"(%a) '
+      ...                   '<{all_gather_dim = 0 : i64, replica_groups = dense<[[0, 1]]> : tensor<1x2xi64>}> : '
+      ...                   '(tensor<4x8xf32>) -> tensor<8x8xf32> return %b : tensor<8x8xf32> }'))
+      >>> gather, = view.ops("stablehlo.all_gather")
+      >>> collective_factor(gather, 1), collective_factor(gather, 0)
+      (DimFactor(operands=(1,), result=1), 'cuts values along the dimension, or joins them')
+    """
+    row = BY_OP[op.name]
+    if len(op.operands) != 1 or len(op.results) != 1 or row.to_root or row.deprecated:
+        return "takes several operands, or gives its result to one device"
+    if not is_static_tensor(op.operands[0].type) or not is_static_tensor(op.results[0].type):
+        return "has a value without a static shape"
+    if dimension in [integer(op, name) for name in row.dimensions if name != SPLIT_COUNT]:
+        return "cuts values along the dimension, or joins them"
+    return DimFactor((dimension,), dimension)
 
 
 def repeats_whole(op: ir.Operation, dimension: int) -> bool:

@@ -51,6 +51,23 @@ def repeated(editor: Editor, scalar: ir.Value, type_: ir.Type, before: ir.Operat
                          location=before.location, before=before).results[0]
 
 
+def filled_part(editor: Editor, op: ir.Operation, type_: ir.Type) -> ir.Value:
+    """A part of a constant or of a spread-out value, made again in its size; each part is the same.
+
+    Args:
+      editor: the editor of the module.
+      op: the ``constant``, ``iota`` or ``broadcast_in_dim``; the new op follows it.
+      type_: of the part.
+    """
+    attributes = {name: op.attributes[name] for name in op.attributes}
+    if op.name == "stablehlo.constant":
+        with editor.context:
+            attributes["value"] = ir.DenseElementsAttr.get_splat(
+                type_, ir.DenseElementsAttr(op.attributes["value"]).get_splat_value())
+    return editor.create(op.name, list(op.operands), [type_], attributes=attributes, location=op.location,
+                         at=ir.InsertionPoint.after(op)).results[0]
+
+
 # ---- the region of a reducing collective
 
 

@@ -5,7 +5,7 @@ from hlorewrite.ir import Editor, defining_op, ir, op_key, owner_op, with_dimens
 from hlorewrite.ops.dims import repeats_whole
 from hlorewrite.ops.table import FILLINGS
 from hlorewrite.passes.common.device_masks import lookup
-from hlorewrite.passes.common.emit import splat_constant
+from hlorewrite.passes.common.emit import filled_part, splat_constant
 
 
 class OwnShard:
@@ -39,7 +39,7 @@ class OwnShard:
             maker, size = defining_op(value), ir.RankedTensorType(value.type).shape[dimension]
             type_ = with_dimension(value.type, dimension, size // self._count)
             repeated = maker is not None and repeats_whole(maker, dimension)
-            self._made[value, dimension] = self._repeated(maker, type_) if maker is not None and repeated else \
+            self._made[value, dimension] = filled_part(self.editor, maker, type_) if maker is not None and repeated else \
                 self._sliced(value, dimension, type_)
         return self._made[value, dimension]
 
@@ -50,16 +50,6 @@ class OwnShard:
         for maker in makers.values():
             if maker.name in FILLINGS:
                 self.editor.erase_if_dead(maker)
-
-    def _repeated(self, op: ir.Operation, type_: ir.RankedTensorType) -> ir.Value:
-        """Another such op, which fills a shard."""
-        attributes = {name: op.attributes[name] for name in op.attributes}
-        if op.name == "stablehlo.constant":
-            with self.editor.context:
-                attributes["value"] = ir.DenseElementsAttr.get_splat(
-                    type_, ir.DenseElementsAttr(op.attributes["value"]).get_splat_value())
-        return self.editor.create(op.name, list(op.operands), [type_], attributes=attributes, location=op.location,
-                                  at=ir.InsertionPoint.after(op)).results[0]
 
     def _sliced(self, value: ir.Value, dimension: int, type_: ir.RankedTensorType) -> ir.Value:
         maker = defining_op(value)

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from hlorewrite.analysis.block_frequency import executed_times
 from hlorewrite.analysis.deferral_graph.max_flow import FlowNetwork
 from hlorewrite.ir import Loop, defining_op, ir, tensor_bytes, terminator
-from hlorewrite.passes.sequence_parallel.region import Region, RegionMember
+from hlorewrite.passes.common.dimension_region import Region, RegionMember
 
 PRICES = (4000, 1000, 250, 50, 10)
 """Thousandths of a byte on the wire that a byte of memory is worth, the largest first."""

@@ -3,10 +3,10 @@
 from hlorewrite.analysis.groups import Rows, rows_attribute
 from hlorewrite.ir import ALL_GATHER, ALL_REDUCE, REDUCE_SCATTER, Editor, Loop, defining_op, ir, with_dimension
 from hlorewrite.ops.dims import attributes_for
+from hlorewrite.passes.common.dimension_region import RegionMember
 from hlorewrite.passes.common.emit import add_reducer
 from hlorewrite.passes.common.own_shard import OwnShard
 from hlorewrite.passes.sequence_parallel.choose import ShardChoice
-from hlorewrite.passes.sequence_parallel.region import RegionMember
 
 
 class ShardEmitter:

@@ -10,11 +10,12 @@ from hlorewrite.analysis.uniform import Uniformity
 from hlorewrite.errors import UsageError, did_you_mean
 from hlorewrite.ir import ALL_REDUCE, Module, View, ir, is_static_tensor, nested_ops, op_key
 from hlorewrite.ops.reducers import reduction_kind
+from hlorewrite.passes.common.dimension_region import Region
 from hlorewrite.passes.common.pass_support import tell, with_inlined
 from hlorewrite.passes.common.shard_index import partition_groups
 from hlorewrite.passes.sequence_parallel.choose import ShardChoice, best_of
 from hlorewrite.passes.sequence_parallel.emit import ShardEmitter
-from hlorewrite.passes.sequence_parallel.region import Region, RegionFinder
+from hlorewrite.passes.sequence_parallel.region import ShardRegionFinder
 from hlorewrite.passmanager.base import Pass, PassContext
 
 _MATMULS = ("stablehlo.dot_general", "stablehlo.convolution")
@@ -95,7 +96,7 @@ class SequenceParallel(Pass):
     def _shard(self, module: Module, view: View, groups: Groups, reductions: Reductions, ctx: PassContext) -> bool:
         """Shards what can be around the all-reduces of some groups."""
         left, changed = dict(reductions), False
-        finder = RegionFinder(left, groups.size, Uniformity(view, groups))
+        finder = ShardRegionFinder(left, groups.size, Uniformity(view, groups))
         # Ends: each round takes an all-reduce away.
         while left:
             op = next(iter(left.values()))
@@ -109,7 +110,7 @@ class SequenceParallel(Pass):
             for key in self._report(choice, op, groups.size, view, ctx):
                 del left[key]
             ShardEmitter(ctx.editor(module, self.name), choice, groups.rows, op).run()
-            finder = RegionFinder(left, groups.size, Uniformity(view, groups))
+            finder = ShardRegionFinder(left, groups.size, Uniformity(view, groups))
             changed = True
         return changed
 

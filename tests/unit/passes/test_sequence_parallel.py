@@ -16,6 +16,7 @@ from hlorewrite.passmanager.base import PassContext
 
 KIND, ROWS, WEIGHT = "tensor<8x6xf32>", "tensor<8xf32>", "tensor<6x6xf32>"
 DIMS, REGION = "hlorewrite.ops.dims", "hlorewrite.passes.sequence_parallel.region"
+DIVIDED = "hlorewrite.passes.common.dimension_region"
 PASS, EMIT = "hlorewrite.passes.sequence_parallel.sequence_parallel", "hlorewrite.passes.sequence_parallel.emit"
 TABLE = [[i * 6 + j + 0.5 for j in range(6)] for i in range(8)]
 ALL_OF_IT = SequenceParallel(extra=1.0)
@@ -317,7 +318,7 @@ CONDITIONS = {
         "for op, position, reader in region.readers(value) if op.name == 'stablehlo.dot_general']",
         (*NORM, f"%rev = stablehlo.reverse %y, dims = [0] : {KIND}", unary("%w2", "sine", "%rev"))),
     "the condition of a loop reads it whole": (
-        REGION, "if loop.tests(position):", "if False:",
+        DIVIDED, "if loop.tests(position):", "if False:",
         loop(LAYER, condition="%both")),
 }
 
@@ -342,13 +343,13 @@ def test_one_value_has_one_dimension(monkeypatch: pytest.MonkeyPatch) -> None:
                       f"{SQUARE}",
                       f"return %out : {SQUARE}")
     assert not m.went_wrong(before, "sequence-parallel{extra=3.0}")
-    replace_source(REGION, "if self._region.dims.get(value, dimension) != dimension:", "if False:", monkeypatch)
+    replace_source(DIVIDED, "if self._region.dims.get(value, dimension) != dimension:", "if False:", monkeypatch)
     assert m.went_wrong(before, "sequence-parallel{extra=3.0}")
 
 
 @pytest.mark.parametrize("before, where, old, new", [
     (MAXIMUM, PASS, 'return "" if reduction_kind(op) == "sum" else "its reducer is not a sum"', 'return ""'),
-    (UNEVEN, REGION, "if size == 0 or size % self.size:", "if size == 0:"),
+    (UNEVEN, DIVIDED, "if size == 0 or size % self.parts:", "if size == 0:"),
     (program(*NORM, groups="[[3, 1, 0, 2]]"), "hlorewrite.passes.common.own_shard",
      "for k, device in enumerate(row)}", "for k, device in enumerate(sorted(row))}"),
 ], ids=["a sum", "rows divide evenly", "shards in the order of the group"])

@@ -1,0 +1,218 @@
+"""A minimum cut chooses the members of a region that are computed in halves.
+
+A member is computed in halves (source side) or whole (sink side). What stands between two collectives that compute
+waits for is in halves, or nothing would run beside them. All else is in halves only where that costs less than to join
+values that are made in halves and read whole, and to cut those that are made whole and read in halves.
+"""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+from hlorewrite.analysis.block_frequency import executed_times
+from hlorewrite.analysis.deferral_graph.max_flow import FlowNetwork
+from hlorewrite.cost.kernels.clock import kernel_op
+from hlorewrite.ir import COLLECTIVES, Loop, defining_op, ir, nested_ops, op_key, tensor_bytes, terminator
+from hlorewrite.ir.regions import WHILE
+from hlorewrite.ops.dims import repeats_whole
+from hlorewrite.passes.common.dimension_region import Region, RegionMember
+from hlorewrite.passes.common.overlap_model import OverlapModel
+from hlorewrite.passes.interleave_halves.region import HALVES
+from hlorewrite.util.reachability import reachable
+
+_SOURCE, _SINK, _FIRST = 0, 1, 2
+_UNIT = 1e12
+"""Picoseconds, since capacities are integers."""
+_NEVER = 1 << 80
+"""More than everything else together."""
+
+
+@dataclass(frozen=True)
+class HalvesChoice:
+    """What is computed in halves, and what that costs.
+
+    Attributes:
+      region: of the members.
+      chosen: indices of members that are computed in halves.
+      seconds: for halves that are cut, joined and summed, and for kernels and calls that are less than half as long, in
+        one run of the module.
+    """
+
+    region: Region
+    chosen: frozenset[int]
+    seconds: float
+
+
+def between(seeds: Mapping[int, ir.Operation]) -> set[int]:
+    """The ops on a way from one collective to the same or another one, within their block and around its loop.
+
+    Args:
+      seeds: key of an op to the op, for collectives of one block or several.
+
+    Returns:
+      The keys of the ops; the seeds are among them.
+    """
+    forward = {op_key(op): op for op in reachable(seeds.values(), _readers, op_key)}
+    backward = {op_key(op) for op in reachable(seeds.values(), _sources, op_key)}
+    return set(seeds) | (forward.keys() & backward)
+
+
+def _readers(op: ir.Operation) -> list[ir.Operation]:
+    """The ops of its block that read what an op makes, in this iteration or the next."""
+    block, found = op.block, list[ir.Operation]()
+    values = list(op.results)
+    if op == terminator(block) and _is_body(block):
+        values = list(block.arguments)
+    for value in values:
+        for use in value.uses:
+            reader = _in_block(use.owner.operation, block)
+            if reader is not None:
+                found.append(reader)
+    return found
+
+
+def _sources(op: ir.Operation) -> list[ir.Operation]:
+    """The ops of its block that make what an op reads, in this iteration or the one before."""
+    block, found = op.block, list[ir.Operation]()
+    for inner in nested_ops(op) if len(op.regions) and op.name not in COLLECTIVES else (op,):
+        for value in inner.operands:
+            maker = defining_op(value)
+            if maker is None and value.owner == block and _is_body(block):
+                maker = defining_op(terminator(block).operands[ir.BlockArgument(value).arg_number])
+            if maker is not None and maker.block == block:
+                found.append(maker)
+    return found
+
+
+def _is_body(block: ir.Block) -> bool:
+    owner = block.owner.operation
+    return owner.name == WHILE and Loop(owner).body == block
+
+
+def _in_block(op: ir.Operation, block: ir.Block) -> ir.Operation | None:
+    """The op of a block that is an op, or holds it."""
+    # Ends: each step goes to the op around.
+    while op.block != block:
+        parent = op.parent
+        if parent is None or op.block is None:
+            return None
+        op = parent.operation
+    return op
+
+
+class HalvesChooser:
+    """The choice for one region.
+
+    Args:
+      region: the members.
+      model: of the module.
+    """
+
+    def __init__(self, region: Region, model: OverlapModel) -> None:
+        self.region, self.model = region, model
+        self._times: dict[ir.Block, tuple[float, bool]] = {}
+
+    def best(self, wanted: Iterable[int]) -> HalvesChoice:
+        """The cheapest choice in which some ops are computed in halves.
+
+        Args:
+          wanted: keys of ops; those that are not of the region stay whole.
+        """
+        members, keys = self.region.members, frozenset(wanted)
+        made, cut = self._made_whole()
+        network = FlowNetwork(_FIRST + len(members) + len(self.region.maker) + len(cut))
+        for index, member in enumerate(members):
+            if self._is_wanted(member, keys):
+                network.add(_SOURCE, _FIRST + index, _NEVER)
+            network.add(_FIRST + index, _SINK, _capacity(self._longer(member)))
+        node = _FIRST + len(members)
+        for value, index in self.region.maker.items():
+            network.add(_FIRST + index, node, _capacity(self._moved(value)))
+            for _, _, reader in self.region.readers(value):
+                network.add(node, _SINK if reader is None else _FIRST + reader, _NEVER)
+            node += 1
+        for value, readers in cut.items():
+            for reader in readers:
+                network.add(_FIRST + reader, node, _NEVER)
+            network.add(node, _FIRST + made[value] if value in made else _SINK, _capacity(self._moved(value)))
+            node += 1
+        side = network.source_side(_SOURCE, _SINK)
+        chosen = frozenset(index for index in range(len(members)) if side[_FIRST + index])
+        return HalvesChoice(self.region, chosen, self._seconds(chosen, cut))
+
+    def _seconds(self, chosen: frozenset[int], cut: Mapping[ir.Value, set[int]]) -> float:
+        region = self.region
+        longer = sum(self._longer(region.members[index]) for index in chosen)
+        joined = sum(self._moved(value) for value, index in region.maker.items() if index in chosen
+                     and any(reader not in chosen for _, _, reader in region.readers(value)))
+        return longer + joined + sum(self._moved(value) for value, readers in cut.items()
+                                     if region.maker.get(value) not in chosen and not chosen.isdisjoint(readers))
+
+    def _made_whole(self) -> tuple[dict[ir.Value, int], dict[ir.Value, set[int]]]:
+        """The members that make values, and the members that read each value in halves."""
+        cut: dict[ir.Value, set[int]] = {}
+        for index, member in enumerate(self.region.members):
+            for read in member.reads:
+                value = read.op.operands[read.position]
+                maker = defining_op(value)
+                if maker is None or not repeats_whole(maker, read.dimension):
+                    cut.setdefault(value, set()).add(index)
+        return self.region.maker, cut
+
+    def _is_wanted(self, member: RegionMember, keys: frozenset[int]) -> bool:
+        if member.op.name != WHILE or member.position is None:
+            return op_key(member.op) in keys and not member.gives_partial_sums
+        end = terminator(Loop(member.op).body)  # carried from one iteration to the next, on a way between collectives
+        maker = defining_op(end.operands[member.position])
+        return op_key(end) in keys and maker is not None and op_key(maker) in keys
+
+    # ---- seconds in one run of the module
+
+    def _longer(self, member: RegionMember) -> float:
+        """By how much the two halves of a member take longer than the whole."""
+        op = member.op
+        if op.name == WHILE:
+            return 0.0
+        return self._runs(op) * max(0.0, longer_in_halves(op, member, self.model))
+
+    def _moved(self, value: ir.Value) -> float:
+        """To join a value's halves, or to cut it: it is read and written once."""
+        maker = defining_op(value)
+        if maker is None:
+            maker = terminator(ir.BlockArgument(value).owner)
+        return self._runs(maker) * 2 * tensor_bytes(value.type) / self.model.clock.memory_bytes_per_s
+
+    def _runs(self, op: ir.Operation) -> float:
+        return executed_times(op, self._times)[0]
+
+
+def longer_in_halves(op: ir.Operation, member: RegionMember, model: OverlapModel) -> float:
+    """By how many seconds one run of an op takes longer in two halves: what both read, latencies, sums.
+
+    Args:
+      op: the op of a member.
+      member: says what is divided.
+      model: of the module.
+    """
+    if op.name in COLLECTIVES:
+        return calls_longer(op, model)
+    rates = model.clock.rates
+    made = sum(tensor_bytes(value.type) for value in op.results)
+    sums = 3 * made / rates.memory_bytes_per_s if member.gives_partial_sums else 0.0
+    products = kernel_op(op, (), ()).products
+    if not products:
+        return sums
+    divided = {read.position for read in member.reads}
+    read = [tensor_bytes(value.type) / (HALVES if place in divided else 1) for place, value in enumerate(op.operands)]
+    half = [type(each)(each.dtype, each.flops / HALVES) for each in products]
+    half_moved = sum(read) + (made if member.gives_partial_sums else made / HALVES)
+    whole_moved = sum(tensor_bytes(value.type) for value in op.operands) + made
+    return HALVES * rates.seconds(half_moved, half) - rates.seconds(whole_moved, products) + sums
+
+
+def calls_longer(op: ir.Operation, model: OverlapModel) -> float:
+    """By how many seconds two calls of half a collective each take longer than one."""
+    return HALVES * model.together([op], 1 / HALVES) - model.collective(op)
+
+
+def _capacity(seconds: float) -> int:
+    return int(seconds * _UNIT)

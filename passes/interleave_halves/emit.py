@@ -1,0 +1,200 @@
+"""Computes chosen members in two halves: the first in the place of the whole, the second after it."""
+
+from hlorewrite.ir import COLLECTIVES, Editor, Loop, defining_op, ir, nested_ops, op_key, terminator, with_dimension
+from hlorewrite.ir.regions import BARRIER, WHILE
+from hlorewrite.ops.dims import attributes_for, repeats_whole
+from hlorewrite.ops.table import FILLINGS
+from hlorewrite.passes.common.dimension_region import RegionMember
+from hlorewrite.passes.common.emit import add_results, filled_part
+from hlorewrite.passes.common.loop_copies.copies import ChannelHandles
+from hlorewrite.passes.interleave_halves.choose import HalvesChoice
+from hlorewrite.passes.interleave_halves.region import HALF, HALVES
+
+Halves = tuple[ir.Value, ir.Value]
+
+
+class HalvesEmitter:
+    """Rewrites one choice.
+
+        f(x) = [f(x0); f(x1)]    where x = [x0; x1]
+
+    for each op that does not mix the halves, and ``f(x0) + f(x1)`` for a sum over them.
+
+    Args:
+      editor: the editor of the module.
+      choice: what is computed in halves.
+      channels: gives the collectives of the second half handles of their own.
+    """
+
+    def __init__(self, editor: Editor, choice: HalvesChoice, channels: ChannelHandles) -> None:
+        self.editor, self.choice, self.channels = editor, choice, channels
+        self._dims: dict[ir.Value, int] = {}
+        self._second: dict[ir.Value, ir.Value] = {}
+        self._cut: dict[tuple[ir.Value, int], Halves] = {}
+        self._reads_half: set[tuple[int, int]] = set()
+        """(key of an op, position) of operands that are halves."""
+
+    def run(self) -> None:
+        """Rewrites the module."""
+        members: dict[int, list[RegionMember]] = {}
+        for index in sorted(self.choice.chosen):
+            member = self.choice.region.members[index]
+            members.setdefault(op_key(member.op), []).append(member)
+            for read in member.reads:
+                self._dims[read.op.operands[read.position]] = read.dimension
+        ordered = [op for op in nested_ops(self.editor.view.module.operation) if op_key(op) in members]
+        whiles = [(op, members[op_key(op)]) for op in ordered if op.name == WHILE]
+        others = [(op, members[op_key(op)]) for op in ordered if op.name != WHILE]
+        loops = [self._carry_halves(op, each) for op, each in whiles]
+        for op, each in others:
+            self._divide(op, each)
+        for loop, slots in loops:
+            self._connect(loop, slots)
+        for value in list(self._second):
+            self._join(value)
+        for value, _ in self._cut:
+            maker = defining_op(value)
+            if maker is not None and maker.name in FILLINGS:
+                self.editor.erase_if_dead(maker)
+
+    # ---- loops
+
+    def _carry_halves(self, op: ir.Operation, members: list[RegionMember]) -> tuple[Loop, dict[int, tuple[int, int]]]:
+        """Rebuilds a loop that carries two halves in the place of each of some values.
+
+        Returns:
+          The loop; for the position of each first half that of the second, and the divided dimension.
+        """
+        dims = {member.position: self.choice.region.dims[member.values[0]] for member in members
+                if member.position is not None}
+        types = [self._half(op.results[position].type, dimension) for position, dimension in dims.items()]
+        starts = iter([op.operands[position] for position in dims])  # whole until the halves are made
+        count = len(op.results)
+        loop = Loop(add_results(self.editor, op, types, lambda _type, _before: next(starts)))
+        slots: dict[int, tuple[int, int]] = {}
+        for twin, (position, dimension) in enumerate(dims.items(), start=count):
+            slots[position] = twin, dimension
+            self.editor.set_type(loop.condition.arguments[position], types[twin - count])
+            for values in (loop.op.results, loop.body.arguments):
+                self._note(values[position], values[twin], dimension)
+        return loop, slots
+
+    def _connect(self, loop: Loop, slots: dict[int, tuple[int, int]]) -> None:
+        """Gives a loop the halves that it starts with, and those of the next iteration."""
+        for op in (loop.op, terminator(loop.body)):
+            for position, (twin, dimension) in slots.items():
+                first, second = self._halves(op.operands[position], dimension)
+                self.editor.set_operand(op, position, first)
+                self.editor.set_operand(op, twin, second)
+                self._reads_half |= {(op_key(op), position), (op_key(op), twin)}
+
+    # ---- ops
+
+    def _divide(self, op: ir.Operation, members: list[RegionMember]) -> None:
+        """The first half of an op takes its place, the second follows it."""
+        reads = {read.position: self._halves(op.operands[read.position], read.dimension)
+                 for member in members for read in member.reads}
+        copy = self.editor.clone_at(op, ir.InsertionPoint.after(op))
+        for number, each in enumerate((op, copy)):
+            for position, halves in reads.items():
+                self.editor.set_operand(each, position, halves[number])
+                self._reads_half.add((op_key(each), position))
+        if op.name in COLLECTIVES:
+            self._mark(op, copy)
+        values = [value for member in members for value in member.values]
+        if not values:
+            self._sum(op, copy)
+            return
+        for value in values:
+            dimension = self.choice.region.dims[value]
+            self._note(value, copy.results[ir.OpResult(value).result_number], dimension)
+        if op.name != BARRIER:
+            dimension = self._dims[values[0]]
+            for name, attribute in attributes_for(op, dimension, _size(values[0], dimension)).items():
+                if attribute != op.attributes[name]:
+                    self.editor.set_attribute(op, name, attribute)
+                    self.editor.set_attribute(copy, name, attribute)
+
+    def _mark(self, op: ir.Operation, copy: ir.Operation) -> None:
+        with self.editor.context:
+            mark = ir.UnitAttr.get()
+        for each in (op, copy):
+            self.editor.set_attribute(each, HALF, mark)
+        self.channels.renew([copy])
+
+    def _sum(self, op: ir.Operation, copy: ir.Operation) -> None:
+        """Sums over the divided dimension are the sums of those over its halves."""
+        for whole, second in zip(op.results, copy.results, strict=True):
+            made = self.editor.create("stablehlo.add", [whole, second], [whole.type], location=op.location,
+                                      at=ir.InsertionPoint.after(copy))
+            self.editor.replace(whole, made.results[0], keep=[made])
+
+    def _note(self, first: ir.Value, second: ir.Value, dimension: int) -> None:
+        """A value is its first half from now on."""
+        half = self._half(first.type, dimension)
+        for value in (first, second):
+            if value.type != half:
+                self.editor.set_type(value, half)
+        self._second[first], self._dims[first] = second, dimension
+
+    # ---- between halves and whole values
+
+    def _halves(self, value: ir.Value, dimension: int) -> Halves:
+        """The halves of a value, which is cut where it is made whole."""
+        if value in self._second:
+            return value, self._second[value]
+        if (value, dimension) not in self._cut:
+            maker = defining_op(value)
+            if maker is not None and repeats_whole(maker, dimension):
+                part = filled_part(self.editor, maker, self._half(value.type, dimension))
+                self._cut[value, dimension] = part, part
+            else:
+                self._cut[value, dimension] = self._slices(value, dimension)
+        return self._cut[value, dimension]
+
+    def _slices(self, value: ir.Value, dimension: int) -> Halves:
+        shape, type_ = ir.RankedTensorType(value.type).shape, self._half(value.type, dimension)
+        where, location = _after(value)
+        made = list[ir.Value]()
+        for number in range(HALVES):
+            starts = [number * type_.shape[dimension] if d == dimension else 0 for d in range(len(shape))]
+            limits = [start + size for start, size in zip(starts, type_.shape, strict=True)]
+            with self.editor.context:
+                attributes: dict[str, ir.Attribute] = {
+                    "start_indices": ir.DenseI64ArrayAttr.get(starts),
+                    "limit_indices": ir.DenseI64ArrayAttr.get(limits), "strides": ir.DenseI64ArrayAttr.get([1] * len(shape))}
+            made.append(self.editor.create("stablehlo.slice", [value], [type_], attributes=attributes,
+                                           location=location, at=where).results[0])
+        return made[0], made[1]
+
+    def _join(self, value: ir.Value) -> None:
+        """What reads a value whole reads its halves joined."""
+        whole = [(use.owner.operation, use.operand_number) for use in value.uses
+                 if (op_key(use.owner.operation), use.operand_number) not in self._reads_half]
+        if not whole:
+            return
+        dimension, second = self._dims[value], self._second[value]
+        type_ = with_dimension(value.type, dimension, HALVES * _size(value, dimension))
+        where, location = _after(second)
+        with self.editor.context:
+            along = ir.IntegerAttr.get(ir.IntegerType.get_signless(64), dimension)
+        joined = self.editor.create("stablehlo.concatenate", [value, second], [type_],
+                                    attributes={"dimension": along}, location=location, at=where).results[0]
+        for op, position in whole:
+            self.editor.set_operand(op, position, joined)
+
+    def _half(self, type_: ir.Type, dimension: int) -> ir.RankedTensorType:
+        return with_dimension(type_, dimension, ir.RankedTensorType(type_).shape[dimension] // HALVES)
+
+
+def _size(value: ir.Value, dimension: int) -> int:
+    return ir.RankedTensorType(value.type).shape[dimension]
+
+
+def _after(value: ir.Value) -> tuple[ir.InsertionPoint, ir.Location]:
+    """The point after a value is made, and its location."""
+    maker = defining_op(value)
+    if maker is not None:
+        return ir.InsertionPoint.after(maker), maker.location
+    block = ir.BlockArgument(value).owner
+    return ir.InsertionPoint.at_block_begin(block), block.operations[0].location

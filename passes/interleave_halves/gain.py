@@ -1,0 +1,111 @@
+"""What a block takes as it is, and with some of its ops in two halves."""
+
+from collections.abc import Iterable, Mapping
+
+from hlorewrite.analysis.block_frequency import executed_times
+from hlorewrite.ir import COLLECTIVES, defining_op, ir, nested_ops, op_key
+from hlorewrite.ir.regions import WHILE
+from hlorewrite.passes.common.dimension_region import RegionMember
+from hlorewrite.passes.common.overlap_model import OverlapModel
+from hlorewrite.passes.interleave_halves.choose import HalvesChoice
+from hlorewrite.passes.interleave_halves.region import HALVES
+from hlorewrite.timeline.stream_tasks import StreamTask, block_time
+
+LEFT_EXPOSED = 0.25
+"""The share that XLA's scheduler leaves exposed of what its iteration could hide, on the 24 steps of
+``bench/predictions``. Beside two independent halves it finds something to run at any time."""
+Places = tuple[int, ...]
+
+
+def waiting(block: ir.Block, model: OverlapModel) -> dict[int, float]:
+    """How long compute waits for the collectives of a block as XLA schedules them, by their keys.
+
+    Args:
+      block: the block.
+      model: of the module.
+
+    Returns:
+      Seconds of one run of the block.
+    """
+    ops = [each.operation for each in block.operations]
+    waited = block_time(model.tasks(ops)).waited
+    return {op_key(op): exposed + LEFT_EXPOSED * max(0.0, model.collective(op) - exposed)
+            for place, op in enumerate(ops) if op.name in COLLECTIVES for exposed in [waited.get(place, 0.0)]}
+
+
+def saved_seconds(choice: HalvesChoice, sent: Iterable[ir.Operation], model: OverlapModel) -> tuple[float, float]:
+    """What some blocks take less where a choice is in halves, in one run of the module.
+
+    Args:
+      choice: what is in halves.
+      sent: the collectives that are to wait less.
+      model: of the module.
+
+    Returns:
+      (seconds that are saved, after all that the choice costs; seconds of the blocks as they are).
+    """
+    members: dict[int, list[RegionMember]] = {}
+    for index in sorted(choice.chosen):
+        member = choice.region.members[index]
+        members.setdefault(op_key(member.op), []).append(member)
+    saved, whole = -choice.seconds, 0.0
+    blocks: dict[ir.Block, set[int]] = {}
+    for op in sent:
+        blocks.setdefault(op.block, set()).add(op_key(op))
+    for block, keys in blocks.items():
+        ops = [each.operation for each in block.operations]
+        runs = executed_times(ops[0])[0]
+        before = block_time(model.tasks(ops))
+        left = sum(LEFT_EXPOSED * max(0.0, model.collective(op) - before.waited.get(place, 0.0))
+                   for place, op in enumerate(ops) if op_key(op) in keys)
+        after = block_time(_HalvedBlock(members, model).tasks(ops)).seconds
+        saved += runs * (before.seconds + left - after)
+        whole += runs * before.seconds
+    return saved, whole
+
+
+class _HalvedBlock:
+    """The tasks of a block, two of what is in halves.
+
+    Args:
+      members: the members in halves by the keys of their ops.
+      model: of the module.
+    """
+
+    def __init__(self, members: Mapping[int, list[RegionMember]], model: OverlapModel) -> None:
+        self.members, self.model = members, model
+        self._made: dict[ir.Value, Places] = {}
+
+    def tasks(self, ops: Iterable[ir.Operation]) -> list[StreamTask]:
+        """Tasks of the ops of a block, in order."""
+        made: list[StreamTask] = []
+        for op in ops:
+            members = self.members.get(op_key(op), [])
+            transfer = op.name in COLLECTIVES
+            seconds = self.model.collective(op) if transfer else self.model.clock.seconds(op)
+            if not members or op.name == WHILE:
+                self._made.update(dict.fromkeys(op.results, (len(made),)))
+                made.append(StreamTask(seconds, self._sources(op, None, ()), transfer))
+                continue
+            divided = {read.position for member in members for read in member.reads}
+            both = tuple(range(len(made), len(made) + HALVES))
+            self._made.update(dict.fromkeys(op.results, both))
+            half = self.model.together([op], 1 / HALVES) if transfer else seconds / HALVES
+            made += [StreamTask(half, self._sources(op, number, divided), transfer) for number in range(HALVES)]
+        return made
+
+    def _sources(self, op: ir.Operation, half: int | None, divided: Iterable[int]) -> Places:
+        """Places of what a half of an op waits for; of a whole one where ``half`` is None."""
+        inner = nested_ops(op)[1:] if len(op.regions) and op.name not in COLLECTIVES else ()
+        captured = {value for each in inner for value in each.operands if value in self._made}
+        found = {place for value in captured for place in self._made[value]}
+        for position, value in enumerate(op.operands):
+            places = self._made.get(value, ())
+            one = half is not None and position in divided and len(places) == HALVES and self._in_halves(value)
+            found |= set(places[half:half + 1] if one and half is not None else places)
+        return tuple(sorted(found))
+
+    def _in_halves(self, value: ir.Value) -> bool:
+        """Whether a value is made in halves, and not summed from them."""
+        maker = defining_op(value)
+        return maker is not None and any(value in member.values for member in self.members.get(op_key(maker), ()))

@@ -1,0 +1,166 @@
+"""interleave-halves: collectives that the next op waits for run concurrently with compute of the other half."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import ClassVar
+
+from hlorewrite.analysis.block_frequency import executed_times
+from hlorewrite.ir import COLLECTIVES, Module, View, ir, op_key
+from hlorewrite.passes.common.dimension_region import Region
+from hlorewrite.passes.common.loop_copies.copies import ChannelHandles
+from hlorewrite.passes.common.overlap_model import OverlapModel
+from hlorewrite.passes.common.pass_support import tell, with_inlined
+from hlorewrite.passes.interleave_halves.choose import HalvesChoice, HalvesChooser, between, calls_longer
+from hlorewrite.passes.interleave_halves.emit import HalvesEmitter
+from hlorewrite.passes.interleave_halves.gain import saved_seconds, waiting
+from hlorewrite.passes.interleave_halves.region import HALF, HalfRegionFinder
+from hlorewrite.passmanager.base import Pass, PassContext
+
+Seeds = dict[int, ir.Operation]
+
+
+@dataclass(frozen=True)
+class Saving:
+    """What halves save.
+
+    Attributes:
+      choice: what is in halves.
+      seconds: saved in one run of the module.
+      share: of the blocks that hold the collectives.
+      sums: ops on the way from one of these collectives to the next that sum the halves, so that both are waited for.
+      sent: the collectives that compute waited for and that are in halves.
+      dimension: of the first collective.
+    """
+
+    choice: HalvesChoice
+    seconds: float
+    share: float
+    sums: int
+    sent: Seeds
+    dimension: int
+
+
+@dataclass(frozen=True)
+class InterleaveHalves(Pass):
+    """Divides work that waits for collectives into two halves of the batch.
+
+    Tensor-parallel layers reduce their activations and wait: the next op needs the sum. Here the ops between such
+    collectives run on two halves of a dimension that none of them mixes (the batch, as a rule), so that the collective
+    of one half runs concurrently with the compute of the other:
+
+        y = f(AR(x))    becomes    y0 = f(AR(x0)); y1 = f(AR(x1)),    x = [x0; x1], y = [y0; y1].
+
+    This is what Domino (Wang et al. 2024), DeepSeek's two micro-batches and the two-batch overlap of inference engines
+    do by hand, forward and backward, in loops over layers or unrolled, under ``jax.checkpoint`` too. Loops carry and
+    stack halves. Sums over the dimension, such as gradients of weights, are sums of two. What mixes rows stays whole:
+    batch norm, routing with a capacity, losses. Bytes on the wire stay as they are, in twice as many calls.
+
+    Legal because each op in halves computes every element from the same elements as before; a sum over the dimension
+    is added in another order. The members are those of ``ops.dims``: an op without a row there stays whole. Pays when
+    the blocks that wait take at least ``min_gain`` less time by the model of the cluster, after the time to read
+    weights twice, to sum, to cut and to join.
+
+    Attributes:
+      min_gain: the least share of these blocks' time to be gained; a negative one divides whatever can be.
+      topology: the cluster to estimate times for; by default the one the run names.
+
+    Example:
+      >>> from hlorewrite.ir.load import parse
+      >>> module = parse("func.func @main(%a: tensor<f32>) -> tensor<f32> { return %a : tensor<f32> }")
+      >>> InterleaveHalves().run(module, PassContext())
+      False
+    """
+
+    name: ClassVar[str] = "interleave-halves"
+    beside_compute: ClassVar[bool] = True
+    min_gain: float = 0.01
+    topology: str = ""
+
+    def run(self, module: Module, ctx: PassContext) -> bool:
+        """Rewrites a module in place; returns whether it changed."""
+        if not ctx.view(module).ops(*COLLECTIVES):
+            return False
+        # What stands between collectives may be in any function, such as one of jax.nn.
+        return with_inlined(module, ctx, None, lambda inlined, view: self._on(inlined, view, ctx))
+
+    def _on(self, module: Module, view: View, ctx: PassContext) -> bool:
+        changed, stays = False, set[int]()
+        # Ends: each round puts collectives into halves, which are marked, or leaves some as they are.
+        while True:
+            model = OverlapModel(view, ctx, self.name, self.topology)
+            seeds = {key: op for key, op in _exposed(view, model, self._anyway(ctx)).items() if key not in stays}
+            if not seeds:
+                return changed
+            saving = self._saving(seeds, model, stays, ctx)
+            if saving is None:
+                continue
+            self._report(saving, model, ctx)
+            editor = ctx.editor(module, self.name)
+            HalvesEmitter(editor, saving.choice, ChannelHandles(view, editor)).run()
+            changed = True
+
+    def _saving(self, seeds: Seeds, model: OverlapModel, stays: set[int], ctx: PassContext) -> Saving | None:
+        """The best choice for the first collective, if it pays; else what need not be asked for again is noted."""
+        first = next(iter(seeds.values()))
+        finder, savings, refused = HalfRegionFinder(), list[Saving](), list[str]()
+        for dimension in range(ir.RankedTensorType(first.results[0].type).rank):
+            region = finder.region(first, dimension)
+            sent = {op_key(member.op): member.op for member in region.members if op_key(member.op) in seeds}
+            stays |= set(sent)
+            if op_key(first) not in sent:
+                refused.append(region.refused.get(op_key(first), ""))
+                continue
+            savings.append(_saving_of(region, sent, model, dimension))
+        stays.add(op_key(first))
+        # Where time is ignored, the batch: the dimension along which the least is summed between collectives.
+        best = max(savings, key=lambda each: (-each.sums if self._anyway(ctx) else 0, each.seconds), default=None)
+        if best is not None and (self._anyway(ctx) or best.share > self.min_gain):
+            stays -= {key for saving in savings for key in saving.sent} - set(best.sent)
+            return best
+        if best is not None:
+            tell(ctx, "unprofitable", self.name, f"it stays as it is: two halves along dimension {best.dimension} "
+                 f"would save {best.seconds * 1e6:.0f} us of a run, {best.share:.1%} of what waits for it, by the model of "
+                 f"{model.spec}", model.view, first)
+        else:
+            tell(ctx, "missed", self.name, "it stays as it is: it "
+                 + "; it ".join(dict.fromkeys(filter(None, refused))), model.view, first)
+        return None
+
+    def _anyway(self, ctx: PassContext) -> bool:
+        return ctx.ignore_cost or self.min_gain < 0
+
+    def _report(self, saving: Saving, model: OverlapModel, ctx: PassContext) -> None:
+        ctx.count("collectives in halves", len(saving.sent))
+        first = next(iter(saving.sent.values()))
+        others = f", with {len(saving.sent) - 1} more" if len(saving.sent) > 1 else ""
+        tell(ctx, "applied", self.name, f"it runs in two halves along dimension {saving.dimension}{others}, each "
+             f"concurrently with compute of the other half; that saves {saving.seconds * 1e3:.2f} ms of a run by the "
+             f"model of {model.spec}", model.view, first)
+
+
+def _exposed(view: View, model: OverlapModel, every: bool) -> Seeds:
+    """The collectives that compute waits for, those of the longest wait in a run of the module first.
+
+    Args:
+      view: the module.
+      model: of it.
+      every: all others too, after them.
+    """
+    seconds: dict[int, float] = {}
+    ops = {op_key(op): op for op in view.ops(*COLLECTIVES) if HALF not in op.attributes}
+    blocks = {op.block: None for op in ops.values()}
+    for block in blocks:
+        runs = executed_times(block.operations[0].operation)[0]
+        for key, waited in waiting(block, model).items():
+            if key in ops and (every or waited > calls_longer(ops[key], model)):
+                seconds[key] = runs * waited
+    return {key: ops[key] for key in sorted(seconds, key=lambda key: -seconds[key])}
+
+
+def _saving_of(region: Region, sent: Mapping[int, ir.Operation], model: OverlapModel, dimension: int) -> Saving:
+    """What halves along one dimension save."""
+    keys = between(sent)
+    choice = HalvesChooser(region, model).best(keys)
+    seconds, whole = saved_seconds(choice, sent.values(), model)
+    sums = sum(member.gives_partial_sums and op_key(member.op) in keys for member in region.members)
+    return Saving(choice, seconds, seconds / whole if whole else 0.0, sums, dict(sent), dimension)
