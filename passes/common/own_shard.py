@@ -39,8 +39,8 @@ class OwnShard:
             maker, size = defining_op(value), ir.RankedTensorType(value.type).shape[dimension]
             type_ = with_dimension(value.type, dimension, size // self._count)
             repeated = maker is not None and repeats_whole(maker, dimension)
-            self._made[value, dimension] = filled_part(self.editor, maker, type_) if maker is not None and repeated else \
-                self._sliced(value, dimension, type_)
+            self._made[value, dimension] = (filled_part(self.editor, maker, type_) if maker is not None and repeated
+                                            else self._sliced(value, dimension, type_))
         return self._made[value, dimension]
 
     def erase_unread(self) -> None:

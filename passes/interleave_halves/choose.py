@@ -5,7 +5,7 @@ waits for is in halves, or nothing would run beside them. All else is in halves 
 values that are made in halves and read whole, and to cut those that are made whole and read in halves.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 
 from hlorewrite.analysis.block_frequency import executed_times
@@ -42,18 +42,26 @@ class HalvesChoice:
     seconds: float
 
 
-def between(seeds: Mapping[int, ir.Operation]) -> set[int]:
-    """The ops on a way from one collective to the same or another one, within their block and around its loop.
+def chained(seeds: Mapping[int, ir.Operation]) -> tuple[dict[int, ir.Operation], set[int]]:
+    """The collectives between which something stands: of a chain, in which each has to wait for the one before it.
+
+    A reduction of gradients, for which no other collective waits, is none of them.
 
     Args:
       seeds: key of an op to the op, for collectives of one block or several.
 
     Returns:
-      The keys of the ops; the seeds are among them.
+      (those that one of them leads to, or that lead to one, by key; the keys of all ops on the ways between them,
+      within their block and around its loop).
     """
-    forward = {op_key(op): op for op in reachable(seeds.values(), _readers, op_key)}
-    backward = {op_key(op) for op in reachable(seeds.values(), _sources, op_key)}
-    return set(seeds) | (forward.keys() & backward)
+    behind = {op_key(op) for op in reachable(_all(seeds.values(), _readers), _readers, op_key)}
+    in_front = {op_key(op) for op in reachable(_all(seeds.values(), _sources), _sources, op_key)}
+    linked = {key: op for key, op in seeds.items() if key in behind or key in in_front}
+    return linked, linked.keys() | (behind & in_front)
+
+
+def _all(ops: Iterable[ir.Operation], following: Callable[[ir.Operation], list[ir.Operation]]) -> list[ir.Operation]:
+    return [each for op in ops for each in following(op)]
 
 
 def _readers(op: ir.Operation) -> list[ir.Operation]:

@@ -2,6 +2,7 @@
 
 from hlorewrite.ir import COLLECTIVES, Editor, Loop, defining_op, ir, nested_ops, op_key, terminator, with_dimension
 from hlorewrite.ir.regions import BARRIER, WHILE
+from hlorewrite.ops.attributes import SLICED
 from hlorewrite.ops.dims import attributes_for, repeats_whole
 from hlorewrite.ops.table import FILLINGS
 from hlorewrite.passes.common.dimension_region import RegionMember
@@ -161,8 +162,8 @@ class HalvesEmitter:
             limits = [start + size for start, size in zip(starts, type_.shape, strict=True)]
             with self.editor.context:
                 attributes: dict[str, ir.Attribute] = {
-                    "start_indices": ir.DenseI64ArrayAttr.get(starts),
-                    "limit_indices": ir.DenseI64ArrayAttr.get(limits), "strides": ir.DenseI64ArrayAttr.get([1] * len(shape))}
+                    name: ir.DenseI64ArrayAttr.get(numbers)
+                    for name, numbers in zip(SLICED, (starts, limits, [1] * len(shape)), strict=True)}
             made.append(self.editor.create("stablehlo.slice", [value], [type_], attributes=attributes,
                                            location=location, at=where).results[0])
         return made[0], made[1]

@@ -10,12 +10,13 @@ from hlorewrite.passes.common.dimension_region import Region
 from hlorewrite.passes.common.loop_copies.copies import ChannelHandles
 from hlorewrite.passes.common.overlap_model import OverlapModel
 from hlorewrite.passes.common.pass_support import tell, with_inlined
-from hlorewrite.passes.interleave_halves.choose import HalvesChoice, HalvesChooser, between, calls_longer
+from hlorewrite.passes.interleave_halves.choose import HalvesChoice, HalvesChooser, calls_longer, chained
 from hlorewrite.passes.interleave_halves.emit import HalvesEmitter
 from hlorewrite.passes.interleave_halves.gain import saved_seconds, waiting
 from hlorewrite.passes.interleave_halves.region import HALF, HalfRegionFinder
 from hlorewrite.passmanager.base import Pass, PassContext
 
+_UNCHAINED = "stands in no chain of collectives that wait for one another"
 Seeds = dict[int, ir.Operation]
 
 
@@ -84,47 +85,59 @@ class InterleaveHalves(Pass):
         return with_inlined(module, ctx, None, lambda inlined, view: self._on(inlined, view, ctx))
 
     def _on(self, module: Module, view: View, ctx: PassContext) -> bool:
-        changed, stays = False, set[int]()
-        # Ends: each round puts collectives into halves, which are marked, or leaves some as they are.
+        changed, tried = False, set[tuple[int, int]]()
+        # Ends: each round puts collectives into halves, which are marked, or tries one that was not tried before.
         while True:
             model = OverlapModel(view, ctx, self.name, self.topology)
-            seeds = {key: op for key, op in _exposed(view, model, self._anyway(ctx)).items() if key not in stays}
-            if not seeds:
-                return changed
-            saving = self._saving(seeds, model, stays, ctx)
+            seeds = _exposed(view, model, self._anyway(ctx))
+            saving = self._first_that_pays(seeds, model, tried, ctx)
             if saving is None:
-                continue
+                return changed
             self._report(saving, model, ctx)
             editor = ctx.editor(module, self.name)
             HalvesEmitter(editor, saving.choice, ChannelHandles(view, editor)).run()
             changed = True
 
-    def _saving(self, seeds: Seeds, model: OverlapModel, stays: set[int], ctx: PassContext) -> Saving | None:
-        """The best choice for the first collective, if it pays; else what need not be asked for again is noted."""
-        first = next(iter(seeds.values()))
-        finder, savings, refused = HalfRegionFinder(), list[Saving](), list[str]()
-        for dimension in range(ir.RankedTensorType(first.results[0].type).rank):
-            region = finder.region(first, dimension)
-            sent = {op_key(member.op): member.op for member in region.members if op_key(member.op) in seeds}
-            stays |= set(sent)
-            if op_key(first) not in sent:
-                refused.append(region.refused.get(op_key(first), ""))
-                continue
-            savings.append(_saving_of(region, sent, model, dimension))
-        stays.add(op_key(first))
-        # Where time is ignored, the batch: the dimension along which the least is summed between collectives.
-        best = max(savings, key=lambda each: (-each.sums if self._anyway(ctx) else 0, each.seconds), default=None)
-        if best is not None and (self._anyway(ctx) or best.share > self.min_gain):
-            stays -= {key for saving in savings for key in saving.sent} - set(best.sent)
-            return best
+    def _first_that_pays(self, seeds: Seeds, model: OverlapModel, tried: set[tuple[int, int]], ctx: PassContext
+                         ) -> Saving | None:
+        """The best choice for the first collective for which one pays.
+
+        Args:
+          seeds: collectives that compute waits for.
+          model: of the module.
+          tried: (key of a collective, dimension) of what is of a region that was looked at before; it is added to.
+          ctx: of the pass.
+        """
+        for key, first in seeds.items():
+            savings, refused = list[Saving](), list[str]()
+            for dimension in range(ir.RankedTensorType(first.results[0].type).rank):
+                if (key, dimension) in tried:
+                    continue
+                region = HalfRegionFinder().region(first, dimension)
+                sent = {op_key(member.op): member.op for member in region.members if op_key(member.op) in seeds}
+                tried |= {(key, dimension), *((each, region.dims[op.results[0]]) for each, op in sent.items())}
+                saving = _saving_of(region, sent, model, dimension) if key in sent else None
+                if saving is not None:
+                    savings.append(saving)
+                else:
+                    refused.append(region.refused.get(key, _UNCHAINED))
+            # Where time is ignored, the batch: the dimension along which the least is summed between collectives.
+            best = max(savings, key=lambda each: (-each.sums if self._anyway(ctx) else 0, each.seconds), default=None)
+            if best is not None and (self._anyway(ctx) or best.share > self.min_gain):
+                return best
+            self._stays(first, best, refused, model, ctx)
+        return None
+
+    def _stays(self, op: ir.Operation, best: Saving | None, refused: list[str], model: OverlapModel, ctx: PassContext
+               ) -> None:
+        """Says why a collective is not divided."""
         if best is not None:
             tell(ctx, "unprofitable", self.name, f"it stays as it is: two halves along dimension {best.dimension} "
-                 f"would save {best.seconds * 1e6:.0f} us of a run, {best.share:.1%} of what waits for it, by the model of "
-                 f"{model.spec}", model.view, first)
-        else:
-            tell(ctx, "missed", self.name, "it stays as it is: it "
-                 + "; it ".join(dict.fromkeys(filter(None, refused))), model.view, first)
-        return None
+                 f"would save {best.seconds * 1e6:.0f} us of a run, {best.share:.1%} of what waits for it, by the "
+                 f"model of {model.spec}", model.view, op)
+        elif refused:
+            tell(ctx, "missed", self.name, "it stays as it is: it " + "; it ".join(
+                dict.fromkeys(filter(None, refused))), model.view, op)
 
     def _anyway(self, ctx: PassContext) -> bool:
         return ctx.ignore_cost or self.min_gain < 0
@@ -157,10 +170,12 @@ def _exposed(view: View, model: OverlapModel, every: bool) -> Seeds:
     return {key: ops[key] for key in sorted(seconds, key=lambda key: -seconds[key])}
 
 
-def _saving_of(region: Region, sent: Mapping[int, ir.Operation], model: OverlapModel, dimension: int) -> Saving:
-    """What halves along one dimension save."""
-    keys = between(sent)
+def _saving_of(region: Region, sent: Mapping[int, ir.Operation], model: OverlapModel, dimension: int) -> Saving | None:
+    """What halves along one dimension save; None where no collective waits for another one."""
+    sent, keys = chained(sent)
+    if not sent:
+        return None
     choice = HalvesChooser(region, model).best(keys)
     seconds, whole = saved_seconds(choice, sent.values(), model)
     sums = sum(member.gives_partial_sums and op_key(member.op) in keys for member in region.members)
-    return Saving(choice, seconds, seconds / whole if whole else 0.0, sums, dict(sent), dimension)
+    return Saving(choice, seconds, seconds / whole if whole else 0.0, sums, sent, dimension)
