@@ -1,16 +1,20 @@
 """Computes chosen members in two halves: the first in the place of the whole, the second after it."""
 
+from collections.abc import Iterable
+
 from hlorewrite.ir import COLLECTIVES, Editor, Loop, defining_op, ir, nested_ops, op_key, terminator, with_dimension
 from hlorewrite.ir.regions import BARRIER, WHILE
-from hlorewrite.ops.attributes import SLICED
+from hlorewrite.ops.attributes import SLICED, shape_of
 from hlorewrite.ops.dims import attributes_for, repeats_whole
 from hlorewrite.ops.table import FILLINGS
+from hlorewrite.passes.all_reduce_fusion.members import FRONTEND, with_combiner_key
 from hlorewrite.passes.common.dimension_region import RegionMember
 from hlorewrite.passes.common.emit import add_results, filled_part
 from hlorewrite.passes.common.loop_copies.copies import ChannelHandles
 from hlorewrite.passes.interleave_halves.choose import HalvesChoice
 from hlorewrite.passes.interleave_halves.region import HALF, HALVES
 
+_SECOND = "hlorewrite.second-half"
 Halves = tuple[ir.Value, ir.Value]
 
 
@@ -32,6 +36,7 @@ class HalvesEmitter:
         self._dims: dict[ir.Value, int] = {}
         self._second: dict[ir.Value, ir.Value] = {}
         self._cut: dict[tuple[ir.Value, int], Halves] = {}
+        self._held: dict[ir.Value, ir.Value] = {}
         self._reads_half: set[tuple[int, int]] = set()
         """(key of an op, position) of operands that are halves."""
 
@@ -100,6 +105,8 @@ class HalvesEmitter:
             for position, halves in reads.items():
                 self.editor.set_operand(each, position, halves[number])
                 self._reads_half.add((op_key(each), position))
+        if op.name != BARRIER:
+            self._hold_whole(copy, reads)
         if op.name in COLLECTIVES:
             self._mark(op, copy)
         values = [value for member in members for value in member.values]
@@ -116,11 +123,29 @@ class HalvesEmitter:
                     self.editor.set_attribute(op, name, attribute)
                     self.editor.set_attribute(copy, name, attribute)
 
+    def _hold_whole(self, copy: ir.Operation, divided: Iterable[int]) -> None:
+        """The second half reads whole tensors behind a barrier.
+
+        XLA makes one kernel of two that read the same tensor (``dot_merger.cc``, ``multi_output_fusion.cc``), and one
+        kernel for both halves would wait for the collectives of both.
+        """
+        for position, value in enumerate(copy.operands):
+            maker = defining_op(value)
+            if position in divided or not shape_of(value) or (maker is not None and maker.name in FILLINGS):
+                continue
+            if value not in self._held:
+                where, location = _after(value)
+                self._held[value] = self.editor.create(BARRIER, [value], [value.type], location=location,
+                                                       at=where).results[0]
+            self.editor.set_operand(copy, position, self._held[value])
+
     def _mark(self, op: ir.Operation, copy: ir.Operation) -> None:
         with self.editor.context:
             mark = ir.UnitAttr.get()
         for each in (op, copy):
             self.editor.set_attribute(each, HALF, mark)
+        # XLA's combiners leave collectives of different keys apart.
+        self.editor.set_attribute(copy, FRONTEND, with_combiner_key(copy, _SECOND))
         self.channels.renew([copy])
 
     def _sum(self, op: ir.Operation, copy: ir.Operation) -> None:
@@ -154,7 +179,7 @@ class HalvesEmitter:
         return self._cut[value, dimension]
 
     def _slices(self, value: ir.Value, dimension: int) -> Halves:
-        shape, type_ = ir.RankedTensorType(value.type).shape, self._half(value.type, dimension)
+        shape, type_ = shape_of(value), self._half(value.type, dimension)
         where, location = _after(value)
         made = list[ir.Value]()
         for number in range(HALVES):
@@ -189,7 +214,7 @@ class HalvesEmitter:
 
 
 def _size(value: ir.Value, dimension: int) -> int:
-    return ir.RankedTensorType(value.type).shape[dimension]
+    return shape_of(value)[dimension]
 
 
 def _after(value: ir.Value) -> tuple[ir.InsertionPoint, ir.Location]:
