@@ -121,9 +121,8 @@ class InterleaveHalves(Pass):
                     savings.append(saving)
                 else:
                     refused.append(region.refused.get(key, _UNCHAINED))
-            # Where time is ignored, the batch: the dimension along which the least is summed between collectives.
-            best = max(savings, key=lambda each: (-each.sums if self._anyway(ctx) else 0, each.seconds), default=None)
-            if best is not None and (self._anyway(ctx) or best.share > self.min_gain):
+            best = max(savings, key=lambda each: (-each.sums, each.seconds), default=None)
+            if best is not None and (self._anyway(ctx) or (best.share > self.min_gain and not best.sums)):
                 return best
             self._stays(first, best, refused, model, ctx)
         return None
@@ -131,7 +130,10 @@ class InterleaveHalves(Pass):
     def _stays(self, op: ir.Operation, best: Saving | None, refused: list[str], model: OverlapModel, ctx: PassContext
                ) -> None:
         """Says why a collective is not divided."""
-        if best is not None:
+        if best is not None and best.sums:
+            tell(ctx, "unprofitable", self.name, "it stays as it is: on the way to the next collective its halves "
+                 f"along dimension {best.dimension} are summed, so that what follows waits for both", model.view, op)
+        elif best is not None:
             tell(ctx, "unprofitable", self.name, f"it stays as it is: two halves along dimension {best.dimension} "
                  f"would save {best.seconds * 1e6:.0f} us of a run, {best.share:.1%} of what waits for it, by the "
                  f"model of {model.spec}", model.view, op)

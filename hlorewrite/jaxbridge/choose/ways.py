@@ -29,6 +29,8 @@ LEAST_COMPUTE = 0.95
 PIPELINED, COMBINED, UNROLLED = "pipelined", "pipelined, combined", "pipelined, double-buffered"
 """The published flags that are tried. Combined messages pay on several hosts, whose links need large ones. Unrolled
 loops take two to four times as long to compile: they come last, and only where pipelining alone lengthens no step."""
+HALVES = "interleave-halves"
+"""The pass without which ``time`` is tried once more, where it gains little: XLA may schedule two halves badly."""
 _LONGEST_NAME = 40
 
 
@@ -102,14 +104,16 @@ def rewriting_ways(passes: Sequence[Pass], name: str, platform: str, *, xla_scat
 
     Example:
       >>> [way.name for way in rewriting_ways((), "auto", "gpu", xla_scatters=True, free=1 << 30)]
-      ['time', 'time with free memory', 'comm, unfused']
+      ['time', 'time with free memory', 'time, undivided', 'comm, unfused']
     """
     if passes:
         return _of_pipeline(passes, name, xla_scatters)
     time, comm = (with_platform_passes(parse_pipeline(PIPELINES[each]), platform) for each in ("time", "comm"))
+    undivided = tuple(step for step in time if step.name != HALVES)
     unfused = variants(comm, xla_scatters=xla_scatters)[1]
     return [Way("time", Variant(time)),
             *([Way("time with free memory", Variant(time, free), exposed=FREE_MEMORY)] if free else []),
+            *([Way("time, undivided", Variant(undivided), gained=ENOUGH)] if len(undivided) < len(time) else []),
             Way("comm, unfused", unfused, gained=ENOUGH)]
 
 
