@@ -40,6 +40,8 @@ class MegatronModel:
       model: tensor-parallel devices of each.
       scan: the blocks are a ``lax.scan`` over stacked parameters.
       remat: each block is under ``jax.checkpoint``.
+      sequence: what stands between the blocks' products is sharded along the sequence, as with Megatron's
+        ``--sequence-parallel``.
       dropout: share of the activations that is dropped after each sum.
       compute: element type of the activations.
     """
@@ -54,6 +56,7 @@ class MegatronModel:
     model: int = 4
     scan: bool = True
     remat: bool = False
+    sequence: bool = False
     dropout: float = 0.0
     compute: str = "bfloat16"
 
@@ -91,6 +94,9 @@ class MegatronModel:
 
     def _loss(self, params: Params, tokens: jax.Array, targets: jax.Array, seed: jax.Array) -> jax.Array:
         x = params["embed"].astype(self.compute)[tokens]
+        if self.sequence:
+            size = self.length // self.model
+            x = lax.dynamic_slice_in_dim(x, lax.axis_index("model") * size, size, axis=1)
         block = jax.checkpoint(self._block) if self.remat else self._block
         keys = jax.random.split(jax.random.key(seed), self.layers)
         if self.scan:
@@ -98,15 +104,21 @@ class MegatronModel:
         else:
             for k in range(self.layers):
                 x = block(x, jax.tree.map(lambda w, k=k: w[k], params["blocks"]), keys[k])
-        logits = (norm(x) @ params["head"].astype(self.compute)).astype(jnp.float32)
+        logits = (self._whole(norm(x)) @ params["head"].astype(self.compute)).astype(jnp.float32)
         return cross_entropy(logits, targets)
 
     def _block(self, x: jax.Array, layer: Params, key: jax.Array) -> jax.Array:
         keys = jax.random.split(key)
         weights = {name: w.astype(self.compute) for name, w in layer.items()}
-        x = x + self._dropped(lax.psum(self._attention(norm(x) * weights["norm1"], weights), "model"), keys[0])
-        hidden = jax.nn.gelu((norm(x) * weights["norm2"]) @ weights["up"])
-        return x + self._dropped(lax.psum(hidden @ weights["down"], "model"), keys[1])
+        x = x + self._dropped(self._summed(self._attention(self._whole(norm(x) * weights["norm1"]), weights)), keys[0])
+        hidden = jax.nn.gelu(self._whole(norm(x) * weights["norm2"]) @ weights["up"])
+        return x + self._dropped(self._summed(hidden @ weights["down"]), keys[1])
+
+    def _whole(self, x: jax.Array) -> jax.Array:
+        return lax.all_gather(x, "model", axis=1, tiled=True) if self.sequence else x
+
+    def _summed(self, x: jax.Array) -> jax.Array:
+        return lax.psum_scatter(x, "model", scatter_dimension=1, tiled=True) if self.sequence else lax.psum(x, "model")
 
     def _dropped(self, x: jax.Array, key: jax.Array) -> jax.Array:
         if not self.dropout:

@@ -56,6 +56,8 @@ def steps() -> dict[str, tuple[str, Lower]]:
     megatron = {
         "megatron tp8": ("h200:1x8", _MEGATRON(data=1)), "megatron dp4 x tp8": ("h200:4x8", _MEGATRON(data=4)),
         "megatron tp8 remat": ("h200:1x8", _MEGATRON(data=1, remat=True)),
+        "megatron tp8 unrolled": ("h200:1x8", _MEGATRON(data=1, remat=True, scan=False, layers=4)),
+        "megatron tp8 sequence": ("h200:1x8", _MEGATRON(data=1, remat=True, sequence=True)),
     }
     made: dict[str, tuple[str, Lower]] = {
         name: (target, functools.partial(_parsed, large_model_steps.exported, model))

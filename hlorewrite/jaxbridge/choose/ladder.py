@@ -2,7 +2,7 @@
 
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from hlorewrite.jaxbridge.baseline.comparison import WayRow
 from hlorewrite.jaxbridge.baseline.judge import ALONE, STEP_NOISE, too_large, why_not
@@ -94,7 +94,8 @@ class Ladder:
                 if way.name not in done and longer:
                     self.left.append(WayRow(way.name, None, f"XLA made a step longer by {min(longer)!r} before"))
                 elif way.name not in done:
-                    self._try(way)
+                    leads = self.best is not None and self.best[0].variant is None  # XLA alone, under another set
+                    self._try(replace(way, gained=1.0) if leads else way)
                     self._note_spoiled(way)
 
     def _note_spoiled(self, way: Way) -> None:

@@ -17,7 +17,7 @@ from hlorewrite.passmanager.base import PassContext
 from hlorewrite.passmanager.named import PIPELINES
 
 GIB = 1 << 30
-FIRST, FREE, APART = "time", "time with free memory", "comm, unfused"
+FIRST, FREE, WHOLE, APART = "time", "time with free memory", "time, undivided", "comm, unfused"
 FLAGGED, ALONE_FLAGGED = f"time, {UNROLLED}", f"XLA alone, {UNROLLED}"
 
 
@@ -53,8 +53,8 @@ def test_the_most_promising_way_is_first_and_a_gain_ends_the_search():
     (step(0.9, 0.2), [FIRST, FREE, FLAGGED]),  # communication adds much: memory, then flags
     (step(0.9, 0.06), [FIRST, FLAGGED]),  # too little for memory
     (step(0.9, 0.04), [FIRST]),  # too little for flags
-    (step(0.975, 0.04), [FIRST, APART]),  # little is gained: calls apart
-    (step(0.985, 0.06), [FIRST, APART, FLAGGED, ALONE_FLAGGED]),  # hardly anything: XLA alone under flags, too
+    (step(0.975, 0.04), [FIRST, WHOLE, APART]),  # little is gained: without halves, then calls apart
+    (step(0.985, 0.06), [FIRST, WHOLE, APART, FLAGGED, ALONE_FLAGGED]),  # hardly anything: XLA alone, too
     (step(0.9, 0.009), [FIRST]),  # nothing is left to gain
 ])
 def test_a_way_is_tried_while_enough_is_left_to_gain(first: Measured, asked: list[str]):
@@ -81,6 +81,7 @@ def test_no_kernel_is_saved_so_a_step_as_short_as_the_kernels_ends_the_search():
     ({FIRST: step(0.9), FREE: step(1.2), FLAGGED: step(0.89)}, FLAGGED),
     ({FIRST: step(0.9), FREE: step(1.2), FLAGGED: step(0.8995)}, FIRST),  # options only where they pay
     ({FIRST: step(1.1), ALONE_FLAGGED: step(0.97)}, ALONE_FLAGGED),
+    ({FIRST: step(1.1), WHOLE: step(0.95)}, WHOLE),  # XLA schedules halves badly
     ({FIRST: step(1.1), APART: step(1.0)}, "XLA alone"),
     ({FIRST: "XLA does not compile the module"}, "XLA alone"),
 ])
@@ -93,7 +94,9 @@ def test_on_several_hosts_combined_messages_are_tried_first_and_may_end_the_sear
     _, asked, chosen = ladder({FIRST: step(0.9), combined: step(0.8, 0.04)}, sets=both)
     assert asked == [FIRST, combined, alone] and chosen == combined
     _, asked, chosen = ladder({FIRST: step(0.9), combined: step(0.8), alone: step(0.79)}, sets=both)
-    assert asked == [FIRST, combined, alone, FREE] and chosen == alone
+    assert asked == [FIRST, combined, alone, FREE, ALONE_FLAGGED] and chosen == alone
+    _, asked, chosen = ladder({FIRST: step(0.99), alone: step(0.94), ALONE_FLAGGED: step(0.92)}, sets=both)
+    assert asked[-1] == ALONE_FLAGGED and chosen == ALONE_FLAGGED
 
 
 @pytest.mark.parametrize("cheap", [COMBINED, PIPELINED])
@@ -109,7 +112,7 @@ def test_rows_name_every_way_and_why_it_is_not_better():
     run, *_ = ladder({FIRST: step(1.1), FREE: "XLA does not compile the module"}, sets=())
     assert [(row.name, row.why) for row in run.rows()] == [
         ("XLA alone", ""), (FIRST, "time would take 1.1 s, and XLA alone takes 1 s"),
-        (FREE, "XLA does not compile the module"), (APART, "no pass changes the module")]
+        (FREE, "XLA does not compile the module"), *((name, "no pass changes the module") for name in (WHOLE, APART))]
 
 
 def test_flags_that_the_user_sets_stay():
