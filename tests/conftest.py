@@ -117,12 +117,8 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
     """With ``--dist loadscope``: what goes to one worker together."""
-    from xdist.scheduler import LoadScopeScheduling
-
-    class Together(LoadScopeScheduling):
-        def _split_scope(self, nodeid: str) -> str:
-            return together(nodeid)
-    return Together(config, log) if config.getvalue("dist") == "loadscope" else None
+    from scheduling import GroupScheduling
+    return GroupScheduling(config, log, together) if config.getvalue("dist") == "loadscope" else None
 
 
 def together(nodeid: str) -> str:
@@ -142,8 +138,8 @@ def together(nodeid: str) -> str:
 def inputs_with_exact_sums(request: pytest.FixtureRequest) -> Iterator[None]:
     """In the tests of ``EXACT``, random floats are odd multiples of an eighth.
 
-    Sums of such numbers, and of products of a few of them, are the same in any order. Most outputs are then equal bit by
-    bit, and no bound of their rounding has to be computed, which took longer than executing both programs.
+    Sums of such numbers, and of products of a few of them, are the same in any order. Most outputs are then equal bit
+    by bit, and no bound of their rounding has to be computed, which took longer than executing both programs.
     """
     file = request.path.relative_to(TESTS).as_posix() if request.path.is_relative_to(TESTS) else ""
     if not file.startswith(EXACT) or file in ROUNDED:

@@ -86,7 +86,7 @@ def test_equations_that_hold_for_more_kinds_are_proved() -> None:
 def test_a_fact_that_claims_more_is_not_proved(fact: ast.Linear) -> None:
     """Its mutants are made in the test: which of them claim more takes as long as a proof."""
     mutants = dict(mutants_of(fact))
-    assert mutants
+    assert mutants or "any" in fact.kinds.names  # an op that moves elements, for any reduction of them
     for what, mutant in mutants.items():
         assert what in TRUE_ANYWAY or not prove_fact(mutant, ADMITTED, table(), "").sound, what
 
