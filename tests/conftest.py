@@ -28,6 +28,9 @@ APART = ("test_pages.py", "test_demo.py", "test_reshard_jax.py", "test_examples.
          "test_partition_programs.py")
 """Files of long tests that share nothing but by their parameter: each goes to whichever worker is free."""
 
+EXACT, ROUNDED = ("oracle/", "unit/passes/", "unit/rules/"), ("oracle/test_rounding.py",)
+"""Tests whose random inputs are drawn so that sums of them are exact; but for those of rounding itself."""
+
 MOST_KEPT = 1 << 28
 """Bytes of compiled programs above which they are compiled anew."""
 
@@ -114,12 +117,8 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
     """With ``--dist loadscope``: what goes to one worker together."""
-    from xdist.scheduler import LoadScopeScheduling
-
-    class Together(LoadScopeScheduling):
-        def _split_scope(self, nodeid: str) -> str:
-            return together(nodeid)
-    return Together(config, log) if config.getvalue("dist") == "loadscope" else None
+    from scheduling import GroupScheduling
+    return GroupScheduling(config, log, together) if config.getvalue("dist") == "loadscope" else None
 
 
 def together(nodeid: str) -> str:
@@ -133,6 +132,44 @@ def together(nodeid: str) -> str:
     if name == "test_lit.py":
         return f"{file} {parameter.rpartition('/')[0]}"
     return f"{file} {parameter or test}" if name in APART else file
+
+
+@pytest.fixture(scope="module", autouse=True)
+def inputs_with_exact_sums(request: pytest.FixtureRequest) -> Iterator[None]:
+    """In the tests of ``EXACT``, random floats are odd multiples of an eighth.
+
+    Sums of such numbers, and of products of a few of them, are the same in any order. Most outputs are then equal bit
+    by bit, and no bound of their rounding has to be computed, which took longer than executing both programs.
+    """
+    file = request.path.relative_to(TESTS).as_posix() if request.path.is_relative_to(TESTS) else ""
+    if not file.startswith(EXACT) or file in ROUNDED:
+        yield
+        return
+    from hlorewrite.checks.reference import inputs
+
+    drawn = inputs.random_array
+
+    def on_grid(type_: Any, generator: Any, role: Any = "") -> Any:
+        return of_eighths(drawn(type_, generator, role))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(inputs, "random_array", on_grid)
+        yield
+
+
+def of_eighths(x: Any) -> Any:
+    """An array with each float moved to the middle of the quarter that it lies in; never zero. Integers stay.
+
+    Example:
+      >>> import numpy as np
+      >>> of_eighths(np.array([0.01, -0.01, 1.3, 2.0])).tolist()
+      [0.125, -0.125, 1.375, 2.125]
+    """
+    if x.dtype.kind in "biu" or x.dtype.name.startswith(("int", "uint")):
+        return x
+    if x.dtype.kind == "c":
+        return (of_eighths(x.real) + 1j * of_eighths(x.imag)).astype(x.dtype)
+    import numpy as np
+    return ((np.floor(x.astype(np.float64) * 4) + 0.5) / 4).astype(x.dtype)
 
 
 @pytest.fixture

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 import versions
-from ci import OF_OTHER_VERSIONS, OF_OUTPUTS, OUTPUTS, PIPELINES, VALUES, CiResult, other_version, parts
+from ci import OF_OTHER_VERSIONS, OF_OUTPUTS, PIPELINES, VALUES, CiResult, other_version, outputs_that_vary, parts
 from run_page import OLDEST_JAXLIB
 from same_numbers import side_by_side
 
@@ -37,7 +37,7 @@ def test_parts_are_everything_once_and_values_first() -> None:
     assert set(core.arguments) == {"--doctest-modules", "hlorewrite", "tests",
                                    *(f"--ignore={path}" for path in (*VALUES, *PIPELINES))}
     assert heavy.arguments == ("--run-heavy", "-m", "heavy", "tests")
-    assert all((ROOT / path).exists() for path in (*VALUES, *PIPELINES, *OF_OTHER_VERSIONS, *OUTPUTS))
+    assert all((ROOT / path).exists() for path in (*VALUES, *PIPELINES, *OF_OTHER_VERSIONS))
 
 
 def test_the_makefile_leaves_out_the_same_as_ci_does() -> None:
@@ -47,11 +47,24 @@ def test_the_makefile_leaves_out_the_same_as_ci_does() -> None:
 @pytest.mark.parametrize(("installed", "other"), [("0.12.0", "0.10"), ("0.11.2", "0.12"), ("0.10.2", "0.12")])
 def test_the_other_version_is_the_one_farthest_away(installed: str, other: str,
                                                             monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(versions, "version_in", lambda python: installed)
+    monkeypatch.setattr("ci.version_in", lambda python: installed)
     monkeypatch.setattr(versions, "environment", lambda minor: f"python of {minor.name}")
     assert other_version("python") == (other, f"python of {other}")
     monkeypatch.setattr(versions, "environment", lambda minor: None)
     assert other_version("python") == ("", "")
+
+
+def test_each_test_of_outputs_that_vary_exists() -> None:
+    digests, *pages = outputs_that_vary()
+    assert (ROOT / digests).exists() and pages
+    for page in pages:
+        file, _, name = page.partition("::test_what_the_page_shows_is_what_happens[")
+        assert "def test_what_the_page_shows_is_what_happens(" in (ROOT / file).read_text("utf-8")
+        assert "<!-- versions vary -->" in (ROOT / name.removesuffix("]")).read_text("utf-8")
+
+
+def test_ci_takes_the_python_that_make_takes() -> None:
+    assert 'make venv PYTHON="${PYTHON:-$(sh tools/find_python.sh)}"' in (ROOT / ".ci" / "run").read_text("utf-8")
 
 
 def test_blocks_that_vary_are_compared_on_the_version_of_the_pages() -> None:
