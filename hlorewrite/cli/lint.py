@@ -70,9 +70,9 @@ def run(args: argparse.Namespace) -> int:
                           "resharded": [asdict(line) for line in source.resharded],
                           "constraints": [asdict(line) for line in source.constraints]}, indent=2))
     else:
-        print(_text(hazards, note, looked) + "".join(map(_warning_text, warnings)) + _resharded_text(source.resharded)
-              + "".join(f"{line}\n" for line in source.constraints) + (proof.text(bool(hazards)) if proof else ""),
-              end="")
+        lines = [_text(hazards, note, looked, warned=bool(warnings)), *map(_warning_text, warnings),
+                 _resharded_text(source.resharded), *(f"{line}\n" for line in source.constraints)]
+        print("".join(lines) + (proof.text(bool(hazards)) if proof else ""), end="")
     return 1 if hazards or (proof is not None and proof.changed) else 0
 
 
@@ -234,11 +234,11 @@ def _warning_text(warning: LintWarning) -> str:
     return f"{warning.location}: warning: {warning.sentence}{source}\n"
 
 
-def _text(hazards: list[Hazard], note: str, looked: str) -> str:
+def _text(hazards: list[Hazard], note: str, looked: str, warned: bool) -> str:
     from hlorewrite.hlo.xla_versions import CODE_MOTION
     said = f"note: {note}\n" if note else ""
     if not hazards:
-        return said + (f"nothing found; {looked}\n" if looked else "")
+        return said + (f"{'no such form' if warned else 'nothing'} found; {looked}\n" if looked else "")
     lines = []
     for hazard in hazards:
         lines += [f"{hazard.location}: warning: XLA on GPU miscompiles this all-reduce (form {hazard.kind.form})",

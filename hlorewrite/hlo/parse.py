@@ -23,6 +23,8 @@ _PLAIN = re.compile(r"\s*(ROOT )?%?([\w.\-]+) = (\([^()]*\)|[^\s(]+) ([a-z][\w\-
 """A line without brackets or strings between those of its shape and operands: nearly all lines."""
 _OPERAND = re.compile(r"%([\w.\-]+(?:#\d+)?)")
 _MARK = re.compile(r'"(?:[^"\\]|\\.)*"|[()]')
+_STRING = re.compile(r'"(?:[^"\\]|\\.)*"')
+_TARGET = re.compile(r'\bcustom_call_target="([^"]*)"')
 _CALLED = re.compile(r"(\{[^}]*\}|%?[\w.\-]+)")
 _NESTED = re.compile(r"\b[a-z][\w\-]*\(")
 """An instruction that is written in the place of an operand, as people do."""
@@ -53,11 +55,34 @@ class HloInstruction(NamedTuple):
         """Names of the computations under attributes such as ``body`` or ``calls``."""
         names: list[str] = []
         for key in keys:
-            at = self.attributes.find(f" {key}=")
-            match = _CALLED.match(self.attributes, at + len(key) + 2) if at >= 0 else None
+            text = self.attributes
+            at = text.find(f" {key}=")
+            if at >= 0 and '"' in text[:at]:  # it may stand in a string
+                text = without_strings(text)
+                at = text.find(f" {key}=")
+            match = _CALLED.match(text, at + len(key) + 2) if at >= 0 else None
             if match:
                 names += [name.strip().lstrip("%") for name in match.group(1).strip("{}").split(",") if name.strip()]
         return tuple(names)
+
+
+def without_strings(attributes: str) -> str:
+    """The attributes of an instruction with its strings emptied: a name in a string says nothing.
+
+    Args:
+      attributes: what follows the operands.
+
+    Example:
+      >>> without_strings(', metadata={op_name="calls=%f \\\\" x"}, calls=%g')
+      ', metadata={op_name=""}, calls=%g'
+    """
+    return _STRING.sub('""', attributes)
+
+
+def custom_call_target(instruction: HloInstruction) -> str:
+    """What a custom call calls; empty for other ops."""
+    target = _TARGET.search(instruction.attributes)
+    return target.group(1) if target else ""
 
 
 @dataclass

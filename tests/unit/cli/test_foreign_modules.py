@@ -77,6 +77,25 @@ def test_what_is_not_counted_is_named(tmp_path: Path, capsys: pytest.CaptureFixt
         "ops of Shardy that exchange shards are not counted; XLA lowers them when it partitions: sdy.reshard (1)"]
 
 
+def test_what_is_not_counted_of_hlo_is_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Messages and custom calls between devices; those to the host and products of a library are none."""
+    (tmp_path / "m.hlo").write_text("""HloModule m, is_scheduled=true, num_partitions=4
+
+ENTRY %main (p: f32[8,8]) -> f32[8,8] {
+  %p = f32[8,8]{1,0} parameter(0)
+  %t = token[] after-all()
+  %s = (f32[8,8]{1,0}, u32[], token[]) send(%p, %t), channel_id=7, is_host_transfer=false
+  %d = token[] send-done(%s), channel_id=7
+  %h = (f32[8,8]{1,0}, u32[], token[]) recv(%d), channel_id=8, is_host_transfer=true
+  %g = f32[8,8]{1,0} custom-call(%p, %p), custom_call_target="__cublas$gemm"
+  ROOT %c = f32[8,8]{1,0} custom-call(%g), custom_call_target="nccl_exchange"
+}
+""")
+    assert report(str(tmp_path / "m.hlo"), capsys)["remarks"] == [
+        "custom calls that may communicate are not counted: nccl_exchange (1)",
+        "messages between devices are not counted: send (1)"]
+
+
 @pytest.mark.parametrize(("words", "name", "sentence"), [
     (["report"], "transposed_by_absent_axes.hlo", "T(5,6) is not an order of the dimensions"),
     (["timeline", "--target=h200:1x8"], "transposed_by_absent_axes.hlo", "T(5,6) is not an order of the dimensions"),
