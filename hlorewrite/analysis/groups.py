@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
+from typing import Any
 
 import numpy as np
 
@@ -349,7 +350,8 @@ def _mesh_rows(attribute: ir.Attribute, view: View) -> Rows | str:
             part = AxisPart(axis.value)
         elif stablehlo.AxisRefAttr.isinstance(axis):
             reference = stablehlo.AxisRefAttr(axis)
-            info = reference.sub_axis_info and stablehlo.SubAxisInfoAttr(reference.sub_axis_info)
+            written: Any = reference.sub_axis_info
+            info = None if written is None else stablehlo.SubAxisInfoAttr(written)
             part = AxisPart(reference.name, info.pre_size, info.size) if info else AxisPart(reference.name)
         else:
             return f"its replica groups name mesh axes in an unknown form ({str(axis)[:60]})"

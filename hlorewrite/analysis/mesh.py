@@ -3,6 +3,7 @@
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -67,15 +68,17 @@ def mesh_of(view: View, reference: ir.Attribute) -> Mesh | None:
             return None
         attribute = definitions[0].attributes["mesh"]
     if sdy.MeshAttr.isinstance(attribute):
-        mesh, axis_of = sdy.MeshAttr(attribute), sdy.MeshAxisAttr
+        mesh = sdy.MeshAttr(attribute)
+        axes = tuple((sdy.MeshAxisAttr(axis).name, sdy.MeshAxisAttr(axis).size) for axis in mesh.axes)
         ids = tuple(mesh.device_ids)
     elif stablehlo.MeshAttr.isinstance(attribute):  # written in place, for the groups of a collective
-        mesh, axis_of = stablehlo.MeshAttr(attribute), stablehlo.MeshAxisAttr
-        listed = mesh.device_ids
+        written = stablehlo.MeshAttr(attribute)
+        listed_axes: Any = written.axes
+        axes = tuple((stablehlo.MeshAxisAttr(axis).name, stablehlo.MeshAxisAttr(axis).size) for axis in listed_axes)
+        listed: Any = written.device_ids
         ids = () if listed is None else tuple(np.array(ir.DenseIntElementsAttr(listed)).reshape(-1).tolist())
     else:
         return None
-    axes = tuple((axis_of(axis).name, axis_of(axis).size) for axis in mesh.axes)
     count = math.prod(size for _, size in axes)
     check_device_count(count)
     if ids and (len(ids) != count or len({each for each in ids if each >= 0}) != count):

@@ -156,14 +156,15 @@ def _read(args: argparse.Namespace) -> LintInput:
     """The module of any known input."""
     from hlorewrite.audit.resharding import resharded_lines
     from hlorewrite.cli.parser import quiet_xla
-    from hlorewrite.cli.step.read_step import read_hlo
+    from hlorewrite.cli.step.read_step import located, read_hlo
     from hlorewrite.ir.load import parse
 
     data, found = read_hlo(args)
     if found is None:
         module = parse(data, name=args.input)
         return LintInput(args.input, module, constraints=_constraints(module))
-    lines = resharded_lines(found.text)
+    with located(found.name):
+        lines = resharded_lines(found.text)
     if found.dump is None or not found.dump.partitioned:
         return LintInput(found.name, None, lines, "what XLA miscompiles is seen before its optimisations only; give "
                          "StableHLO, or a dump that holds after_spmd_partitioner.txt")

@@ -160,8 +160,9 @@ def parse_hlo(text: str) -> HloText:
     """
     lines = text.splitlines()
     module = HloText(header=next((line.lstrip() for line in lines if line.lstrip().startswith("HloModule")), ""))
-    if module.devices > MOST_DEVICES:
-        raise InputError(f"the module runs on {module.devices} devices", hint=f"at most {MOST_DEVICES} are read")
+    if not 0 < module.devices <= MOST_DEVICES:
+        raise InputError(f"the module runs on {module.devices} devices",
+                         hint=f"1 to {MOST_DEVICES} are read")
     current: Computation | None = None
     table = ""
     for number, line in enumerate(lines, 1):
