@@ -7,6 +7,7 @@ freedom, and XLA's own parser reads it first (``jaxbridge/xla/hlo_text.py``).
 
 import functools
 import re
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -161,11 +162,10 @@ def parse_hlo(text: str) -> HloText:
     lines = text.splitlines()
     module = HloText(header=next((line.lstrip() for line in lines if line.lstrip().startswith("HloModule")), ""))
     if not 0 < module.devices <= MOST_DEVICES:
-        raise InputError(f"the module runs on {module.devices} devices",
-                         hint=f"1 to {MOST_DEVICES} are read")
+        raise InputError(f"the module runs on {module.devices} devices", hint=f"1 to {MOST_DEVICES} are read")
     current: Computation | None = None
     table = ""
-    for number, line in enumerate(lines, 1):
+    for number, line in _whole_lines(lines):
         if current is not None:
             if line.startswith("}") or _END.fullmatch(line):
                 current = None
@@ -192,6 +192,30 @@ def parse_hlo(text: str) -> HloText:
         raise InputError("the text holds no HLO entry computation", hint="give the output of XLA's HLO printer")
     _check_names(module)
     return module
+
+
+def _whole_lines(lines: list[str]) -> Iterator[tuple[int, str]]:
+    """Numbers and lines, instructions joined whose configuration goes over several lines, as XLA prints JSON."""
+    begun, brackets, first = list[str](), 0, 0
+    for number, line in enumerate(lines, 1):
+        if begun or (line.count("{") > line.count("}") and " = " in line and not _says_nothing(line)):
+            first = first if begun else number
+            begun.append(line)
+            brackets += _opened(line)
+            if brackets > 0:
+                continue
+            yield first, " ".join(begun)
+            begun, brackets = [], 0
+        else:
+            yield number, line
+    if begun:
+        yield first, " ".join(begun)
+
+
+def _opened(line: str) -> int:
+    """How many more brackets a line opens than it closes, outside of strings."""
+    outside = without_strings(line) if '"' in line else line
+    return outside.count("{") - outside.count("}")
 
 
 def _new_computation(module: HloText, number: int, line: str, header: re.Match[str]) -> Computation:

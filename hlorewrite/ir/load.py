@@ -126,8 +126,8 @@ def _refuse_too_many_devices(module: ir.Module, shown: str) -> None:
     """Refuses a module whose tables of devices would fill the memory.
 
     Raises:
-      InputError: a count is not a number of at least one, or a mesh, or replicas times partitions, have more than ``MOST_DEVICES``
-        devices.
+      InputError: a count is not a number of at least one, or a mesh, or replicas times partitions, have more than
+        ``MOST_DEVICES`` devices.
     """
     attributes = module.operation.attributes
     stated = {name: attributes[name] for name in _COUNTS if name in attributes}

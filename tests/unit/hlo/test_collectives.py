@@ -259,3 +259,33 @@ def test_names_in_strings_are_no_attributes() -> None:
     looped = named.replace("while(%init), condition", 'while(%init), frontend_attributes={a=" body=%b"}, condition')
     assert named != text != looped and [found.groups for found in collectives(looped)] == [
         found.groups for found in collectives(text)] == [((0, 1, 2, 3), (4, 5, 6, 7))]
+
+
+def test_configurations_and_pairs_as_people_and_xla_write_them() -> None:
+    """JSON over several lines, with brackets in its strings; blanks between numbers."""
+    text = f"""HloModule m, replica_count=4
+{ADD}
+ENTRY %main (p: f32[8]) -> f32[8] {{
+  %p = f32[8]{{0}} parameter(0)
+  %g = f32[8]{{0}} collective-permute(%p), source_target_pairs={{{{0,1}}, {{1, 2}}, {{2, 3 }}}}
+  %h = f32[8]{{0}} all-reduce(%g), replica_groups=[2, 2] <= [4], to_apply=%add, backend_config={{
+    "x": {{
+      "note": "a }} b",
+      "y": [{{"z": 1}}]
+}}}}
+  ROOT %r = f32[8]{{0}} all-reduce(%h), replica_groups=[2, 2]<=[2,2]T(1, 0), to_apply=%add, metadata={{op_name="{{"}}
+}}
+"""
+    assert [found.groups for found in collectives(text)] == [
+        ((0, 1), (1, 2), (2, 3)), ((0, 1), (2, 3)), ((0, 2), (1, 3))]
+    with pytest.raises(InputError, match="has no end"):
+        collectives(text.replace('"z": 1}]', '"z": 1]'))
+    with pytest.raises(InputError, match="cannot be read"):
+        collectives(text.replace("{2, 3 }", "{2, -3}"))
+
+
+def test_a_permute_of_several_slices_names_a_device_several_times() -> None:
+    pairs = "source_target_pairs={{0,1},{0,1}}"
+    assert parse_pairs(f"{pairs}, slice_sizes={{{{1}},{{1}}}}") == ((0, 1), (0, 1))
+    with pytest.raises(InputError, match="stands twice"):
+        parse_pairs(pairs)
