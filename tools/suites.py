@@ -73,7 +73,7 @@ def _show(folder: Path, modules: list[SuiteModule], outcomes: list[ModuleOutcome
     files = {each.name.partition(":")[0] for each in modules}
     read = sum(outcome.read for outcome in outcomes)
     texts = sum(each.form == "hlo" for each in modules)
-    print(f"\n{folder.name}{stated}: {len(files)} files, {len(modules)} modules, of them {texts} HLO texts; {read} read, "
+    print(f"\n{folder.name}{stated}: {len(files)} files, {len(modules)} modules, of them {texts} HLO; {read} read, "
           f"{len(modules) - read} refused")
     steps = Counter((step, verdict) for outcome in outcomes for step, (verdict, _) in outcome.steps.items())
     for step in dict.fromkeys(step for step, _ in steps):
