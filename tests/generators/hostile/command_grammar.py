@@ -31,7 +31,8 @@ def reshard_words(random_: random.Random) -> tuple[str, ...]:
     }
     strategies = ("auto", "send-recv", "all-gather", "global-all-gather", "trees", "broadcast")
     for option, values in (
-            ("--strategy", strategies), ("--order", ("naive", "size", "optimal")), ("--sender", ("first", "least-loaded")),
+            ("--strategy", strategies), ("--order", ("naive", "size", "optimal")),
+            ("--sender", ("first", "least-loaded")),
             ("--topology", ("p3.8xlarge", "h200", "h200:2x8", "a100:8x8")),
             ("--dst-first-device", ("0", "1", "4", "1000", "-3", str(2**63))), ("--target", ("gpu", "cpu")),
             ("--chunk-bytes", ("0", "1", "1024", "-5", str(10**12))), ("--emit-module", ("made.mlir", "-")),

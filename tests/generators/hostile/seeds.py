@@ -141,7 +141,8 @@ def _hlo_texts(folder: Path) -> list[bytes]:
                         "-o", str(compiled)], check=True, capture_output=True,
                        env={**os.environ, "PYTHONPATH": str(ROOT), "JAX_PLATFORMS": "cpu"})
     others = [ROOT / "tests" / "lit" / "cli" / "Inputs" / "accumulates.hlo",
-              Path(__file__).parent / "library_calls.hlo", *sorted((ROOT / "tests" / "programs" / "foreign").glob("*.hlo"))]
+              Path(__file__).parent / "library_calls.hlo",
+              *sorted((ROOT / "tests" / "programs" / "foreign").glob("*.hlo"))]
     return [path.read_bytes() for path in (_jax_files(folder)[1], compiled, compiled, *others)]
 
 
