@@ -181,10 +181,9 @@ def executed_of(op: ir.Operation, view: View) -> Executed | str:
             known, trips = known and count is not None, trips * (1 if count is None else count)
             loops.append(parent)
     kind = timed_kind(RAGGED_ALL_TO_ALL.kind) if ragged else kind_of(op.name)
-    if kind == COLLECTIVE_PERMUTE.kind:
-        axes = _pair_axes(groups, view)
-    else:
-        axes = axis_names(groups, view) or ()
+    of_pairs = kind == COLLECTIVE_PERMUTE.kind
+    axes = view.memoize(("axes of groups", of_pairs, groups),
+                        lambda: _pair_axes(groups, view) if of_pairs else axis_names(groups, view) or ())
     return Executed(kind, view.place(op), groups, axes=tuple(axes), payload_bytes=max(sizes), trips=trips,
                     trips_known=known, loop=view.place(loops[0]) if loops else "", loop_depth=len(loops))
 
