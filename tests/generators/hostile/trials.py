@@ -21,7 +21,8 @@ from pathlib import Path
 
 from generators.hostile.seeds import FORMS, ROOT, Seed, seeds
 
-HANG_S = 20.0
+HANG_S, SOLVER_S = 20.0, 120.0
+"""Seconds after which a command hangs; of one that looks for an optimal order within the bounds of its solver."""
 OLD = b"// what was there before\n"
 _LATENT = ("Traceback (most recent call last)", "unexpected error (", "Exception ignored in")
 
@@ -54,9 +55,10 @@ def trial(seed: Seed, real: bool = False) -> Misbehaviour | None:
         (folder / "out").write_bytes(OLD)
         main = seed.content[0][0]
         words = tuple(word.replace("{in}", main).replace("{out}", "out") for word in seed.commands[0])
-        code, seconds = (_process if real else _fork)(words, folder)
+        limit = SOLVER_S if words[0] in ("reshard", "pipeline") else HANG_S
+        code, seconds = (_process if real else _fork)(words, folder, limit)
         said = (folder / "stderr").read_bytes().decode("utf-8", "replace")
-        kind = _judged(words, code, seconds, said, folder, seed)
+        kind = "hang" if seconds > limit else _judged(words, code, said, folder, seed)
         return Misbehaviour(kind, words, said[-2000:]) if kind else None
 
 
@@ -66,9 +68,7 @@ def _write(seed: Seed, folder: Path) -> None:
         (folder / path).write_bytes(content)
 
 
-def _judged(words: tuple[str, ...], code: int, seconds: float, said: str, folder: Path, seed: Seed) -> str:
-    if seconds > HANG_S:
-        return "hang"
+def _judged(words: tuple[str, ...], code: int, said: str, folder: Path, seed: Seed) -> str:
     if any(sentence in said for sentence in _LATENT):
         return "traceback"
     printed = (folder / "stdout").stat().st_size > 0
@@ -106,20 +106,20 @@ def _not_finite(printed: bytes) -> bool:
     return False
 
 
-def _process(words: tuple[str, ...], folder: Path) -> tuple[int, float]:
+def _process(words: tuple[str, ...], folder: Path, limit: float) -> tuple[int, float]:
     begin = time.monotonic()
     with open(folder / "stdout", "wb") as out, open(folder / "stderr", "wb") as said:
         process = subprocess.Popen([sys.executable, "-m", "hlorewrite", *words], cwd=folder, stdout=out, stderr=said,
                                    stdin=subprocess.DEVNULL, env={**os.environ, "PYTHONPATH": str(ROOT)})
         try:
-            code = process.wait(HANG_S + 1)
+            code = process.wait(limit + 1)
         except subprocess.TimeoutExpired:
             process.kill()
             code = process.wait()
     return code, time.monotonic() - begin
 
 
-def _fork(words: tuple[str, ...], folder: Path) -> tuple[int, float]:
+def _fork(words: tuple[str, ...], folder: Path, limit: float) -> tuple[int, float]:
     begin = time.monotonic()
     child = os.fork()
     if child == 0:
@@ -130,7 +130,7 @@ def _fork(words: tuple[str, ...], folder: Path) -> tuple[int, float]:
         seconds = time.monotonic() - begin
         if done:
             return os.waitstatus_to_exitcode(status), seconds
-        if seconds > HANG_S:
+        if seconds > limit:
             os.kill(child, signal.SIGKILL)
             os.waitpid(child, 0)
             return -signal.SIGKILL, seconds

@@ -208,3 +208,17 @@ def test_a_trace_with_a_number_of_many_digits_is_shown(tmp_path: Path) -> None:
     assert read_json(f"[{MANY}, 1]", keep=True) == [None, 1]
     with pytest.raises(ValueError, match="401 digits"):
         read_json(f"[{MANY}]")
+
+
+@pytest.mark.parametrize("words", [
+    ["reshard", "--shape=8", "--src-mesh=2x2", f"--dst-mesh={'9' * 5000}x2", "--src-spec=-", "--dst-spec=-"],
+    ["reshard", "--shape=8", "--src-mesh=a=2", f"--dst-mesh=a={'9' * 5000}", "--src-spec=-", "--dst-spec=-"],
+    ["collective", "all-reduce", f"--bytes={'9' * 5000}", "--topology=h200:1x4"],
+    ["report", "-", f"--topology=h200:{'9' * 5000}x8"]])
+def test_numbers_of_thousands_of_digits_in_arguments(words: list[str], monkeypatch: pytest.MonkeyPatch,
+                                                     capsys: pytest.CaptureFixture[str]) -> None:
+    import io
+    monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(TEXT.encode())))
+    assert guarded(words) == 2
+    said = capsys.readouterr().err
+    assert said.startswith("hlorewrite: error: ") and said.count("\n") == 1 and len(said) < 1000
