@@ -106,6 +106,8 @@ def process_groups(rows: Rows, mode: str | None, replicas: int, partitions: int)
       >>> process_groups(((0,),), "cross_replica_and_partition", 1, 4)
       ((0, 1, 2, 3),)
     """
+    if mode == "flattened_ids" or (mode == "cross_partition" and replicas == 1):
+        return rows
     if mode == "cross_partition":
         return tuple(tuple(r * partitions + p for p in row) for r in range(replicas) for row in rows)
     if mode == "cross_replica":
@@ -270,10 +272,14 @@ def written_pairs(op: ir.Operation, view: View) -> Rows | str:
       The pairs, or a sentence why the specification forbids them ("collective_permute", C4; MLIR's verifier checks
       the other constraints).
     """
-    table = id_table(ir.DenseIntElementsAttr(op.attributes[SOURCE_TARGET_PAIRS]))
-    pairs = tuple((int(source), int(target)) for source, target in table.reshape(-1, 2))
-    mode = id_mode(op)
+    attribute, mode = op.attributes[SOURCE_TARGET_PAIRS], id_mode(op)
     count = None if mode is None else _id_count(view, mode)
+    return view.memoize((attribute, mode, count),
+                        lambda: _checked_pairs(ir.DenseIntElementsAttr(attribute), mode, count))
+
+
+def _checked_pairs(attribute: ir.DenseIntElementsAttr, mode: str | None, count: int | None) -> Rows | str:
+    pairs = tuple((source, target) for source, target in id_table(attribute).reshape(-1, 2).tolist())
     named = [member for pair in pairs for member in pair]
     if named and (min(named) < 0 or (count is not None and max(named) >= count)):
         what = "replica" if mode == "cross_replica" else "device"
