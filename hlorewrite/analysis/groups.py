@@ -201,7 +201,8 @@ def written_groups(op: ir.Operation, view: View) -> Groups | str:
         return "it has no replica groups"
     count = _id_count(view, mode)
     if isinstance(attribute, ir.DenseIntElementsAttr):
-        return view.memoize((attribute, mode, count), lambda: _checked(_dense_rows(attribute, count), mode, count))
+        return view.memoize(("groups", attribute, mode, count),
+                            lambda: _checked(_dense_rows(attribute, count), mode, count))
     rows = _mesh_rows(attribute, view)
     return rows if isinstance(rows, str) else _checked(rows, mode, count)
 
@@ -274,7 +275,7 @@ def written_pairs(op: ir.Operation, view: View) -> Rows | str:
     """
     attribute, mode = op.attributes[SOURCE_TARGET_PAIRS], id_mode(op)
     count = None if mode is None else _id_count(view, mode)
-    return view.memoize((attribute, mode, count),
+    return view.memoize(("pairs", attribute, mode, count),  # groups may be the same attribute
                         lambda: _checked_pairs(ir.DenseIntElementsAttr(attribute), mode, count))
 
 

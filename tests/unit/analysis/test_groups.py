@@ -253,3 +253,17 @@ def test_pairs_that_the_specification_forbids(pairs: list[list[int]], reason: st
       return %r : tensor<4xf32> }}""")
     op = view.ops("stablehlo.collective_permute")[0]
     assert written_pairs(op, view) == reason
+
+
+def test_groups_and_pairs_of_one_attribute_are_told_apart() -> None:
+    view = module("""func.func @main(%x: tensor<4xf32>) -> tensor<4xf32> {
+        %r = "stablehlo.all_reduce"(%x) ({^bb0(%p: tensor<f32>, %q: tensor<f32>):
+          %s = stablehlo.add %p, %q : tensor<f32> stablehlo.return %s : tensor<f32>})
+          {replica_groups = dense<[[0, 1]]> : tensor<1x2xi64>} : (tensor<4xf32>) -> tensor<4xf32>
+        %c = "stablehlo.collective_permute"(%r) {source_target_pairs = dense<[[0, 1]]> : tensor<1x2xi64>} :
+          (tensor<4xf32>) -> tensor<4xf32>
+        return %c : tensor<4xf32> }""", 1, 2)
+    reduce, permute = view.ops("stablehlo.all_reduce")[0], view.ops("stablehlo.collective_permute")[0]
+    for _ in range(2):
+        assert written_groups(reduce, view) == Groups(((0, 1),), "cross_replica")
+        assert written_pairs(permute, view) == ((0, 1),)
