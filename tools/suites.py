@@ -12,6 +12,7 @@ from __future__ import annotations
 import argparse
 import json
 import re
+import subprocess
 import sys
 from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
@@ -40,12 +41,12 @@ def main() -> int:
     parser.add_argument("--json", type=Path, metavar="FILE", help="write all outcomes")
     args = parser.parse_args()
     warm()
-    kept: dict[str, list[dict]] = {}
+    kept: dict[str, dict[str, object]] = {}
     bad = 0
     for folder in args.folders:
         modules = [each for each in modules_of(folder.resolve()) if re.search(args.only, each.name)][::args.every]
         outcomes = _run_all(modules, args.jobs, args.steps)
-        kept[folder.name] = [asdict(outcome) for outcome in outcomes]
+        kept[folder.name] = {"commit": _commit(folder), "modules": [asdict(outcome) for outcome in outcomes]}
         bad += _show(folder, modules, outcomes)
     if args.json:
         args.json.write_text(json.dumps(kept, indent=1))
@@ -57,13 +58,23 @@ def _run_all(modules: list[SuiteModule], jobs: int, steps: str) -> list[ModuleOu
         return list(pool.map(lambda module: run_module(module, steps), modules))
 
 
+def _commit(folder: Path) -> str:
+    """The commit of a checkout: of its repository, or as a file COMMIT states it; empty where neither is there."""
+    stated = folder / "COMMIT"
+    if stated.is_file():
+        return stated.read_text().strip()
+    asked = subprocess.run(["git", "-C", str(folder), "rev-parse", "HEAD"], capture_output=True, text=True, check=False)
+    return asked.stdout.strip() if (folder / ".git").exists() else ""
+
+
 def _show(folder: Path, modules: list[SuiteModule], outcomes: list[ModuleOutcome]) -> int:
     """Prints the counts of a suite; returns how many steps failed or are wrong."""
-    commit = folder / "COMMIT"
-    stated = f" at {commit.read_text().strip()[:12]}" if commit.is_file() else ""
+    stated = f" at {_commit(folder)[:12]}" if _commit(folder) else ""
     files = {each.name.partition(":")[0] for each in modules}
     read = sum(outcome.read for outcome in outcomes)
-    print(f"\n{folder.name}{stated}: {len(files)} files, {len(modules)} modules, {read} read")
+    texts = sum(each.form == "hlo" for each in modules)
+    print(f"\n{folder.name}{stated}: {len(files)} files, {len(modules)} modules, of them {texts} HLO; {read} read, "
+          f"{len(modules) - read} refused")
     steps = Counter((step, verdict) for outcome in outcomes for step, (verdict, _) in outcome.steps.items())
     for step in dict.fromkeys(step for step, _ in steps):
         print(f"  {step:12}", *(f"{verdict} {steps[step, verdict]:6}" for verdict in _VERDICTS))

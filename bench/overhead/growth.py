@@ -71,6 +71,76 @@ def linear_web(size: int) -> str:
             + f"\nreturn %{before} : tensor<4xf32>\n}}\n}}\n")
 
 
+def accumulating_hlo(size: int) -> str:
+    """A loop that carries many sums, and adds an all-reduce of a carried weight to each."""
+    shape = "(" + ", ".join(["s32[]"] + ["f32[64]{0}"] * (2 * size)) + ")"
+    lines = [f"  %s = {shape} parameter(0)", "  %i = s32[] get-tuple-element(%s), index=0",
+             "  %one = s32[] constant(1)", "  %j = s32[] add(%i, %one)"]
+    for number in range(size):
+        lines += [f"  %x{number} = f32[64]{{0}} get-tuple-element(%s), index={number + 1}",
+                  f"  %w{number} = f32[64]{{0}} get-tuple-element(%s), index={size + number + 1}",
+                  f"  %m{number} = f32[64]{{0}} multiply(%w{number}, %w{number})",
+                  f"  %r{number} = f32[64]{{0}} all-reduce(%m{number}), {_GROUPS}",
+                  f"  %a{number} = f32[64]{{0}} add(%x{number}, %r{number})"]
+    made = ", ".join(f"%{kind}{number}" for kind in "aw" for number in range(size))
+    entry = f"ENTRY %main (p: f32[64]) -> {shape} {{"
+    head = _HEAD.partition("ENTRY")[0]
+    return head + f"%body (s: {shape}) -> {shape} {{\n" + "\n".join(lines) + f"""
+  ROOT %t = {shape} tuple(%j, {made})
+}}
+
+%condition (c: {shape}) -> pred[] {{
+  %c = {shape} parameter(0)
+  %ci = s32[] get-tuple-element(%c), index=0
+  %n = s32[] constant(4)
+  ROOT %l = pred[] compare(%ci, %n), direction=LT
+}}
+
+{entry}
+  %p = f32[64]{{0}} parameter(0)
+  %z = s32[] constant(0)
+  %init = {shape} tuple(%z, {", ".join(["%p"] * (2 * size))})
+  ROOT %w = {shape} while(%init), condition=%condition, body=%body
+}}
+"""
+
+
+def accumulating_loop(size: int) -> str:
+    """A loop that adds many all-reduces of one value, each to a sum of its own."""
+    carried = "".join(f", %a{number} = %zero" for number in range(size))
+    types = ", ".join(["tensor<i32>"] + ["tensor<4xf32>"] * size)
+    body = "\n".join(f"""%r{number} = "stablehlo.all_reduce"(%x) <{{replica_groups = dense<[[0, 1, 2, 3]]> :
+            tensor<1x4xi64>, channel_handle = #stablehlo.channel_handle<handle = {number + 1}, type = 1>,
+            use_global_device_ids}}> ({{
+          ^bb0(%p: tensor<f32>, %q: tensor<f32>):
+            %z = stablehlo.add %p, %q : tensor<f32>
+            stablehlo.return %z : tensor<f32> }}) : (tensor<4xf32>) -> tensor<4xf32>
+        %s{number} = stablehlo.add %a{number}, %r{number} : tensor<4xf32>""" for number in range(size))
+    sums = "".join(f", %s{number}" for number in range(size))
+    return f"""module attributes {{mhlo.num_partitions = 4 : i32, mhlo.num_replicas = 1 : i32}} {{
+func.func public @main(%y: tensor<4xf32>) -> tensor<4xf32> {{
+  %c0 = stablehlo.constant dense<0> : tensor<i32>
+  %c1 = stablehlo.constant dense<1> : tensor<i32>
+  %c4 = stablehlo.constant dense<4> : tensor<i32>
+  %zero = stablehlo.constant dense<0.0> : tensor<4xf32>
+  %w:{size + 1} = stablehlo.while(%i = %c0{carried}) : {types}
+  cond {{
+    %l = stablehlo.compare LT, %i, %c4 : (tensor<i32>, tensor<i32>) -> tensor<i1>
+    stablehlo.return %l : tensor<i1>
+  }} do {{
+    %fi = stablehlo.convert %i : (tensor<i32>) -> tensor<f32>
+    %bi = stablehlo.broadcast_in_dim %fi, dims = [] : (tensor<f32>) -> tensor<4xf32>
+    %x = stablehlo.multiply %y, %bi : tensor<4xf32>
+{body}
+    %j = stablehlo.add %i, %c1 : tensor<i32>
+    stablehlo.return %j{sums} : {types}
+  }}
+  return %w#1 : tensor<4xf32>
+}}
+}}
+"""
+
+
 Maker = Callable[[int], str]
 CASES: dict[str, tuple[Maker, tuple[str, ...]]] = {
     "report of HLO": (chained_hlo, ("report", "IN", "--topology=h200:1x8")),
@@ -81,6 +151,8 @@ CASES: dict[str, tuple[Maker, tuple[str, ...]]] = {
     "opt, all remarks": (linear_web, ("opt", "IN", "-O", "comm", "--remarks=all", "--no-reproducer", "-o", os.devnull)),
     "opt with a trace": (linear_web, ("opt", "IN", "-O", "comm", "--trace=TRACE", "--no-reproducer", "-o", os.devnull)),
     "lint": (linear_web, ("lint", "IN")),
+    "audit of sums in a loop": (accumulating_hlo, ("audit", "IN", "--target=h200:1x8")),
+    "lint of sums in a loop": (accumulating_loop, ("lint", "IN")),
 }
 
 

@@ -4,14 +4,17 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import pairwise
+from typing import Any
 
 import numpy as np
 
-from hlorewrite.analysis.mesh import mesh_of
+from hlorewrite.analysis.mesh import Mesh, mesh_of
 from hlorewrite.errors import InputError
 from hlorewrite.ir import Editor, View, ir, stablehlo
 from hlorewrite.ir.collectives import (
     BY_OP,
+    COLLECTIVE_PERMUTE,
     COLLECTIVES,
     DYNAMIC_ROOT,
     REPLICA_GROUPS,
@@ -23,6 +26,21 @@ from hlorewrite.util.sizes import MOST_DEVICES
 
 CHANNEL_ID = "channel_id"
 Rows = tuple[tuple[int, ...], ...]
+
+
+@dataclass(frozen=True)
+class AxisPart:
+    """A mesh axis, or a part of one: ``"x":(2)4`` is the part of size 4 below one of size 2 (Shardy, "Sub-axes").
+
+    Attributes:
+      name: of the axis.
+      before: the size of the part that varies more slowly.
+      size: its own size; 0 for the whole axis.
+    """
+
+    name: str
+    before: int = 1
+    size: int = 0
 
 
 @dataclass(frozen=True)
@@ -88,6 +106,8 @@ def process_groups(rows: Rows, mode: str | None, replicas: int, partitions: int)
       >>> process_groups(((0,),), "cross_replica_and_partition", 1, 4)
       ((0, 1, 2, 3),)
     """
+    if mode == "flattened_ids" or (mode == "cross_partition" and replicas == 1):
+        return rows
     if mode == "cross_partition":
         return tuple(tuple(r * partitions + p for p in row) for r in range(replicas) for row in rows)
     if mode == "cross_replica":
@@ -181,7 +201,8 @@ def written_groups(op: ir.Operation, view: View) -> Groups | str:
         return "it has no replica groups"
     count = _id_count(view, mode)
     if isinstance(attribute, ir.DenseIntElementsAttr):
-        return view.memoize((attribute, mode, count), lambda: _checked(_dense_rows(attribute, count), mode, count))
+        return view.memoize(("groups", attribute, mode, count),
+                            lambda: _checked(_dense_rows(attribute, count), mode, count))
     rows = _mesh_rows(attribute, view)
     return rows if isinstance(rows, str) else _checked(rows, mode, count)
 
@@ -206,6 +227,25 @@ def ragged_groups(op: ir.Operation, view: View) -> Groups | str:
     mode = "cross_partition" if has_channel else "cross_replica"
     count = _id_count(view, mode)
     return _checked(_dense_rows(attribute, count), mode, count)
+
+
+def device_groups(op: ir.Operation, view: View) -> Rows | str:
+    """The groups of a collective as device numbers, in all four modes; of a permute the (source, target) pairs.
+
+    Args:
+      op: a collective, or the custom call of a ``ragged-all-to-all``.
+      view: the module it is in.
+
+    Returns:
+      The groups, or a sentence why they cannot be read.
+    """
+    replicas = replica_count(view)
+    partitions = max((device_count(view) or 1) // replicas, 1)
+    if op.name == COLLECTIVE_PERMUTE.op:
+        pairs = written_pairs(op, view)
+        return pairs if isinstance(pairs, str) else process_groups(pairs, id_mode(op), replicas, partitions)
+    groups = ragged_groups(op, view) if op.name == "stablehlo.custom_call" else written_groups(op, view)
+    return groups if isinstance(groups, str) else process_groups(groups.rows, groups.mode, replicas, partitions)
 
 
 def group_members(op: ir.Operation, view: View) -> int:
@@ -233,10 +273,14 @@ def written_pairs(op: ir.Operation, view: View) -> Rows | str:
       The pairs, or a sentence why the specification forbids them ("collective_permute", C4; MLIR's verifier checks
       the other constraints).
     """
-    table = id_table(ir.DenseIntElementsAttr(op.attributes[SOURCE_TARGET_PAIRS]))
-    pairs = tuple((int(source), int(target)) for source, target in table.reshape(-1, 2))
-    mode = id_mode(op)
+    attribute, mode = op.attributes[SOURCE_TARGET_PAIRS], id_mode(op)
     count = None if mode is None else _id_count(view, mode)
+    return view.memoize(("pairs", attribute, mode, count),  # groups may be the same attribute
+                        lambda: _checked_pairs(ir.DenseIntElementsAttr(attribute), mode, count))
+
+
+def _checked_pairs(attribute: ir.DenseIntElementsAttr, mode: str | None, count: int | None) -> Rows | str:
+    pairs = tuple((source, target) for source, target in id_table(attribute).reshape(-1, 2).tolist())
     named = [member for pair in pairs for member in pair]
     if named and (min(named) < 0 or (count is not None and max(named) >= count)):
         what = "replica" if mode == "cross_replica" else "device"
@@ -307,25 +351,42 @@ def _mesh_rows(attribute: ir.Attribute, view: View) -> Rows | str:
     mesh = mesh_of(view, mesh_axes.mesh)
     if mesh is None:
         return "its replica groups name a mesh that the module does not hold"
-    names = []
+    parts: list[AxisPart] = []
     for axis in list(mesh_axes.axes):  # pyright: ignore
         if isinstance(axis, ir.StringAttr):  # as XLA's export of Shardy writes a whole axis
-            names.append(axis.value)
-            continue
-        if not stablehlo.AxisRefAttr.isinstance(axis):
+            part = AxisPart(axis.value)
+        elif stablehlo.AxisRefAttr.isinstance(axis):
+            reference = stablehlo.AxisRefAttr(axis)
+            written: Any = reference.sub_axis_info
+            info = None if written is None else stablehlo.SubAxisInfoAttr(written)
+            part = AxisPart(reference.name, info.pre_size, info.size) if info else AxisPart(reference.name)
+        else:
             return f"its replica groups name mesh axes in an unknown form ({str(axis)[:60]})"
-        reference = stablehlo.AxisRefAttr(axis)
-        if reference.sub_axis_info is not None:
-            return "its replica groups use a part of a mesh axis"
-        names.append(reference.name)
-    unknown = [name for name in names if name not in dict(mesh.axes)]
-    if unknown:
-        return f'its replica groups name the axis "{unknown[0]}", which the mesh does not have'
-    others = [name for name, _ in mesh.axes if name not in names]
+        if part.name not in dict(mesh.axes):
+            return f'its replica groups name the axis "{part.name}", which the mesh does not have'
+        parts.append(part)
+    return _rows_along(mesh, parts)
+
+
+def _rows_along(mesh: Mesh, parts: Sequence[AxisPart]) -> Rows | str:
+    """The groups of devices that differ along parts of axes only, each in the order of the parts."""
+    strides, sizes = [], dict(mesh.axes)
+    for part in parts:
+        size = part.size or sizes[part.name]
+        if part.before < 1 or size < 1 or sizes[part.name] % (part.before * size):
+            return f'its replica groups use a part of the axis "{part.name}" that does not divide it'
+        strides.append((part.name, sizes[part.name] // (part.before * size), size))
+    spans = sorted((name, stride, stride * size) for name, stride, size in strides)
+    if any(one[0] == next_[0] and (one[2] > next_[1] or next_[1] % one[2]) for one, next_ in pairwise(spans)):
+        return "its replica groups use parts of an axis that overlap"
+    names = [name for name, _ in mesh.axes]
     rows: dict[tuple[int, ...], list[tuple[tuple[int, ...], int]]] = {}
-    inside = mesh.coordinates(names)
-    for device, place in mesh.coordinates(others).items():
-        rows.setdefault(place, []).append((inside[device], device))
+    for device, place in mesh.coordinates(names).items():
+        at = dict(zip(names, place, strict=True))
+        inside = tuple(at[name] // stride % size for name, stride, size in strides)
+        for digit, (name, stride, _) in zip(inside, strides, strict=True):
+            at[name] -= digit * stride
+        rows.setdefault(tuple(at.values()), []).append((inside, device))
     return tuple(tuple(device for _, device in sorted(row)) for row in rows.values())
 
 

@@ -3,9 +3,12 @@
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
 
 from hlorewrite.errors import InputError
-from hlorewrite.ir import View, ancestors, ir, sdy
+from hlorewrite.ir import View, ancestors, ir, sdy, stablehlo
 from hlorewrite.util.sizes import MOST_DEVICES
 
 
@@ -52,7 +55,11 @@ class Mesh:
 
 
 def mesh_of(view: View, reference: ir.Attribute) -> Mesh | None:
-    """The mesh an ``sdy`` attribute names or holds; None when the module does not hold it."""
+    """The mesh an attribute names or holds; None when the module does not hold it.
+
+    Raises:
+      InputError: it has too many devices, or its list of devices does not fit its axes.
+    """
     attribute = reference
     if isinstance(reference, ir.FlatSymbolRefAttr) or str(reference).startswith("@"):
         name = ir.FlatSymbolRefAttr(reference).value
@@ -60,13 +67,24 @@ def mesh_of(view: View, reference: ir.Attribute) -> Mesh | None:
         if not definitions:
             return None
         attribute = definitions[0].attributes["mesh"]
-    if not sdy.MeshAttr.isinstance(attribute):
+    if sdy.MeshAttr.isinstance(attribute):
+        mesh = sdy.MeshAttr(attribute)
+        axes = tuple((sdy.MeshAxisAttr(axis).name, sdy.MeshAxisAttr(axis).size) for axis in mesh.axes)
+        ids = tuple(mesh.device_ids)
+    elif stablehlo.MeshAttr.isinstance(attribute):  # written in place, for the groups of a collective
+        written = stablehlo.MeshAttr(attribute)
+        listed_axes: Any = written.axes
+        axes = tuple((stablehlo.MeshAxisAttr(axis).name, stablehlo.MeshAxisAttr(axis).size) for axis in listed_axes)
+        listed: Any = written.device_ids
+        ids = () if listed is None else tuple(np.array(ir.DenseIntElementsAttr(listed)).reshape(-1).tolist())
+    else:
         return None
-    mesh = sdy.MeshAttr(attribute)
-    axes = tuple((sdy.MeshAxisAttr(axis).name, sdy.MeshAxisAttr(axis).size) for axis in mesh.axes)
-    ids = tuple(mesh.device_ids)
-    check_device_count(math.prod(size for _, size in axes))
-    return Mesh(axes, ids or tuple(range(math.prod(size for _, size in axes))))
+    count = math.prod(size for _, size in axes)
+    check_device_count(count)
+    if ids and (len(ids) != count or len({each for each in ids if each >= 0}) != count):
+        raise InputError(f"a mesh lists {len(ids)} devices, which are not one for each of the {count} places of its "
+                         "axes", hint="list each device once")
+    return Mesh(axes, ids or tuple(range(count)))
 
 
 def check_device_count(count: int) -> None:

@@ -66,6 +66,9 @@ class Accumulations:
 
     def __init__(self, module: HloText, readers: Readers, variance: LoopVariance) -> None:
         self._module, self._readers, self._variance = module, readers, variance
+        self._elements: dict[str, dict[int, list[str]]] = {}
+        self._roots: dict[str, dict[str, list[int]]] = {}
+        self._parts: dict[tuple[str, str], dict[int, list[str]]] = {}
 
     def of(self, computation: Computation, name: str) -> LeavesLoops:
         """Follows one result.
@@ -97,14 +100,23 @@ class Accumulations:
         """Elements of a loop's result, as values of the computation around it."""
         start = outer.instructions.get(loop.operands[0])
         made: dict[str, LinearUse] = {}
-        for reader in self._readers.of(outer, loop.name):
-            at = INDEX.search(reader.attributes)
-            if reader.opcode == "get-tuple-element" and at and int(at.group(1)) in elements:
-                index = int(at.group(1))
-                first = start.operands[index] if start is not None and index < len(start.operands) else ""
-                carried = element_of(outer, first)
-                made[reader.name] = LinearUse(ALONE) if carried is None else LinearUse(SUMMED, carried)
+        for index in sorted(elements):
+            first = start.operands[index] if start is not None and index < len(start.operands) else ""
+            carried = element_of(outer, first)
+            for name in self._parts_of(outer, loop.name).get(index, ()):
+                made[name] = LinearUse(ALONE) if carried is None else LinearUse(SUMMED, carried)
         return made
+
+    def _parts_of(self, computation: Computation, name: str) -> dict[int, list[str]]:
+        """By index, the elements that are read of a tuple."""
+        key = computation.name, name
+        if key not in self._parts:
+            found = self._parts[key] = {}
+            for reader in self._readers.of(computation, name):
+                at = INDEX.search(reader.attributes) if reader.opcode == "get-tuple-element" else None
+                if at:
+                    found.setdefault(int(at.group(1)), []).append(reader.name)
+        return self._parts[key]
 
     def _ends(self, body: Computation, start: dict[str, LinearUse]) -> list[LinearUse]:
         """What becomes of values in one iteration of a loop: an entry for each way they leave it, or for what needs
@@ -137,10 +149,9 @@ class Accumulations:
         if root.opcode != "tuple":
             return [LinearUse(NEEDED, reader=root)]
         ends: list[LinearUse] = []
-        for index, operand in enumerate(root.operands):
-            use = values.get(operand)
-            if use is None:
-                continue
+        places = self._root_places(body, root)
+        for index in sorted(index for name in values for index in places.get(name, ())):
+            use = values[root.operands[index]]
             fresh = use.form == ALONE and not self._reads(body, index)
             beside = self._in_condition(body, index) or (
                 not fresh and (use.element != index or self._read_beside(body, index, values)))
@@ -149,11 +160,23 @@ class Accumulations:
             ends.append(LinearUse(SUMMED if fresh else use.form, index, None, use.scaled))
         return ends
 
+    def _root_places(self, body: Computation, root: HloInstruction) -> dict[str, list[int]]:
+        """By the name of a value, where it stands in the tuple that a body returns."""
+        if body.name not in self._roots:
+            found = self._roots[body.name] = {}
+            for index, operand in enumerate(root.operands):
+                found.setdefault(operand, []).append(index)
+        return self._roots[body.name]
+
     def _reads(self, body: Computation, index: int) -> list[str]:
         """Values of a body that are an element of its tuple."""
-        return [each.name for each in body.instructions.values()
-                if each.opcode == "get-tuple-element" and element_of(body, each.name) == index
-                and self._readers.places(body).get(each.name)]
+        if body.name not in self._elements:
+            found = self._elements[body.name] = {}
+            for each in body.instructions.values():
+                element = element_of(body, each.name) if each.opcode == "get-tuple-element" else None
+                if element is not None and self._readers.places(body).get(each.name):
+                    found.setdefault(element, []).append(each.name)
+        return self._elements[body.name].get(index, [])
 
     def _in_condition(self, body: Computation, index: int) -> bool:
         """Whether the condition of the loop reads an element."""

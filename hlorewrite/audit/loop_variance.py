@@ -6,6 +6,7 @@ value depends on, which is closed under iterations. A query follows the bits out
 """
 
 import re
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 from hlorewrite.hlo.parse import Computation, HloInstruction, HloText
@@ -214,13 +215,21 @@ def _all(parts: Parts) -> int:
     return bits
 
 
+def _set_bits(bits: int) -> Iterator[int]:
+    """The places of the bits that are set, from the lowest."""
+    while bits:  # Ends: the lowest bit is dropped in each round.
+        lowest = bits & -bits
+        yield lowest.bit_length() - 1
+        bits ^= lowest
+
+
 def _picked(parts: Parts, elements: int) -> int:
     """What some elements of a tuple depend on."""
     if isinstance(parts, int):
         return parts if elements else 0
     bits = 0
-    for index, part in enumerate(parts):
-        bits |= part if elements >> index & 1 else 0
+    for index in _set_bits(elements & (1 << len(parts)) - 1):
+        bits |= parts[index]
     return bits
 
 
@@ -236,10 +245,7 @@ def _closed(root: tuple[int, ...]) -> tuple[int, ...]:
 
 
 def _closure(bits: int, closed: tuple[int, ...]) -> int:
-    made, index = bits & (1 << len(closed)), 0
-    left = bits & ~(1 << len(closed))
-    while left:  # Ends: a bit of ``left`` is dropped in each round.
-        if left & 1 and index < len(closed):
-            made |= closed[index]
-        left, index = left >> 1, index + 1
+    made = bits & (1 << len(closed))
+    for index in _set_bits(bits & (1 << len(closed)) - 1):
+        made |= closed[index]
     return made

@@ -70,9 +70,9 @@ def run(args: argparse.Namespace) -> int:
                           "resharded": [asdict(line) for line in source.resharded],
                           "constraints": [asdict(line) for line in source.constraints]}, indent=2))
     else:
-        print(_text(hazards, note, looked) + "".join(map(_warning_text, warnings)) + _resharded_text(source.resharded)
-              + "".join(f"{line}\n" for line in source.constraints) + (proof.text(bool(hazards)) if proof else ""),
-              end="")
+        lines = [_text(hazards, note, looked, warned=bool(warnings)), *map(_warning_text, warnings),
+                 _resharded_text(source.resharded), *(f"{line}\n" for line in source.constraints)]
+        print("".join(lines) + (proof.text(bool(hazards)) if proof else ""), end="")
     return 1 if hazards or (proof is not None and proof.changed) else 0
 
 
@@ -156,14 +156,15 @@ def _read(args: argparse.Namespace) -> LintInput:
     """The module of any known input."""
     from hlorewrite.audit.resharding import resharded_lines
     from hlorewrite.cli.parser import quiet_xla
-    from hlorewrite.cli.step.read_step import read_hlo
+    from hlorewrite.cli.step.read_step import located, read_hlo
     from hlorewrite.ir.load import parse
 
     data, found = read_hlo(args)
     if found is None:
         module = parse(data, name=args.input)
         return LintInput(args.input, module, constraints=_constraints(module))
-    lines = resharded_lines(found.text)
+    with located(found.name):
+        lines = resharded_lines(found.text)
     if found.dump is None or not found.dump.partitioned:
         return LintInput(found.name, None, lines, "what XLA miscompiles is seen before its optimisations only; give "
                          "StableHLO, or a dump that holds after_spmd_partitioner.txt")
@@ -234,11 +235,11 @@ def _warning_text(warning: LintWarning) -> str:
     return f"{warning.location}: warning: {warning.sentence}{source}\n"
 
 
-def _text(hazards: list[Hazard], note: str, looked: str) -> str:
+def _text(hazards: list[Hazard], note: str, looked: str, warned: bool) -> str:
     from hlorewrite.hlo.xla_versions import CODE_MOTION
     said = f"note: {note}\n" if note else ""
     if not hazards:
-        return said + (f"nothing found; {looked}\n" if looked else "")
+        return said + (f"{'no such form' if warned else 'nothing'} found; {looked}\n" if looked else "")
     lines = []
     for hazard in hazards:
         lines += [f"{hazard.location}: warning: XLA on GPU miscompiles this all-reduce (form {hazard.kind.form})",

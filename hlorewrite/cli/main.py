@@ -30,8 +30,9 @@ _UNREADABLE = {
     "jaxlib.mlir._mlir_libs._mlir.ir.Location, /) -> ":
         "an attribute in the module holds a location, loc(...), as its value, which jaxlib cannot read; "
         "write the file without it",
+    "for integer string conversion": "a number has thousands of digits; write a smaller one",
 }
-"""What jaxlib's bindings say where Python cannot hold what a module does -> what is shown."""
+"""What jaxlib's bindings, or Python, say where Python cannot hold what an input does -> what is shown."""
 
 
 def entry() -> NoReturn:

@@ -9,20 +9,23 @@ import re
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from fractions import Fraction
+from math import prod
 from typing import Protocol
 
 from hlorewrite.analysis.groups import mode_of, process_groups
 from hlorewrite.errors import InputError
 from hlorewrite.hlo.groups import parse_groups, parse_pairs
-from hlorewrite.hlo.parse import Computation, HloInstruction, HloText, parse_hlo
+from hlorewrite.hlo.parse import Computation, HloInstruction, HloText, parse_hlo, without_strings
 from hlorewrite.hlo.readers import Readers
-from hlorewrite.hlo.shapes import shape_bytes
+from hlorewrite.hlo.shapes import arrays, element_bits, shape_bytes
 from hlorewrite.hlo.trips import TripCounts
-from hlorewrite.ir.collectives import BY_KIND, SOURCE_TARGET_PAIRS, wire_share
+from hlorewrite.ir.collectives import BY_KIND, COLLECTIVE_PERMUTE, RAGGED_ALL_TO_ALL, SOURCE_TARGET_PAIRS, wire_share
 
 _CALLERS = ("calls", "to_apply", "called_computations")
+_CALL_SIGNS = ("=%", "={%", *(f"{key}=" for key in _CALLERS))
 _NAMED_AFTER_COLLECTIVE = re.compile(r'op_name="[^"]*(?:psum|pmean|reduce|gather|permute)')
 _PARTS = ("get-tuple-element", "bitcast", "copy")
+_SLICES = re.compile(r"\bslice_sizes=\{((?:\{[\d,]*\},?\s*)*)\}")
 _BRANCHES = ("branch_computations", "true_computation", "false_computation")
 
 
@@ -157,12 +160,16 @@ def executed_collectives(module: HloText) -> list[tuple[ComputationRun, HloInstr
     Raises:
       InputError: a computation calls itself.
     """
-    return [(run, instruction, kind) for run in _executions(module)
+    return [(run, instruction, kind) for run in executions(module)
             for instruction in run.computation.instructions.values() if (kind := collective_kind(instruction.opcode))]
 
 
-def _executions(module: HloText) -> list[ComputationRun]:
-    """Each computation that is reached from the entry, all its call sites added up."""
+def executions(module: HloText) -> list[ComputationRun]:
+    """Each computation that is reached from the entry, all its call sites added up.
+
+    Raises:
+      InputError: a computation calls itself.
+    """
     calls = _callers_first(module)
     runs: dict[str, list[ComputationRun]] = {name: [] for name in calls}
     executions: list[ComputationRun] = []
@@ -226,7 +233,7 @@ def _calls(counts: TripCounts, computation: Computation, instruction: HloInstruc
         return [_Call(name, "branch", None) for name in instruction.called(*_BRANCHES)]
     if instruction.opcode.endswith(("-done", "-update")) or collective_kind(instruction.opcode):
         return []  # older texts repeat on the second half what the first one calls; a collective calls its reducer only
-    if "=%" in instruction.attributes or "calls=" in instruction.attributes or "to_apply=" in instruction.attributes:
+    if any(sign in instruction.attributes for sign in _CALL_SIGNS):
         return [_Call(name, "", None) for name in instruction.called(*_CALLERS)]
     return []
 
@@ -259,7 +266,7 @@ def sent_by(module: HloText, computation: Computation, instruction: HloInstructi
 
 def _device_groups(module: HloText, instruction: HloInstruction, kind: str) -> tuple[tuple[int, ...], ...]:
     """Groups as device numbers, in all four modes; of a permute the pairs."""
-    attributes = instruction.attributes
+    attributes = without_strings(instruction.attributes)
     mode = mode_of(BY_KIND[kind].global_ids, "channel_id=" in attributes, "use_global_device_ids=true" in attributes)
     mode = mode or "flattened_ids"
     ids = {"flattened_ids": module.devices, "cross_partition": module.partitions}.get(mode, module.replicas)
@@ -279,13 +286,27 @@ def _by_replica(group: tuple[int, ...], partitions: int) -> tuple[int, ...]:
 
 
 def _payload(computation: Computation, instruction: HloInstruction, kind: str, group_size: int) -> int:
-    sent = 0
-    for name in instruction.operands:
+    sent, operands = 0, instruction.operands
+    if kind == RAGGED_ALL_TO_ALL.kind:
+        operands = operands[:1]  # the others are where results go, and which rows they are
+    sizes = _SLICES.search(instruction.attributes)
+    if kind == COLLECTIVE_PERMUTE.kind and sizes is not None:
+        return _sliced(computation, operands, sizes[1])
+    for name in operands:
         operand = computation.instructions.get(name)
         if operand is None:
             return shape_bytes(instruction.shape)
         sent += shape_bytes(operand.shape)
     return sent * group_size if BY_KIND[kind].larger == "result" else sent
+
+
+def _sliced(computation: Computation, operands: tuple[str, ...], sizes: str) -> int:
+    """Bytes of the slices that a permute sends out of its first operand, and puts into its second one."""
+    source = computation.instructions.get(operands[0]) if operands else None
+    dtypes = [dtype for dtype, _ in arrays(source.shape)] if source is not None else []
+    elements = [prod(int(size) for size in each.split(",") if size) for each in re.findall(r"\{([\d,]*)\}", sizes)]
+    return sum(-(-element_bits(dtypes[min(place, len(dtypes) - 1)]) * count // 8)
+               for place, count in enumerate(elements)) if dtypes else 0
 
 
 class CollectiveSources:

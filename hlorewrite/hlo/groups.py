@@ -10,10 +10,11 @@ from hlorewrite.errors import InputError
 from hlorewrite.util.sizes import MOST_DEVICES
 
 _LISTS = re.compile(r"replica_groups=\{((?:\{[\d,\s]*\},?\s*)*)\}")
-_IOTA = re.compile(r"replica_groups=\[([\d,]+)\]<=\[([\d,]+)\](?:T\(([\d,]+)\))?")
+_IOTA = re.compile(r"replica_groups=\[([\d,\s]+)\]\s*<=\s*\[([\d,\s]+)\](?:\s*T\(([\d,\s]+)\))?")
 _MESH = re.compile(r"replica_groups=mesh\[([^\]]*)\](?:,\s*device_ids=\(((?:[^()]|\([^()]*\))*)\))?\s*\{([^}]*)\}")
 _IDS = re.compile(r"\[([\d,]+)\](?:T\(([\d,]+)\))?")
-_PAIRS = re.compile(r"source_target_pairs=\{((?:\{\d+,\d+\},?\s*)*)\}")
+_PAIR = r"\{\s*(\d+)\s*,\s*(\d+)\s*\}"
+_PAIRS = re.compile(rf"source_target_pairs=\{{((?:\s*{_PAIR.replace('(', '(?:')}\s*,?)*)\s*\}}")
 _DAMAGED = "XLA refuses it too; write the text again"
 
 
@@ -70,13 +71,15 @@ def parse_pairs(attributes: str) -> tuple[tuple[int, ...], ...]:
     """(source, target) pairs of a collective-permute.
 
     Raises:
-      InputError: a device sends or receives twice.
+      InputError: they are in no known form, or a device sends or receives twice, and not one of several slices.
     """
     match = _PAIRS.search(attributes)
     if not match:
+        if "source_target_pairs=" in attributes:
+            raise InputError(f"the pairs of {attributes.strip()[:80]} cannot be read", hint=_DAMAGED)
         return ()
-    pairs = tuple((int(a), int(b)) for a, b in re.findall(r"\{(\d+),(\d+)\}", match.group(1)))
-    if any(len({pair[side] for pair in pairs}) != len(pairs) for side in (0, 1)):
+    pairs = tuple((int(a), int(b)) for a, b in re.findall(_PAIR, match.group(1)))
+    if "slice_sizes=" not in attributes and any(len({pair[side] for pair in pairs}) != len(pairs) for side in (0, 1)):
         raise InputError(f"a device stands twice on one side of the pairs {match.group(0)[:80]}", hint=_DAMAGED)
     return pairs
 

@@ -7,6 +7,7 @@ freedom, and XLA's own parser reads it first (``jaxbridge/xla/hlo_text.py``).
 
 import functools
 import re
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -23,6 +24,8 @@ _PLAIN = re.compile(r"\s*(ROOT )?%?([\w.\-]+) = (\([^()]*\)|[^\s(]+) ([a-z][\w\-
 """A line without brackets or strings between those of its shape and operands: nearly all lines."""
 _OPERAND = re.compile(r"%([\w.\-]+(?:#\d+)?)")
 _MARK = re.compile(r'"(?:[^"\\]|\\.)*"|[()]')
+_STRING = re.compile(r'"(?:[^"\\]|\\.)*"')
+_TARGET = re.compile(r'\bcustom_call_target="([^"]*)"')
 _CALLED = re.compile(r"(\{[^}]*\}|%?[\w.\-]+)")
 _NESTED = re.compile(r"\b[a-z][\w\-]*\(")
 """An instruction that is written in the place of an operand, as people do."""
@@ -53,11 +56,34 @@ class HloInstruction(NamedTuple):
         """Names of the computations under attributes such as ``body`` or ``calls``."""
         names: list[str] = []
         for key in keys:
-            at = self.attributes.find(f" {key}=")
-            match = _CALLED.match(self.attributes, at + len(key) + 2) if at >= 0 else None
+            text = self.attributes
+            at = text.find(f" {key}=")
+            if at >= 0 and '"' in text[:at]:  # it may stand in a string
+                text = without_strings(text)
+                at = text.find(f" {key}=")
+            match = _CALLED.match(text, at + len(key) + 2) if at >= 0 else None
             if match:
                 names += [name.strip().lstrip("%") for name in match.group(1).strip("{}").split(",") if name.strip()]
         return tuple(names)
+
+
+def without_strings(attributes: str) -> str:
+    """The attributes of an instruction with its strings emptied: a name in a string says nothing.
+
+    Args:
+      attributes: what follows the operands.
+
+    Example:
+      >>> without_strings(', metadata={op_name="calls=%f \\\\" x"}, calls=%g')
+      ', metadata={op_name=""}, calls=%g'
+    """
+    return _STRING.sub('""', attributes)
+
+
+def custom_call_target(instruction: HloInstruction) -> str:
+    """What a custom call calls; empty for other ops."""
+    target = _TARGET.search(instruction.attributes)
+    return target.group(1) if target else ""
 
 
 @dataclass
@@ -135,11 +161,11 @@ def parse_hlo(text: str) -> HloText:
     """
     lines = text.splitlines()
     module = HloText(header=next((line.lstrip() for line in lines if line.lstrip().startswith("HloModule")), ""))
-    if module.devices > MOST_DEVICES:
-        raise InputError(f"the module runs on {module.devices} devices", hint=f"at most {MOST_DEVICES} are read")
+    if not 0 < module.devices <= MOST_DEVICES:
+        raise InputError(f"the module runs on {module.devices} devices", hint=f"1 to {MOST_DEVICES} are read")
     current: Computation | None = None
     table = ""
-    for number, line in enumerate(lines, 1):
+    for number, line in _whole_lines(lines):
         if current is not None:
             if line.startswith("}") or _END.fullmatch(line):
                 current = None
@@ -166,6 +192,30 @@ def parse_hlo(text: str) -> HloText:
         raise InputError("the text holds no HLO entry computation", hint="give the output of XLA's HLO printer")
     _check_names(module)
     return module
+
+
+def _whole_lines(lines: list[str]) -> Iterator[tuple[int, str]]:
+    """Numbers and lines, instructions joined whose configuration goes over several lines, as XLA prints JSON."""
+    begun, brackets, first = list[str](), 0, 0
+    for number, line in enumerate(lines, 1):
+        if begun or (line.count("{") > line.count("}") and " = " in line and not _says_nothing(line)):
+            first = first if begun else number
+            begun.append(line)
+            brackets += _opened(line)
+            if brackets > 0:
+                continue
+            yield first, " ".join(begun)
+            begun, brackets = [], 0
+        else:
+            yield number, line
+    if begun:
+        yield first, " ".join(begun)
+
+
+def _opened(line: str) -> int:
+    """How many more brackets a line opens than it closes, outside of strings."""
+    outside = without_strings(line) if '"' in line else line
+    return outside.count("{") - outside.count("}")
 
 
 def _new_computation(module: HloText, number: int, line: str, header: re.Match[str]) -> Computation:

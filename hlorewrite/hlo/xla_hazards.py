@@ -68,12 +68,15 @@ def moved_out(view: View) -> list[ir.Operation]:
 
 def _candidates(view: View) -> Iterator[tuple[ir.Operation, Loop, Uniformity]]:
     """The all-reduces in loops that the pass looks at: those of one array, sums, over several devices."""
+    known: dict[object, Uniformity] = {}
     for op in view.ops(ALL_REDUCE.op):
         loop, groups = _loop_around(op), groups_of(op, view)
         if loop is None or isinstance(groups, str) or groups.size < 2:
             continue
         if len(op.operands) == 1 and reduction_kind(op) == "sum" and _is_moved_type(op.operands[0].type):
-            yield op, loop, Uniformity(view, groups)
+            if groups.key not in known:
+                known[groups.key] = Uniformity(view, groups)
+            yield op, loop, known[groups.key]
 
 
 def _loop_around(op: ir.Operation) -> Loop | None:

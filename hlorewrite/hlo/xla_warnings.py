@@ -4,12 +4,13 @@ different number of times, and public faults of passes that run under some flags
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
-from hlorewrite.analysis.groups import groups_of, written_pairs
+from hlorewrite.analysis.groups import Groups, Rows, device_groups, written_pairs
 from hlorewrite.analysis.loops import trip_count
 from hlorewrite.analysis.uniform import Uniformity
-from hlorewrite.ir import COLLECTIVE_PERMUTE, WITH_REPLICA_GROUPS, Loop, View, ancestors, defining_op, ir
+from hlorewrite.ir import COLLECTIVE_PERMUTE, COLLECTIVES, Loop, View, ancestors, defining_op, ir
 
 _LOOP = "stablehlo.while"
+_BRANCHES = ("stablehlo.if", "stablehlo.case")
 _KEEPS = ("stablehlo.optimization_barrier", "stablehlo.reshape", "stablehlo.convert", "stablehlo.transpose")
 _PLACEMENT = "annotate_device_placement"
 
@@ -19,7 +20,7 @@ class LintWarning:
     """One place to look at.
 
     Attributes:
-      form: ``trips``, ``cycles`` or ``offload``.
+      form: ``trips``, ``branches``, ``cycles`` or ``offload``.
       location: the source line.
       sentence: what may happen, and when.
       source: where it can be read up; empty where the specification says it.
@@ -33,6 +34,7 @@ class LintWarning:
 
 LOOKED_AT = {
     "trips": "collectives in loops whose trip count may differ between devices",
+    "branches": "collectives in branches that not all devices may take",
     "cycles": "permutes of several cycles",
     "offload": "residuals that are offloaded to the host and read back in reverse",
 }
@@ -54,26 +56,52 @@ def find_warnings(view: View) -> list[LintWarning]:
 
 
 def _differing_trips(view: View) -> Iterator[LintWarning]:
-    """Collectives in loops whose predicate may differ between the devices of a group.
+    """Collectives in loops whose predicate, or in branches whose index, may differ between the devices of a group.
 
     That the program would never end otherwise is what is warned of, so it does not count here.
     """
     known: dict[object, Uniformity] = {}
-    for op in view.ops(*WITH_REPLICA_GROUPS):
-        groups = groups_of(op, view)
-        if isinstance(groups, str) or groups.size < 2:
+    for op in view.ops(*COLLECTIVES):
+        around = [parent for parent in ancestors(op) if parent.name in _BRANCHES
+                  or (parent.name == _LOOP and trip_count(parent) is None)]
+        groups = _meeting(op, view) if around else None
+        if groups is None:
             continue
-        for parent in ancestors(op):
-            if parent.name != _LOOP or trip_count(parent) is not None:
-                continue
-            if groups.key not in known:
-                known[groups.key] = Uniformity(view, groups, trusting=False)
-            varying = known[groups.key].varying(Loop(parent).predicate)
+        if groups.key not in known:
+            known[groups.key] = Uniformity(view, groups, trusting=False)
+        for parent in around:
+            is_loop = parent.name == _LOOP
+            varying = known[groups.key].varying(Loop(parent).predicate if is_loop else parent.operands[0])
             if varying is not None:
-                yield LintWarning("trips", view.place(op), f"the loop at {view.place(parent)} may turn a different "
-                                  f"number of times on the devices of a group ({varying.sentence}): then they wait for "
-                                  "each other for ever", "StableHLO specification, \"Execution of collective ops\"")
+                does = "turn a different number of times" if is_loop else "take different branches"
+                what = "loop" if is_loop else "conditional"
+                yield LintWarning("trips" if is_loop else "branches", view.place(op),
+                                  f"the {what} at {view.place(parent)} may {does} on the devices of a group "
+                                  f"({varying.sentence}): then they wait for each other for ever",
+                                  "StableHLO specification, \"Execution of collective ops\"")
                 break
+
+
+def _meeting(op: ir.Operation, view: View) -> Groups | None:
+    """The devices that wait for each other in a collective; of a permute those that its pairs connect."""
+    rows = device_groups(op, view)
+    if isinstance(rows, str):
+        return None
+    if op.name == COLLECTIVE_PERMUTE.op:
+        rows = _connected(rows)
+    return Groups(rows, "flattened_ids") if max(map(len, rows), default=1) > 1 else None
+
+
+def _connected(pairs: Rows) -> Rows:
+    """The sets of devices that pairs connect."""
+    sets: dict[int, set[int]] = {}
+    for source, target in map(_pair, pairs):
+        one, other = sets.setdefault(source, {source}), sets.setdefault(target, {target})
+        if one is not other:
+            small, large = sorted((one, other), key=len)
+            large |= small
+            sets.update(dict.fromkeys(small, large))
+    return tuple(sorted({tuple(sorted(each)) for each in sets.values()}))
 
 
 def _several_cycles(view: View) -> Iterator[LintWarning]:

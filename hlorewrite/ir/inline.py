@@ -142,7 +142,14 @@ def _named_twice(view: View) -> set[str]:
 
 
 def _inlinable(function: ir.Operation) -> bool:
-    return is_private(function) and len(function.regions[0].blocks) == 1
+    """Whether a function is one block of this module that returns; ``llvm.unreachable`` and its like do not."""
+    blocks = function.regions[0].blocks
+    if not is_private(function) or len(blocks) != 1:
+        return False
+    try:
+        return terminator(blocks[0]).name == "func.return"
+    except ValueError:  # an op of an unknown dialect ends it
+        return False
 
 
 def _inline_one(editor: Editor, call: ir.Operation, function: ir.Operation) -> None:

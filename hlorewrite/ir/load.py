@@ -15,6 +15,7 @@ from hlorewrite.util.read import READ_GUARD
 from hlorewrite.util.sizes import MOST_DEVICES
 
 _PRODUCER = re.compile(rb"ML\xefR[^\0]{1,5}?StableHLO_v([0-9]+(?:\.[0-9]+)*)\0", re.DOTALL)
+_HLO = re.compile(rb"(?:\s*//[^\n]*\n)*\s*HloModule\s")
 _OWN_LOCATIONS = re.compile(r"^(?!\s*//)(?:#loc|.*\bloc\()", re.MULTILINE)  # not those in comments
 _POSITION = re.compile(r'"(?:[^"\\]|\\.)*":(\d+):(\d+)')
 _COUNTS = ("mhlo.num_replicas", "mhlo.num_partitions")
@@ -125,8 +126,8 @@ def _refuse_too_many_devices(module: ir.Module, shown: str) -> None:
     """Refuses a module whose tables of devices would fill the memory.
 
     Raises:
-      InputError: a count is not a number, or a mesh, or replicas times partitions, have more than ``MOST_DEVICES``
-        devices.
+      InputError: a count is not a number of at least one, or a mesh, or replicas times partitions, have more than
+        ``MOST_DEVICES`` devices.
     """
     attributes = module.operation.attributes
     stated = {name: attributes[name] for name in _COUNTS if name in attributes}
@@ -134,17 +135,23 @@ def _refuse_too_many_devices(module: ir.Module, shown: str) -> None:
         if not isinstance(attribute, ir.IntegerAttr):
             raise InputError(f"{name} is {attribute}, which is not a number", location=shown,
                              hint="write it as 4 : i32")
+        if ir.IntegerAttr(attribute).value < 1:
+            raise InputError(f"{name} is {ir.IntegerAttr(attribute).value}, and a module runs on at least one device",
+                             location=shown, hint="write 1 for a module of one device")
     sizes = [math.prod(ir.IntegerAttr(attribute).value for attribute in stated.values())]
     for op in module.body.operations:
         if op.operation.name == "sdy.mesh":
             mesh = binding.sdy.MeshAttr(op.operation.attributes["mesh"])
             sizes.append(math.prod(binding.sdy.MeshAxisAttr(axis).size for axis in mesh.axes))
-    if max(sizes) > MOST_DEVICES or min(sizes) < 0:
-        wrong = next(size for size in sizes if not 0 <= size <= MOST_DEVICES)
-        raise InputError(f"the module is for {wrong} devices", location=shown, hint=f"at most {MOST_DEVICES} are read")
+    if max(sizes) > MOST_DEVICES:
+        raise InputError(f"the module is for {max(sizes)} devices", location=shown,
+                         hint=f"at most {MOST_DEVICES} are read")
 
 
 def _parse_text(raw: bytes, shown: str, context: ir.Context, first_line: int) -> Module:
+    if _HLO.match(raw):
+        raise InputError("is HLO text, and a module of StableHLO is read here", location=shown,
+                         hint="report, lint, timeline and audit read HLO; export the step for everything else")
     try:
         text = raw.decode("utf-8")
     except UnicodeDecodeError:

@@ -98,12 +98,13 @@ SHARDY_COLLECTIVES = ("sdy.all_gather", "sdy.all_reduce", "sdy.all_to_all", "sdy
 RAGGED_ALL_TO_ALL_CALL = "ragged_all_to_all"
 """The target of the custom call by which JAX writes a ``ragged-all-to-all``; its groups are in ``backend_config``."""
 _SILENT_TARGETS = (
-    "Sharding", "SPMD", "xla.sdy.", "sdy_testonly", "annotate_device_placement", "MoveTo", "PinTo", "AllocateBuffer",
-    "check.", "mhlo.", "chlo.", "stablehlo.", "shape_assertion", "hlorewrite.", "dynamic_", "cu", "hip", "lapack_",
-    "ducc_fft", "__cu", "__triton", "__gpu$xla.gpu.triton", "xla_python_", "xla_ffi_python_",
+    "Sharding", "SPMD", "xla.sdy.", "sdy_testonly", "annotate_device_placement", "MoveTo", "Pin", "Unpin",
+    "AllocateBuffer", "check.", "mhlo.", "chlo.", "stablehlo.", "shape_assertion", "hlorewrite.", "dynamic_", "cu",
+    "hip", "lapack_", "ducc_fft", "__cu", "__triton", "__gpu$xla.gpu.triton", "xla_python_", "xla_ffi_python_",
     "xla_ffi_partitioned_python_", "ApproxTopK", "TopK", "PartialReduce", "Qr", "Eigh", "Cholesky", "LuDecomposition",
     "ProductOfElementaryHouseholderReflectors", "X64", "io_callback", "debug_callback", "__op$block_scaled", "__cpu$",
-    "Slice")
+    "Slice", "PadToStatic", "LayoutConstraint", "GetRngSeed", "ShardBarrier", "__onednn", "__xla_internal_call_marker",
+    "xla.gpu.ext.cub", "xla_builder.", "triton_kernel_call", "te_fused_attn")
 
 
 def may_communicate(target: str) -> bool:

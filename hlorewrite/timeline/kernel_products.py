@@ -5,13 +5,12 @@ import re
 from math import prod
 
 from hlorewrite.cost.kernels.work import Product, convolution_of, product_of
-from hlorewrite.hlo.parse import Computation, HloInstruction, HloText
+from hlorewrite.hlo.parse import Computation, HloInstruction, HloText, custom_call_target
 from hlorewrite.hlo.shapes import arrays
 from hlorewrite.util.reachability import reachable
 
 _CONTRACTING = re.compile(r"\blhs_contracting_dims=\{([\d,]*)\}")
 _LABELS = re.compile(r"\bdim_labels=[\w?]+_([\w?]+)->")
-_TARGET = re.compile(r'\bcustom_call_target="([^"]*)"')
 _GEMM_CONTRACTING = re.compile(r'"lhs_contracting_dimensions":(\[[^\]]*\])')
 _PRECISION = re.compile(r'\boperand_precision(?:=\{|":\[)([\w,"]*)[]}]')
 _ALGORITHM = re.compile(r"\balgorithm=dot_(\w+?)(?:_x(\d))?\b")
@@ -77,12 +76,6 @@ def instruction_products(computation: Computation, instruction: HloInstruction) 
 def is_known_custom_call(instruction: HloInstruction) -> bool:
     """Whether a custom call is a product or convolution whose FLOP follow from its shapes."""
     return custom_call_target(instruction).startswith((*_GEMMS, _CONVOLUTION))
-
-
-def custom_call_target(instruction: HloInstruction) -> str:
-    """What a custom call calls; empty for other ops."""
-    target = _TARGET.search(instruction.attributes)
-    return target.group(1) if target else ""
 
 
 def _shape(computation: Computation, instruction: HloInstruction, place: int) -> tuple[str, tuple[int, ...]]:

@@ -7,12 +7,11 @@ from hlorewrite.cost import CollectiveModel, Topology, collective_model
 from hlorewrite.cost.compute import timeline_constants
 from hlorewrite.hlo.collectives import collective_kind, sent_by
 from hlorewrite.hlo.groups import parse_pairs
-from hlorewrite.hlo.parse import Computation, HloInstruction, HloText
+from hlorewrite.hlo.parse import Computation, HloInstruction, HloText, custom_call_target
 from hlorewrite.hlo.shapes import shape_bytes
 from hlorewrite.hlo.trips import TripCounts, stated_trip_count
 from hlorewrite.hlo.wrapped import FREE, FUSIONS, PlacedInstruction, WrappedCollectives
 from hlorewrite.ir.collectives import COLLECTIVE_PERMUTE, timed_kind
-from hlorewrite.timeline.kernel_products import custom_call_target
 from hlorewrite.timeline.kernel_times import ASYNC_FUSION, KernelTimes
 from hlorewrite.timeline.program import (
     ALIAS,
@@ -44,7 +43,7 @@ _BRANCHES = ("branch_computations", "true_computation", "false_computation")
 _SYNCHRONOUS = re.compile(r'"is_sync\\?":\s*true')
 _INDEX = re.compile(r"\bindex=(\d+)")
 _PIPELINED = '_xla_send_recv_pipeline="1"'
-_PAIRS = re.compile(r'_xla_send_recv_source_target_pairs="\{?([^"]*?)\}?"')
+_PAIRS = re.compile(r'_xla_send_recv_source_target_pairs=(?:"\{?([^"]*?)\}?"|\{((?:\{[\d,\s]*\},?\s*)*)\})')
 _IN_HOST_MEMORY = re.compile(r"\{[^{}]*S\(5\)[^{}]*\}")
 
 
@@ -239,7 +238,7 @@ class Lowering:
         if instruction.opcode != "recv":
             return sent_by(self.module, computation, instruction, kind)
         pairs = _PAIRS.search(instruction.attributes)
-        listed = parse_pairs(f"source_target_pairs={{{pairs.group(1)}}}") if pairs else ()
+        listed = parse_pairs(f"source_target_pairs={{{pairs.group(1) or pairs.group(2)}}}") if pairs else ()
         return shape_bytes(instruction.shape) - shape_bytes("u32[]"), listed
 
     def _collective_seconds(self, kind: str, payload: int, groups: tuple[tuple[int, ...], ...]) -> float:

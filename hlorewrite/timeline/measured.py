@@ -9,6 +9,8 @@ from typing import Any
 from hlorewrite.errors import InputError
 from hlorewrite.util.read import long_fields, read_json
 
+MOST_SECONDS = 1e12
+"""Of one kernel or transfer; sums of so much stay finite."""
 _FORM = "write NAME = SECONDS as TOML, a JSON object, or CSV lines NAME,SECONDS"
 
 
@@ -72,8 +74,9 @@ def _is_number(text: str) -> bool:
 
 
 def _seconds(key: object, value: Any, name: str) -> float:
-    number = float(value) if not isinstance(value, bool) and isinstance(value, int | float | str) \
+    number = float(str(value)) if not isinstance(value, bool) and isinstance(value, int | float | str) \
         and _is_number(str(value)) else math.nan
-    if not math.isfinite(number) or number < 0:
-        raise InputError(f'the time of "{key}" is {value!r}', location=name, hint="times are seconds, 0 or more")
+    if not 0 <= number <= MOST_SECONDS:
+        raise InputError(f'the time of "{key}" is {str(value)[:60]}', location=name,
+                         hint="times are seconds, 0 or more")
     return number

@@ -15,6 +15,8 @@ from hlorewrite.errors import InputError
 
 MOST_TEXT_BYTES = 4 << 20
 """Of a file that people write: rules, topologies, calibrations."""
+_MOST_DIGITS = 300
+"""Of a whole number that floats can hold: computing with a larger one overflows."""
 _LONGEST_FIELD = (1 << 31) - 1
 MOST_TRACE_BYTES = 1 << 30
 """Of one file of a trace."""
@@ -78,7 +80,7 @@ def read_json(text: str | bytes, *, keep: bool = False) -> Any:
       keep: read on where a number is not finite; it becomes None.
 
     Raises:
-      ValueError: it is not JSON, or holds a number that is not finite.
+      ValueError: it is not JSON, or holds a number that is not finite, or that no float can hold.
 
     Example:
       >>> read_json('{"a": 1.5}'), read_json("[1]")
@@ -88,7 +90,18 @@ def read_json(text: str | bytes, *, keep: bool = False) -> Any:
       ValueError: 1e999 is not a finite number
     """
     read = _finite_or_none if keep else _finite
-    return json.loads(text, parse_constant=read, parse_float=read)
+    return json.loads(text, parse_constant=read, parse_float=read,
+                      parse_int=_whole_or_none if keep else _whole)
+
+
+def _whole(text: str) -> int:
+    if len(text) > _MOST_DIGITS:
+        raise ValueError(f"{text[:20]}... is a number of {len(text)} digits")
+    return int(text)
+
+
+def _whole_or_none(text: str) -> int | None:
+    return int(text) if len(text) <= _MOST_DIGITS else None
 
 
 def _finite(text: str) -> float:

@@ -50,9 +50,9 @@ def modules_of(folder: Path) -> Iterator[SuiteModule]:
                 if part.strip():
                     yield SuiteModule(f"{name}:{line}", part.encode(), "mlir", "expected-error" in part)
         elif path.name.endswith(_TEXT):
-            data = path.read_bytes()
-            if looks_like_hlo(data):
-                yield SuiteModule(name, data, "hlo")
+            for line, part in split_text(path.read_text(errors="replace")):
+                if looks_like_hlo(part.encode()):
+                    yield SuiteModule(f"{name}:{line}", part.encode(), "hlo")
         elif path.name.endswith(_TESTS):
             yield from _in_tests(name, path.read_text(errors="replace"))
 

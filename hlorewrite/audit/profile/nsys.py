@@ -12,6 +12,8 @@ _HOW = ("write it with nsys stats --report cuda_gpu_kern_sum --format csv PROFIL
         "also distinguishes collectives of one kind)")
 _SUM = ("Name", "Total Time (ns)", "Instances")
 _TRACE = ("Name", "Start (ns)", "Duration (ns)")
+_MOST = 1e18
+"""Of nanoseconds, thirty years, and of runs: what is computed of them stays finite."""
 _COPIES = ("[CUDA mem", "[CUDA memcpy", "[CUDA memset")
 
 
@@ -65,6 +67,6 @@ def _number(row: dict[str, str], column: str, place: str) -> float:
         value = float((row.get(column) or "").replace(",", ""))
     except ValueError:
         value = math.nan
-    if not math.isfinite(value) or value < 0:
-        raise InputError(f'the column "{column}" holds {row.get(column)!r}', location=place, hint=_HOW)
+    if not 0 <= value <= _MOST:
+        raise InputError(f'the column "{column}" holds {str(row.get(column))[:60]!r}', location=place, hint=_HOW)
     return value

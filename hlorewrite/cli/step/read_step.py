@@ -71,13 +71,13 @@ def scheduled_step(args: argparse.Namespace,
     quiet_xla("cpu")
     source = read_step(args)
     from hlorewrite.timeline.simulate import ScheduledStep
-    with _located(source.name):
+    with located(source.name):
         return source, ScheduledStep(source.text, cluster, kernel_times=kernel_times, trips=trips,
                                      line_trips=source.line_trips, memory_bytes=source.memory_bytes, name=source.name)
 
 
 @contextmanager
-def _located(name: str) -> Iterator[None]:
+def located(name: str) -> Iterator[None]:
     """Names the file where an error about its content names no place."""
     from hlorewrite.errors import InputError
     try:

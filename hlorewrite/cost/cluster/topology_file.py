@@ -66,6 +66,9 @@ KEYS: Mapping[str, Mapping[str, Key]] = MappingProxyType({
 OPEN_SECTIONS = ("gpu.peak_flops", "collectives", "curves")  # keys of these are checked by their own rules
 DTYPES = ("f64", "f32", "tf32", "bf16", "f16", "f8", "f4", "i8")
 OPTIONAL_FIELDS = {"", "hosts"}
+_MOST_SHOWN = 60
+LEAST, MOST = 1e-30, 1e30
+"""Between these is every number of a cluster; what is computed of them stays finite."""
 
 
 def topology_names() -> list[str]:
@@ -181,7 +184,7 @@ def _fields(path: Path, seen: tuple[str, ...]) -> tuple[dict[str, Any], dict[str
     text = _read(path)
     try:
         data = tomllib.loads(text)
-    except tomllib.TOMLDecodeError as error:
+    except ValueError as error:  # also a number of more digits than Python reads
         at = re.search(r"line (\d+), column (\d+)", str(error))
         raise InputError(f"not TOML: {str(error).split(' (at')[0]}", hint="correct the line",
                          location=f"{path}:{at[1]}:{at[2]}" if at else str(path)) from None
@@ -234,14 +237,14 @@ def _open_value(section: str, name: str, value: Any, fail: Fail) -> Any:
     if section != "curves":
         return _number(section, name, value, Key(name, float, zero_ok=section == "collectives"), fail)
     kind, _, shape = name.rpartition("-")
-    if kind not in KINDS or not re.fullmatch(r"[1-9]\d*x[1-9]\d*", shape):
+    if kind not in KINDS or not re.fullmatch(r"[1-9]\d{0,6}x[1-9]\d{0,6}", shape):
         raise fail(section, name, "is not KIND-HOSTSxRANKS", 'write it like "all-reduce-1x8"')
     if not isinstance(value, list) or len(value) < 2:
         raise fail(section, name, "needs two points at least", "write [[bytes, seconds], ...]")
     points = []
     for point in value:
         if not isinstance(point, list) or len(point) != 2:
-            raise fail(section, name, f"has a point {point!r}", "write [bytes, seconds]")
+            raise fail(section, name, f"has a point {shown(point)}", "write [bytes, seconds]")
         points.append(tuple(_number(section, name, part, Key(name, float), fail) for part in point))
     if any(before[0] >= after[0] for before, after in itertools.pairwise(points)):
         raise fail(section, name, "is not sorted by bytes", "sort its points, each size once")
@@ -263,24 +266,33 @@ def _value(section: str, name: str, value: Any, key: Key, fail: Fail) -> Any:
     if key.kind in (int, float):
         return _number(section, name, value, key, fail)
     if not isinstance(value, key.kind):
-        raise fail(section, name, f"is {value!r}, not {'true or false' if key.kind is bool else 'a text'}",
+        raise fail(section, name, f"is {shown(value)}, not {'true or false' if key.kind is bool else 'a text'}",
                    "correct the value")
     if key.choices and value not in key.choices:
-        raise fail(section, name, f"is {value!r}", did_you_mean(value, key.choices))
+        raise fail(section, name, f"is {shown(value)}", did_you_mean(value, key.choices))
     if key.kind is str and not value:
         raise fail(section, name, "is empty", "give it a text")
     return value
 
 
+def shown(value: object) -> str:
+    """A value for a message, the beginning of a long one."""
+    try:
+        text = repr(value)
+    except ValueError:  # a number of more digits than Python prints
+        return "a number of thousands of digits"
+    return text if len(text) <= _MOST_SHOWN else f"{text[:_MOST_SHOWN]}..."
+
+
 def _number(section: str, name: str, value: Any, key: Key, fail: Fail) -> float | int:
     if isinstance(value, bool) or not isinstance(value, int | float) or value != value:
-        raise fail(section, name, f"is {value!r}, not a number", "write a number, such as 50e9")
+        raise fail(section, name, f"is {shown(value)}, not a number", "write a number, such as 50e9")
     if key.kind is int and not isinstance(value, int):
-        raise fail(section, name, f"is {value!r}, not a whole number", "write a whole number")
-    if value < 0 or (value == 0 and not key.zero_ok) or value == float("inf"):
-        raise fail(section, name, f"is {value!r}", "write a finite number above zero")
+        raise fail(section, name, f"is {shown(value)}, not a whole number", "write a whole number")
+    if value < 0 or (value == 0 and not key.zero_ok) or 0 < value < LEAST or value > MOST:
+        raise fail(section, name, f"is {shown(value)}", f"write a number above zero, from {LEAST:g} to {MOST:g}")
     if key.most is not None and value > key.most:
-        raise fail(section, name, f"is {value!r}, above {key.most}", "a share is at most 1")
+        raise fail(section, name, f"is {shown(value)}, above {key.most}", "a share is at most 1")
     return value if key.kind is int else float(value)
 
 

@@ -21,6 +21,7 @@ from hlorewrite.ir.collectives import (
     REDUCE_SCATTER,
 )
 
+_MOST_BYTES, _LEAST_MICROS, _MOST_MICROS = 1 << 60, 1e-6, 1e18
 BINARIES = {
     "all_reduce_perf": ALL_REDUCE.kind, "all_gather_perf": ALL_GATHER.kind, "reduce_scatter_perf": REDUCE_SCATTER.kind,
     "alltoall_perf": ALL_TO_ALL.kind, "sendrecv_perf": COLLECTIVE_PERMUTE.kind,
@@ -75,6 +76,9 @@ def parse_nccl_tests(text: str, name: str, kind: str | None = None) -> Sweep:
         if len(words) < 8 or not (words[0].isdecimal() and words[1].isdecimal()):
             continue
         size, micro = float(words[0]), _times(words, f"{name}:{number}")
+        if size > _MOST_BYTES or not _LEAST_MICROS <= micro <= _MOST_MICROS:
+            raise InputError("a size or time of this line of nccl-tests' table is out of bounds",
+                             location=f"{name}:{number}", hint="check the file")
         if size > 0:
             best[size] = min(best.get(size, float("inf")), micro * 1e-6)
     if not best:

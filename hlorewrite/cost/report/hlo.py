@@ -1,11 +1,15 @@
 """Collectives of optimised HLO text, as the report counts them."""
 
-from hlorewrite.cost.report.report import Executed
-from hlorewrite.hlo.collectives import collective_kind, collectives
-from hlorewrite.hlo.parse import HloText, parse_hlo
+from collections import Counter
+
+from hlorewrite.cost.report.report import UNCOUNTED_CALLS, UNCOUNTED_MESSAGES, Executed, counted_names
+from hlorewrite.hlo.collectives import collective_kind, collectives, executions
+from hlorewrite.hlo.parse import HloText, custom_call_target, parse_hlo
 from hlorewrite.hlo.wrapped import WrappedCollectives
 from hlorewrite.ir.collectives import timed_kind
+from hlorewrite.ops.table import may_communicate
 
+_MESSAGES = ("send", "recv")
 _COMMENTS = ((b"//", b"\n"), (b"/*", b"*/"))
 
 
@@ -62,7 +66,33 @@ def collectives_of_hlo(text: str) -> tuple[int, list[Executed], list[str]]:
                                  loop=loops.get(each.name, "-") if each.loop_depth else "", loop_depth=each.loop_depth,
                                  name=each.name))
     named = max((gpu + 1 for what in executed for group in what.groups for gpu in group), default=1)
-    return max(module.devices, named), executed, remarks
+    return max(module.devices, named), executed, [*remarks, *uncounted_hlo(module)]
+
+
+def uncounted_hlo(module: HloText) -> list[str]:
+    """Sentences on what communicates, or may, and is in no list of collectives.
+
+    Args:
+      module: the module.
+
+    Raises:
+      InputError: a computation calls itself.
+
+    Example:
+      >>> print(*uncounted_hlo(parse_hlo("HloModule m\\nENTRY %e (p: f32[2]) -> f32[2] {\\n  %p = f32[2] parameter(0)"
+      ...                                '\\n  ROOT %c = f32[2] custom-call(%p), custom_call_target="exchange"\\n}')))
+      custom calls that may communicate are not counted: exchange (1)
+    """
+    found: dict[str, Counter[str]] = {}
+    for run in executions(module):
+        for instruction in run.computation.instructions.values():
+            if instruction.opcode in _MESSAGES and "is_host_transfer=true" not in instruction.attributes:
+                found.setdefault(UNCOUNTED_MESSAGES, Counter())[instruction.opcode] += 1
+            elif instruction.opcode.removesuffix("-start") == "custom-call":
+                target = custom_call_target(instruction)
+                if may_communicate(target):
+                    found.setdefault(UNCOUNTED_CALLS, Counter())[target] += 1
+    return counted_names(found)
 
 
 def _loops(module: HloText) -> dict[str, str]:

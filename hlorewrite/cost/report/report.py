@@ -18,8 +18,24 @@ if TYPE_CHECKING:
     Array = np.ndarray
 
 
+UNCOUNTED_CALLS = "custom calls that may communicate are not counted"
+UNCOUNTED_MESSAGES = "messages between devices are not counted"
 MOST_PRINTED_DEVICES = 2048
 """JSON holds the matrices of so many devices: four million numbers."""
+
+
+def counted_names(found: Mapping[str, Mapping[str, int]]) -> list[str]:
+    """Sentences on what is not counted.
+
+    Args:
+      found: by reason, how often each name occurs.
+
+    Example:
+      >>> counted_names({UNCOUNTED_CALLS: {"exchange": 2}})
+      ['custom calls that may communicate are not counted: exchange (2)']
+    """
+    return [f"{why}: " + ", ".join(f"{name} ({count})" for name, count in sorted(names.items()))
+            for why, names in sorted(found.items())]
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,19 +4,10 @@ from collections import Counter
 from collections.abc import Sequence
 
 from hlorewrite.analysis.block_frequency import never_runs
-from hlorewrite.analysis.groups import (
-    Rows,
-    device_count,
-    id_mode,
-    process_groups,
-    ragged_groups,
-    replica_count,
-    written_groups,
-    written_pairs,
-)
+from hlorewrite.analysis.groups import device_count, device_groups
 from hlorewrite.analysis.loops import trip_count
 from hlorewrite.analysis.mesh import axis_names, meshes
-from hlorewrite.cost.report.report import Executed
+from hlorewrite.cost.report.report import UNCOUNTED_CALLS, UNCOUNTED_MESSAGES, Executed, counted_names
 from hlorewrite.ir import COLLECTIVE_PERMUTE, COLLECTIVES, DYNAMIC_ROOT, RAGGED_ALL_TO_ALL, ir, kind_of, sdy, timed_kind
 from hlorewrite.ir.async_pairs import run_at_once, unread_communication
 from hlorewrite.ir.edit import Editor
@@ -100,8 +91,7 @@ def uncounted(view: View) -> list[str]:
         if (summed := _summed_axes(op)) and not never_runs(op):
             size = format_bytes(tensor_bytes(op.results[0].type))
             found.setdefault(_SUMS, Counter())[f"{size} over {', '.join(summed)} at {view.place(op)}"] += 1
-    return [f"{why}: " + ", ".join(f"{name} ({count})" for name, count in sorted(names.items()))
-            for why, names in sorted(found.items())]
+    return counted_names(found)
 
 
 def _why_uncounted(op: ir.Operation, view: View) -> tuple[str, str]:
@@ -112,11 +102,11 @@ def _why_uncounted(op: ir.Operation, view: View) -> tuple[str, str]:
     if name == "stablehlo.custom_call":
         target = _target(op)
         silent = target == RAGGED_ALL_TO_ALL_CALL or not may_communicate(target)
-        return ("", "") if silent else ("custom calls that may communicate are not counted", target)
+        return ("", "") if silent else (UNCOUNTED_CALLS, target)
     if name in SHARDY_COLLECTIVES:
         return "ops of Shardy that exchange shards are not counted; XLA lowers them when it partitions", name
     if name in _BETWEEN_PROGRAMS and _between_devices(op):
-        return "messages between devices are not counted", name
+        return UNCOUNTED_MESSAGES, name
     if name == "stablehlo.composite":
         return "composites without a decomposition in the module are not counted", str(op.attributes["name"])
     if name == "func.call":
@@ -174,7 +164,7 @@ def _target(op: ir.Operation) -> str:
 
 def executed_of(op: ir.Operation, view: View) -> Executed | str:
     """One collective as the report counts it, or why it cannot."""
-    groups = _device_groups(op, view)
+    groups = device_groups(op, view)
     if isinstance(groups, str):
         return groups
     operands = list(op.operands)[:-1] if DYNAMIC_ROOT in op.attributes else list(op.operands)
@@ -191,23 +181,11 @@ def executed_of(op: ir.Operation, view: View) -> Executed | str:
             known, trips = known and count is not None, trips * (1 if count is None else count)
             loops.append(parent)
     kind = timed_kind(RAGGED_ALL_TO_ALL.kind) if ragged else kind_of(op.name)
-    if kind == COLLECTIVE_PERMUTE.kind:
-        axes = _pair_axes(groups, view)
-    else:
-        axes = axis_names(groups, view) or ()
+    of_pairs = kind == COLLECTIVE_PERMUTE.kind
+    axes = view.memoize(("axes of groups", of_pairs, groups),
+                        lambda: _pair_axes(groups, view) if of_pairs else axis_names(groups, view) or ())
     return Executed(kind, view.place(op), groups, axes=tuple(axes), payload_bytes=max(sizes), trips=trips,
                     trips_known=known, loop=view.place(loops[0]) if loops else "", loop_depth=len(loops))
-
-
-def _device_groups(op: ir.Operation, view: View) -> Rows | str:
-    """Groups as device numbers, in all four modes; of a permute the pairs."""
-    replicas = replica_count(view)
-    partitions = max((device_count(view) or 1) // replicas, 1)
-    if op.name == COLLECTIVE_PERMUTE.op:
-        pairs = written_pairs(op, view)
-        return pairs if isinstance(pairs, str) else process_groups(pairs, id_mode(op), replicas, partitions)
-    groups = ragged_groups(op, view) if op.name == "stablehlo.custom_call" else written_groups(op, view)
-    return groups if isinstance(groups, str) else process_groups(groups.rows, groups.mode, replicas, partitions)
 
 
 def _pair_axes(pairs: Sequence[Sequence[int]], view: View) -> tuple[str, ...]:

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 from hlorewrite.cost.report.stablehlo import collectives_of
-from hlorewrite.errors import HlorewriteError
+from hlorewrite.errors import HlorewriteError, InputError
 from hlorewrite.ir import Editor, Module, View, inline_calls, ir, is_floating, is_static_tensor, sdy
 from hlorewrite.jaxbridge.xla.partition import expose_collectives, hides_collectives
 from hlorewrite.util.sizes import format_bytes
@@ -68,7 +68,11 @@ def constraint_advice(module: Module) -> list[ConstraintAdvice]:
       One for each line that saves at least a fiftieth, those that save most first; none for modules without hidden
       collectives, or whose batch is not sharded along one dimension.
     """
-    if not hides_collectives(module):
+    try:
+        hidden = hides_collectives(module)
+    except InputError:  # such as shapes that are not static: nothing that XLA could partition
+        return []
+    if not hidden:
         return []
     flat = module.clone()
     inline_calls(Editor(View(flat)))

@@ -10,10 +10,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from hlorewrite.analysis.groups import device_count
+from hlorewrite.analysis.groups import device_count, device_groups, partition_count, replica_count, rows_attribute
 from hlorewrite.errors import InputError
 from hlorewrite.ir import COLLECTIVES, GROUP_ATTRIBUTES, WITH_GLOBAL_IDS, Editor, Module, ir, parse
 from hlorewrite.ir.view import View, ancestors, symbol_name
+from hlorewrite.ops.table import DEVICE_IDS
 
 _MESH = "hlorewrite_devices"
 _AXIS = "device"
@@ -70,6 +71,9 @@ def for_spmd(module: Module) -> SpmdModule:
     if view.ops("mpmd.topology", "mpmd.fragment", "mpmd.fragment_call"):
         raise InputError("the module is a pipeline program of several meshes", location=module.name,
                          hint="compile its fragments one by one")
+    if any(op.operation.name == "builtin.module" for op in module.mlir.body.operations):
+        raise InputError("the module holds another module, and XLA compiles one at a time", location=module.name,
+                         hint="give the inner module alone")
     stated = device_count(view) or 1
     meshes = {size for size in map(_mesh_size, view.ops("sdy.mesh")) if size > 1}
     if len(meshes) > 1:
@@ -162,19 +166,57 @@ def _address_partitions(view: View, module: Module) -> None:
     """Makes every collective and device number speak of partitions: there is one replica after wrapping."""
     without = [op for op in view.ops(*COLLECTIVES) if not _has_channel(op)]
     with_channel = [op for op in view.ops(*COLLECTIVES) if _has_channel(op)]
-    if without and with_channel and view.ops("stablehlo.replica_id", "stablehlo.partition_id"):
+    counted = device_count(view) is not None
+    if not counted and without and with_channel and view.ops(*DEVICE_IDS):
         raise InputError("some collectives of the module carry a channel and some do not, and it reads device numbers",
                          location=module.name, hint="give every collective a channel_handle, or none")
     editor = Editor(view)
+    rows = [(op, groups) for op in view.ops(*COLLECTIVES)
+            if not isinstance(groups := device_groups(op, view), str) and groups]
+    for op, groups in rows:
+        name = next(name for name in GROUP_ATTRIBUTES if name in op.attributes)
+        editor.set_attribute(op, name, rows_attribute(op.context, groups))
+    if counted:
+        _write_ids(editor)
     with module.context:
         channel = ir.Attribute.parse("#stablehlo.channel_handle<handle = 1, type = 1>")
         for op in without:
             op.attributes["channel_handle"] = channel
         for op in view.ops(*WITH_GLOBAL_IDS):
             op.attributes["use_global_device_ids"] = ir.UnitAttr.get()
-    for op in view.ops("stablehlo.replica_id"):
+    for op in view.ops("stablehlo.replica_id") if not counted else ():
         made = editor.create("stablehlo.partition_id", [], [op.results[0].type], location=op.location, before=op)
         editor.replace(op.results[0], made.results[0])
+        editor.erase(op)
+
+
+def _write_ids(editor: Editor) -> None:
+    """Computes replica and partition ids from the number of the device (r * partitions + p)."""
+    view = editor.view
+    replicas, partitions = replica_count(view), partition_count(view) or 1
+    for op in view.ops(*DEVICE_IDS):
+        is_replica = op.name == "stablehlo.replica_id"
+        own, other = (replicas, partitions) if is_replica else (partitions, replicas)
+        if not is_replica and other == 1 and own > 1:
+            continue
+        type_ = op.results[0].type
+
+        def number(value: int, op: ir.Operation = op, type_: ir.Type = type_) -> ir.Value:
+            dense = ir.DenseElementsAttr.get_splat(type_, ir.IntegerAttr.get(ir.RankedTensorType(type_).element_type,
+                                                                             value))
+            return editor.create("stablehlo.constant", [], [type_], attributes={"value": dense}, location=op.location,
+                                 before=op).results[0]
+
+        with op.context, op.location:
+            if own == 1:
+                value = number(0)
+            else:
+                value = editor.create("stablehlo.partition_id", [], [type_], location=op.location, before=op).results[0]
+                if other > 1:
+                    value = editor.create("stablehlo.divide" if is_replica else "stablehlo.remainder",
+                                          [value, number(partitions)], [type_], location=op.location,
+                                          before=op).results[0]
+        editor.replace(op.results[0], value)
         editor.erase(op)
 
 

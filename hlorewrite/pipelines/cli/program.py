@@ -161,20 +161,23 @@ def read_times(path: str) -> dict[str, dict[str, float]]:
       InputError: the file is not that.
     """
     from hlorewrite.errors import InputError
-    from hlorewrite.util.read import read_text
+    from hlorewrite.timeline.measured import MOST_SECONDS
+    from hlorewrite.util.read import read_json, read_text
 
     expected = '{"fragments": {"forward_0": 0.001}, "transfers": {"transfer 0": 0.0001}}'
     try:
-        content: Any = json.loads(read_text(path))
+        content: Any = read_json(read_text(path))
     except json.JSONDecodeError as error:
         raise InputError(f"is not JSON ({error.msg})", location=f"{path}:{error.lineno}:{error.colno}",
                          hint=f"write {expected}") from None
+    except ValueError as error:
+        raise InputError(f"cannot be read ({error})", location=path, hint=f"write {expected}") from None
     parts = content if isinstance(content, dict) else {}
     made: dict[str, dict[str, float]] = {}
     for kind in ("fragments", "transfers"):
         rows = parts.get(kind, {})
         if not isinstance(content, dict) or not isinstance(rows, dict) or not all(
-                isinstance(each, int | float) and not isinstance(each, bool) and math.isfinite(each) and each >= 0
+                isinstance(each, int | float) and not isinstance(each, bool) and 0 <= each <= MOST_SECONDS
                 for each in rows.values()):
             raise InputError(f'its "{kind}" are not seconds by name', location=path, hint=f"write {expected}")
         made[kind] = {name: float(seconds) for name, seconds in rows.items()}

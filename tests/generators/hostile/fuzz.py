@@ -32,12 +32,12 @@ def main() -> int:
     parser.add_argument("--out", type=Path, default=Path("build/fuzz"), metavar="DIR", help="where findings go")
     options = parser.parse_args()
     forms = options.form or list(FORMS)
-    preload()
+    preload((options.out / "seeds").resolve())
     found, begin = Counter[str](), time.monotonic()
     for place, form in enumerate(forms):
         until = begin + options.seconds * (place + 1) / len(forms)
         done = 0
-        sound = seeds(form, options.out / "seeds")
+        sound = seeds(form, (options.out / "seeds").resolve())
         for number in range(options.first, options.first + options.count):
             if time.monotonic() > until:
                 break

@@ -16,7 +16,7 @@ from typing import Any
 from generators.hostile.mutations import mutate
 from generators.hostile.seeds import Seed
 
-_EDGES = (0, 1, -1, 2, 3, 7, 255, 256, 2**31 - 1, 2**31, 2**63 - 1, 2**63, 10**30, 0.5, -0.0, 1e308, -1e308,
+_EDGES = (0, 1, -1, 2, 3, 7, 255, 256, 2**31 - 1, 2**31, 2**63 - 1, 2**63, 10**30, 10**400, 0.5, -0.0, 1e308, -1e308,
           5e-324)
 _TEXTS = ("", "x", "x" * 5000, "../../x", "\u0000", "\ud7ff", "é", "a b",
           "@main", "0", "null", "comm-shift", "h200:1x8")
@@ -45,7 +45,10 @@ def rewritten(seed: Seed, random_: random.Random) -> Seed:
       random_: what decides.
     """
     changes: dict[str, Callable[[str, random.Random], str]] = {
-        "hlo": _hlo, "text": _mlir, "rules": _tokens, "topology": _toml}
+        "hlo": _hlo, "text": _mlir, "rules": _tokens, "topology": _toml, "program": _mlir, "times": _tokens,
+        "calibration": _numbers, "cache": _mlir, "plan": _mlir}
+    if seed.form in ("reshard", "pipeline", "arguments"):
+        return mutate(seed, random_)
     files, changed = list(seed.content), False
     at = random_.randrange(len(files))
     name, content = files[at]
@@ -53,13 +56,26 @@ def rewritten(seed: Seed, random_: random.Random) -> Seed:
         text = content.decode()
     except UnicodeDecodeError:
         return mutate(seed, random_)
-    if text.lstrip()[:1] in ("{", "["):
+    if _is_json(text):
         files[at], changed = (name, _json(text, random_).encode()), True
     elif seed.form in changes:
         for _ in range(random_.choice((1, 1, 2, 4))):
             text = changes[seed.form](text, random_)
         files[at], changed = (name, text.encode(errors="replace")), True
     return Seed(seed.form, tuple(files), (random_.choice(seed.commands),)) if changed else mutate(seed, random_)
+
+
+def _is_json(text: str) -> bool:
+    """Whether a file is one JSON value, or one a line."""
+    return _parses(text) or all(map(_parses, text.splitlines()))
+
+
+def _parses(text: str) -> bool:
+    try:
+        json.loads(text)
+    except ValueError:
+        return False
+    return True
 
 
 def _json(text: str, random_: random.Random) -> str:
@@ -69,8 +85,8 @@ def _json(text: str, random_: random.Random) -> str:
     except ValueError:  # a value a line
         lines = text.splitlines()
         at = random_.randrange(len(lines))
-        return "\n".join([*lines[:at], _json(lines[at], random_) if lines[at].lstrip()[:1] in ("{", "[") else "{}",
-                          *lines[at + 1:]]) + "\n"
+        changed = _json(lines[at], random_) if _parses(lines[at]) else "{}"
+        return "\n".join([*lines[:at], changed, *lines[at + 1:]]) + "\n"
     for _ in range(random_.choice((1, 1, 2, 5))):
         value = _other_value(value, random_)
     if isinstance(value, dict) and "checksum" in value:
@@ -164,6 +180,12 @@ def _mlir(text: str, random_: random.Random) -> str:
         return _one(r"handle = \d+, type = \d+", lambda _: f"handle = {random_.choice((0, 1, 2**40))}, "
                     f"type = {random_.choice((0, 1, 2, 9))}", text, random_)
     return _one(r"%[\w#]+", lambda _: random_.choice(re.findall(r"%[\w#]+", text)), text, random_)
+
+
+def _numbers(text: str, random_: random.Random) -> str:
+    """Another number, or word, in the place of a number."""
+    return _one(r"(?<=\s)[\d.]+(?=\s)", lambda _: str(random_.choice((*_EDGES, "N/A", "", "1,048,576", "1e999"))), text,
+                random_)
 
 
 def _toml(text: str, random_: random.Random) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 import re
 
+from generators.hostile.command_grammar import pipeline_files, pipeline_words, reshard_words
 from generators.hostile.seeds import Seed
 
 _WORDS = [
@@ -64,7 +65,11 @@ def mutate(seed: Seed, random_: random.Random) -> Seed:
     """A damaged copy; for arguments a random command line."""
     if seed.form == "arguments":
         return Seed(seed.form, seed.content, (_arguments(random_),))
-    at = random_.randrange(len(seed.content)) if seed.form == "trace" else 0
+    if seed.form == "reshard":
+        return Seed(seed.form, seed.content, (reshard_words(random_),))
+    if seed.form == "pipeline":
+        return Seed(seed.form, pipeline_files(random_), (pipeline_words(random_),))
+    at = random_.randrange(len(seed.content)) if seed.form in ("trace", "program") else 0
     name, content = seed.content[at]
     other = random_.choice(seed.content)[1]
     binary = seed.form in ("bytecode", "portable", "export")

@@ -8,9 +8,11 @@ import sys
 from dataclasses import dataclass
 from pathlib import Path
 
+from generators.hostile.command_grammar import GRAMMAR_FORMS, PROGRAM_COMMANDS, program_files
 from generators.hostile.made_files import MADE_FORMS, NCCL, ROOT, made_files
 
-FORMS = ("text", "bytecode", "portable", "export", "rules", "topology", "hlo", "trace", "arguments", *MADE_FORMS)
+FORMS = ("text", "bytecode", "portable", "export", "rules", "topology", "hlo", "trace", "arguments", *MADE_FORMS,
+         *GRAMMAR_FORMS)
 
 _EXPORT = """
 import sys, jax, jax.numpy as jnp
@@ -47,6 +49,10 @@ _OPT = (("opt", "{in}", "-O", "comm", "-o", "{out}"), ("opt", "{in}", "--pass=co
         ("opt", "{in}", "--remarks=all", "--stats", "--rules=collectives", "-o", "{out}"),
         ("opt", "{in}", "--check=proof", "--pass=all-reduce-fusion", "-o", "{out}"),
         ("opt", "{in}", "--pass=reshard-to-broadcast,split-stages", "--trace={out}.trace", "-o", "{out}"))
+_STEP_COMMANDS = (("report", "{in}"), ("lint", "{in}"), ("report", "{in}", "--json"),
+                  ("report", "{in}", "--topology=h200:1x4"), ("timeline", "{in}", "--target=h200:1x4"),
+                  ("timeline", "{in}", "--target=h200:1x4", "--json"), ("audit", "{in}", "--target=h200:1x4"),
+                  ("audit", "{in}", "--target=h200:1x4", "--json"))
 _STEP = """func.func @main(%a: tensor<4x4xf32>) -> tensor<4x4xf32> {
   %0 = stablehlo.negate %a : tensor<4x4xf32>
   %1 = stablehlo.negate %0 : tensor<4x4xf32>
@@ -69,10 +75,9 @@ def seeds(form: str, folder: Path) -> list[Seed]:
     if form == "export":
         return [Seed(form, (("in.export", _jax_files(folder)[0].read_bytes()),), _OPT)]
     if form == "hlo":
-        text = _jax_files(folder)[1].read_bytes()
-        return [Seed(form, (("in.hlo", text),), (("report", "{in}"), ("lint", "{in}"), ("report", "{in}", "--json"),
-                                                 ("timeline", "{in}", "--target=h200:1x4"),
-                                                 ("audit", "{in}", "--target=h200:1x4")))]
+        return [Seed(form, (("in.hlo", text),), _STEP_COMMANDS) for text in _hlo_texts(folder)]
+    if form == "program":
+        return [Seed(form, program_files(), PROGRAM_COMMANDS)]
     if form == "rules":
         files = [*sorted((ROOT / "patterns").glob("*.hlopat")), *sorted((ROOT / "tests" / "lit").rglob("*.hlopat"))]
         commands = (("opt", "step.mlir", "--rules={in}", "-o", "{out}"), ("fmt", "{in}"), ("fmt", "--diff", "{in}"),
@@ -92,6 +97,8 @@ def seeds(form: str, folder: Path) -> list[Seed]:
     if form in MADE_FORMS:
         return [Seed(form, files, commands)
                 for files, commands in made_files(form, folder, lambda: _jax_files(folder)[1].read_bytes())]
+    if form in GRAMMAR_FORMS:
+        return [Seed(form, (("table.txt", b""),), ())]
     return [Seed("arguments", (("step.mlir", _STEP.encode()), ("nccl.txt", NCCL.encode())), ())]
 
 
@@ -101,6 +108,7 @@ def _modules(form: str) -> list[bytes]:
     from hlorewrite.ir.module import Format
     from hlorewrite.ir.save import emit
     files = [*sorted((ROOT / "tests" / "lit" / "passes").rglob("*.mlir")),
+             *sorted((ROOT / "tests" / "programs" / "foreign").glob("*.mlir")),
              ROOT / "tests" / "programs" / "nested_regions.mlir", ROOT / "tests" / "programs" / "two_stages.mlir"]
     found = []
     for path in files:
@@ -122,6 +130,20 @@ def _jax_files(folder: Path) -> tuple[Path, Path]:
         environment = {**os.environ, "XLA_FLAGS": flags, "JAX_PLATFORMS": "cpu"}
         subprocess.run([sys.executable, "-c", _EXPORT, *map(str, paths)], check=True, env=environment)
     return paths
+
+
+def _hlo_texts(folder: Path) -> list[bytes]:
+    """HLO of a step as XLA compiles it for CPU and for described GPUs, and what others write."""
+    compiled = folder / "step.gpu.hlo"
+    export = _jax_files(folder)[0]
+    if not compiled.exists():
+        subprocess.run([sys.executable, "-m", "hlorewrite", "compile", str(export), "--target=h200:1x4", "--emit-hlo",
+                        "-o", str(compiled)], check=True, capture_output=True,
+                       env={**os.environ, "PYTHONPATH": str(ROOT), "JAX_PLATFORMS": "cpu"})
+    others = [ROOT / "tests" / "lit" / "cli" / "Inputs" / "accumulates.hlo",
+              Path(__file__).parent / "library_calls.hlo",
+              *sorted((ROOT / "tests" / "programs" / "foreign").glob("*.hlo"))]
+    return [path.read_bytes() for path in (_jax_files(folder)[1], compiled, compiled, *others)]
 
 
 def _trace(folder: Path) -> Seed:

@@ -6,6 +6,8 @@ for each trial would take most of the time. A share of the trials starts a real 
 
 from __future__ import annotations
 
+import gc
+import json
 import os
 import random
 import re
@@ -17,9 +19,10 @@ import time
 from dataclasses import dataclass
 from pathlib import Path
 
-from generators.hostile.seeds import ROOT, Seed
+from generators.hostile.seeds import FORMS, ROOT, Seed, seeds
 
-HANG_S = 20.0
+HANG_S, SOLVER_S = 20.0, 120.0
+"""Seconds after which a command hangs; of one that looks for an optimal order within the bounds of its solver."""
 OLD = b"// what was there before\n"
 _LATENT = ("Traceback (most recent call last)", "unexpected error (", "Exception ignored in")
 
@@ -29,7 +32,7 @@ class Misbehaviour:
     """What a command did that it must not.
 
     Attributes:
-      kind: ``traceback``, ``silent``, ``hang``, ``file`` or ``code``.
+      kind: ``traceback``, ``silent``, ``hang``, ``file``, ``lines``, ``json`` or ``code``.
       words: the command line.
       said: the end of what it printed to stderr.
     """
@@ -48,21 +51,24 @@ def trial(seed: Seed, real: bool = False) -> Misbehaviour | None:
     """
     with tempfile.TemporaryDirectory(prefix="fuzz-") as name:
         folder = Path(name)
-        for path, content in seed.content:
-            (folder / path).parent.mkdir(exist_ok=True)
-            (folder / path).write_bytes(content)
+        _write(seed, folder)
         (folder / "out").write_bytes(OLD)
         main = seed.content[0][0]
         words = tuple(word.replace("{in}", main).replace("{out}", "out") for word in seed.commands[0])
-        code, seconds = (_process if real else _fork)(words, folder)
+        limit = SOLVER_S if words[0] in ("reshard", "pipeline") else HANG_S
+        code, seconds = (_process if real else _fork)(words, folder, limit)
         said = (folder / "stderr").read_bytes().decode("utf-8", "replace")
-        kind = _judged(words, code, seconds, said, folder, seed)
+        kind = "hang" if seconds > limit else _judged(words, code, said, folder, seed)
         return Misbehaviour(kind, words, said[-2000:]) if kind else None
 
 
-def _judged(words: tuple[str, ...], code: int, seconds: float, said: str, folder: Path, seed: Seed) -> str:
-    if seconds > HANG_S:
-        return "hang"
+def _write(seed: Seed, folder: Path) -> None:
+    for path, content in seed.content:
+        (folder / path).parent.mkdir(exist_ok=True)
+        (folder / path).write_bytes(content)
+
+
+def _judged(words: tuple[str, ...], code: int, said: str, folder: Path, seed: Seed) -> str:
     if any(sentence in said for sentence in _LATENT):
         return "traceback"
     printed = (folder / "stdout").stat().st_size > 0
@@ -81,25 +87,39 @@ def _judged(words: tuple[str, ...], code: int, seconds: float, said: str, folder
         left = (folder / "out").read_bytes()
         if (left == OLD) is (code == 0) or not left:
             return "file"
-    reads = words[0] != "fmt" and seed.form not in ("trace", "arguments", "cache")
+    reads = words[0] != "fmt" and seed.form not in ("trace", "arguments", "cache", "reshard", "pipeline")
+    if not code and "--json" in words and _not_finite((folder / "stdout").read_bytes()):
+        return "json"
     changed = reads and any((folder / path).read_bytes() != content for path, content in seed.content)
     return "file" if changed else ""
 
 
-def _process(words: tuple[str, ...], folder: Path) -> tuple[int, float]:
+def _not_finite(printed: bytes) -> bool:
+    """Whether output that must be JSON is none, or holds numbers that JSON has not."""
+    def refuse(text: str) -> None:
+        raise ValueError(text)
+
+    try:
+        json.loads(printed, parse_constant=refuse)
+    except ValueError:
+        return True
+    return False
+
+
+def _process(words: tuple[str, ...], folder: Path, limit: float) -> tuple[int, float]:
     begin = time.monotonic()
     with open(folder / "stdout", "wb") as out, open(folder / "stderr", "wb") as said:
         process = subprocess.Popen([sys.executable, "-m", "hlorewrite", *words], cwd=folder, stdout=out, stderr=said,
                                    stdin=subprocess.DEVNULL, env={**os.environ, "PYTHONPATH": str(ROOT)})
         try:
-            code = process.wait(HANG_S + 1)
+            code = process.wait(limit + 1)
         except subprocess.TimeoutExpired:
             process.kill()
             code = process.wait()
     return code, time.monotonic() - begin
 
 
-def _fork(words: tuple[str, ...], folder: Path) -> tuple[int, float]:
+def _fork(words: tuple[str, ...], folder: Path, limit: float) -> tuple[int, float]:
     begin = time.monotonic()
     child = os.fork()
     if child == 0:
@@ -110,7 +130,7 @@ def _fork(words: tuple[str, ...], folder: Path) -> tuple[int, float]:
         seconds = time.monotonic() - begin
         if done:
             return os.waitstatus_to_exitcode(status), seconds
-        if seconds > HANG_S:
+        if seconds > limit:
             os.kill(child, signal.SIGKILL)
             os.waitpid(child, 0)
             return -signal.SIGKILL, seconds
@@ -145,17 +165,33 @@ def _become(words: tuple[str, ...], folder: Path) -> None:
             os._exit(code)
 
 
-def preload() -> None:
-    """Imports what most commands need, so that forks do not."""
-    import importlib
-    for name in ("hlorewrite.cli.opt.job", "hlorewrite.cli.report", "hlorewrite.cli.lint", "hlorewrite.cli.view",
-                 "hlorewrite.cli.estimate", "hlorewrite.cli.rules.command", "hlorewrite.passes.apply_rules",
-                 "hlorewrite.rules.syntax.parser", "hlorewrite.viewer.page", "hlorewrite.viewer.model",
-                 "hlorewrite.passes.comm_shift.comm_shift", "hlorewrite.patterns.natives", "hlorewrite.cost",
-                 "hlorewrite.passmanager.spec", "hlorewrite.timeline"):
-        importlib.import_module(name)
+def preload(folder: Path) -> None:
+    """Imports what commands need, by running them in this process, so that forks do not.
+
+    Args:
+      folder: where files that take time to make are kept.
+    """
+    import contextlib
+    import io
+
+    from hlorewrite.cli.main import guarded
     from hlorewrite.rules.syntax.parser import parse
     parse("native predicate p(op: Op);\n", "a.hlopat")
+    before = os.getcwd()
+    for form in FORMS:
+        for seed in seeds(form, folder)[:1]:
+            with tempfile.TemporaryDirectory(prefix="fuzz-") as name, contextlib.redirect_stdout(io.StringIO()), \
+                    contextlib.redirect_stderr(io.StringIO()):
+                os.chdir(name)
+                try:
+                    _write(seed, Path(name))
+                    for words in seed.commands:
+                        if not any(word.startswith("--check") for word in words):
+                            guarded([word.replace("{in}", seed.content[0][0]).replace("{out}", "out")
+                                     for word in words])
+                finally:
+                    os.chdir(before)
+    gc.freeze()
 
 
 def seeded(form: str, number: int) -> random.Random:

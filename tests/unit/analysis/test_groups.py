@@ -16,6 +16,7 @@ from hlorewrite.analysis.groups import (
     written_pairs,
 )
 from hlorewrite.checks.reference.sequentialize.grid import Grid
+from hlorewrite.errors import InputError
 from hlorewrite.ir.binding import ir
 from hlorewrite.ir.load import parse
 from hlorewrite.ir.view import View
@@ -66,9 +67,21 @@ def test_groups_written_as_axes_of_a_mesh(axes: str, expected: Groups) -> None:
     assert reduced(f"#stablehlo.replica_group_mesh_axes<mesh = @grid, axes = [{axes}]>") == expected
 
 
+@pytest.mark.parametrize(("axes", "expected"), [
+    ("(1)2", rows((0, 4), (1, 5), (2, 6), (3, 7))), ("(2)2", rows((0, 2), (1, 3), (4, 6), (5, 7))),
+    ("(4)2", rows((0, 1), (2, 3), (4, 5), (6, 7))), ("(1)4", rows((0, 2, 4, 6), (1, 3, 5, 7))),
+    ("(4)2 (1)2", rows((0, 4, 1, 5), (2, 6, 3, 7))), ("(1)4 (2)2", "overlap"), ("(1)3", "does not divide")])
+def test_groups_written_as_parts_of_an_axis(axes: str, expected: Groups | str) -> None:
+    """A part is a digit of the place along the axis: of ``(2)2`` the second of three."""
+    parts = ", ".join(f'#stablehlo.axis_ref<name = "x", sub_axis_info = {part}>' for part in axes.split())
+    found = reduced(f'#stablehlo.replica_group_mesh_axes<mesh = #stablehlo.mesh<axes = [#stablehlo.mesh_axis<name = '
+                    f'"x", size = 8>]>, axes = [{parts}]>', partitions=8)
+    assert expected in found if isinstance(expected, str) and isinstance(found, str) else found == expected
+
+
 @pytest.mark.parametrize(("attribute", "sentence"), [
     ('#stablehlo.replica_group_mesh_axes<mesh = @grid, axes = [#stablehlo.axis_ref<name = "a", '
-     "sub_axis_info = (1)2>]>", "a part of a mesh axis"),
+     "sub_axis_info = (1)4>]>", "a part of the axis \"a\" that does not divide it"),
     ("dense<[[0, 1], [2, -1]]> : tensor<2x2xi64>", "uneven size"),
     ("dense<[[0, 1], [2, 3], [4, 5]]> : tensor<3x2xi64>", "name device 5, and the module has 4"),
     ("dense<[[0, 1]]> : tensor<1x2xi64>", "cover 2 of 4 devices"),
@@ -76,6 +89,18 @@ def test_groups_written_as_axes_of_a_mesh(axes: str, expected: Groups) -> None:
 def test_ill_formed_groups_are_refused_with_a_sentence(attribute: str, sentence: str) -> None:
     groups = reduced(attribute)
     assert isinstance(groups, str) and sentence in groups
+
+
+def test_a_mesh_written_in_place_may_list_its_devices() -> None:
+    def along(ids: str) -> Groups | str:
+        return reduced('#stablehlo.replica_group_mesh_axes<mesh = #stablehlo.mesh<axes = [#stablehlo.mesh_axis<name = '
+                       f'"x", size = 2>, #stablehlo.mesh_axis<name = "y", size = 2>], device_ids = {ids}>, '
+                       'axes = [#stablehlo.axis_ref<name = "x">]>')
+
+    assert along("dense<[0, 2, 1, 3]> : tensor<4xi64>") == rows((0, 1), (2, 3))
+    for wrong in ("dense<[0, 2]> : tensor<2xi64>", "dense<0> : tensor<4xi64>", "dense<[0, 1, 2, -3]> : tensor<4xi64>"):
+        with pytest.raises(InputError, match="not one for each of the 4 places"):
+            along(wrong)
 
 
 def test_a_module_of_one_device_says_how_it_comes_about() -> None:
@@ -228,3 +253,17 @@ def test_pairs_that_the_specification_forbids(pairs: list[list[int]], reason: st
       return %r : tensor<4xf32> }}""")
     op = view.ops("stablehlo.collective_permute")[0]
     assert written_pairs(op, view) == reason
+
+
+def test_groups_and_pairs_of_one_attribute_are_told_apart() -> None:
+    view = module("""func.func @main(%x: tensor<4xf32>) -> tensor<4xf32> {
+        %r = "stablehlo.all_reduce"(%x) ({^bb0(%p: tensor<f32>, %q: tensor<f32>):
+          %s = stablehlo.add %p, %q : tensor<f32> stablehlo.return %s : tensor<f32>})
+          {replica_groups = dense<[[0, 1]]> : tensor<1x2xi64>} : (tensor<4xf32>) -> tensor<4xf32>
+        %c = "stablehlo.collective_permute"(%r) {source_target_pairs = dense<[[0, 1]]> : tensor<1x2xi64>} :
+          (tensor<4xf32>) -> tensor<4xf32>
+        return %c : tensor<4xf32> }""", 1, 2)
+    reduce, permute = view.ops("stablehlo.all_reduce")[0], view.ops("stablehlo.collective_permute")[0]
+    for _ in range(2):
+        assert written_groups(reduce, view) == Groups(((0, 1),), "cross_replica")
+        assert written_pairs(permute, view) == ((0, 1),)

@@ -77,6 +77,25 @@ def test_what_is_not_counted_is_named(tmp_path: Path, capsys: pytest.CaptureFixt
         "ops of Shardy that exchange shards are not counted; XLA lowers them when it partitions: sdy.reshard (1)"]
 
 
+def test_what_is_not_counted_of_hlo_is_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Messages and custom calls between devices; those to the host and products of a library are none."""
+    (tmp_path / "m.hlo").write_text("""HloModule m, is_scheduled=true, num_partitions=4
+
+ENTRY %main (p: f32[8,8]) -> f32[8,8] {
+  %p = f32[8,8]{1,0} parameter(0)
+  %t = token[] after-all()
+  %s = (f32[8,8]{1,0}, u32[], token[]) send(%p, %t), channel_id=7, is_host_transfer=false
+  %d = token[] send-done(%s), channel_id=7
+  %h = (f32[8,8]{1,0}, u32[], token[]) recv(%d), channel_id=8, is_host_transfer=true
+  %g = f32[8,8]{1,0} custom-call(%p, %p), custom_call_target="__cublas$gemm"
+  ROOT %c = f32[8,8]{1,0} custom-call(%g), custom_call_target="nccl_exchange"
+}
+""")
+    assert report(str(tmp_path / "m.hlo"), capsys)["remarks"] == [
+        "custom calls that may communicate are not counted: nccl_exchange (1)",
+        "messages between devices are not counted: send (1)"]
+
+
 @pytest.mark.parametrize(("words", "name", "sentence"), [
     (["report"], "transposed_by_absent_axes.hlo", "T(5,6) is not an order of the dimensions"),
     (["timeline", "--target=h200:1x8"], "transposed_by_absent_axes.hlo", "T(5,6) is not an order of the dimensions"),
@@ -84,6 +103,8 @@ def test_what_is_not_counted_is_named(tmp_path: Path, capsys: pytest.CaptureFixt
     (["report"], "device_twice_in_a_group.hlo", "device 0 stands twice in replica groups"),
     (["report"], "partitions_that_are_no_number.mlir", 'mhlo.num_replicas is "", which is not a number'),
     (["report"], "mesh_of_a_billion.mlir", "the module is for 1000000000 devices"),
+    (["lint"], "transposed_by_absent_axes.hlo", "transposed_by_absent_axes.hlo: T(5,6) is not an order"),
+    (["opt"], "not_indented.hlo", "is HLO text, and a module of StableHLO is read here"),
     (["opt", "-O", "comm", "--no-reproducer"], "mesh_of_a_billion.mlir", "the module is for 1000000000 devices"),
     (["opt", "-O", "comm", "--no-reproducer"], "op_of_an_unknown_dialect.mlir", "use --allow-unregistered-dialect"),
     (["opt", "-O", "comm", "--no-reproducer"], "mpmd_plain_mesh_tensor.mlir", "does not say its task and stage"),
@@ -100,6 +121,19 @@ def test_what_cannot_be_done_is_one_line(words: list[str], name: str, sentence: 
     assert guarded([words[0], str(FOREIGN / name), *words[1:]]) == 2
     said = [line for line in capsys.readouterr().err.splitlines() if "error" in line]
     assert len(said) == 1 and sentence in said[0] and "unexpected" not in said[0]
+
+
+@pytest.mark.parametrize("count", [0, -1])
+def test_no_devices_at_all(count: int, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Modules and HLO for less than one device are refused before a count is divided by."""
+    (tmp_path / "m.mlir").write_text(f"module attributes {{mhlo.num_replicas = {count} : i32, mhlo.num_partitions = "
+                                     f"{count} : i32}} {{ func.func @main() {{ return }} }}")
+    (tmp_path / "m.hlo").write_text("HloModule m, replica_count=0\n\nENTRY %e (p: f32[2]) -> f32[2] {\n"
+                                    "  ROOT %p = f32[2] parameter(0)\n}\n")
+    for name, said in (("m.mlir", f"mhlo.num_replicas is {count}, and a module runs on at least one device"),
+                       ("m.hlo", "the module runs on 0 devices; 1 to ")):
+        assert guarded(["report", str(tmp_path / name)]) == 2
+        assert said in capsys.readouterr().err
 
 
 def test_no_budget_bounds_what_has_no_size(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

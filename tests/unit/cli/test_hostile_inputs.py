@@ -169,3 +169,56 @@ def test_topologies_are_regular_files(tmp_path: Path) -> None:
     (tmp_path / "zero.toml").symlink_to("/dev/zero")
     with pytest.raises(InputError, match="is not a regular file; name a topology file"):
         topology(str(tmp_path / "zero.toml"))
+
+
+MANY = "1" + "0" * 400
+LOG = "{size}  262144  float  sum  -1  {time}  37.78  66.11  0  {time}  38.15  66.76  0\n"
+
+
+@pytest.mark.parametrize(("name", "text", "words"), [
+    *(("t.toml", f'extends = "h200"\n[network]\nnic_bytes_per_s = {number}\n',
+       ["report", "m.mlir", "--topology=t.toml:1x4"]) for number in (MANY, "9" * 5000, "5e-324")),
+    ("all_reduce_perf.txt", LOG.format(size=MANY, time="27.76") + LOG.format(size=1024, time="27.76"),
+     ["calibrate", "all_reduce_perf.txt", "--topology=h200:1x8"]),
+    *(("all_reduce_perf.txt", LOG.format(size=1024, time=time) + LOG.format(size=2048, time="27.76"),
+       ["calibrate", "all_reduce_perf.txt", "--topology=h200:1x8"]) for time in ("1.0e999", "5.0e-324")),
+    ("k.toml", f"a = {MANY}\n", ["timeline", "m.hlo", "--target=h200:1x4", "--kernel-times=k.toml"]),
+    ("k.json", f'{{"a": {"9" * 5000}}}', ["timeline", "m.hlo", "--target=h200:1x4", "--kernel-times=k.json"]),
+    ("p.csv", "Time (%),Total Time (ns),Instances,Name\n50.0,1e308,2,fusion_1\n",
+     ["audit", "m.hlo", "--target=h200:1x4", "--profile=p.csv"]),
+    ("times.json", f'{{"fragments": {{"forward_0": {"9" * 5000}}}}}',
+     ["pipeline", "simulate", str(ROOT / "tests" / "programs" / "two_stages.mlir"), "--times=times.json",
+      "--topology=h200:1x8"])])
+def test_numbers_that_no_computation_survives(name: str, text: str, words: list[str], tmp_path: Path,
+                                              monkeypatch: pytest.MonkeyPatch,
+                                              capsys: pytest.CaptureFixture[str]) -> None:
+    """Each is refused where it is read, before something overflows or JSON gets an infinity."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "m.mlir").write_text(TEXT)
+    (tmp_path / "m.hlo").write_text((ROOT / "tests/generators/hostile/library_calls.hlo").read_text())
+    (tmp_path / name).write_text(text)
+    assert guarded(words) == 2
+    said = capsys.readouterr().err
+    assert f"error: {name}" in said and "unexpected" not in said and len(said) < 500
+
+
+def test_a_trace_with_a_number_of_many_digits_is_shown(tmp_path: Path) -> None:
+    """Such a number is none: the page leaves it out."""
+    from hlorewrite.util.read import read_json
+    assert read_json(f"[{MANY}, 1]", keep=True) == [None, 1]
+    with pytest.raises(ValueError, match="401 digits"):
+        read_json(f"[{MANY}]")
+
+
+@pytest.mark.parametrize("words", [
+    ["reshard", "--shape=8", "--src-mesh=2x2", f"--dst-mesh={'9' * 5000}x2", "--src-spec=-", "--dst-spec=-"],
+    ["reshard", "--shape=8", "--src-mesh=a=2", f"--dst-mesh=a={'9' * 5000}", "--src-spec=-", "--dst-spec=-"],
+    ["collective", "all-reduce", f"--bytes={'9' * 5000}", "--topology=h200:1x4"],
+    ["report", "-", f"--topology=h200:{'9' * 5000}x8"]])
+def test_numbers_of_thousands_of_digits_in_arguments(words: list[str], monkeypatch: pytest.MonkeyPatch,
+                                                     capsys: pytest.CaptureFixture[str]) -> None:
+    import io
+    monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(TEXT.encode())))
+    assert guarded(words) == 2
+    said = capsys.readouterr().err
+    assert said.startswith("hlorewrite: error: ") and said.count("\n") == 1 and len(said) < 1000

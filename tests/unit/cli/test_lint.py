@@ -122,6 +122,33 @@ def test_warnings_of_what_inputs_and_flags_decide(tmp_path: Path, capsys: pytest
     assert warned(path, capsys) == []
 
 
+BRANCH = """module attributes {mhlo.num_partitions = 4 : i32, mhlo.num_replicas = 1 : i32} {
+func.func @main(%x: tensor<?xf32>, %n: tensor<i32>) -> tensor<?xf32> {
+  %o = "stablehlo.case"(%n) ({
+    %y = "stablehlo.collective_permute"(%x) <{channel_handle = #stablehlo.channel_handle<handle = 2, type = 1>,
+        source_target_pairs = dense<[[0, 1], [1, 2]]> : tensor<2x2xi64>}> : (tensor<?xf32>) -> tensor<?xf32>
+    stablehlo.return %y : tensor<?xf32>
+  }, {
+    stablehlo.return %x : tensor<?xf32>
+  }) : (tensor<i32>) -> tensor<?xf32>
+  return %o : tensor<?xf32>
+}
+}
+"""
+
+
+def test_branches_that_not_all_devices_may_take(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """A permute of dynamic size is looked at too: the devices that its pairs connect wait for each other."""
+    path = tmp_path / "m.mlir"
+    path.write_text(BRANCH)
+    assert warned(path, capsys) == ["branches"]
+    path.write_text(BRANCH.replace("[[0, 1], [1, 2]]", "[[0, 0], [1, 1]]"))
+    assert warned(path, capsys) == []
+    path.write_text(BRANCH.replace('"stablehlo.case"(%n)', '"stablehlo.case"(%k)').replace(
+        "  %o =", "  %k = stablehlo.constant dense<1> : tensor<i32>\n  %o ="))
+    assert warned(path, capsys) == []
+
+
 def test_residuals_that_are_offloaded_and_read_in_reverse(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     import jax
     import jax.export
@@ -154,7 +181,7 @@ def test_nothing_found_says_what_was_looked_for(capsys: pytest.CaptureFixture[st
     path.write_text(LOOP)
     assert guarded(["lint", str(path)]) == 0
     said = capsys.readouterr().out
-    assert "nothing found; looked at 1 all-reduces and 1 loops for 4 forms" in said and "for nothing else" in said
+    assert "no such form found; looked at 1 all-reduces and 1 loops for 4 forms" in said and "for nothing else" in said
 
 
 def test_prove_names_a_pass_that_changes_the_program(tmp_path: Path, capsys: pytest.CaptureFixture[str]):

@@ -230,3 +230,62 @@ def test_bytes_on_the_wire_are_a_share_of_the_payload_of_all_executions() -> Non
     assert sent("all-reduce", 8) == sent("reduce-scatter", 8) + sent("all-gather", 8) == 2 * 7 * 300
     assert sent("all-to-all", 8) == 7 * 300 and sent("all-reduce", 1) == 0
     assert sent("collective-permute", 2) == sent("collective-broadcast", 8) == 2400
+
+
+def test_operands_that_say_where_results_go_are_not_sent() -> None:
+    """A ragged all-to-all reads offsets, sizes and an output; a permute may send slices into an output."""
+    text = """HloModule m, is_scheduled=true, num_partitions=4
+
+ENTRY %main (p: f32[8,128], z: f32[16,128], i: s32[4]) -> f32[16,128] {
+  %p = f32[8,128]{1,0} parameter(0)
+  %z = f32[16,128]{1,0} parameter(1)
+  %i = s32[4]{0} parameter(2)
+  %n = s32[] constant(2)
+  %at = (s32[], s32[]) tuple(%n, %n)
+  %r = f32[16,128]{1,0} ragged-all-to-all(%p, %z, %i, %i, %i, %i), channel_id=1, replica_groups={{0,1,2,3}}
+  ROOT %c = f32[16,128]{1,0} collective-permute(%p, %r, %at, %at), channel_id=2, source_target_pairs={{0,1},{1,2}}, \
+slice_sizes={{2,128}}
+}
+"""
+    assert [(found.kind, found.bytes) for found in collectives(text)] == [
+        ("ragged-all-to-all", 8 * 128 * 4), ("collective-permute", 2 * 128 * 4)]
+
+
+def test_names_in_strings_are_no_attributes() -> None:
+    """Groups and callees are read where they are stated, also behind metadata that spell them."""
+    text = NESTED.replace("to_apply=%add, FRAME", f"to_apply=%add, {FRAME}")
+    named = text.replace(f"all-reduce(%x), {GLOBAL}",
+                         f'all-reduce(%x), metadata={{op_name="replica_groups={{{{0}}}} to_apply=%f"}}, {GLOBAL}')
+    looped = named.replace("while(%init), condition", 'while(%init), frontend_attributes={a=" body=%b"}, condition')
+    assert named != text != looped and [found.groups for found in collectives(looped)] == [
+        found.groups for found in collectives(text)] == [((0, 1, 2, 3), (4, 5, 6, 7))]
+
+
+def test_configurations_and_pairs_as_people_and_xla_write_them() -> None:
+    """JSON over several lines, with brackets in its strings; blanks between numbers."""
+    text = f"""HloModule m, replica_count=4
+{ADD}
+ENTRY %main (p: f32[8]) -> f32[8] {{
+  %p = f32[8]{{0}} parameter(0)
+  %g = f32[8]{{0}} collective-permute(%p), source_target_pairs={{{{0,1}}, {{1, 2}}, {{2, 3 }}}}
+  %h = f32[8]{{0}} all-reduce(%g), replica_groups=[2, 2] <= [4], to_apply=%add, backend_config={{
+    "x": {{
+      "note": "a }} b",
+      "y": [{{"z": 1}}]
+}}}}
+  ROOT %r = f32[8]{{0}} all-reduce(%h), replica_groups=[2, 2]<=[2,2]T(1, 0), to_apply=%add, metadata={{op_name="{{"}}
+}}
+"""
+    assert [found.groups for found in collectives(text)] == [
+        ((0, 1), (1, 2), (2, 3)), ((0, 1), (2, 3)), ((0, 2), (1, 3))]
+    with pytest.raises(InputError, match="has no end"):
+        collectives(text.replace('"z": 1}]', '"z": 1]'))
+    with pytest.raises(InputError, match="cannot be read"):
+        collectives(text.replace("{2, 3 }", "{2, -3}"))
+
+
+def test_a_permute_of_several_slices_names_a_device_several_times() -> None:
+    pairs = "source_target_pairs={{0,1},{0,1}}"
+    assert parse_pairs(f"{pairs}, slice_sizes={{{{1}},{{1}}}}") == ((0, 1), (0, 1))
+    with pytest.raises(InputError, match="stands twice"):
+        parse_pairs(pairs)

@@ -259,3 +259,13 @@ def test_the_index_of_calls_is_kept_without_a_walk(monkeypatch: pytest.MonkeyPat
     assert sorted(known) == sorted(map(op_key, (first, third, copy))) and not walks
     assert [op_key(op) for op in view.calls_of(b)] == [op_key(op) for op in View(view.module).calls_of(b)]
     assert len(walks) == 2  # of this view and of the new one
+
+
+def test_a_function_that_does_not_return_is_called_still() -> None:
+    """Its results come from nowhere: nothing could stand in the place of the call's."""
+    from hlorewrite.ir.inline import dissolve_calls
+    module = parse("""func.func @main() -> tensor<f32> { %0 = func.call @dies() : () -> tensor<f32>
+        return %0 : tensor<f32> }
+      func.func private @dies() -> tensor<f32> { "my.unreachable"() : () -> () }""", allow_unregistered=True)
+    dissolve_calls(Editor(View(module)))
+    assert "call @dies" in module.text()

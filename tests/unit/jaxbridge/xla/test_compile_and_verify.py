@@ -170,3 +170,34 @@ def test_a_step_for_one_device_compiles_and_runs() -> None:
     module = parse(bytes(made.serialize()))
     assert (for_spmd(module).devices, for_spmd(module).wrapped) == (1, False)
     assert verify(module, module, parse_target("cpu:1")).equal
+
+
+@pytest.mark.parametrize(("count", "groups", "shape"), [((2, 2), "[[0, 1]]", "1x2"), ((4, 1), "", "0x0"),
+                                                       ((1, 4), "[[0]]", "1x1")])
+def test_replicas_and_partitions_become_partitions(count: tuple[int, int], groups: str, shape: str) -> None:
+    """Groups of replicas reduce the devices of each partition; no groups are all replicas; ids stay what they are."""
+    replicas, partitions = count
+    reduce = REDUCE.format(groups=groups, shape=shape, channel="")
+    module = parse(f"""module attributes {{mhlo.num_replicas = {replicas} : i32,
+      mhlo.num_partitions = {partitions} : i32}} {{
+  func.func @main(%a: tensor<2xf32>) -> (tensor<2xf32>, tensor<2xf32>, tensor<ui32>, tensor<ui32>) {{
+  %r = "stablehlo.all_reduce"(%a) {reduce} : (tensor<2xf32>) -> tensor<2xf32>
+  %s = "stablehlo.collective_permute"(%a) <{{source_target_pairs = dense<[[0, {replicas - 1}]]> : tensor<1x2xi64>}}> :
+      (tensor<2xf32>) -> tensor<2xf32>
+  %i = stablehlo.replica_id : tensor<ui32>
+  %j = stablehlo.partition_id : tensor<ui32>
+  return %r, %s, %i, %j : tensor<2xf32>, tensor<2xf32>, tensor<ui32>, tensor<ui32> }} }}""")
+    values = random_arguments(signature(for_spmd(module).module)[0], 1)
+    made = run_module(module, parse_target("cpu:4"), values).shards
+    rows = values[0].reshape(replicas, partitions, 2)
+    for device in range(4):
+        replica, partition = divmod(device, partitions)
+        np.testing.assert_allclose(made[0][device], rows[:, partition].sum(0), rtol=1e-6)
+        sent = rows[0, partition] if replica == replicas - 1 else np.zeros(2)
+        np.testing.assert_array_equal(made[1][device], sent)
+        assert (made[2][device], made[3][device]) == (replica, partition)
+
+
+def test_a_module_in_a_module_is_refused() -> None:
+    with pytest.raises(InputError, match="holds another module"):
+        for_spmd(parse("module { module @inner { func.func @main() { return } } }"))
