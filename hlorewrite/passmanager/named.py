@@ -11,7 +11,7 @@ _COMM = ("collective-cse", "gather-once", "hoist-collectives", "masked-sum-to-br
 _BESIDE_COMPUTE = ("peel-last-micro-batch{sunk=true}", "sink-reductions", "rotate-collectives",
                    # Weights of the layer that a rotated loop begins with are the same in each micro-batch.
                    "hoist-collectives{barriers=true}", "collective-cse",
-                   # What the next op waits for runs beside the other half of the batch, after all that moves whole.
+                   # Collectives that the next op waits for run concurrently with the other half of the batch.
                    "interleave-halves",
                    # XLA:GPU merges small gathers and reduce-scatters without a copy; more only where each call counts.
                    "all-reduce-fusion{kinds=all-reduce crowded=true}")

@@ -1,8 +1,8 @@
 """A minimum cut chooses the members of a region that are computed in halves.
 
-A member is computed in halves (source side) or whole (sink side). What stands between two collectives that compute
-waits for is in halves, or nothing would run beside them. All else is in halves only where that costs less than to join
-values that are made in halves and read whole, and to cut those that are made whole and read in halves.
+A member is computed in halves (source side) or whole (sink side). Ops between two collectives that compute waits for
+are in halves, so that something runs concurrently with each. All others are in halves only where that costs less than
+to join values that are made in halves and read whole, and to cut those that are made whole and read in halves.
 """
 
 from collections.abc import Callable, Iterable, Mapping

@@ -124,7 +124,7 @@ class HalvesEmitter:
                     self.editor.set_attribute(copy, name, attribute)
 
     def _hold_whole(self, copy: ir.Operation, divided: Iterable[int]) -> None:
-        """The second half reads whole tensors behind a barrier.
+        """The second half reads whole tensors through a barrier.
 
         XLA makes one kernel of two that read the same tensor (``dot_merger.cc``, ``multi_output_fusion.cc``), and one
         kernel for both halves would wait for the collectives of both.

@@ -13,7 +13,7 @@ from hlorewrite.timeline.stream_tasks import StreamTask, block_time
 
 LEFT_EXPOSED = 0.25
 """The share that XLA's scheduler leaves exposed of what its iteration could hide, on the 24 steps of
-``bench/predictions``. Beside two independent halves it finds something to run at any time."""
+``bench/predictions``. With two independent halves it finds something to run at any time."""
 Places = tuple[int, ...]
 
 

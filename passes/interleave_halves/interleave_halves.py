@@ -53,7 +53,7 @@ class InterleaveHalves(Pass):
 
     This is what Domino (Wang et al. 2024), DeepSeek's two micro-batches and the two-batch overlap of inference engines
     do by hand, forward and backward, in loops over layers or unrolled, under ``jax.checkpoint`` too. Loops carry and
-    stack halves. Sums over the dimension, such as gradients of weights, are sums of two. What mixes rows stays whole:
+    stack halves. Sums over the dimension, such as gradients of weights, are sums of two. Ops that mix rows stay whole:
     batch norm, routing with a capacity, losses. Bytes on the wire stay as they are, in twice as many calls.
 
     Legal because each op in halves computes every element from the same elements as before; a sum over the dimension
@@ -105,7 +105,7 @@ class InterleaveHalves(Pass):
         Args:
           seeds: collectives that compute waits for.
           model: of the module.
-          tried: (key of a collective, dimension) of what is of a region that was looked at before; it is added to.
+          tried: (key of a collective, dimension) of the collectives of regions that were tried before; it is added to.
           ctx: of the pass.
         """
         for key, first in seeds.items():
