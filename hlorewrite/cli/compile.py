@@ -41,7 +41,8 @@ def run(args: argparse.Namespace) -> int:
     from hlorewrite.util.progress import progress
 
     quiet_xla("" if args.target == "gpu" else "cpu")
-    from hlorewrite.ir.load import parse, read_bytes
+    from hlorewrite.cli.step.read_module import read_module
+    from hlorewrite.ir.load import read_bytes
     from hlorewrite.jaxbridge.xla.target import parse_target
     from hlorewrite.passmanager.trace.writer import side_of
     from hlorewrite.util.write import write_output
@@ -50,7 +51,7 @@ def run(args: argparse.Namespace) -> int:
     flags = parse_flags(args.xla_flag)
     data = read_bytes(args.input)
     side = side_of(args.trace, data, args.input) if args.trace else None
-    module = parse(data, name=args.input)
+    module = read_module(data, args.input)
     from hlorewrite.jaxbridge.xla.compile_for import compile_for, was_rewritten
     from hlorewrite.jaxbridge.xla.show import compilation_text
 

@@ -98,7 +98,7 @@ def rounding_between(before: _Input, after: _Input) -> SummationOrders:
 
 def read_report(source: _Input, topo: Topology | None, mesh: str | None = None) -> CommunicationReport:
     """The report of a file of any known form."""
-    from hlorewrite.cli.step.read_step import hlo_text
+    from hlorewrite.cli.step.read_module import hlo_text
     from hlorewrite.cost.report.axes import parse_mesh, with_axes
     from hlorewrite.cost.report.hlo import looks_like_hlo
     from hlorewrite.cost.report.report import build_report

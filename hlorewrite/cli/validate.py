@@ -78,7 +78,7 @@ def _modules(before: str, after: str) -> tuple[Module, Module]:
     if not any(of_hlo):
         return parse(read[0][1], name=before), parse(read[1][1], name=after)
     from hlorewrite.cli.parser import quiet_xla
-    from hlorewrite.cli.step.read_step import hlo_text
+    from hlorewrite.cli.step.read_module import hlo_text
     quiet_xla("cpu")
     from hlorewrite.hlo.parse import parse_hlo
     from hlorewrite.jaxbridge.validate_xla.read_hlo import like_hlo, read_hlo

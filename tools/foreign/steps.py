@@ -138,7 +138,7 @@ def _run(words: tuple[str, ...], path: str) -> tuple[str, str, str]:
 
 
 def _read(module: SuiteModule, path: str) -> tuple[str, str]:
-    from hlorewrite.cli.step.read_step import hlo_text
+    from hlorewrite.cli.step.read_module import hlo_text
     from hlorewrite.errors import InputError
     from hlorewrite.ir.load import load
 

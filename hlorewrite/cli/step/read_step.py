@@ -10,6 +10,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from hlorewrite.cli.process.supervise import stage
+from hlorewrite.cli.step.read_module import hlo_text, is_scheduled, read_module
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -21,8 +22,8 @@ if TYPE_CHECKING:
 def add_step_arguments(parser: argparse.ArgumentParser) -> None:
     """Adds the arguments that say which step, and what for."""
     parser.add_argument("input", metavar="IN",
-                        help="StableHLO module or serialized jax.export, which is compiled for the target; optimised "
-                             "HLO text; or a folder of --xla_dump_to; - is standard input")
+                        help="StableHLO module, serialized jax.export or HLO before optimisations, which is compiled "
+                             "for the target; optimised HLO text; or a folder of --xla_dump_to; - is standard input")
     parser.add_argument("--target", required=True, metavar="NAME:HOSTSxGPUS",
                         help="described GPUs such as h200:4x8; no GPU is needed")
     parser.add_argument("--topology", metavar="NAME:HOSTSxGPUS",
@@ -106,7 +107,9 @@ def read_step(args: argparse.Namespace) -> StepInput:
 
     known = line_trips(parse(read_bytes(args.source), name=args.source)) if args.source else {}
     data, found = read_hlo(args)
-    return replace(found, line_trips=known) if found is not None else _compiled(args, data, _name(args))
+    if found is not None and (found.dump is not None or is_scheduled(found.text)):
+        return replace(found, line_trips=known)
+    return _compiled(args, data, _name(args))
 
 
 def read_hlo(args: argparse.Namespace) -> tuple[bytes, StepInput | None]:
@@ -132,48 +135,6 @@ def read_hlo(args: argparse.Namespace) -> tuple[bytes, StepInput | None]:
     return data, None
 
 
-def hlo_text(text: str, name: str) -> str:
-    """HLO text as XLA prints it; what is written in another way goes through XLA's own parser.
-
-    Args:
-      text: the content of a file.
-      name: of the file, for messages.
-
-    Raises:
-      InputError: it cannot be read: the line, and why.
-    """
-    from hlorewrite.cli.parser import quiet_xla
-    from hlorewrite.errors import InputError
-    from hlorewrite.hlo.parse import parse_hlo
-    try:
-        parse_hlo(text)
-        return text
-    except InputError as error:
-        quiet_xla("cpu")
-        stage(f"{name}: while it was read", of="XLA")
-        try:
-            from hlorewrite.jaxbridge.xla.hlo_text import printed_by_xla
-        except ImportError:  # without jax there is no second reader
-            error.location = name
-            raise error from None
-        with _without_stderr():
-            return printed_by_xla(text, name, error)
-
-
-@contextmanager
-def _without_stderr() -> Iterator[None]:
-    """Keeps quiet what C++ writes to standard error: a text on which XLA's parser aborts would print its stack."""
-    kept = os.dup(2)
-    quiet = os.open(os.devnull, os.O_WRONLY)
-    try:
-        os.dup2(quiet, 2)
-        yield
-    finally:
-        os.dup2(kept, 2)
-        os.close(kept)
-        os.close(quiet)
-
-
 def _name(args: argparse.Namespace) -> str:
     return "<stdin>" if args.input == "-" else args.input
 
@@ -182,13 +143,12 @@ def _compiled(args: argparse.Namespace, data: bytes, name: str) -> StepInput:
     """StableHLO, compiled for the target."""
     from hlorewrite.cli.compile import parse_flags
     from hlorewrite.errors import InputError
-    from hlorewrite.ir.load import parse
     from hlorewrite.passmanager.programs import is_program
     from hlorewrite.timeline.source_trips import line_trips
     from hlorewrite.util.progress import progress
 
     stage(f"{name}: while it was read")
-    module = parse(data, name=name)
+    module = read_module(data, name)
     if is_program(module):
         raise InputError("is a program of several meshes; the timeline is of one compiled module", location=name,
                          hint="hlorewrite pipeline simulate shows its step")

@@ -66,8 +66,10 @@ def run(args: argparse.Namespace) -> int:
 def _tuned(args: argparse.Namespace) -> tuple[TunedStep, str]:
     """What was found, and the content of a plan file, empty where none is wanted or there is no result."""
     from hlorewrite.cli.parser import quiet_xla
+    from hlorewrite.cli.step.read_module import read_module
     from hlorewrite.cli.step.tune_run import TuneRun
-    from hlorewrite.ir.load import parse, read_bytes
+    from hlorewrite.cost.report.hlo import looks_like_hlo
+    from hlorewrite.ir.load import read_bytes
     from hlorewrite.jaxbridge.baseline.flag_sets import sets_beside
     from hlorewrite.jaxbridge.choose.tune_process import TuneProcess
     from hlorewrite.jaxbridge.xla.partition import hides_collectives
@@ -78,7 +80,9 @@ def _tuned(args: argparse.Namespace) -> tuple[TunedStep, str]:
     ends = None if args.search_s is None else time.monotonic() + args.search_s
     content = read_bytes(args.input)
     quiet_xla("cpu")
-    module = parse(content, name=args.input)
+    module = read_module(content, args.input)
+    if looks_like_hlo(content):
+        content = module.text().encode()  # what the other process reads, and a plan names
     cache = _cache(args, module)
     with TuneProcess(content, args.input, args.target, ends) as process, \
             progress(f"tuning for {args.target}", _ROUNDS) as step:

@@ -1,5 +1,6 @@
 """Compiling any module for a real or a described mesh, and reading back what XLA made of it."""
 
+import re
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -217,5 +218,9 @@ def _compile(spmd: SpmdModule, devices: Sequence[Any], overrides: Mapping[str, s
 def _refusal(message: str, name: str) -> HlorewriteError:
     if "No such compile option" in message or "INVALID_ARGUMENT: While setting option" in message:
         return UsageError(f"XLA does not know an option given to it ({message})", hint="check --xla-flag")
+    kernel = re.search(r"No FFI handler registered for (\S+)", message)
+    if kernel:
+        return InputError(f"the step calls {kernel[1]}, a kernel of a library that is not loaded here", location=name,
+                          hint="run where it is installed and imported, or give the HLO that was compiled there")
     return InputError(f"XLA does not compile the module ({message.rstrip('.')})", location=name,
                       hint="check the module with hlorewrite opt, or compile the original to see whether it differs")

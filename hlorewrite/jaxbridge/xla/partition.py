@@ -38,7 +38,8 @@ from hlorewrite.jaxbridge.xla.spmd_module import for_spmd, free_shardings, main_
 
 _FREE = {"stablehlo.constant", "stablehlo.reshape", "stablehlo.broadcast_in_dim", "stablehlo.convert",
          "stablehlo.transpose", "func.return", "func.call", "sdy.manual_computation", "sdy.sharding_constraint"}
-_NOISE = ("xla_shape", "result_layout", "mhlo.sharding", "operand_layouts", "result_layouts")
+LAYOUTS = ("xla_shape", "result_layout", "operand_layouts", "result_layouts", "result_tilings")
+"""Attributes in which the importer of HLO keeps how values lie in memory."""
 
 
 class NotExposed(InputError):
@@ -238,6 +239,34 @@ def clean_import(local: Module, text: str) -> None:
       UnknownGroups: the groups of a collective cannot be read.
     """
     groups = _groups_by_channel(text)
+    editor = without_older_spellings(local)
+    _set_groups(editor.view, groups)
+    for op in editor.view.ops("sdy.mesh"):
+        editor.erase(op)
+    for op in nested_ops(local.operation)[1:]:
+        drop_shardings_of_shardy(op)
+        if "mhlo.sharding" in op.attributes:
+            del op.attributes["mhlo.sharding"]
+    drop_layouts(local)
+
+
+def drop_layouts(local: Module) -> None:
+    """Removes what the importer of HLO says of layouts; a custom call keeps those of its operands and results."""
+    for op in nested_ops(local.operation)[1:]:
+        for name in LAYOUTS:
+            if name in op.attributes and not (op.name == "stablehlo.custom_call" and name.endswith("layouts")):
+                del op.attributes[name]
+
+
+def without_older_spellings(local: Module) -> Editor:
+    """Writes what the importer of HLO spells as no module of today does: copies, ``dot``, functions that are regions.
+
+    Args:
+      local: the imported program; it is changed.
+
+    Returns:
+      Its editor.
+    """
     editor = Editor(View(local))
     erase_dead_functions(editor)
     for op in editor.view.ops("mhlo.copy"):
@@ -245,14 +274,7 @@ def clean_import(local: Module, text: str) -> None:
         editor.erase(op)
     for op in editor.view.ops("stablehlo.dot"):
         as_dot_general(op, editor)
-    _set_groups(editor.view, groups)
-    for op in editor.view.ops("sdy.mesh"):
-        editor.erase(op)
-    for op in nested_ops(local.operation)[1:]:
-        drop_shardings_of_shardy(op)
-        for name in _NOISE:
-            if name in op.attributes and not (op.name == "stablehlo.custom_call" and name.endswith("layouts")):
-                del op.attributes[name]
+    return editor
 
 
 def as_dot_general(op: ir.Operation, editor: Editor) -> None:
