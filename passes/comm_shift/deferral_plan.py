@@ -12,7 +12,7 @@ from hlorewrite.analysis.uniform import Uniformity
 from hlorewrite.ir import ALL_REDUCE, View, ancestors, ir, is_number, is_static_tensor
 from hlorewrite.ops.reducers import reduction_kind
 from hlorewrite.passes.comm_shift.deferral import ReplicatedAddends
-from hlorewrite.passes.common.overlap_model import OVERLAPPED
+from hlorewrite.passes.common.overlap_model import HALF, OVERLAPPED
 
 
 @dataclass(frozen=True)
@@ -56,7 +56,7 @@ def reduction_classes(view: View, ill_formed: Callable[[ir.Operation, str], None
     """
     classes: dict[tuple[object, ...], tuple[Groups, str, list[ir.Value]]] = {}
     for op in view.ops(ALL_REDUCE.op):
-        if any(OVERLAPPED in outer.attributes for outer in ancestors(op)):
+        if HALF in op.attributes or any(OVERLAPPED in outer.attributes for outer in ancestors(op)):
             continue
         groups, kind = groups_of(op, view), reduction_kind(op)
         if isinstance(groups, str) or kind is None:

@@ -16,6 +16,9 @@ from hlorewrite.timeline.stream_tasks import StreamTask
 OVERLAPPED = "hlorewrite.overlapped"
 """A unit attribute of loops whose collectives stand where compute hides them: comm-shift leaves those in place."""
 
+HALF = "hlorewrite.half"
+"""A unit attribute of collectives of one half of a batch, which run next to compute of the other: passes leave them."""
+
 CROWDED = "hlorewrite.crowded"
 """A unit attribute of loops whose collectives, each in a call of its own, fill most of an iteration."""
 _CROWDED_SHARE = 0.8

@@ -11,8 +11,9 @@ from hlorewrite.passes.all_reduce_fusion.members import FRONTEND, with_combiner_
 from hlorewrite.passes.common.dimension_region import RegionMember
 from hlorewrite.passes.common.emit import add_results, filled_part
 from hlorewrite.passes.common.loop_copies.copies import ChannelHandles
+from hlorewrite.passes.common.overlap_model import HALF
 from hlorewrite.passes.interleave_halves.choose import HalvesChoice
-from hlorewrite.passes.interleave_halves.region import HALF, HALVES
+from hlorewrite.passes.interleave_halves.region import HALVES
 
 _SECOND = "hlorewrite.second-half"
 Halves = tuple[ir.Value, ir.Value]

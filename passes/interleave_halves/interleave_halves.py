@@ -8,12 +8,12 @@ from hlorewrite.analysis.block_frequency import executed_times
 from hlorewrite.ir import COLLECTIVES, Module, View, ir, op_key
 from hlorewrite.passes.common.dimension_region import Region
 from hlorewrite.passes.common.loop_copies.copies import ChannelHandles
-from hlorewrite.passes.common.overlap_model import OverlapModel
+from hlorewrite.passes.common.overlap_model import HALF, OverlapModel
 from hlorewrite.passes.common.pass_support import tell, with_inlined
 from hlorewrite.passes.interleave_halves.choose import HalvesChoice, HalvesChooser, calls_longer, chained
 from hlorewrite.passes.interleave_halves.emit import HalvesEmitter
 from hlorewrite.passes.interleave_halves.gain import saved_seconds, waiting
-from hlorewrite.passes.interleave_halves.region import HALF, HalfRegionFinder
+from hlorewrite.passes.interleave_halves.region import HalfRegionFinder
 from hlorewrite.passmanager.base import Pass, PassContext
 
 _UNCHAINED = "stands in no chain of collectives that wait for one another"

@@ -3,10 +3,9 @@
 from hlorewrite.ir import ir
 from hlorewrite.ops.dims import collective_factor
 from hlorewrite.passes.common.dimension_region import DividedRead, RegionFinder, RegionMember
+from hlorewrite.passes.common.overlap_model import HALF
 
 HALVES = 2
-HALF = "hlorewrite.half"
-"""A unit attribute of collectives of one half, which a second run leaves alone."""
 
 
 class HalfRegionFinder(RegionFinder):

@@ -83,9 +83,17 @@ def line_of(equation: Any) -> str:
 # ---- clients and devices
 
 
+@functools.lru_cache(maxsize=4)
 def cpu_client(devices: int) -> Any:
-    """A CPU client of its own with any number of devices; JAX's own backend is left alone."""
+    """A CPU client with any number of devices; JAX's own backend is left alone.
+
+    A client starts some dozens of threads, and holds its devices in circles that only Python's collector takes apart.
+    So the same few are used again.
+    """
     return xla_client.make_cpu_client(num_devices=devices)
+
+
+os.register_at_fork(after_in_child=cpu_client.cache_clear)  # the threads of a client are those of the parent
 
 
 def described_gpu_devices(name: str, description: str, hosts: int, gpus: int) -> list[Any]:

@@ -14,8 +14,8 @@ from hlorewrite.errors import UsageError
 from hlorewrite.ir import ALL_GATHER, ALL_REDUCE, ALL_TO_ALL, REDUCE_SCATTER
 from hlorewrite.ir.load import parse
 from hlorewrite.ir.module import Module
+from hlorewrite.passes.common.overlap_model import HALF
 from hlorewrite.passes.interleave_halves.interleave_halves import InterleaveHalves
-from hlorewrite.passes.interleave_halves.region import HALF
 from hlorewrite.passmanager.base import PassContext
 from hlorewrite.rules.listener import Recorder
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import os
 import re
 from concurrent.futures import ThreadPoolExecutor
 
@@ -210,3 +211,13 @@ def test_no_other_file_of_the_bridge_touches_private_names():
     touching = [path.name for path in sorted(folder.rglob("*.py"))
                 if re.search(r"jax\._src|from jaxlib import _jax|jaxlib\._jax", path.read_text())]
     assert touching == ["private.py"]
+
+
+def test_clients_are_used_again() -> None:
+    """Each starts dozens of threads: a process that compiles a thousand steps would come to an end of them."""
+    first = private.cpu_client(3)
+    assert private.cpu_client(3) is first and private.cpu_client(5) is not first
+    child = os.fork()
+    if child == 0:
+        os._exit(private.cpu_client.cache_info().currsize)  # a forked process has none of their threads
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
