@@ -28,7 +28,7 @@ OF_OTHER_VERSIONS = (
     "tests/unit/timeline", "tests/unit/audit", "tests/unit/cli/test_hostile_inputs.py", "tests/test_lit.py")
 """What runs on each other supported version of JAX: what reads or writes modules of JAX and XLA."""
 OF_OUTPUTS = "0.10"
-"""The version whose outputs are kept, in blocks of pages that vary and as digests: only it compares them."""
+"""The version whose outputs stand in blocks of pages that vary: only it compares them."""
 
 
 @dataclass(frozen=True)
@@ -126,7 +126,7 @@ def main() -> int:
 
 
 def outputs_that_vary() -> tuple[str, ...]:
-    """The tests that compare what is kept as ``OF_OUTPUTS`` prints it: pages with such blocks, and the digests.
+    """The tests that compare what is kept as ``OF_OUTPUTS`` prints it: pages with blocks that vary.
 
     Example:
       >>> "tests/docs/test_pages.py::test_what_the_page_shows_is_what_happens[README.md]" in outputs_that_vary()
@@ -134,8 +134,7 @@ def outputs_that_vary() -> tuple[str, ...]:
     """
     pages = [page.relative_to(ROOT).as_posix() for page in (ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md")))
              if "<!-- versions vary -->" in page.read_text(encoding="utf-8")]
-    return ("tests/unit/tools/test_same_output.py",
-            *(f"tests/docs/test_pages.py::test_what_the_page_shows_is_what_happens[{page}]" for page in pages))
+    return tuple(f"tests/docs/test_pages.py::test_what_the_page_shows_is_what_happens[{page}]" for page in pages)
 
 
 def other_version(python: str) -> tuple[str, str]:
