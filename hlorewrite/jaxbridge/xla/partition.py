@@ -228,19 +228,20 @@ def _texts(main: ir.Operation, parameters: list[Any], outputs: list[Any], axes: 
     return sides[0], sides[1]
 
 
-def clean_import(local: Module, text: str) -> None:
+def clean_import(local: Module, text: str, *, as_written: bool = False) -> None:
     """Drops what the importer of HLO adds: layouts, HLO shardings, copies, functions that are regions already.
 
     Args:
       local: the imported per-device program; it is changed.
       text: the HLO it was imported from, for the groups of its collectives.
+      as_written: keep the groups of collectives that have no channel, or share one; none may be along mesh axes.
 
     Raises:
       UnknownGroups: the groups of a collective cannot be read.
     """
-    groups = _groups_by_channel(text)
+    groups, as_written = _groups_by_channel(text), as_written and "replica_groups=mesh" not in text
     editor = without_older_spellings(local)
-    _set_groups(editor.view, groups)
+    _set_groups(editor.view, groups, as_written)
     for op in editor.view.ops("sdy.mesh"):
         editor.erase(op)
     for op in nested_ops(local.operation)[1:]:
@@ -290,7 +291,7 @@ def as_dot_general(op: ir.Operation, editor: Editor) -> None:
     editor.erase(op)
 
 
-def _set_groups(view: View, groups: dict[int, tuple[tuple[int, ...], ...]]) -> None:
+def _set_groups(view: View, groups: dict[int, tuple[tuple[int, ...], ...]], as_written: bool) -> None:
     """Writes the groups of every collective as lists, taken from the HLO text by channel.
 
     The importer of HLO (jaxlib 0.10.2) forgets the device order of a mesh (``device_ids=([2,2,2]T(1,0,2))``), which
@@ -300,6 +301,8 @@ def _set_groups(view: View, groups: dict[int, tuple[tuple[int, ...], ...]]) -> N
         if "replica_groups" not in op.attributes:
             continue
         rows = groups.get(channel_number(op))
+        if not rows and as_written:
+            continue
         if rows is None or len({len(row) for row in rows}) != 1:
             raise UnknownGroups("the groups of a collective of XLA's partitioner cannot be read",
                                 location=view.source(op), hint="report it; the step runs without expose-collectives")

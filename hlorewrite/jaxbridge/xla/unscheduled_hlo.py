@@ -48,7 +48,7 @@ def import_hlo(text: str, name: str) -> Module:
                          hint="give the HLO of the jaxlib that is installed, or export the step") from None
     local = _ids(parsed)
     if local:
-        clean_import(module, text)
+        clean_import(module, text, as_written=True)
     else:
         without_older_spellings(module)
         drop_layouts(module)
