@@ -9,7 +9,7 @@ from hlorewrite.errors import InputError
 
 
 def test_programs_and_loops_take_as_long_as_their_schedules() -> None:
-    """Programs of one op or a few within a factor of 2, loops of train steps within 1.3."""
+    """Programs of one op or a few within a factor of 2, loops of train steps within 1.4."""
     try:
         programs, loops = list(program_predictions()), list(loop_predictions())
     except InputError:
