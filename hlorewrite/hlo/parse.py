@@ -7,7 +7,7 @@ freedom, and XLA's own parser reads it first (``jaxbridge/xla/hlo_text.py``).
 
 import functools
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -65,6 +65,21 @@ class HloInstruction(NamedTuple):
             if match:
                 names += [name.strip().lstrip("%") for name in match.group(1).strip("{}").split(",") if name.strip()]
         return tuple(names)
+
+
+def header_of(lines: Iterable[str]) -> str:
+    """The line that begins a module: comments may stand before it; empty where there is none."""
+    return next((line.lstrip() for line in lines if line.lstrip().startswith("HloModule")), "")
+
+
+def is_scheduled(header: str) -> bool:
+    """Whether a module is the end of a compilation, by its header, and not a program that has yet to be compiled.
+
+    Example:
+      >>> is_scheduled("HloModule m, is_scheduled=true"), is_scheduled("HloModule m, num_partitions=2")
+      (True, False)
+    """
+    return "is_scheduled=true" in header
 
 
 def without_strings(attributes: str) -> str:
@@ -160,7 +175,7 @@ def parse_hlo(text: str) -> HloText:
       'p'
     """
     lines = text.splitlines()
-    module = HloText(header=next((line.lstrip() for line in lines if line.lstrip().startswith("HloModule")), ""))
+    module = HloText(header=header_of(lines))
     if not 0 < module.devices <= MOST_DEVICES:
         raise InputError(f"the module runs on {module.devices} devices", hint=f"1 to {MOST_DEVICES} are read")
     current: Computation | None = None

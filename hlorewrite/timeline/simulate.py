@@ -6,7 +6,7 @@ from hlorewrite.cost import CollectiveModel, Topology
 from hlorewrite.cost.compute import timeline_constants
 from hlorewrite.errors import InputError, UsageError
 from hlorewrite.hlo.collectives import CollectiveSources, collective_kind, executed_collectives
-from hlorewrite.hlo.parse import HloText, parse_hlo
+from hlorewrite.hlo.parse import HloText, is_scheduled, parse_hlo
 from hlorewrite.hlo.readers import Readers
 from hlorewrite.timeline.engine import Engine, ProgramOutcome
 from hlorewrite.timeline.lower import Lowering
@@ -192,7 +192,7 @@ def check_scheduled(module: HloText, text: str, name: str = "") -> None:
     if other:
         raise InputError(f"this HLO is {other}'s; only schedules of XLA:GPU are read", location=where,
                          hint="compile the step for described GPUs: hlorewrite timeline STEP.mlir --target h200:1x8")
-    if "is_scheduled=true" not in module.header:
+    if not is_scheduled(module.header):
         raise InputError("this HLO is not scheduled", location=where,
                          hint="give the text after optimisations: Compiled.as_text(), or the file of an XLA dump whose "
                               "name ends in gpu_after_optimizations.txt")

@@ -86,7 +86,7 @@ class Region:
 class RegionFinder:
     """Follows a divided dimension from a collective through what reads its result, and through their other operands.
 
-    A pass says in a class of its own which collectives join, and what else has to hold for a member.
+    Each pass subclasses it to say which collectives join, and which other conditions a member must meet.
 
     Args:
       parts: into how many parts the dimension is divided.

@@ -41,6 +41,14 @@ class HalvesChoice:
     chosen: frozenset[int]
     seconds: float
 
+    def by_op(self) -> dict[int, list[RegionMember]]:
+        """The members in halves by the keys of their ops: of a loop or a barrier there may be several."""
+        members: dict[int, list[RegionMember]] = {}
+        for index in sorted(self.chosen):
+            member = self.region.members[index]
+            members.setdefault(op_key(member.op), []).append(member)
+        return members
+
 
 def chained(seeds: Mapping[int, ir.Operation]) -> tuple[dict[int, ir.Operation], set[int]]:
     """The collectives between which something stands: of a chain, in which each has to wait for the one before it.
@@ -126,7 +134,7 @@ class HalvesChooser:
           wanted: keys of ops; those that are not of the region stay whole.
         """
         members, keys = self.region.members, frozenset(wanted)
-        made, cut = self._made_whole()
+        made, cut = self.region.maker, self._read_in_halves()
         network = FlowNetwork(_FIRST + len(members) + len(self.region.maker) + len(cut))
         for index, member in enumerate(members):
             if self._is_wanted(member, keys):
@@ -155,8 +163,8 @@ class HalvesChooser:
         return longer + joined + sum(self._moved(value) for value, readers in cut.items()
                                      if region.maker.get(value) not in chosen and not chosen.isdisjoint(readers))
 
-    def _made_whole(self) -> tuple[dict[ir.Value, int], dict[ir.Value, set[int]]]:
-        """The members that make values, and the members that read each value in halves."""
+    def _read_in_halves(self) -> dict[ir.Value, set[int]]:
+        """The members that read each value in halves, unless its halves are made again for nothing."""
         cut: dict[ir.Value, set[int]] = {}
         for index, member in enumerate(self.region.members):
             for read in member.reads:
@@ -164,7 +172,7 @@ class HalvesChooser:
                 maker = defining_op(value)
                 if maker is None or not repeats_whole(maker, read.dimension):
                     cut.setdefault(value, set()).add(index)
-        return self.region.maker, cut
+        return cut
 
     def _is_wanted(self, member: RegionMember, keys: frozenset[int]) -> bool:
         if member.op.name != WHILE or member.position is None:

@@ -29,7 +29,7 @@ class HalvesEmitter:
     Args:
       editor: the editor of the module.
       choice: what is computed in halves.
-      channels: gives the collectives of the second half handles of their own.
+      channels: gives new handles to the collectives of the second half.
     """
 
     def __init__(self, editor: Editor, choice: HalvesChoice, channels: ChannelHandles) -> None:
@@ -43,12 +43,7 @@ class HalvesEmitter:
 
     def run(self) -> None:
         """Rewrites the module."""
-        members: dict[int, list[RegionMember]] = {}
-        for index in sorted(self.choice.chosen):
-            member = self.choice.region.members[index]
-            members.setdefault(op_key(member.op), []).append(member)
-            for read in member.reads:
-                self._dims[read.op.operands[read.position]] = read.dimension
+        members = self.choice.by_op()
         ordered = [op for op in nested_ops(self.editor.view.module.operation) if op_key(op) in members]
         whiles = [(op, members[op_key(op)]) for op in ordered if op.name == WHILE]
         others = [(op, members[op_key(op)]) for op in ordered if op.name != WHILE]

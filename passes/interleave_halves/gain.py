@@ -29,8 +29,13 @@ def waiting(block: ir.Block, model: OverlapModel) -> dict[int, float]:
     """
     ops = [each.operation for each in block.operations]
     waited = block_time(model.tasks(ops)).waited
-    return {op_key(op): exposed + LEFT_EXPOSED * max(0.0, model.collective(op) - exposed)
-            for place, op in enumerate(ops) if op.name in COLLECTIVES for exposed in [waited.get(place, 0.0)]}
+    return {op_key(op): waited.get(place, 0.0) + _left_exposed(op, waited.get(place, 0.0), model)
+            for place, op in enumerate(ops) if op.name in COLLECTIVES}
+
+
+def _left_exposed(op: ir.Operation, exposed: float, model: OverlapModel) -> float:
+    """Seconds of a collective that XLA leaves exposed beyond what no schedule hides."""
+    return LEFT_EXPOSED * max(0.0, model.collective(op) - exposed)
 
 
 def saved_seconds(choice: HalvesChoice, sent: Iterable[ir.Operation], model: OverlapModel) -> tuple[float, float]:
@@ -44,10 +49,7 @@ def saved_seconds(choice: HalvesChoice, sent: Iterable[ir.Operation], model: Ove
     Returns:
       (seconds that are saved, after all that the choice costs; seconds of the blocks as they are).
     """
-    members: dict[int, list[RegionMember]] = {}
-    for index in sorted(choice.chosen):
-        member = choice.region.members[index]
-        members.setdefault(op_key(member.op), []).append(member)
+    members = choice.by_op()
     saved, whole = -choice.seconds, 0.0
     blocks: dict[ir.Block, set[int]] = {}
     for op in sent:
@@ -56,7 +58,7 @@ def saved_seconds(choice: HalvesChoice, sent: Iterable[ir.Operation], model: Ove
         ops = [each.operation for each in block.operations]
         runs = executed_times(ops[0])[0]
         before = block_time(model.tasks(ops))
-        left = sum(LEFT_EXPOSED * max(0.0, model.collective(op) - before.waited.get(place, 0.0))
+        left = sum(_left_exposed(op, before.waited.get(place, 0.0), model)
                    for place, op in enumerate(ops) if op_key(op) in keys)
         after = block_time(_HalvedBlock(members, model).tasks(ops)).seconds
         saved += runs * (before.seconds + left - after)

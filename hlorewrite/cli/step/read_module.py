@@ -13,16 +13,6 @@ if TYPE_CHECKING:
     from hlorewrite.ir import Module
 
 
-def is_scheduled(text: str) -> bool:
-    """Whether HLO is the end of a compilation, and not a program that has yet to be compiled.
-
-    Example:
-      >>> is_scheduled("HloModule m, is_scheduled=true"), is_scheduled("HloModule m, num_partitions=2")
-      (True, False)
-    """
-    return "is_scheduled=true" in text.partition("\n")[0]
-
-
 def read_module(data: bytes, name: str) -> Module:
     """The module of any input that is compiled: StableHLO in each of its forms, or HLO that is not scheduled yet.
 
@@ -35,11 +25,12 @@ def read_module(data: bytes, name: str) -> Module:
     """
     from hlorewrite.cost.report.hlo import looks_like_hlo
     from hlorewrite.errors import InputError
+    from hlorewrite.hlo.parse import header_of, is_scheduled
     from hlorewrite.ir.load import parse
     if not looks_like_hlo(data):
         return parse(data, name=name)
     text = hlo_text(data.decode(errors="replace"), name)
-    if is_scheduled(text):
+    if is_scheduled(header_of(text.splitlines())):
         raise InputError("this HLO is the result of a compilation", location=name,
                          hint="report, lint, timeline and audit read it; to compile, give HLO before optimisations")
     from hlorewrite.jaxbridge.xla.unscheduled_hlo import import_hlo

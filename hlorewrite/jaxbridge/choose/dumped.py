@@ -5,14 +5,15 @@ from dataclasses import replace
 
 from hlorewrite.audit.step_audit import DumpRewrite, RewrittenSchedule
 from hlorewrite.cost import topology
-from hlorewrite.errors import HlorewriteError, InputError, UsageError
+from hlorewrite.errors import HlorewriteError, UsageError
 from hlorewrite.hlo.collectives import HloCollective
-from hlorewrite.ir import Module, parse
+from hlorewrite.ir import Module
 from hlorewrite.jaxbridge.baseline.measured import Measured, scheduled
 from hlorewrite.jaxbridge.step.options import as_passes
 from hlorewrite.jaxbridge.step.report import StepCollective, with_exposed
 from hlorewrite.jaxbridge.step.rewrite import rewrite
 from hlorewrite.jaxbridge.xla.compile_for import place_of, rewritten_flags
+from hlorewrite.jaxbridge.xla.hlo_text import stablehlo_of
 from hlorewrite.jaxbridge.xla.partition import clean_import
 from hlorewrite.jaxbridge.xla.spmd_module import for_spmd
 from hlorewrite.jaxbridge.xla.target import Target, parse_target
@@ -98,14 +99,8 @@ def program_of_dump(text: str, name: str) -> Module:
     Raises:
       InputError: this jaxlib does not read the text, or cannot write it as StableHLO.
     """
-    from hlorewrite.jaxbridge.xla import private
-
-    try:
-        module = parse(private.hlo_to_stablehlo(private.hlo_text_to_proto(text)), name=name)
-    except Exception as error:  # of jaxlib's own type, which differs between versions
-        first = (str(error).strip().splitlines() or [type(error).__name__])[0]
-        raise InputError(f"the program before optimisations cannot be read ({first})", location=name,
-                         hint="read the dump with the jaxlib that wrote it") from None
+    module = stablehlo_of(text, name, "the program before optimisations cannot be read",
+                          "read the dump with the jaxlib that wrote it")
     clean_import(module, text)
     for attribute in [each for each in module.operation.attributes if each.startswith("mhlo.")]:
         del module.operation.attributes[attribute]

@@ -3,9 +3,9 @@
 from hlorewrite.errors import InputError
 from hlorewrite.hlo.parse import HloText
 from hlorewrite.hlo.plain_hlo import PlainHlo, plain_hlo
-from hlorewrite.ir import Editor, Module, View, dissolve_calls, erase_dead_functions, ir, nested_ops, parse
+from hlorewrite.ir import Editor, Module, View, dissolve_calls, erase_dead_functions, ir, nested_ops
 from hlorewrite.jaxbridge.validate_xla.hlo_ops import as_stablehlo
-from hlorewrite.jaxbridge.xla import private
+from hlorewrite.jaxbridge.xla.hlo_text import stablehlo_of
 
 _LAYOUTS = ("result_layout", "source_layout", "operand_layouts", "result_layouts", "xla_shape")
 
@@ -28,12 +28,8 @@ def read_hlo(parsed: HloText, name: str) -> tuple[Module, PlainHlo]:
     except InputError as error:
         error.location = error.location or name
         raise
-    try:
-        module = parse(private.hlo_to_stablehlo(private.hlo_text_to_proto(plain.text)), name=name)
-    except Exception as error:  # of jaxlib's own type, which differs between versions
-        first = (str(error).strip().splitlines() or [type(error).__name__])[0]
-        raise InputError(f"jaxlib cannot write this program as StableHLO ({first[:200]})", location=name,
-                         hint="read the dump with the jaxlib that wrote it") from None
+    module = stablehlo_of(plain.text, name, "jaxlib cannot write this program as StableHLO",
+                          "read the dump with the jaxlib that wrote it")
     _clean(module, parsed)
     return module, plain
 

@@ -4,6 +4,7 @@ import re
 
 from hlorewrite.errors import InputError
 from hlorewrite.hlo.parse import parse_hlo
+from hlorewrite.ir import Module, parse
 from hlorewrite.jaxbridge.xla import private
 
 _AT = re.compile(r"was parsing (\d+):(\d+): error: (.*)")
@@ -42,3 +43,22 @@ def printed_by_xla(text: str, name: str, unread: InputError) -> str:
         error.location = error.location or name
         raise
     return printed
+
+
+def stablehlo_of(text: str, name: str, fault: str, hint: str) -> Module:
+    """HLO text as jaxlib imports it to StableHLO, with what its importer adds.
+
+    Args:
+      text: HLO as XLA prints it.
+      name: of the file, for messages.
+      fault: what an error says went wrong, before jaxlib's own words.
+      hint: what to do then.
+
+    Raises:
+      InputError: this jaxlib does not read the text, or cannot write it as StableHLO.
+    """
+    try:
+        return parse(private.hlo_to_stablehlo(private.hlo_text_to_proto(text)), name=name)
+    except Exception as error:  # of jaxlib's own type, which differs between versions
+        first = (str(error).strip().splitlines() or [type(error).__name__])[0]
+        raise InputError(f"{fault} ({first[:200]})", location=name, hint=hint) from None

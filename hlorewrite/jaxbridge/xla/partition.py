@@ -39,7 +39,7 @@ from hlorewrite.jaxbridge.xla.spmd_module import for_spmd, free_shardings, main_
 _FREE = {"stablehlo.constant", "stablehlo.reshape", "stablehlo.broadcast_in_dim", "stablehlo.convert",
          "stablehlo.transpose", "func.return", "func.call", "sdy.manual_computation", "sdy.sharding_constraint"}
 LAYOUTS = ("xla_shape", "result_layout", "operand_layouts", "result_layouts", "result_tilings")
-"""Attributes in which the importer of HLO keeps how values lie in memory."""
+"""Attributes in which the importer of HLO records memory layouts."""
 
 
 class NotExposed(InputError):

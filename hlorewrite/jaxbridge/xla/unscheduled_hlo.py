@@ -3,13 +3,12 @@
 import math
 import re
 
-from hlorewrite.errors import InputError
 from hlorewrite.hlo.aliasing import aliases
 from hlorewrite.hlo.collectives import collective_kind
 from hlorewrite.hlo.groups import parse_groups
 from hlorewrite.hlo.parse import HloText, parse_hlo
-from hlorewrite.ir import Module, ir, parse
-from hlorewrite.jaxbridge.xla import private
+from hlorewrite.ir import Module, ir
+from hlorewrite.jaxbridge.xla.hlo_text import stablehlo_of
 from hlorewrite.jaxbridge.xla.metadata import FRONTEND
 from hlorewrite.jaxbridge.xla.partition import clean_import, drop_layouts, without_older_spellings
 
@@ -40,12 +39,8 @@ def import_hlo(text: str, name: str) -> Module:
       (1, True)
     """
     parsed = parse_hlo(text)
-    try:
-        module = parse(private.hlo_to_stablehlo(private.hlo_text_to_proto(text)), name=name)
-    except Exception as error:  # of jaxlib's own type, which differs between versions
-        first = (str(error).strip().splitlines() or [type(error).__name__])[0]
-        raise InputError(f"jaxlib cannot write this program as StableHLO ({first[:200]})", location=name,
-                         hint="give the HLO of the jaxlib that is installed, or export the step") from None
+    module = stablehlo_of(text, name, "jaxlib cannot write this program as StableHLO",
+                          "give the HLO of the jaxlib that is installed, or export the step")
     local = _ids(parsed)
     if local:
         clean_import(module, text, as_written=True)

@@ -105,6 +105,6 @@ def test_commands_that_compile_take_it(command: str, hlo_file: Path) -> None:
 
 def test_compile_refuses_what_is_compiled_already(tmp_path: Path) -> None:
     path = tmp_path / "done.hlo"
-    path.write_text(compiled(import_hlo(OF_EACH_DEVICE, "e.hlo"), "h200:1x4").hlo)
+    path.write_text("// a comment\n" + compiled(import_hlo(OF_EACH_DEVICE, "e.hlo"), "h200:1x4").hlo)
     done = run("compile", path, "h200:1x4")
     assert done.returncode == 2 and "this HLO is the result of a compilation" in done.stderr
