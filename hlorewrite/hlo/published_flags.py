@@ -60,6 +60,10 @@ def flag_sets(release: tuple[int, ...]) -> tuple[FlagSet, ...]:
             FlagSet("pipelined, double-buffered", _TOOLBOX, {**pipelined, **_DOUBLE_BUFFERED}))
 
 
+STREAMS: Flags = {**_HIDING, "xla_gpu_experimental_enable_collective_multi_streaming": True,
+                  "xla_gpu_experimental_parallel_collective_overlap_limit": 2}
+"""What gives collectives that the pass ``separate-streams`` annotates streams of their own. No published set."""
+
 FLAG_SETS = flag_sets(jaxlib_version.__version_info__)
 """The sets that are tried: those of the installed jaxlib."""
 
@@ -67,8 +71,8 @@ FLAG_SETS = flag_sets(jaxlib_version.__version_info__)
 def published_values() -> dict[str, tuple[str | bool | int, ...]]:
     """Every flag of a published set of any release, with the values it has there: all that a plan file may set."""
     found: dict[str, tuple[str | bool | int, ...]] = {}
-    for each in (each for since, _ in _SPELLINGS for each in flag_sets(since)):
-        for name, value in each.flags.items():
+    for flags in (*(each.flags for since, _ in _SPELLINGS for each in flag_sets(since)), STREAMS):
+        for name, value in flags.items():
             found[name] = tuple(dict.fromkeys((*found.get(name, ()), value)))
     return found
 

@@ -17,9 +17,13 @@ _BESIDE_COMPUTE = ("peel-last-micro-batch{sunk=true}", "sink-reductions", "rotat
                    "all-reduce-fusion{kinds=all-reduce crowded=true}")
 _CALLS = ("hierarchical-all-reduce", "all-reduce-fusion")
 
-PIPELINES = {"comm": ",".join((*_COMM, *_CALLS)), "time": ",".join((*_COMM, *_BESIDE_COMPUTE))}
+_TIME = (*_COMM, *_BESIDE_COMPUTE)
+
+PIPELINES = {"comm": ",".join((*_COMM, *_CALLS)), "time": ",".join(_TIME),
+             "streams": ",".join(("separate-streams{plan=true}", *_TIME, "separate-streams"))}
 """``comm``: all that is estimated to communicate no more than before. ``time``: the same, and what communicates as much
-in a place where compute hides it, chosen by predicted time on a cluster. Stable: passes are only added to them.
+in a place where compute hides it, chosen by predicted time on a cluster. ``streams``: ``time`` where collectives over
+network ports have a stream of their own, which no GPU has run yet. Stable: passes are only added to them.
 """
 
 

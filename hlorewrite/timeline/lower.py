@@ -42,6 +42,7 @@ _IN_ORDER = "asynchronous compute is counted in order on the compute stream"
 _BRANCHES = ("branch_computations", "true_computation", "false_computation")
 _SYNCHRONOUS = re.compile(r'"is_sync\\?":\s*true')
 _INDEX = re.compile(r"\bindex=(\d+)")
+_ANNOTATED = re.compile(r'_xla_stream_annotation="(\d+)"')
 _PIPELINED = '_xla_send_recv_pipeline="1"'
 _PAIRS = re.compile(r'_xla_send_recv_source_target_pairs=(?:"\{?([^"]*?)\}?"|\{((?:\{[\d,\s]*\},?\s*)*)\})')
 _IN_HOST_MEMORY = re.compile(r"\{[^{}]*S\(5\)[^{}]*\}")
@@ -203,6 +204,9 @@ class Lowering:
         """Where XLA:GPU runs a collective; see ``data/timeline.toml``."""
         if instruction.opcode in ("recv", "send"):
             return "p2p 2" if _PIPELINED in instruction.attributes else "p2p"
+        annotated = _ANNOTATED.search(instruction.attributes)
+        if annotated is not None and annotated[1] != "0":
+            return f"collectives {annotated[1]}"
         number = len(self._transfers) % self._collective_streams
         return "collectives" if self._collective_streams == 1 else f"collectives {number}"
 

@@ -1,16 +1,17 @@
 """What a block would take that XLA has not scheduled yet: its kernels and transfers by what they wait for.
 
 Passes ask this about a loop's body before and after a change. The order is one that XLA's latency-hiding scheduler can
-reach (openxla/xla, ``xla/service/latency_hiding_scheduler.cc``). It fills the schedule from the end: one transfer is
-under way at a time, its end as late as its readers allow, its start before enough kernels to hide it. The engine of
+reach (openxla/xla, ``xla/service/latency_hiding_scheduler.cc``). It fills the schedule from the end: one transfer of a
+stream is under way at a time, its end as late as its readers allow, its start before enough kernels to hide it. The
+engine of
 :mod:`hlorewrite.timeline.engine` then says how long that takes, as for a schedule of XLA.
 """
 
 import heapq
 import math
-from collections import deque
+from collections import defaultdict
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from hlorewrite.cost.compute import timeline_constants
 from hlorewrite.timeline.engine import Engine
@@ -25,11 +26,13 @@ class StreamTask:
       seconds: by itself.
       after: the tasks before it in the list whose results it reads.
       transfer: whether it runs next to compute.
+      stream: of a transfer, which one; transfers of one stream follow each other.
     """
 
     seconds: float
     after: tuple[int, ...] = ()
     transfer: bool = False
+    stream: int = 0
 
 
 @dataclass(frozen=True)
@@ -46,7 +49,7 @@ class BlockTime:
 
 
 def block_time(tasks: Sequence[StreamTask], slowdown: float | None = None) -> BlockTime:
-    """Simulates the tasks of a block on a compute stream and one for transfers.
+    """Simulates the tasks of a block on a compute stream and those for transfers.
 
     Args:
       tasks: each after those it waits for.
@@ -58,6 +61,8 @@ def block_time(tasks: Sequence[StreamTask], slowdown: float | None = None) -> Bl
       BlockTime(seconds=3.0, waited={1: 1.0})
       >>> block_time([transfer, StreamTask(2.0, (0,))], 0.0)
       BlockTime(seconds=5.0, waited={0: 3.0})
+      >>> block_time([transfer, StreamTask(2.0, transfer=True, stream=1)], 0.0).seconds
+      3.0
     """
     slowdown = float(timeline_constants()["overlap_slowdown"]) if slowdown is None else slowdown
     numbers = [number for number, task in enumerate(tasks) if task.transfer]
@@ -67,7 +72,8 @@ def block_time(tasks: Sequence[StreamTask], slowdown: float | None = None) -> Bl
                                      seconds=tasks[number].seconds, sends=("", ""))
                       for number in numbers)
     program = StreamProgram("block", ops, (), "")
-    done = Engine(ScheduledProgram(program, transfers, (), ("collectives",), (), frozenset()), slowdown).run()
+    streams = tuple(str(stream) for stream in range(1 + max((task.stream for task in tasks), default=0)))
+    done = Engine(ScheduledProgram(program, transfers, (), streams, (), frozenset()), slowdown).run()
     return BlockTime(done.seconds, {numbers[place]: waited for place, (_, waited, _) in done.totals.transfers.items()
                                     if waited > 0})
 
@@ -84,7 +90,7 @@ def _from_the_end(tasks: Sequence[StreamTask], places: dict[int, int]) -> tuple[
     for number, task in enumerate(tasks):
         for source in set(task.after):
             readers[source].append(number)
-    mirrored = [StreamTask(task.seconds, tuple(last - reader for reader in readers[number]), task.transfer)
+    mirrored = [replace(task, after=tuple(last - reader for reader in readers[number]))
                 for number, task in reversed(list(enumerate(tasks)))]
     ops: list[Op] = []
     for op in reversed(_TaskOrder(mirrored, {last - number: place for number, place in places.items()}).ops()):
@@ -94,12 +100,12 @@ def _from_the_end(tasks: Sequence[StreamTask], places: dict[int, int]) -> tuple[
         elif op[0] == START:
             ops.append((DONE, str(number)))
         else:
-            ops.append((START, str(number), 0, tasks[number].seconds, places[number]))
+            ops.append((START, str(number), tasks[number].stream, tasks[number].seconds, places[number]))
     return tuple(ops)
 
 
 class _TaskOrder:
-    """Puts tasks in order for a compute stream and one for transfers.
+    """Puts tasks in order for a compute stream and those for transfers.
 
     Of several kernels the one comes first after which a transfer can begin soonest, of several transfers the one for
     which the longest chain of tasks waits; a wait comes when no kernel is left to run.
@@ -118,21 +124,25 @@ class _TaskOrder:
                 self.readers[source].append(number)
         self.left, self.tail = self._to_next_transfer(), self._to_end()
         self.kernels: list[tuple[float, float, int]] = []
-        self.transfers: list[tuple[float, int]] = []
+        self.transfers: dict[int, list[tuple[float, int]]] = defaultdict(list)
         self.now = 0.0
-        self.flying: deque[tuple[int, float]] = deque()
+        self.free: dict[int, float] = defaultdict(float)
+        self.flying: list[tuple[float, int]] = []
         self.listed: list[Op] = []
 
     def ops(self) -> list[Op]:
         """The ops of the block's program."""
         self._arrive([number for number, missing in enumerate(self.missing) if not missing])
-        while self.kernels or self.transfers or self.flying:  # Ends: each round begins or ends a task.
-            if self.flying and (self.flying[0][1] <= self.now or not self.kernels):
-                self._end(*self.flying.popleft())
+        while self.kernels or self.flying or self._waiting():  # Ends: each round begins or ends a task.
+            waiting = self._waiting()
+            if self.flying and self.flying[0][0] <= self.now:
+                self._end(*heapq.heappop(self.flying))
             elif self.kernels:
                 self._compute(heapq.heappop(self.kernels)[2])
+            elif waiting and self.free[waiting[0]] <= self.now:
+                self._begin(waiting[0])
             else:
-                self._begin()
+                self._end(*heapq.heappop(self.flying))
         return self.listed
 
     def _to_next_transfer(self) -> list[float]:
@@ -156,23 +166,25 @@ class _TaskOrder:
     def _compute(self, number: int) -> None:
         """Runs a kernel, and before it starts the transfers that can begin before it is over."""
         seconds = self.tasks[number].seconds
-        while self.transfers and self._free() < self.now + seconds:  # Ends: each round begins a transfer.
-            self._begin()
+        for stream in self._waiting():
+            while self.transfers[stream] and self.free[stream] < self.now + seconds:  # Ends: each begins a transfer.
+                self._begin(stream)
         self.listed.append((KERNEL, seconds, str(number)))
         self.now += seconds
         self._finish(number)
 
-    def _free(self) -> float:
-        """When the transfers that have been started are over."""
-        return max(self.now, self.flying[-1][1] if self.flying else 0.0)
+    def _waiting(self) -> list[int]:
+        """The streams for which transfers wait, the one first that is free first."""
+        return sorted((stream for stream, waiting in self.transfers.items() if waiting), key=lambda one: self.free[one])
 
-    def _begin(self) -> None:
-        number = heapq.heappop(self.transfers)[1]
+    def _begin(self, stream: int) -> None:
+        number = heapq.heappop(self.transfers[stream])[1]
         seconds = self.tasks[number].seconds
-        self.listed.append((START, str(number), 0, seconds, self.places[number]))
-        self.flying.append((number, self._free() + seconds))
+        self.listed.append((START, str(number), stream, seconds, self.places[number]))
+        self.free[stream] = max(self.now, self.free[stream]) + seconds
+        heapq.heappush(self.flying, (self.free[stream], number))
 
-    def _end(self, number: int, end: float) -> None:
+    def _end(self, end: float, number: int) -> None:
         self.listed.append((DONE, str(number)))
         self.now = max(self.now, end)
         self._finish(number)
@@ -190,7 +202,7 @@ class _TaskOrder:
         for number in numbers:  # Ends: a task is added once, when its last source is over.
             task = self.tasks[number]
             if task.transfer:
-                heapq.heappush(self.transfers, (-self.tail[number], number))
+                heapq.heappush(self.transfers[task.stream], (-self.tail[number], number))
             elif task.seconds:
                 heapq.heappush(self.kernels, (self.left[number], -self.tail[number], number))
             else:

@@ -16,21 +16,18 @@ from hlorewrite.ir import ALL_GATHER, Editor, Module, View, ir
 from hlorewrite.passes.all_reduce_fusion.classes import BucketClass, Choice, choose
 from hlorewrite.passes.all_reduce_fusion.emit import emit_bucket
 from hlorewrite.passes.all_reduce_fusion.members import (
-    COMBINER_KEY,
-    FRONTEND,
     KINDS,
     OURS,
     Member,
     family,
-    frontend_attributes,
     member_of,
-    with_combiner_key,
     with_shared_parts,
 )
 from hlorewrite.passes.all_reduce_fusion.model import Costs, Limits
 from hlorewrite.passes.all_reduce_fusion.order import FusedCall, Spine, hold, spine_of
 from hlorewrite.passes.all_reduce_fusion.schedule import Bucket, Rescheduler, move_all, without_cycles
 from hlorewrite.passes.common.block_graph import BlockGraph, Timing
+from hlorewrite.passes.common.frontend import COMBINER_KEY, FRONTEND, frontend_attributes, with_frontend
 from hlorewrite.passes.common.overlap_model import CROWDED
 from hlorewrite.passes.common.pass_support import tell
 from hlorewrite.passmanager.base import Pass, PassContext
@@ -273,7 +270,7 @@ class _Work:
             alone = [bucket[0] for bucket in choice.buckets if len(bucket) == 1]
             for index in alone if every else _merged_by_xla(alone, graph, members):
                 op = members[index].op
-                editor.set_attribute(op, FRONTEND, with_combiner_key(op, self._key()))
+                editor.set_attribute(op, FRONTEND, with_frontend(op, COMBINER_KEY, self._key()))
                 changed = True
         return changed
 

@@ -13,9 +13,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from hlorewrite.ir import ALL_GATHER, ALL_REDUCE, BY_OP, REDUCE_SCATTER, Editor, ir
-from hlorewrite.passes.all_reduce_fusion.members import FRONTEND, Member, carrier_of, with_combiner_key
+from hlorewrite.passes.all_reduce_fusion.members import Member, carrier_of
 from hlorewrite.passes.common.broadcasts.emit import static_slice
 from hlorewrite.passes.common.emit import add_reducer
+from hlorewrite.passes.common.frontend import COMBINER_KEY, FRONTEND, with_frontend
 
 
 def emit_bucket(editor: Editor, members: Sequence[Member], key: str, anchor: ir.Operation, *,
@@ -54,7 +55,7 @@ class _BucketWriter:
         self.kind = members[0].kind
         self.size = len(members[0].groups[0])
         self.attributes = {name: self.first.attributes[name] for name in self.first.attributes}
-        self.attributes[FRONTEND] = with_combiner_key(self.first, key)
+        self.attributes[FRONTEND] = with_frontend(self.first, COMBINER_KEY, key)
         self.parts = [_Part(operand, result, _cut_dimension(member.op)) for member in members
                       for operand, result in zip(member.op.operands, member.op.results, strict=True)]
 

@@ -1,23 +1,21 @@
 """Collectives that may share a call: read, checked, and sorted into classes."""
 
-from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from hlorewrite.analysis.groups import Groups, device_count, groups_of, id_mode, replica_count, written_pairs
 from hlorewrite.ir import ALL_GATHER, ALL_REDUCE, COLLECTIVE_PERMUTE, REDUCE_SCATTER, REDUCING, View, ir
 from hlorewrite.ir.types import element_bytes, is_static_tensor, tensor_bytes
 from hlorewrite.ops.reducers import reduction_kind
+from hlorewrite.passes.common.frontend import FRONTEND, STREAM, frontend_attributes
 
 FUSIBLE = (ALL_REDUCE, REDUCE_SCATTER, ALL_GATHER, COLLECTIVE_PERMUTE)
 """The collectives that the pass can fuse."""
 KINDS = {row.op: row.kind for row in FUSIBLE}
-FRONTEND = "mhlo.frontend_attributes"
-COMBINER_KEY = "combiner_key"
 OURS = "hlorewrite."
 """What combiner keys that were put by the pass begin with."""
 NO_FUSE = "hlorewrite.no_fuse"
 """Unit attribute, or frontend attribute of any value but "false", on ops that must keep their own call."""
-_SCHEDULING = ("_scheduling_group_id", "_xla_stream_annotation", "inlineable")
+_SCHEDULING = ("_scheduling_group_id", STREAM, "inlineable")
 _OWN = {FRONTEND, NO_FUSE, *(name for row in FUSIBLE for name in row.attributes)}
 _INTEGER_KINDS = ("sum", "product", "and", "or")
 
@@ -99,23 +97,6 @@ def with_shared_parts(member: Member, known: dict[object, object]) -> Member:
     """
     groups, key, element = (known.setdefault(part, part) for part in (member.groups, member.key, member.element))
     return replace(member, groups=groups, key=key, element=element)
-
-
-def frontend_attributes(op: ir.Operation) -> dict[str, str]:
-    """The frontend attributes of an op."""
-    if FRONTEND not in op.attributes:
-        return {}
-    return {entry.name: ir.StringAttr(entry.attr).value if isinstance(entry.attr, ir.StringAttr) else str(entry.attr)
-            for entry in ir.DictAttr(op.attributes[FRONTEND])}
-
-
-def with_combiner_key(op: ir.Operation, key: str) -> ir.Attribute:
-    """The frontend attributes of an op, and a combiner key of its own."""
-    with op.context:
-        merged: Mapping[str, ir.Attribute] = {
-            **{name: ir.StringAttr.get(value) for name, value in frontend_attributes(op).items()},
-            COMBINER_KEY: ir.StringAttr.get(key)}
-        return ir.DictAttr.get(dict(sorted(merged.items())))
 
 
 def _groups(op: ir.Operation, view: View) -> Groups | str:

@@ -5,6 +5,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 
 from hlorewrite.analysis.groups import device_count, groups_of
+from hlorewrite.cost import Topology
 from hlorewrite.cost.collective_times import CollectiveTimes
 from hlorewrite.cost.kernels.clock import KernelClock
 from hlorewrite.errors import UsageError
@@ -12,6 +13,9 @@ from hlorewrite.ir import ALL_GATHER, COLLECTIVES, REDUCING, ir, kind_of, op_key
 from hlorewrite.ir.view import View, defining_op, nested_ops
 from hlorewrite.passmanager.base import PassContext
 from hlorewrite.timeline.stream_tasks import StreamTask
+
+SEPARATE = "hlorewrite.separate_streams"
+"""A unit attribute of modules that will be compiled with a stream of its own for what network ports send alone."""
 
 OVERLAPPED = "hlorewrite.overlapped"
 """A unit attribute of loops whose collectives stand where compute hides them: comm-shift leaves those in place."""
@@ -23,6 +27,20 @@ CROWDED = "hlorewrite.crowded"
 """A unit attribute of loops whose collectives, each in a call of its own, fill most of an iteration."""
 _CROWDED_SHARE = 0.8
 """XLA's scheduler leaves gaps between calls, so it does not hide more than this share of an iteration's compute."""
+
+
+def uses_ports_alone(op: ir.Operation, view: View, topology: Topology) -> bool:
+    """Whether no two members of a collective's groups are on one host, so that it sends nothing over links within it.
+
+    Args:
+      op: the collective.
+      view: the module.
+      topology: the cluster; devices fill its hosts in order.
+    """
+    groups = groups_of(op, view)
+    if isinstance(groups, str) or all(len(row) == 1 for row in groups.rows):
+        return False
+    return all(len({member // topology.gpus_per_host for member in row}) == len(row) for row in groups.rows)
 
 
 class OverlapModel:
@@ -46,6 +64,7 @@ class OverlapModel:
         self.view = view
         self.times = CollectiveTimes(spec, device_count(view) or 1)
         self.clock = KernelClock(view, self.times.topology)
+        self.separate = SEPARATE in view.module.operation.attributes
 
     @property
     def spec(self) -> str:
@@ -103,9 +122,21 @@ class OverlapModel:
         calls = sum(self.collective(op) for op in ops if op.name in (*REDUCING, ALL_GATHER.op))
         return calls > _CROWDED_SHARE * self.compute(ops)
 
+    def transfer(self, op: ir.Operation, seconds: float, sources: Sequence[int] = ()) -> StreamTask:
+        """A collective, or a part of one, as a task on its stream.
+
+        Args:
+          op: the collective.
+          seconds: what is sent takes.
+          sources: the tasks that it waits for.
+        """
+        return StreamTask(seconds, tuple(sources), True, int(self.separate and uses_ports_alone(
+            op, self.view, self.times.topology)))
+
     def _task(self, op: ir.Operation, sources: Sequence[int]) -> StreamTask:
-        transfer = op.name in COLLECTIVES
-        return StreamTask(self.collective(op) if transfer else self.clock.seconds(op), tuple(sources), transfer)
+        if op.name in COLLECTIVES:
+            return self.transfer(op, self.collective(op), sources)
+        return StreamTask(self.clock.seconds(op), tuple(sources))
 
     def _sources(self, op: ir.Operation, places: dict[int, int], copies: dict[ir.Value, int],
                  seam: dict[ir.Value, int]) -> list[int]:

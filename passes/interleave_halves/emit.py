@@ -7,9 +7,9 @@ from hlorewrite.ir.regions import BARRIER, WHILE
 from hlorewrite.ops.attributes import SLICED, shape_of
 from hlorewrite.ops.dims import attributes_for, repeats_whole
 from hlorewrite.ops.table import FILLINGS
-from hlorewrite.passes.all_reduce_fusion.members import FRONTEND, with_combiner_key
 from hlorewrite.passes.common.dimension_region import RegionMember
 from hlorewrite.passes.common.emit import add_results, filled_part
+from hlorewrite.passes.common.frontend import COMBINER_KEY, FRONTEND, with_frontend
 from hlorewrite.passes.common.loop_copies.copies import ChannelHandles
 from hlorewrite.passes.common.overlap_model import HALF
 from hlorewrite.passes.interleave_halves.choose import HalvesChoice
@@ -141,7 +141,7 @@ class HalvesEmitter:
         for each in (op, copy):
             self.editor.set_attribute(each, HALF, mark)
         # XLA's combiners leave collectives of different keys apart.
-        self.editor.set_attribute(copy, FRONTEND, with_combiner_key(copy, _SECOND))
+        self.editor.set_attribute(copy, FRONTEND, with_frontend(copy, COMBINER_KEY, _SECOND))
         self.channels.renew([copy])
 
     def _sum(self, op: ir.Operation, copy: ir.Operation) -> None:

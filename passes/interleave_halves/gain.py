@@ -87,14 +87,17 @@ class _HalvedBlock:
             seconds = self.model.collective(op) if transfer else self.model.clock.seconds(op)
             if not members or op.name == WHILE:
                 self._made.update(dict.fromkeys(op.results, (len(made),)))
-                made.append(StreamTask(seconds, self._sources(op, None, ()), transfer))
+                made.append(self._task(op, seconds, self._sources(op, None, ())))
                 continue
             divided = {read.position for member in members for read in member.reads}
             both = tuple(range(len(made), len(made) + HALVES))
             self._made.update(dict.fromkeys(op.results, both))
             half = self.model.together([op], 1 / HALVES) if transfer else seconds / HALVES
-            made += [StreamTask(half, self._sources(op, number, divided), transfer) for number in range(HALVES)]
+            made += [self._task(op, half, self._sources(op, number, divided)) for number in range(HALVES)]
         return made
+
+    def _task(self, op: ir.Operation, seconds: float, after: Places) -> StreamTask:
+        return self.model.transfer(op, seconds, after) if op.name in COLLECTIVES else StreamTask(seconds, after)
 
     def _sources(self, op: ir.Operation, half: int | None, divided: Iterable[int]) -> Places:
         """Places of what a half of an op waits for; of a whole one where ``half`` is None."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from hlorewrite.analysis.block_frequency import ASSUMED_TRIPS
 from hlorewrite.analysis.loops import trip_count
@@ -154,7 +154,7 @@ class _LastIteration:
             rows = min(trip_count(op) or 1, _MOST_ROWS) if stacks else 1
             after = tuple(last[source] for source in task.after)
             for _ in range(rows):
-                self.tasks.append(StreamTask(task.seconds / rows, after, task.transfer))
+                self.tasks.append(replace(task, seconds=task.seconds / rows, after=after))
                 after = (len(self.tasks) - 1,)
             last.append(len(self.tasks) - 1)
         self._last = {op_key(op): place for op, place in zip(ops, last, strict=True)}
@@ -166,11 +166,11 @@ class _LastIteration:
         if stacked is None:
             ends = (defining_op(self.loop.yields[slot]) for slot in reduction.slots)
             after = {self._last[op_key(op)] for op in ends if op is not None and op_key(op) in self._last}
-            return [StreamTask(self.model.collective(reduction.op), tuple(sorted(after)), True)]
+            return [self.model.transfer(reduction.op, self.model.collective(reduction.op), sorted(after))]
         others = tuple(self._last[op_key(op)] for op, _ in makers if op_key(op) != stacked)
         rows = range(self._first[stacked], self._last[stacked] + 1)
         each = self.model.together([reduction.op], 1 / len(rows))
-        return [StreamTask(each, (*others, row), True) for row in rows]
+        return [self.model.transfer(reduction.op, each, (*others, row)) for row in rows]
 
     def _makers(self, values: list[ir.Value]) -> list[tuple[ir.Operation, int]]:
         """The kernels that values are made from by way of fused ops, and which of their results."""

@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 
 from hlorewrite.ir import COLLECTIVES, Loop, defining_op, ir, op_key, tensor_bytes
 from hlorewrite.passes.common.overlap_model import OverlapModel
-from hlorewrite.passes.rotate_collectives.split import BodySplit
+from hlorewrite.passes.rotate_collectives.split import BodySplit, behind
 from hlorewrite.timeline.stream_tasks import StreamTask, block_time
 
 _MOSTLY = 0.5
@@ -13,6 +13,8 @@ _MOSTLY = 0.5
 _UNSEEN = 0.02
 """By how much the model may find a rotated iteration longer: within its own error (``bench/predictions``)."""
 
+_LEAST_AFTER = 0.1
+"""The share of an iteration's compute at its end that is nearly nothing: sums of gradients are written back there."""
 _MOST_HANDED = 0.02
 """The share of an iteration that it may take to copy all that the halves give each other, where only XLA's scheduler
 gains by the rotation. At a tenth, a step of Megatron's with sequence parallelism takes 251 ms and not 221."""
@@ -47,6 +49,24 @@ def late_gathers(loop: Loop, gathers: Sequence[ir.Operation], model: OverlapMode
         late.add(first)
         tasks[first] = StreamTask(0.0)
     return [op for op in gathers if places[op_key(op)] in late]
+
+
+def ends_of_iteration(loop: Loop, reductions: Sequence[ir.Operation], model: OverlapModel) -> list[ir.Operation]:
+    """The reductions after which an iteration computes nearly nothing, such as those of gradients.
+
+    The rest of the iteration waits for all others. Rotated around those, they would only be waited for in the other half.
+
+    Args:
+      loop: the loop in whose body the reductions stand.
+      reductions: in program order.
+      model: of the module.
+
+    Returns:
+      Some of them, in program order; none where that is each of them.
+    """
+    most = _LEAST_AFTER * model.compute(_ops(loop))
+    ends = [op for op in reductions if model.compute(behind(loop, [op]).second) <= most]
+    return ends if len(ends) < len(reductions) else []
 
 
 @dataclass(frozen=True)

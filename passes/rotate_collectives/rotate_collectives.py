@@ -14,7 +14,7 @@ from hlorewrite.passes.common.loop_copies.rematerialize_splats import fill_again
 from hlorewrite.passes.common.overlap_model import CROWDED, OVERLAPPED, OverlapModel
 from hlorewrite.passes.common.pass_support import tell, with_inlined
 from hlorewrite.passes.rotate_collectives.emit import hoist_filling, rotate
-from hlorewrite.passes.rotate_collectives.gain import iteration_times, late_gathers
+from hlorewrite.passes.rotate_collectives.gain import ends_of_iteration, iteration_times, late_gathers
 from hlorewrite.passes.rotate_collectives.split import BodySplit, behind, in_front, separate_barriers
 from hlorewrite.passmanager.base import Pass, PassContext
 
@@ -118,7 +118,14 @@ class RotateCollectives(Pass):
                                                      f"gathers, by the model of {model.spec}", model.view, op)
                 return None
             split = splitter(loop, fitting)
-        ahead = _moving_later(loop, model, effects) if splitter is behind and not ctx.ignore_cost else []
+        ahead = list[ir.Operation]()
+        if splitter is behind and not ctx.ignore_cost:
+            ahead = _moving_later(loop, model, effects)
+            ends = ends_of_iteration(loop, fitting, model)
+            if ends and not tried(ends)[1]:
+                fitting = min((fitting, ends), key=lambda each: iteration_times(
+                    loop, splitter(loop, each), model, each, ahead).after)
+                split = splitter(loop, fitting)
         if not self._pays(CollectiveLoop(op, tuple(fitting)), split, ahead, model, ctx):
             return None
         size = _CARRIED_TWICE * sum(tensor_bytes(value.type) for value in split.handed)

@@ -13,7 +13,7 @@ from hlorewrite.passes.common.stacked_rows import row_stacks
 from hlorewrite.passes.sink_reductions.emit import sink
 from hlorewrite.passes.sink_reductions.find import ELEMENTWISE, Sinking, SinkingFinder
 from hlorewrite.passmanager.base import Pass, PassContext
-from hlorewrite.timeline.stream_tasks import StreamTask, block_time
+from hlorewrite.timeline.stream_tasks import block_time
 
 
 @dataclass(frozen=True)
@@ -85,7 +85,7 @@ class SinkReductions(Pass):
         loop, reductions = sinkings[0].loop, [sinking.reduction for sinking in sinkings]
         trips, body = trip_count(loop) or 1, model.tasks([each.operation for each in Loop(loop).body.operations])
         before, each = model.together(reductions), model.together(reductions, 1 / trips)
-        alone, beside = block_time(body).seconds, block_time([*body, StreamTask(each, transfer=True)]).seconds
+        alone, beside = block_time(body).seconds, block_time([*body, model.transfer(reductions[0], each)]).seconds
         after = (trips - 1) * (beside - alone) + each  # those of an iteration run concurrently with the next one
         bytes_ = sum(tensor_bytes(reduction.operands[0].type) for reduction in reductions)
         what = (f"reducing {bytes_} bytes in {trips} parts leaves {after * 1e6:.0f} of {before * 1e6:.0f} us exposed, "
