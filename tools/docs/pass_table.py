@@ -110,11 +110,11 @@ GROUPS: dict[str, dict[str, PassFacts]] = {
     "Prepare a module": {
         "expose-collectives": PassFacts(
             "auto-sharded modules", "XLA's own partitioner", "lets the other passes see the collectives",
-            "added by the decorator and by `-O` with `--target`"),
+            "the decorator; `-O` with `--target`"),
         "inline": PassFacts("functions that hold collectives", "calls become bodies", "", "`--pass=inline`"),
         "legalize-for-cpu": PassFacts(
             "broadcasts that are to run on CPU", "bits are added as integers to zeros", "XLA:CPU compiles it",
-            "added for CPU"),
+            "what compiles for CPU"),
     },
     "Pipelines": {
         "split-stages": PassFacts(
@@ -122,7 +122,7 @@ GROUPS: dict[str, dict[str, PassFacts]] = {
             "[a pipelined step](pipeline-programs.md)", "`hlorewrite.pipeline`"),
         "share-fragments": PassFacts(
             "fragments that contain each other", "the same ops in another cut",
-            "[compile time on CPU](pipeline-programs.md#compile-time)", "added by `hlorewrite.pipeline` on CPU"),
+            "[compile time on CPU](pipeline-programs.md#compile-time)", "`hlorewrite.pipeline` on CPU"),
     },
 }
 """Passes by purpose."""
@@ -138,7 +138,7 @@ def pass_table(group: str) -> str:
 def _pipelines(name: str) -> str:
     held = [pipeline for pipeline, text in sorted(PIPELINES.items())
             if re.search(rf"(?:^|,){name}(?=,|{{|$)", text)]
-    return ", ".join(f"`-O {pipeline}`" for pipeline in held)
+    return ", ".join(f"`{pipeline}`" for pipeline in held)
 
 
 def page_tables() -> str:
