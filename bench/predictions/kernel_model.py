@@ -22,10 +22,8 @@ if TYPE_CHECKING:
     from hlorewrite.ir.module import Module
 
 ROOT = Path(__file__).resolve().parents[2]
-PROGRAM_BOUND, LOOP_BOUND = 2.0, 1.4
-"""How many times longer or shorter a program or loop may be predicted. JAX 0.10 reaches 1.2 for loops: it leaves slices
-of stacked weights in functions. JAX 0.12 inlines those, and the model computes a slice in the product that reads it,
-where XLA makes a kernel: short loops come out at 0.73."""
+PROGRAM_BOUND, LOOP_BOUND = 2.0, 1.3
+"""How many times longer or shorter a program or loop may be predicted."""
 _LAUNCHES_S = 2e-6
 """Programs that are apart by less than two launches are not."""
 

@@ -124,7 +124,9 @@ def repeats_whole(op: ir.Operation, dimension: int) -> bool:
     if op.name != "stablehlo.broadcast_in_dim" or not is_static_tensor(op.results[0].type):
         return False
     places = ints(op, "broadcast_dimensions")
-    return dimension not in places or shape_of(op.operands[0])[places.index(dimension)] == 1
+    if dimension not in places:
+        return True
+    return shape_of(op.operands[0])[places.index(dimension)] == 1 < shape_of(op.results[0])[dimension]
 
 
 def reshaped(source: Sequence[int], target: Sequence[int], dimension: int, shards: int = 0) -> int | None:

@@ -12,6 +12,7 @@ from hlorewrite.analysis.mesh import meshes
 from hlorewrite.checks.translation_validation.congruence import check_partition, refine_partition
 from hlorewrite.checks.translation_validation.difference import endless, first_difference, hanging
 from hlorewrite.checks.translation_validation.program.evaluate import evaluate
+from hlorewrite.checks.translation_validation.program.joined_halves import JOINS, with_joined_halves
 from hlorewrite.checks.translation_validation.program.last_iteration import set_apart
 from hlorewrite.checks.translation_validation.program.rotated_streams import take_apart
 from hlorewrite.checks.translation_validation.program.state import ProgramState, Strategy, share_forms
@@ -32,7 +33,8 @@ STRATEGIES = (Strategy("reductions wait", quick=True), Strategy("reductions wait
               Strategy("scattered sums wait as whole sums", scatter=True),
               Strategy("scattered sums wait as whole sums in wider types", scatter=True, widen=True),
               Strategy("the last factor of a product waits", last_factor=True),
-              Strategy("streams of equal ops are ops of streams", streams=True))
+              Strategy("streams of equal ops are ops of streams", streams=True),
+              Strategy("halves are joined", halves=True))
 
 VIEW_STRATEGIES = (Strategy("moves are views", views=True), Strategy(
     "moves are views, reductions are carried out", views=True, fold=True, eager=True))
@@ -91,9 +93,12 @@ def _validated(original: View, result: View, strategies: Sequence[Strategy]) -> 
     if problem is not None:
         return problem
     nodes, first, last_apart = 0, None, set_apart(original, result)
+    divides = any(len(original.ops(name)) != len(result.ops(name)) for name in JOINS)
     for strategy in strategies:
         if strategy.streams and not last_apart:
             continue  # where no loop runs once less, none is rotated
+        if strategy.halves and not divides:
+            continue
         answer = _under(strategy, original, result, last_apart)
         if isinstance(answer, Proved):
             return Proved(answer.strategy, nodes + answer.nodes)
@@ -116,7 +121,7 @@ def _under(strategy: Strategy, original: View, result: View, last_apart: frozens
 def _function(strategy: Strategy, original: View, result: View, name: str, last_apart: frozenset[int]
               ) -> Proved | Unknown:
     graph, space, facts = Graph(), ProcessSpace(original), shipped_facts()
-    tables = ProcessConstants(graph, space.size)
+    tables = ProcessConstants(graph, space.size, scalars=strategy.halves)
     same = SameOnMembers(graph, tables)
     picks = IndexMaps(graph, tables)
     programs = [ProgramState(graph, space, original, facts, strategy=strategy, tables=tables, same=same, picks=picks,
@@ -125,11 +130,13 @@ def _function(strategy: Strategy, original: View, result: View, name: str, last_
                              original=False)]
     if strategy.views:
         share_forms(*programs)
-    outputs = [evaluate(program, _entry(program.view, name)) for program in programs]
+    outputs = [[*evaluate(program, _entry(program.view, name)), program.effects] for program in programs]
+    if strategy.halves:
+        outputs = with_joined_halves(programs, outputs)
     if strategy.streams:
         take_apart(graph, [path[-1][1] for program in programs for path in program.loops])
     graph.close()
-    pairs = [*zip(*outputs, strict=True), (programs[0].effects, programs[1].effects)]
+    pairs = list(zip(*outputs, strict=True))
     roots = [node for pair in pairs for node in pair]
     roots += [node for program in programs for each in program.executions for _, node in each.control]
     roots += [node for program in programs for path in program.loops for _, node in path]
@@ -137,7 +144,7 @@ def _function(strategy: Strategy, original: View, result: View, name: str, last_
     different = next((n for n, (a, b) in enumerate(pairs) if colors[a] != colors[b]), None)
     if different is not None:
         return first_difference(programs[0], programs[1], colors, pairs[different],
-                                f"output {different}" if different < len(outputs[0]) else "the order of effects")
+                                f"output {different}" if different < len(pairs) - 1 else "the order of effects")
     if not check_partition(graph, colors, pairs):
         return Unknown("the comparison does not stand up to its check")
     before, after = programs

@@ -43,7 +43,7 @@ _MOST_FUSED = 1000
 """Ops of one kernel."""
 _MOST_REDUCTIONS = 8
 """Reductions of one normalisation."""
-_INTO_PRODUCTS = frozenset(("transpose", "broadcast", "convert", "slice", "dynamic-slice"))
+_INTO_PRODUCTS = frozenset(("transpose", "broadcast", "convert"))
 
 
 @dataclass(frozen=True, slots=True)

@@ -311,7 +311,7 @@ CASES: dict[str, WrongRewriting] = {
         f"{V}difference", "        if tuple((what, colors[node]) for what, node in path) not in ending:", "        if False:",
         line("f", "add %s, %a"), line("f", "add %s, %a") + f"      %l = LOOP %n (%x = %s : {F}) {{\n        %y = stablehlo.add %x, %x : {F}\n      }} yield %y\n", executed=False),
     "effects keep their order": WrongRewriting(
-        f"{V}validate", "(programs[0].effects, programs[1].effects)]", "(0, 0)]",
+        f"{V}validate", "_entry(program.view, name)), program.effects]", "_entry(program.view, name)), 0]",
         f"      stablehlo.custom_call @first(%s) {{has_side_effect = true}} : ({F}) -> ()\n      stablehlo.custom_call @second(%s) {{has_side_effect = true}} : ({F}) -> ()\n",
         f"      stablehlo.custom_call @second(%s) {{has_side_effect = true}} : ({F}) -> ()\n      stablehlo.custom_call @first(%s) {{has_side_effect = true}} : ({F}) -> ()\n", "%s", executed=False),
     # ---- elements that move

@@ -60,6 +60,7 @@ class Strategy:
       quick: what changes in a loop is guessed from its text, which saves a pass and misses what is computed to stay.
       last_factor: of a product of two values that wait, the second one goes on waiting.
       streams: streams that start and go on with the same op are that op of streams, for rotated loops.
+      halves: expressions of two halves of a tensor are expressions of the tensor.
       views: moves of elements are affine views, sums and products have one form (``value_graph.views``).
       rounded: with these, constants that differ by rounding are one.
     """
@@ -69,6 +70,7 @@ class Strategy:
     widen: bool = False
     last_factor: bool = False
     streams: bool = False
+    halves: bool = False
     elements: bool = False
     eager: bool = False
     quick: bool = False

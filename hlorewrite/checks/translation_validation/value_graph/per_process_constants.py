@@ -39,14 +39,16 @@ class ProcessConstants:
     Args:
       graph: the graph.
       processes: how many processes there are.
+      scalars: only results of one element are computed, so that halves of a tensor are known just where it is.
 
     Attributes:
       picks: node -> where its elements come from (``index_maps.IndexMaps``).
     """
 
-    def __init__(self, graph: Graph, processes: int) -> None:
+    def __init__(self, graph: Graph, processes: int, scalars: bool = False) -> None:
         self.graph = graph
         self.processes = processes
+        self._most = 1 if scalars else _MOST_NUMBERS
         self._tables: dict[int, np.ndarray] = {}
         self._constants: dict[int, np.ndarray] = {}
         self.picks: dict[int, np.ndarray] = {}
@@ -95,7 +97,8 @@ class ProcessConstants:
         if not any(arg in self._tables for arg in args) and (known is None or np.prod(known[0], initial=1) > _FEW
                                                              or known[1] in ("f32", "f64")):
             return None
-        if known is None or known[1] not in _TYPES or np.prod(known[0], initial=1) * self.processes > _MOST_NUMBERS:
+        count = 0 if known is None else np.prod(known[0], initial=1)
+        if known is None or known[1] not in _TYPES or count > self._most or count * self.processes > _MOST_NUMBERS:
             return None
         operands = [self.numbers(arg) for arg in args]
         if any(operand is None for operand in operands):
