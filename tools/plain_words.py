@@ -1,8 +1,10 @@
-"""Finds words that the documents, comments and messages of hlorewrite should not use, and says what to write instead.
+"""Finds what makes the project's texts hard to use, and says what to write instead.
 
 ``python tools/plain_words.py [--json] [--count] [PATH...]`` reads README and the other pages, docs, docstrings,
-comments, strings of prose (errors, remarks, help) and the comments of rule files. Exit code 0 without findings, 1 with
-findings, 2 for a path that cannot be read. The faults are in ``tools/words/faults.py``.
+comments, strings of prose (errors, remarks, help) and the comments of rule files. In pages it finds dead links,
+commands, flags, passes and options that do not exist, and terms of the glossary that are used before they are explained
+(``tools/words/pages.py``). Everywhere it finds a short list of habits (``tools/words/faults.py``) and long sentences.
+Exit code 0 without findings, 1 with findings, 2 for a path that cannot be read.
 """
 
 from __future__ import annotations
@@ -16,9 +18,12 @@ from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).resolve().parent))  # what tools share, when this file is imported by a test
+sys.path.insert(0, str(Path(__file__).resolve().parent / "docs"))  # what tools share, when a test imports this file
+sys.path.insert(0, str(Path(__file__).resolve().parent))
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
-from words.faults import FAULTS, WORDS_OF_A_SENTENCE
+from words.faults import HABITS, WORDS_OF_A_SENTENCE
+from words.pages import faults_of_page
 from words.texts import Passage, passages
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -26,14 +31,16 @@ READ = ("*.md", "docs", "hlorewrite", "passes", "patterns", "tools", "bench", "e
 SUFFIXES = (".md", ".py", ".hlopat", ".ipynb")
 
 ALLOWED: dict[tuple[str, str], str] = {
-    ("tools/words/faults.py", ""): "the table of faults quotes them",
+    ("tools/words/faults.py", ""): "the table of habits quotes them",
 }
 """(file, part of the line): why its findings are not reported."""
+HISTORY = ("CHANGELOG.md",)
+"""Texts that stay as they were written; only what a reader follows in them is checked."""
 
 
 @dataclass(frozen=True)
 class WordFinding:
-    """A place that should be worded differently.
+    """A place that should be written differently.
 
     Attributes:
       file: path from the root of the repository.
@@ -61,8 +68,9 @@ def findings_of(path: Path, shown: str) -> list[WordFinding]:
       shown: its name in findings.
     """
     lines = path.read_text("utf-8").splitlines()
-    found = [WordFinding(shown, line, kind, words, instead)
-             for passage in passages(path) for line, kind, words, instead in _in_passage(passage)]
+    faults = [fault for passage in (() if shown in HISTORY else passages(path)) for fault in _in_passage(passage)]
+    faults += faults_of_page(path) if path.suffix == ".md" else []
+    found = [WordFinding(shown, *fault) for fault in faults]
     reported = (one for one in found if not _allowed(one, lines[one.line - 1]))
     return sorted(reported, key=lambda one: (one.line, one.kind))
 
@@ -72,13 +80,13 @@ def _allowed(finding: WordFinding, line: str) -> bool:
 
 
 def _in_passage(passage: Passage) -> Iterator[tuple[int, str, str, str]]:
-    for fault in FAULTS:
-        if passage.kind not in fault.kinds:
+    for habit in HABITS:
+        if passage.kind not in habit.kinds:
             continue
-        for match in fault.pattern.finditer(passage.text.replace("\n", " ")):
+        for match in habit.pattern.finditer(passage.text.replace("\n", " ")):
             begin = match.start() + len(match.group()) - len(match.group().lstrip())
-            yield (passage.line + passage.text.count("\n", 0, begin), fault.kind, " ".join(match.group().split()),
-                   fault.instead)
+            yield (passage.line + passage.text.count("\n", 0, begin), habit.kind, " ".join(match.group().split()),
+                   habit.instead)
     if passage.kind != "string":
         yield from _long_sentences(passage)
 
@@ -110,7 +118,8 @@ def _files(names: list[str]) -> Iterator[tuple[Path, str]]:
 
 def main(arguments: list[str] | None = None) -> int:
     """Prints the findings; 1 when there are any, 2 when a path does not exist."""
-    parser = argparse.ArgumentParser(description="find words that the project's texts should not use")
+    parser = argparse.ArgumentParser(
+        description="find dead links, unknown commands, unexplained terms and habits of style in the project's texts")
     parser.add_argument("paths", nargs="*", metavar="PATH", help="files and folders; without any, the project's texts")
     parser.add_argument("--json", action="store_true", help="one JSON list of findings")
     parser.add_argument("--count", action="store_true", help="only the number of findings of each class")

@@ -31,8 +31,7 @@ Splitter = Callable[[Loop, Sequence[ir.Operation]], BodySplit]
 
 @dataclass(frozen=True)
 class RotateCollectives(Pass):
-    """Software pipelining: reductions run concurrently with the next iteration, gathers concurrently with the one
-    before theirs.
+    """Software pipelining: reductions run during the next iteration, gathers during the previous one.
 
     The body is cut into ``U``, then ``V``, where nothing that ``V`` makes is read by ``U``, in any iteration. Then
 

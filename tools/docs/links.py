@@ -41,6 +41,41 @@ def local_links(text: str) -> list[str]:
     return [target for target in targets if not re.match(r"[a-z]+:", target)]
 
 
+def links_with_lines(text: str) -> list[tuple[int, str]]:
+    """As ``local_links``, each with its line.
+
+    Example:
+      >>> links_with_lines("text\\n[a](b.md#c)")
+      [(2, 'b.md#c')]
+    """
+    found: list[tuple[int, str]] = []
+    fenced = False
+    for number, line in enumerate(text.splitlines(), 1):
+        fenced ^= bool(_FENCE.match(line))
+        found += [] if fenced else [(number, target) for target in local_links(line)]
+    return found
+
+
+def headings(text: str) -> set[str]:
+    """The anchors of a page's headings, as code hosts and the site make them.
+
+    Example:
+      >>> sorted(headings("# A page\\n\\n## `types`, floats"))
+      ['a-page', 'types-floats']
+    """
+    anchors: set[str] = set()
+
+    def collect(line: str) -> str:
+        match = re.match(r"#+ (.*)", line)
+        if match:
+            bare = re.sub(r"[^\w\- ]", "", match.group(1).strip().lower())
+            anchors.add(bare.replace(" ", "-"))
+        return line
+
+    outside_fences(text, collect)
+    return anchors
+
+
 class Links:
     """Rewrites the links of staged pages.
 

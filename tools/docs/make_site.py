@@ -37,6 +37,7 @@ def stage(out: Path) -> None:
     from cli_pages import cli_pages
     from pass_pages import pass_pages
     from rule_pages import rule_pages
+    from xla_pages import xla_page
     shutil.rmtree(out, ignore_errors=True)
     written = {path.relative_to(ROOT).as_posix(): path.relative_to(ROOT / "docs").as_posix()
                for path in (ROOT / "docs").rglob("*.md")}
@@ -56,6 +57,7 @@ def stage(out: Path) -> None:
                           ("api", api_pages())):
         for name, text in pages.items():
             _write(out / "reference" / folder / name, text)
+    _write(out / "reference" / "xla-situations.md", xla_page())
     for path in sorted(links.sources):
         _write(out / source_page(path), _source(path))
     _write(out / "source" / "index.md", _source_index(sorted(links.sources)))

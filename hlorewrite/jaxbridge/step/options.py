@@ -116,72 +116,72 @@ class StepOptions:
     """
 
     passes: str | tuple[Pass, ...] = field(default="", metadata=_about(
-        "which [ways to compile the step](against-xla.md) are tried: all of them with `auto`, or those of a pipeline, "
-        "given as text, passes, or a list of them", check=_passes, metavar="PIPELINE"))
+        "which [ways to compile the step](against-xla.md) to try: all of them (`auto`), or those of a pipeline, given "
+        "as text, as passes, or as a list of both", check=_passes, metavar="PIPELINE"))
     match: Match = field(default=None, metadata=_about(
-        "rewrite only functions of this name or glob pattern. In Python it may be several patterns, or a function of "
+        "rewrite only functions with this name or glob pattern. In Python also several patterns, or a predicate of "
         "the module's name (`jit_NAME`)", unset="all that communicate are rewritten", metavar="NAME"))
     on_error: OnError | None = field(default=None, metadata=_about(
-        "what to do when a pass fails: `raise`, or `fallback` to the original with one warning. In a program of "
-        "[several processes](#many-processes) it holds for all of them, whichever fails, and for processes that "
-        "differ", unset="one process raises, and several fall back", choices=get_args(OnError), metavar="POLICY"))
+        "what to do when a pass fails: `raise` an error, or `fallback` to the original with one warning. In a program "
+        "of [several processes](#many-processes) it applies to all of them, whichever one fails or differs",
+        unset="one process raises, and several fall back", choices=get_args(OnError), metavar="POLICY"))
     check: StepCheck | None = field(default=None, metadata=_about(
-        "how the result is checked. `first_call`: for each signature run the original on copies of the "
-        "arguments, and the rewritten step, and compare what every device holds with [what rounding "
-        "explains](rounding.md); `step.first_call` says which output is nearest to that; steps with effects are not "
-        "run twice, and say so. `proof`: [prove](validating.md) that the rewritten step computes the same, say the "
-        "answer in `report.proof`, and warn when it is unknown. `xla`: compile the step once more with a dump of every "
-        "pass, and [compare XLA's own passes](validate-xla.md); it takes seconds for a small step and minutes for a "
-        "large one, for each signature", choices=get_args(StepCheck), metavar="CHECK"))
+        "how to check the result, for each signature. `first_call`: run the original on copies of the arguments, run "
+        "the rewritten step, and compare every device's values within [what rounding explains](rounding.md); "
+        "`step.first_call` names the output closest to its bound. Steps with effects are not run twice, and say so. "
+        "`proof`: [prove](validating.md) that the rewritten step computes the same; `report.proof` has the answer, "
+        "and an unknown one is a warning. `xla`: compile the step once more with a dump of every pass and [check "
+        "XLA's own passes](validate-xla.md), which takes seconds for a small step and minutes for a large one",
+        choices=get_args(StepCheck), metavar="CHECK"))
     protect: bool = field(default=True, metadata=_about(
         "compile rewritten steps without an XLA pass that computes wrong gradients on GPU in XLA 0.10.1 to "
         "0.11.2; on by default", negated="compile rewritten steps with the XLA pass that computes wrong gradients on "
         "GPU in XLA 0.10.1 to 0.11.2"))
     trace: str | None = field(default=None, metadata=_about(
-        "a folder: the rewriting of each signature is written to `NAME-DIGEST` in it, for [`hlorewrite "
-        "view`](viewer.md). Of several processes the first writes", check=os.fspath, metavar="DIR"))
+        "a folder in which each signature gets a trace `NAME-DIGEST` for [`hlorewrite view`](viewer.md). With several "
+        "processes, the first one writes", check=os.fspath, metavar="DIR"))
     keep: Keep = field(default="better", metadata=_about(
-        "when the rewritten step is compiled. `better`, the default: where its predicted step is shorter than that of "
-        "[XLA alone](against-xla.md) and fits the device; where no time is known, as on CPU, where it sends less in no "
-        "more memory. Both are compiled up to the generation of code to find out. `compiled`: the same after both are "
-        "compiled to the end. `always`: nothing is compared", choices=get_args(Keep), metavar="POLICY"))
+        "when to compile the rewritten step. `better`, the default: if its predicted step is shorter than that of "
+        "[XLA alone](against-xla.md) and fits the device; where no time is known, as on CPU, if it sends less in no "
+        "more memory. This compiles both up to code generation. `compiled`: the same, with both compiled to the end. "
+        "`always`: without a comparison", choices=get_args(Keep), metavar="POLICY"))
     frames: Frames = field(default=USUAL_FRAMES, metadata=_about(
-        "`hlorewrite.Frames(skip=..., own=...)`: packages whose source lines are [not yours, or "
-        "are](trainers.md#reading-the-remarks), for the lines that remarks name"))
+        "`hlorewrite.Frames(skip=..., own=...)`: packages that [do not count, or do count, as your "
+        "code](trainers.md#reading-the-remarks) when a remark names a source line"))
     timeout_s: float = field(default=TIMEOUT_S, metadata=_about(
-        "how long to wait for another process, in seconds; 300 by default. After that time without a "
-        "process that does not come to a step, all run the original; one that is silent for as long, or keeps others "
-        "waiting, ends them. One that is late is named on stderr after seven seconds; one that is gone stops the "
-        "others at once", metavar="SECONDS"))
+        "how long to wait for another process, in seconds; 300 by default. If a process has not reached the step by "
+        "then, all run the original; one that is silent or keeps others waiting for that long ends them. A late "
+        "process is named on stderr after seven seconds, and one that is gone stops the others at once",
+        metavar="SECONDS"))
     topology: str = field(default="", metadata=_about(
-        "the cluster that passes estimate times for, such as `h200:4x8`; that of the step's GPUs by default",
+        "the cluster for which passes estimate times, such as `h200:4x8`; the step's own GPUs by default",
         check=_topology, metavar="NAME"))
     memory_budget: MemoryBudget = field(default=None, metadata=_about(
-        "what a device may spend on what passes keep for longer (local sums, gathered values, buffers of fused "
-        "calls), such as `8GiB`, or `auto`. Temporaries may then grow by as much. `auto` is what the compiled original "
-        "leaves free of one device of the cluster (of `topology`, or of the step's GPUs): 80 % of its memory, in which "
-        "XLA:GPU schedules, less arguments and results, less 5 %, less the temporaries of the original. The report "
-        "shows it, a plan records it, and no live memory is read. A budget larger than the device is one warning, and "
-        "the original runs. By default each pass has its own limit, and [`passes=\"auto\"`](against-xla.md) also tries "
-        "all free memory where communication adds much to the step",
+        "how much memory per device passes may spend on values that they keep longer (local sums, gathered values, "
+        "buffers of fused calls), such as `8GiB`, or `auto`. Temporaries may grow by as much. `auto` is what the "
+        "original leaves free on one device of the cluster (of `topology`, or of the step's GPUs): 80 % of its "
+        "memory, the part in which XLA:GPU schedules, minus arguments and results, minus 5 %, minus the original's "
+        "temporaries. The report shows it and a plan records it; live memory is never read. With a budget larger than "
+        "the device, the original runs, with one warning. By default each pass has its own limit, and "
+        "[`passes=\"auto\"`](against-xla.md) also tries all free memory if communication takes much of the step",
         check=checked_budget, metavar="SIZE"))
     shard_update: str = field(default="", metadata=_about(
-        "the mesh axis to shard optimizer state over, such as `data`; along it parameters and state are "
-        "replicated. The step then takes and returns state in [other shardings](shard-update.md), which "
-        "`in_shardings`, `out_shardings` and `place` say and do; it is compiled whatever `keep` says", metavar="AXIS"))
+        "the mesh axis to shard optimizer state over, such as `data`; parameters and state are replicated along it. "
+        "The step then takes and returns state in [other shardings](shard-update.md): see `in_shardings`, "
+        "`out_shardings` and `place`. It is compiled whatever `keep` says", metavar="AXIS"))
     partial_state: str = field(default="", metadata=_about(
         "the mesh axis over which gradients are summed that the step accumulates across calls, such as `data`. "
-        "They stay [local sums](partial-state.md) (`hlorewrite.PartialSum`) between calls, which `place` and `whole` "
-        "convert; the step is compiled whatever `keep` says", metavar="AXIS"))
+        "Between calls they stay [local sums](partial-state.md) (`hlorewrite.PartialSum`), which `place` and `whole` "
+        "convert. The step is compiled whatever `keep` says", metavar="AXIS"))
     plan: str | None = field(default=None, metadata=_about(
-        "a file that ends in `.plan`, or a folder with a file for each signature: the first run writes [what was "
-        "decided](plans.md), later ones replay it. A replay runs no passes, partitioner or comparison. Of several "
-        "processes the first writes. A plan of `hlorewrite tune` also holds `passes`, `keep`, `memory_budget`, "
-        "`topology` and XLA options: leave them out, or give the same", check=os.fspath, metavar="DIR_OR_FILE"))
+        "a file that ends in `.plan`, or a folder with a file per signature: the first run writes [its "
+        "decision](plans.md), later runs replay it without passes, partitioner or comparison. With several processes, "
+        "the first one writes. A plan of `hlorewrite tune` also holds `passes`, `keep`, `memory_budget`, `topology` "
+        "and XLA options: leave these out, or pass the same values", check=os.fspath, metavar="DIR_OR_FILE"))
     on_mismatch: OnMismatch = field(default="error", metadata=_about(
-        "where a plan does not fit this step, its devices, options or versions: stop with an `error`, compile "
-        "the `original` with one warning, or `replan`: decide anew and write the plan again. `error` is the default, "
-        "and stops whatever `on_error` says", choices=get_args(OnMismatch), metavar="POLICY"))
+        "what to do when a plan does not fit this step, its devices, options or versions: `error` stops the step, "
+        "whatever `on_error` says; `original` compiles the original with one warning; `replan` decides anew and "
+        "rewrites the plan", choices=get_args(OnMismatch), metavar="POLICY"))
     audit: bool = field(default=False, metadata=_about(
         "rewrite nothing; report what could be saved"))
     left_open: frozenset[str] = frozenset()

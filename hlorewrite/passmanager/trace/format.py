@@ -1,7 +1,26 @@
 """The trace directory: names of its files, its version, and its manifest.
 
 A trace is a directory. ``manifest.json`` says what ran; every other file is optional, and readers go on without it.
-Lines of ``*.jsonl`` files are whole JSON objects, written as things happen. ``docs/viewer.md`` describes each file.
+Lines of ``*.jsonl`` files are whole JSON objects, written as things happen.
+
+* ``manifest.json``: ``format`` (``hlorewrite-trace``), ``version`` (1), ``hlorewrite``, ``command``, ``input``,
+  ``pipeline``, ``topology``, ``complete``, ``error``, ``before_is_after``, SHA-256 of the files read and written, and
+  ``summary`` with pairs [before, after].
+* ``rewrites.jsonl``: ``pass``, ``index``, ``rule``, ``rule_location``, ``location``, ``before`` and ``after`` (text of
+  the ops), ``milliseconds``; an ``error`` as the last line of a failed run.
+* ``remarks.jsonl``: ``pass``, ``kind`` (``applied``, ``blocked``, ``unprofitable``, ``missed``), ``rule``,
+  ``sentence``, ``location``, ``op``, ``culprit``, ``culprit_location``; at most 200 ``missed`` ones for each rule.
+* ``before.json``, ``after.json``: ``devices``, ``topology``, ``executed_bytes``, ``time_s``; ``collectives`` with kind,
+  source line, axes, payload, trips, time, text, and the numbers of their ``groups`` and ``nest``; ``nests``: loops,
+  branches and fragments with parent, line and trips.
+* ``timing.json``: ``steps`` with milliseconds; ``passes`` with rewrites and executed bytes after each; ``rules`` as
+  ``--stats`` counts them.
+* ``rules.json``: equation, documentation and text of every rule and pass that rewrote something.
+* ``compiled-before.json``, ``compiled-after.json``: what ``hlorewrite compile --json`` prints; for described GPUs also
+  ``timeline``, the times and spans of the simulated step.
+* ``sources.json``: three lines of the program around each place; only of Python files below the current folder.
+* ``timeline.json``: a step as trace events, which Perfetto and ``chrome://tracing`` read.
+* ``simulation.json``: what ``pipeline simulate --json`` prints.
 """
 
 import json

@@ -1,8 +1,21 @@
 """Programs of several meshes (the ``mpmd`` dialect) as plain data: values, fragment calls, transfers, and one loop.
 
-A program is what ``split-stages`` writes (docs/pipeline-programs.md): fragment calls before the loop, one ``mpmd.for``
-over the micro-batches whose body is an ``mpmd.call`` of a function of fragment calls and transfers, fragment calls
-after it. Everything here is read once; executing, simulating and counting need no MLIR handle afterwards.
+``split-stages`` writes such programs, and ``tests/programs/two_stages.mlir`` is a small one. A program consists of:
+
+* one named ``sdy.mesh`` for each mesh of the topology;
+* ``@main``, with the attributes ``topology`` and, if it has a schedule, ``hlorewrite.schedule``. Its values are of type
+  ``!mpmd.mesh_tensor``: a global tensor, its mesh, and its sharding. It holds fragment calls and transfers before the
+  loop (task ``before``), at most one ``mpmd.for`` over micro-batches, and those after it (task ``update``);
+* the loop, which carries accumulators, passes the micro-batch index (``mpmd.assign``), and calls one function,
+  ``@microbatch``. ``hlorewrite.sums`` names the carried values that micro-batches only add to, or write one place of;
+  their order does not matter;
+* ``@microbatch``, with the fragment calls and transfers of one micro-batch. Tasks are ``F``, ``B``, or the halves ``I``
+  and ``W``, each with ``hlorewrite.stage``. The schedule decides how micro-batches interleave;
+* fragments: private functions with the attribute ``mesh_shape``, global types, and the ``sdy.sharding`` of the values
+  outside. A body is in the global view, or one ``sdy.manual_computation`` over all axes after ``expose-collectives``.
+
+A value of which each device along an axis holds its own addend has one more dimension, in front, as long as that axis.
+Everything is read once; executing, simulating and counting need no MLIR handle afterwards.
 """
 
 from dataclasses import dataclass, field

@@ -1,0 +1,155 @@
+"""The table of ``docs/passes.md``: what each pass does, when it applies, why it is legal, what it gains, how to run it.
+
+What a pass does, and which named pipelines hold it, is read from the passes. ``python tools/docs/pass_table.py`` prints
+the table; a test compares it with the page.
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent.parent))
+
+from markup import table
+
+from hlorewrite.passmanager.named import PIPELINES
+from hlorewrite.passmanager.registry import built_in_passes, find_pass, help_line
+
+
+@dataclass(frozen=True)
+class PassFacts:
+    """What a pass cannot say of itself.
+
+    Attributes:
+      applies: when it applies.
+      legality: why its result is right, in a few words.
+      gain: what it gains, with a link to the page that shows the figure.
+      flag: how to run it, where no named pipeline does.
+    """
+
+    applies: str
+    legality: str
+    gain: str
+    flag: str = ""
+
+
+GROUPS: dict[str, dict[str, PassFacts]] = {
+    "Send less": {
+        "comm-shift": PassFacts(
+            "a reduction in a loop or branch whose result is only needed later (gradient accumulation)",
+            "linear ops in between; uniform factors, predicates and trip counts",
+            "one reduction instead of one per micro-batch; [8B and 70B](comm-shift.md#large-models)"),
+        "gather-once": PassFacts(
+            "FSDP with several micro-batches, and a memory budget",
+            "the parameter does not change in the loop; equal index on all devices",
+            "1.5 instead of 12 times the parameters sent, for [12 MiB](comm-shift.md#sharded-parameters-gather-once)"),
+        "hoist-collectives": PassFacts(
+            "a collective whose operands do not change in a loop", "it runs in every iteration",
+            "one call instead of one per iteration; [measured](all-reduce-fusion.md#measured)"),
+        "collective-cse": PassFacts(
+            "equal collectives of equal operands", "one runs whenever the other does", "each duplicate"),
+        "rules": PassFacts(
+            "shapes that a rule matches", "conditions of each rule, [proved](proving.md)",
+            "[rule by rule](comparison.md#xla)"),
+        "reduce-scatter-creation": PassFacts(
+            "an all-reduce of which each device uses its own slice", "the slice is the device's own shard",
+            "half of the bytes on the wire; [measured](all-reduce-fusion.md#measured)"),
+        "masked-sum-to-broadcast": PassFacts(
+            "`psum(where(axis_index == k, x, 0))`", "one device contributes, the others exact zeros",
+            "0.57 of the bytes on the wire on 8 GPUs; [measured](all-reduce-fusion.md#measured)"),
+        "gather-to-broadcast": PassFacts(
+            "an all-gather of which one shard is read", "all devices read the same shard",
+            "a quarter of the payload for one of four shards; [measured](all-reduce-fusion.md#measured)"),
+        "permutes-to-broadcast": PassFacts(
+            "the same value sent to several devices", "the operand is one value",
+            "a third of the payload for three receivers; [measured](all-reduce-fusion.md#measured)"),
+        "reshard-to-broadcast": PassFacts(
+            "the three above, and transfers between meshes", "as above; the op and its type stay",
+            "[resharding figures](resharding.md#figures)", "`--pass=reshard-to-broadcast`"),
+    },
+    "Send in fewer or cheaper calls": {
+        "all-reduce-fusion": PassFacts(
+            "independent collectives with equal groups", "every bit of every value survives",
+            "0.30 to 1.03 of XLA's [exposed time](all-reduce-fusion.md#measured)"),
+        "hierarchical-all-reduce": PassFacts(
+            "all-reduces across hosts, if faster on the cluster", "sums are reassociated",
+            "fewer bytes between hosts"),
+    },
+    "Overlap communication with compute": {
+        "peel-last-micro-batch": PassFacts(
+            "reductions after an accumulation loop", "the trip count is known; the last iteration runs after the loop",
+            "[step times](overlap.md#measured)"),
+        "sink-reductions": PassFacts(
+            "a layer loop that stacks gradients", "each row is written once and only reduced",
+            "[step times](overlap.md#measured)"),
+        "rotate-collectives": PassFacts(
+            "collectives in a loop that other iterations can hide", "the same halves run in the same order",
+            "[step times](overlap.md#measured)"),
+        "interleave-halves": PassFacts(
+            "tensor parallelism: compute that waits for collectives", "no op in between mixes the two halves",
+            "[two halves of the batch](overlap.md#two-halves-of-the-batch)"),
+    },
+    "Save memory (opt-in, changes the step's state)": {
+        "shard-update": PassFacts(
+            "replicated optimizer state in data parallelism", "elementwise update; state only the update reads",
+            "AdamW arguments 268.8 to [92.4 MB](shard-update.md#measured)",
+            "`optimize(shard_update=\"data\")`"),
+        "partial-state": PassFacts(
+            "gradients accumulated across calls (`optax.MultiSteps`)",
+            "calls only add to the sum, which starts at zero",
+            "accumulating calls send 4 bytes instead of [67 MB](partial-state.md#a-step)",
+            "`optimize(partial_state=\"data\")`"),
+        "sequence-parallel": PassFacts(
+            "tensor-parallel transformers", "ops in between work on shards",
+            "temporaries 0.78 at equal bytes, step 5 to 12 % [shorter](sequence-parallel.md#measured)",
+            "`--pass=sequence-parallel`"),
+    },
+    "Prepare a module": {
+        "expose-collectives": PassFacts(
+            "auto-sharded modules", "XLA's own partitioner", "lets the other passes see the collectives",
+            "the decorator; `-O` with `--target`"),
+        "inline": PassFacts("functions that hold collectives", "calls become bodies", "", "`--pass=inline`"),
+        "legalize-for-cpu": PassFacts(
+            "broadcasts that are to run on CPU", "bits are added as integers to zeros", "XLA:CPU compiles it",
+            "what compiles for CPU"),
+    },
+    "Pipelines": {
+        "split-stages": PassFacts(
+            "a train step with stage marks", "the unsplit step is the reference",
+            "[a pipelined step](pipeline-programs.md)", "`hlorewrite.pipeline`"),
+        "share-fragments": PassFacts(
+            "fragments that contain each other", "the same ops in another cut",
+            "[compile time on CPU](pipeline-programs.md#compile-time)", "`hlorewrite.pipeline` on CPU"),
+    },
+}
+"""Passes by purpose."""
+
+
+def pass_table(group: str) -> str:
+    """The table of one purpose."""
+    rows = [(f"[{name}](reference/passes/{name}.md)", help_line(find_pass(name)), facts.applies, facts.legality,
+             facts.gain, facts.flag or _pipelines(name)) for name, facts in GROUPS[group].items()]
+    return table(("pass", "what it does", "when it applies", "legal because", "gain", "run by"), rows)
+
+
+def _pipelines(name: str) -> str:
+    held = [pipeline for pipeline, text in sorted(PIPELINES.items())
+            if re.search(rf"(?:^|,){name}(?=,|{{|$)", text)]
+    return ", ".join(f"`{pipeline}`" for pipeline in held)
+
+
+def page_tables() -> str:
+    """All tables with their headings, as the page has them."""
+    return "\n".join(f"## {group}\n\n{pass_table(group)}" for group in GROUPS)
+
+
+def missing() -> set[str]:
+    """Passes of which the table says nothing, and rows that are not passes."""
+    return set(built_in_passes()) ^ {name for passes in GROUPS.values() for name in passes}
+
+
+if __name__ == "__main__":
+    print(page_tables())
