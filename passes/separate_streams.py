@@ -21,7 +21,7 @@ _OPTIONS = [f"--{name}={str(value).lower()}" for name, value in STREAMS.items()]
 
 @dataclass(frozen=True)
 class SeparateStreams(Pass):
-    """Gives collectives that only network ports carry a stream of their own.
+    """Runs collectives that only network ports carry on a separate stream.
 
     XLA:GPU queues all collectives on one stream, so a gradient on its way between hosts holds up the activations that
     tensor parallelism reduces within them. The two share no link. Here collectives with one member on each host run on
@@ -30,7 +30,7 @@ class SeparateStreams(Pass):
 
     XLA has to be compiled with ``published_flags.STREAMS``, which the decorator, ``exec`` and ``tune`` do. No GPU has
     run this yet. In a public report, gradients of steps with ragged all-to-alls did not repeat once several collectives
-    ran at a time; a module that holds one is left alone. So it is no part of ``auto``.
+    ran at a time; a module that holds one is left alone. So ``auto`` does not include it.
 
     Nothing is computed otherwise, and operands are sent as before.
 

@@ -55,6 +55,7 @@ def steps() -> dict[str, tuple[str, Lower]]:
     }
     megatron = {
         "megatron tp8": ("h200:1x8", _MEGATRON(data=1)), "megatron dp4 x tp8": ("h200:4x8", _MEGATRON(data=4)),
+        "megatron dp4 x tp8 remat": ("h200:4x8", _MEGATRON(data=4, remat=True)),
         "megatron tp8 remat": ("h200:1x8", _MEGATRON(data=1, remat=True)),
         "megatron tp8 unrolled": ("h200:1x8", _MEGATRON(data=1, remat=True, scan=False, layers=4)),
         "megatron tp8 sequence": ("h200:1x8", _MEGATRON(data=1, remat=True, sequence=True)),
@@ -74,7 +75,7 @@ def _parsed(lower: Callable[[Any], bytes], model: object) -> Module:
     return parse(lower(model), name="step")
 
 
-def decided(module: Module, target: str, *, flags: bool) -> dict[str, Any]:
+def decided(module: Module, target: str, *, flags: bool, passes: str = "auto") -> dict[str, Any]:
     """The decision on one step, its processor time, and XLA alone under each published set of flags."""
     place = place_of(parse_target(target), module)
     started = time.process_time()
@@ -83,7 +84,7 @@ def decided(module: Module, target: str, *, flags: bool) -> dict[str, Any]:
     compiled = _Counter()
     started = time.process_time()
     with compiled:
-        made, _ = rewrite_step(module.clone(), StepOptions.of(OPTIMIZE, {}), place)
+        made, _ = rewrite_step(module.clone(), StepOptions.of(OPTIMIZE, {"passes": passes}), place)
     cpu_s, found = time.process_time() - started, made.report.comparison
     if found is None:
         return {"target": target, "chosen": "XLA alone", "step": 1.0, "cpu": cpu_s / alone_s, "rows": []}
@@ -136,6 +137,7 @@ def main() -> int:
     parser.add_argument("modules", nargs="*", metavar="MODULE:TARGET", help="files, each with its described GPUs")
     parser.add_argument("--only", default="", metavar="TEXT", help="steps whose name contains this")
     parser.add_argument("--flags", action="store_true", help="also compile XLA alone with each published set of flags")
+    parser.add_argument("--passes", default="auto", metavar="PIPELINE", help="what is tried (default: auto)")
     parser.add_argument("--json", action="store_true", help="print one JSON object")
     args = parser.parse_args()
     given = [each.partition(":") for each in args.modules]
@@ -144,7 +146,7 @@ def main() -> int:
     rows, wrong = {}, []
     for name, (target, lower) in chosen.items():
         print(f"{name} for {target} ...", file=sys.stderr)
-        rows[name] = decided(lower(), target, flags=args.flags)
+        rows[name] = decided(lower(), target, flags=args.flags, passes=args.passes)
         wrong += faults(name, rows[name])
     print(json.dumps(rows, indent=2) if args.json else text(rows))
     for each in wrong:

@@ -54,7 +54,7 @@ def late_gathers(loop: Loop, gathers: Sequence[ir.Operation], model: OverlapMode
 def ends_of_iteration(loop: Loop, reductions: Sequence[ir.Operation], model: OverlapModel) -> list[ir.Operation]:
     """The reductions after which an iteration computes nearly nothing, such as those of gradients.
 
-    The rest of the iteration waits for all others. Rotated around those, they would only be waited for in the other half.
+    The rest of the iteration waits for all others; a rotation would only move that wait into the other half.
 
     Args:
       loop: the loop in whose body the reductions stand.

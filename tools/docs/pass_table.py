@@ -91,6 +91,10 @@ GROUPS: dict[str, dict[str, PassFacts]] = {
         "interleave-halves": PassFacts(
             "tensor parallelism: compute that waits for collectives", "no op in between mixes the two halves",
             "[two halves of the batch](overlap.md#two-halves-of-the-batch)"),
+        "separate-streams": PassFacts(
+            "several hosts: some collectives use network ports only, others links inside hosts",
+            "values stay; off by default, since no GPU has run it",
+            "[separate streams](overlap.md#separate-streams)"),
     },
     "Save memory (opt-in, changes the step's state)": {
         "shard-update": PassFacts(
@@ -138,6 +142,7 @@ def pass_table(group: str) -> str:
 def _pipelines(name: str) -> str:
     held = [pipeline for pipeline, text in sorted(PIPELINES.items())
             if re.search(rf"(?:^|,){name}(?=,|{{|$)", text)]
+    held = [each for each in held if each != "streams" or "time" not in held]  # it runs all of time
     return ", ".join(f"`{pipeline}`" for pipeline in held)
 
 

@@ -84,6 +84,13 @@ def test_point_to_point_has_a_stream_of_its_own() -> None:
     assert made.collectives[0].groups == ((0, 1), (1, 2)) and made.collectives[0].payload_bytes == 4 * SIZE
 
 
+@pytest.mark.parametrize("number, seconds", [("1", 2.0), ("0", 3.0)])
+def test_an_annotated_collective_has_its_own_stream(number: str, seconds: float) -> None:
+    annotated = start("b", more=f', frontend_attributes={{_xla_stream_annotation="{number}"}}')
+    made = step("\n".join([start("a"), annotated, done("d", "b"), done("e", "a", root=True)]), a=1.0, b=2.0)
+    assert made.step_s == seconds
+
+
 def test_a_branch_counts_as_its_slowest() -> None:
     branches = [computation(name, kernel(name + "k", "q", root=True)) for name in ("one", "two")]
     made = step(f"  %i = s32[] constant(0)\n  ROOT %c = {BIG} conditional(%i, %p, %p), "
