@@ -28,7 +28,7 @@ class SeparateStreams(Pass):
     stream 1, all others on stream 0 (openxla/xla, ``execution_stream_assignment.cc``, ``_xla_stream_annotation``).
     Groups that use both ports and links stay on stream 0, so no two streams share a link.
 
-    XLA has to be compiled with ``published_flags.STREAMS``, which the decorator, ``exec`` and ``tune`` do. No GPU has
+    XLA has to be compiled with ``published_flags.STREAMS``, which the decorator and ``exec`` do. No GPU has
     run this yet. In a public report, gradients of steps with ragged all-to-alls did not repeat once several collectives
     ran at a time; a module that holds one is left alone. So ``auto`` does not include it.
 
