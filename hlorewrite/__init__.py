@@ -21,6 +21,7 @@ from hlorewrite.util.registered import register as _register
 if TYPE_CHECKING:
     from hlorewrite.jaxbridge.decorator.optimize import optimize as optimize
     from hlorewrite.jaxbridge.decorator.state.partial_sum import PartialSum as PartialSum
+    from hlorewrite.jaxbridge.export.export_step import export as export
     from hlorewrite.jaxbridge.hook.patch import patch_jit as patch_jit
     from hlorewrite.jaxbridge.step.no_rewrite import no_rewrite as no_rewrite
     from hlorewrite.pipelines.decorator.api import pipeline as pipeline
@@ -37,6 +38,7 @@ __version__ = version.VERSION
 _PUBLIC = {
     "Frames": "hlorewrite.util.frames",
     "PartialSum": "hlorewrite.jaxbridge.decorator.state.partial_sum",
+    "export": "hlorewrite.jaxbridge.export.export_step",
     "no_rewrite": "hlorewrite.jaxbridge.step.no_rewrite",
     "optimize": "hlorewrite.jaxbridge.decorator.optimize",
     "patch_jit": "hlorewrite.jaxbridge.hook.patch",
