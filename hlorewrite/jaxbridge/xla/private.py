@@ -25,7 +25,7 @@ from jaxlib import version as jaxlib_version
 
 from hlorewrite.errors import UsageError
 from hlorewrite.ir.binding import ir
-from hlorewrite.util.releases import missing_private_name
+from hlorewrite.util.releases import missing_private_name, same_release
 
 try:
     from jax._src import (
@@ -153,7 +153,7 @@ def _check_plugin() -> None:
             version = importlib.metadata.version(package)
         except importlib.metadata.PackageNotFoundError:  # built by the user
             continue
-        if version.split(".")[:3] != wanted.split("."):
+        if not same_release(version, wanted):
             raise OtherPlugin(package, version, wanted)
 
 
