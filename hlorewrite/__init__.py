@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from hlorewrite.jaxbridge.export.export_step import export as export
     from hlorewrite.jaxbridge.hook.patch import patch_jit as patch_jit
     from hlorewrite.jaxbridge.step.no_rewrite import no_rewrite as no_rewrite
+    from hlorewrite.passmanager.load_file import load as load
     from hlorewrite.pipelines.decorator.api import pipeline as pipeline
     from hlorewrite.pipelines.decorator.marks import stage as stage
     from hlorewrite.pipelines.decorator.marks import stage_layers as stage_layers
@@ -39,6 +40,7 @@ _PUBLIC = {
     "Frames": "hlorewrite.util.frames",
     "PartialSum": "hlorewrite.jaxbridge.decorator.state.partial_sum",
     "export": "hlorewrite.jaxbridge.export.export_step",
+    "load": "hlorewrite.passmanager.load_file",
     "no_rewrite": "hlorewrite.jaxbridge.step.no_rewrite",
     "optimize": "hlorewrite.jaxbridge.decorator.optimize",
     "patch_jit": "hlorewrite.jaxbridge.hook.patch",

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from contextlib import suppress
 from typing import NoReturn
 
-from hlorewrite.cli.parser import EXIT_CODES, Parser
+from hlorewrite.cli.parser import EXIT_CODES, Parser, add_load_argument
 from hlorewrite.cli.process.limits import add_limit_arguments
 from hlorewrite.cli.process.streams import complete_streams, drop_output
 from hlorewrite.cli.process.supervise import Terminated, set_limits, silenced, supervised
@@ -117,7 +117,7 @@ def main(words: Sequence[str]) -> int:
         print(overview(), end="")
         return 0
     if name == "help":
-        return _help(rest[0])
+        return _help(rest)
     if name not in available():
         known = available()
         hint = did_you_mean(name, known)
@@ -161,8 +161,18 @@ def version_text() -> str:
     return f"hlorewrite {VERSION} (jaxlib {jaxlib})"
 
 
-def _help(topic: str) -> int:
+def _help(words: Sequence[str]) -> int:
     from hlorewrite.cli.opt.pass_help import pass_help
+    from hlorewrite.passmanager.load_file import load_files
+    parser = Parser(prog="hlorewrite help", description="show what a pass, a pipeline or a subcommand does")
+    parser.add_argument("topic", metavar="NAME", help="a pass, a named pipeline or a subcommand")
+    add_load_argument(parser)
+    try:
+        args = parser.parse_args(words)
+    except SystemExit as leave:  # after --help
+        return leave.code if isinstance(leave.code, int) else 0
+    load_files(args.load)
+    topic = args.topic
     if topic not in available():
         print(pass_help(topic), end="")
         return 0

@@ -42,6 +42,12 @@ def add_frame_arguments(parser: argparse._ActionsContainer) -> None:
                         help="take source lines of this installed package for yours; repeatable")
 
 
+def add_load_argument(parser: argparse._ActionsContainer) -> None:
+    """Adds ``--load``: Python files whose passes and natives are registered."""
+    parser.add_argument("--load", action="append", default=[], metavar="FILE.py",
+                        help="run a Python file that defines passes or natives, which can then be named; repeatable")
+
+
 def add_step_flag(parser: argparse._ActionsContainer, name: str, **more: Any) -> None:
     """Adds the flag of an option of a step.
 

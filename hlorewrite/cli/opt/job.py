@@ -368,8 +368,8 @@ def write_reproducer(args: argparse.Namespace, text: str, pipeline: str) -> str:
         write_output(path, Reproducer(text, pipeline, options).text().encode())
     except HlorewriteError:
         return ""  # the error that led here is what counts
-    natives = "".join(f"--natives={module} " for module in args.natives)
-    return f"the reproducer is {path}: hlorewrite opt {natives}--run-reproducer {path}"
+    code = "".join([*(f"--load={file} " for file in args.load), *(f"--natives={each} " for each in args.natives)])
+    return f"the reproducer is {path}: hlorewrite opt {code}--run-reproducer {path}"
 
 
 def reproduce_crash(words: list[str]) -> str:

@@ -9,6 +9,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+from hlorewrite.cli.parser import add_load_argument
 from hlorewrite.cli.rules import prove as proving
 from hlorewrite.errors import InputError, ValuesDiffer, did_you_mean
 from hlorewrite.rules.proofs import how_known
@@ -46,6 +47,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
             sub.add_argument("--static", action="store_true", help="execute and import nothing")
             sub.add_argument("--programs", type=int, default=150, metavar="N",
                              help="how many programs to generate for each rule (default 150)")
+        add_load_argument(sub)
         if name != "docs":
             sub.add_argument("--json", action="store_true", help="print JSON")
 
@@ -53,7 +55,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Runs the action."""
     if args.action is None:
-        args.action, args.files, args.json = _list, [], False
+        args.action, args.files, args.json, args.load = _list, [], False, []
+    if args.load and not getattr(args, "static", False):
+        from hlorewrite.passmanager.load_file import load_files
+        load_files(args.load)
     return args.action(args)
 
 
@@ -128,7 +133,7 @@ def _check(args: argparse.Namespace) -> int:
         tree = parse(source.text, source.name)
         raise_first(check(tree, natives_of(tree, source)), source.text, source.name)
         name = source.name.removeprefix("patterns/") if source.shipped else source.name
-        results = [] if args.static else _decided(name, _executed(name, args.programs, args.natives))
+        results = [] if args.static else _decided(name, _executed(name, args.programs, [*args.load, *args.natives]))
         rules, facts = (sum(isinstance(item, kind) for item in expanded(tree).items) for kind in (ast.Rule, ast.Linear))
         rows.append({"file": source.name, "rules": rules, "facts": facts, "results": results})
     if args.json:
