@@ -17,6 +17,15 @@ class Parser(argparse.ArgumentParser):
         """Raises what argparse would print."""
         raise UsageError(message, hint=f"see `{self.prog} --help`")
 
+    def _check_value(self, action: argparse.Action, value: Any) -> None:
+        """Refuses a value that is not among the choices of an argument, and suggests one."""
+        if action.choices is None or value in action.choices:
+            return
+        known, named = [str(each) for each in action.choices], "/".join(action.option_strings) or action.metavar
+        hint = did_you_mean(str(value), known)
+        listed = f" known: {', '.join(known)}" if hint.startswith("did") else ""
+        raise UsageError(f'{named or action.dest}: unknown value "{value}"', hint=hint + listed)
+
     def format_help(self) -> str:
         """The help, with the exit codes at its end."""
         return f"{super().format_help().rstrip()}\n\n{EXIT_CODES}\n"

@@ -18,13 +18,16 @@ _BESIDE_COMPUTE = ("peel-last-micro-batch{sunk=true}", "sink-reductions", "rotat
 _CALLS = ("hierarchical-all-reduce", "all-reduce-fusion")
 
 PIPELINES = {"comm": ",".join((*_COMM, *_CALLS)), "time": ",".join((*_COMM, *_BESIDE_COMPUTE))}
-"""``comm``: all that is estimated to communicate no more than before. ``time``: the same, and what communicates as much
-in a place where compute hides it, chosen by predicted time on a cluster. Stable: passes are only added to them.
-"""
-
-
+"""Name -> pipeline text. Stable: passes are only added to them."""
 AUTO = "auto"
 """In place of a pipeline: all ways to compile a step are tried, and the best one is compiled."""
+ABOUT = {
+    "comm": "Every pass whose result is estimated to communicate no more than before.",
+    "time": "The passes of comm, then those that move communication to where compute hides it. They choose by "
+            "predicted time, so they need --topology or --target.",
+    AUTO: "Compiles the module in every way for --target, compares each with XLA alone, and keeps the best one, which "
+          "may be the module as it is."}
+"""Name -> what the pipeline does."""
 
 
 def named_pipeline(name: str) -> str:

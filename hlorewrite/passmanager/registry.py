@@ -15,6 +15,7 @@ from hlorewrite.errors import UsageError, did_you_mean
 from hlorewrite.ir.location import shown_path
 from hlorewrite.passmanager.base import Pass
 from hlorewrite.passmanager.mlir_table import MLIR_PASSES
+from hlorewrite.passmanager.named import PIPELINES
 from hlorewrite.passmanager.options import parse_options
 from hlorewrite.util.registered import LOADED, PASSES
 
@@ -74,7 +75,7 @@ def find_pass(name: str) -> type[Pass]:
 
 
 def _hint(name: str, plugins: dict[str, tuple[type[Pass], str]]) -> str:
-    known = [*built_in_passes(), *LOADED, *plugins, *MLIR_PASSES]
+    known = [*built_in_passes(), *PIPELINES, *LOADED, *plugins, *MLIR_PASSES]
     hint = did_you_mean(name, known)
     return hint if hint.startswith("did") else "see `hlorewrite opt --list-passes`"
 
