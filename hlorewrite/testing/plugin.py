@@ -130,6 +130,6 @@ def run_on(module: str | Path, *, passes: str = "", rules: str | Path = "", load
     given = parse(module.read_bytes(), name=str(module)) if isinstance(module, Path) else parse(module, name="module")
     after, sink = given.clone(), RemarkSink()
     pipeline = ",".join([*([passes] if passes else []), *([f"rules{{files={quoted(str(rules))}}}"] if rules else [])])
-    changed = run_passes(after, parse_pipeline(pipeline), PassContext((sink,)))
+    changed = run_passes(after, parse_pipeline(pipeline), PassContext((sink,), compare=True))
     remarks = tuple(f"{each.kind}: {each.rule}: {each.sentence}" for each in sink.remarks)
     return RewrittenModule(given, after, changed, remarks)
