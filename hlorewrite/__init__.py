@@ -21,8 +21,10 @@ from hlorewrite.util.registered import register as _register
 if TYPE_CHECKING:
     from hlorewrite.jaxbridge.decorator.optimize import optimize as optimize
     from hlorewrite.jaxbridge.decorator.state.partial_sum import PartialSum as PartialSum
+    from hlorewrite.jaxbridge.export.export_step import export as export
     from hlorewrite.jaxbridge.hook.patch import patch_jit as patch_jit
     from hlorewrite.jaxbridge.step.no_rewrite import no_rewrite as no_rewrite
+    from hlorewrite.passmanager.load_file import load as load
     from hlorewrite.pipelines.decorator.api import pipeline as pipeline
     from hlorewrite.pipelines.decorator.marks import stage as stage
     from hlorewrite.pipelines.decorator.marks import stage_layers as stage_layers
@@ -37,6 +39,8 @@ __version__ = version.VERSION
 _PUBLIC = {
     "Frames": "hlorewrite.util.frames",
     "PartialSum": "hlorewrite.jaxbridge.decorator.state.partial_sum",
+    "export": "hlorewrite.jaxbridge.export.export_step",
+    "load": "hlorewrite.passmanager.load_file",
     "no_rewrite": "hlorewrite.jaxbridge.step.no_rewrite",
     "optimize": "hlorewrite.jaxbridge.decorator.optimize",
     "patch_jit": "hlorewrite.jaxbridge.hook.patch",
@@ -52,5 +56,8 @@ _NATIVES.shipped = tuple(_NATIVE_MODULES.values())
 def __getattr__(name: str) -> object:
     """What users import, found when first used: it needs jax, the command line does not."""
     if name not in _PUBLIC:
-        raise AttributeError(f"module 'hlorewrite' has no attribute {name!r}")
+        from hlorewrite.errors import did_you_mean
+        hint = did_you_mean(name, _PUBLIC) if not name.startswith("_") else ""
+        raise AttributeError(f"module 'hlorewrite' has no attribute {name!r}"
+                             + (f"; {hint}" if hint.startswith("did") else ""))
     return getattr(importlib.import_module(_PUBLIC[name]), name)

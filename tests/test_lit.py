@@ -1,7 +1,7 @@
 """The golden files of tests/lit as pytest cases.
 
-They run in this process (``lit_in_process.py``), and by lit with a process for each program: one in `make test`, all in
-`make heavy`. The commands lit starts have their imports done.
+They run in this process (``hlorewrite.testing.golden``), and by lit with a process for each program: one in `make
+test`, all in `make heavy`. The commands lit starts have their imports done.
 """
 
 from __future__ import annotations
@@ -15,8 +15,9 @@ from pathlib import Path
 
 import pytest
 from cli_process import IMPORTED, READ
-from lit_in_process import failure
 from warm_process import READ_BY_IMPORTS, WarmServer
+
+from hlorewrite.testing.golden import failure
 
 LIT = Path(__file__).resolve().parent / "lit"
 FILES = sorted(path.relative_to(LIT).as_posix() for path in LIT.rglob("*")

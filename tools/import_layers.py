@@ -31,7 +31,7 @@ PACKAGE = "hlorewrite"
 _PIPELINES = ("door", "cli", "decorator", "runtime", "layout_search", "adapter", "passes", "simulate", "actions",
               "reshard", "schedules", "mpmd")
 _CHECKS = ("prove", "translation_validation", "reference")
-LAYERS = (*(f"pipelines.{room}" for room in _PIPELINES), "cli", "viewer", "jaxbridge",
+LAYERS = ("testing", *(f"pipelines.{room}" for room in _PIPELINES), "cli", "viewer", "jaxbridge",
           *(f"checks.{check}" for check in _CHECKS), "tune", "passes", "patterns", "lockfile", "passmanager", "rules",
           "audit", "timeline", "cost", "hlo", "analysis", "ops", "ir", "util", "errors", "version")
 """Highest first; ``hlorewrite/__init__.py`` stands above all. The rooms of ``pipelines`` stand above the core, which

@@ -8,7 +8,7 @@ import shutil
 import sys
 from typing import TYPE_CHECKING
 
-from hlorewrite.cli.parser import add_frame_arguments, add_step_flag
+from hlorewrite.cli.parser import add_frame_arguments, add_load_argument, add_step_flag
 from hlorewrite.errors import UsageError
 from hlorewrite.util.frames import Frames
 
@@ -26,6 +26,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("-O", dest="passes", metavar="NAME", type=_named,
                         help="auto, the default: the best of all ways to compile each step; or a named pipeline")
     parser.add_argument("--pass", "--pass-pipeline", dest="passes", metavar="PIPELINE", help="run these passes instead")
+    add_load_argument(parser)
     parser.add_argument("--natives", action="append", default=[], metavar="MODULE",
                         help="import a module, or a .py file, that registers natives for rule files; repeatable")
     add_step_flag(parser, "match", action="append")
@@ -45,8 +46,11 @@ def run(args: argparse.Namespace) -> int:
       UsageError: an unknown pass, topology or program, or options that exclude each other.
     """
     from hlorewrite.jaxbridge.hook.exec_run import ExecRun
+    from hlorewrite.passmanager.load_file import load_files
     from hlorewrite.rules.register import load_natives
 
+    loads = tuple(os.path.abspath(each) for each in args.load)
+    load_files(loads)
     natives = tuple(os.path.abspath(each) if each.endswith(".py") else each for each in args.natives)
     load_natives(natives)
     options = options_of(args)
@@ -57,7 +61,7 @@ def run(args: argparse.Namespace) -> int:
     report = args.report or ("-" if args.audit else "")
     if report not in ("", "-"):
         report = os.path.abspath(report)
-    run_as = ExecRun(options, report, natives, os.getpid())
+    run_as = ExecRun(options, report, natives, loads, os.getpid())
     sys.stdout.flush()
     os.execve(program, args.command, run_as.environment(os.environ))
 

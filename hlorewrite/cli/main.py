@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from contextlib import suppress
 from typing import NoReturn
 
-from hlorewrite.cli.parser import EXIT_CODES, Parser
+from hlorewrite.cli.parser import EXIT_CODES, Parser, add_load_argument
 from hlorewrite.cli.process.limits import add_limit_arguments
 from hlorewrite.cli.process.streams import complete_streams, drop_output
 from hlorewrite.cli.process.supervise import Terminated, set_limits, silenced, supervised
@@ -117,10 +117,10 @@ def main(words: Sequence[str]) -> int:
         print(overview(), end="")
         return 0
     if name == "help":
-        return _help(rest[0])
+        return _help(rest)
     if name not in available():
         known = available()
-        hint = did_you_mean(name, known)
+        hint = did_you_mean(name, ["--help", "--version"] if name.startswith("-") else known)
         raise UsageError(f'unknown {"option" if name.startswith("-") else "subcommand"} "{name}"', hint=hint)
     module = subcommand(name)
     parser = Parser(prog=f"hlorewrite {name}", description=module.HELP, allow_abbrev=False)
@@ -143,7 +143,7 @@ def overview() -> str:
     lines = ["usage: hlorewrite SUBCOMMAND ...", "", "Rewrites the communication of StableHLO programs.", ""]
     for name in available():
         lines.append(f"  {name:<12}{subcommand(name).HELP}")
-    lines += ["  help PASS   Shows what a pass does and its options.", "",
+    lines += ["  help NAME   show what a pass, a named pipeline (comm, time, auto) or a subcommand does", "",
               "`hlorewrite SUBCOMMAND --help` shows the options of one; `hlorewrite --version` the versions.",
               EXIT_CODES]
     return "\n".join(lines) + "\n"
@@ -161,9 +161,28 @@ def version_text() -> str:
     return f"hlorewrite {VERSION} (jaxlib {jaxlib})"
 
 
-def _help(topic: str) -> int:
-    from hlorewrite.cli.opt.pass_help import pass_help
+def _help(words: Sequence[str]) -> int:
+    from hlorewrite.cli.opt.pass_help import pass_help, pipeline_help
+    from hlorewrite.passmanager.load_file import load_files
+    from hlorewrite.passmanager.named import ABOUT
+    from hlorewrite.passmanager.registry import all_passes
+    parser = Parser(prog="hlorewrite help", description="show what a pass, a pipeline or a subcommand does")
+    parser.add_argument("topic", metavar="NAME", help="a pass, a named pipeline or a subcommand")
+    add_load_argument(parser)
+    try:
+        args = parser.parse_args(words)
+    except SystemExit as leave:  # after --help
+        return leave.code if isinstance(leave.code, int) else 0
+    load_files(args.load)
+    topic = args.topic
+    if topic in ABOUT:
+        print(pipeline_help(topic), end="")
+        return 0
     if topic not in available():
+        passes = [each.name for each in all_passes()]
+        if topic not in passes:
+            raise UsageError(f'no pass, pipeline or subcommand is called "{topic}"',
+                             hint=did_you_mean(topic, [*passes, *ABOUT, *available()], "hlorewrite opt --list-passes"))
         print(pass_help(topic), end="")
         return 0
     from hlorewrite.passmanager.registry import built_in_passes

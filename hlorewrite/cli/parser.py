@@ -17,6 +17,15 @@ class Parser(argparse.ArgumentParser):
         """Raises what argparse would print."""
         raise UsageError(message, hint=f"see `{self.prog} --help`")
 
+    def _check_value(self, action: argparse.Action, value: Any) -> None:
+        """Refuses a value that is not among the choices of an argument, and suggests one."""
+        if action.choices is None or value in action.choices:
+            return
+        known, named = [str(each) for each in action.choices], "/".join(action.option_strings) or action.metavar
+        hint = did_you_mean(str(value), known)
+        listed = f" known: {', '.join(known)}" if hint.startswith("did") else ""
+        raise UsageError(f'{named or action.dest}: unknown value "{value}"', hint=hint + listed)
+
     def format_help(self) -> str:
         """The help, with the exit codes at its end."""
         return f"{super().format_help().rstrip()}\n\n{EXIT_CODES}\n"
@@ -40,6 +49,12 @@ def add_frame_arguments(parser: argparse._ActionsContainer) -> None:
                         "repeatable")
     parser.add_argument("--own-frames", action="append", default=[], metavar="PACKAGE",
                         help="take source lines of this installed package for yours; repeatable")
+
+
+def add_load_argument(parser: argparse._ActionsContainer) -> None:
+    """Adds ``--load``: Python files whose passes and natives are registered."""
+    parser.add_argument("--load", action="append", default=[], metavar="FILE.py",
+                        help="run a Python file that defines passes or natives, which can then be named; repeatable")
 
 
 def add_step_flag(parser: argparse._ActionsContainer, name: str, **more: Any) -> None:

@@ -30,6 +30,7 @@ SUBCOMMANDS = {
     "fmt": "hlorewrite.cli.fmt",
     "lint": "hlorewrite.cli.lint",
     "view": "hlorewrite.cli.view",
+    "doctor": "hlorewrite.cli.doctor.command",
     "completion": "hlorewrite.cli.completion",
 }
 

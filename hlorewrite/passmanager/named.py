@@ -21,14 +21,18 @@ _TIME = (*_COMM, *_BESIDE_COMPUTE)
 
 PIPELINES = {"comm": ",".join((*_COMM, *_CALLS)), "time": ",".join(_TIME),
              "streams": ",".join(("separate-streams{plan=true}", *_TIME, "separate-streams"))}
-"""``comm``: all that is estimated to communicate no more than before. ``time``: the same, and what communicates as much
-in a place where compute hides it, chosen by predicted time on a cluster. ``streams``: ``time`` where collectives over
-network ports have a stream of their own, which no GPU has run yet. Stable: passes are only added to them.
-"""
-
-
+"""Name -> pipeline text. Stable: passes are only added to them."""
 AUTO = "auto"
 """In place of a pipeline: all ways to compile a step are tried, and the best one is compiled."""
+ABOUT = {
+    "comm": "Every pass whose result is estimated to communicate no more than before.",
+    "time": "The passes of comm, then those that move communication to where compute hides it. They choose by "
+            "predicted time, so they need --topology or --target.",
+    "streams": "The passes of time, with a separate stream for collectives over network ports. XLA needs options for "
+               "it, and no GPU has run it yet.",
+    AUTO: "Compiles the module in every way for --target, compares each with XLA alone, and keeps the best one, which "
+          "may be the module as it is."}
+"""Name -> what the pipeline does."""
 
 
 def named_pipeline(name: str) -> str:

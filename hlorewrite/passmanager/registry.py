@@ -12,10 +12,12 @@ import inspect
 from dataclasses import dataclass
 
 from hlorewrite.errors import UsageError, did_you_mean
+from hlorewrite.ir.location import shown_path
 from hlorewrite.passmanager.base import Pass
 from hlorewrite.passmanager.mlir_table import MLIR_PASSES
+from hlorewrite.passmanager.named import PIPELINES
 from hlorewrite.passmanager.options import parse_options
-from hlorewrite.util.registered import PASSES
+from hlorewrite.util.registered import LOADED, PASSES
 
 ENTRY_POINT_GROUP = "hlorewrite.passes"
 
@@ -27,7 +29,7 @@ class PassInfo:
     Attributes:
       name: its name.
       help: one line.
-      origin: ``built-in``, ``mlir``, or the plug-in's package.
+      origin: ``built-in``, ``mlir``, a loaded file, or the plug-in's package.
     """
 
     name: str
@@ -45,7 +47,7 @@ def _is_installed(target: str) -> bool:
 
 
 def find_pass(name: str) -> type[Pass]:
-    """The class of a built-in pass or a plug-in's.
+    """The class of a built-in pass, one of a loaded file, or a plug-in's.
 
     Args:
       name: the pass's name.
@@ -64,6 +66,8 @@ def find_pass(name: str) -> type[Pass]:
     if target is not None and _is_installed(target):
         module, _, cls = target.partition(":")
         return getattr(importlib.import_module(module), cls)
+    if name in LOADED:
+        return LOADED[name]
     plugins = plugin_passes()
     if name in plugins:
         return plugins[name][0]
@@ -71,7 +75,7 @@ def find_pass(name: str) -> type[Pass]:
 
 
 def _hint(name: str, plugins: dict[str, tuple[type[Pass], str]]) -> str:
-    known = [*built_in_passes(), *plugins, *MLIR_PASSES]
+    known = [*built_in_passes(), *PIPELINES, *LOADED, *plugins, *MLIR_PASSES]
     hint = did_you_mean(name, known)
     return hint if hint.startswith("did") else "see `hlorewrite opt --list-passes`"
 
@@ -136,5 +140,6 @@ def all_passes() -> list[PassInfo]:
     """Every pass that can be named in a pipeline, built-in ones first."""
     built_in = [PassInfo(name, help_line(find_pass(name)), "built-in") for name in sorted(built_in_passes())]
     plugins = [PassInfo(name, help_line(cls), origin) for name, (cls, origin) in sorted(plugin_passes().items())]
+    loaded = [PassInfo(name, help_line(cls), shown_path(inspect.getfile(cls))) for name, cls in sorted(LOADED.items())]
     mlir = [PassInfo(entry.name, entry.help, "mlir") for entry in sorted(MLIR_PASSES.values(), key=lambda e: e.name)]
-    return built_in + plugins + mlir
+    return built_in + loaded + plugins + mlir

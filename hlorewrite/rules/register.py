@@ -9,15 +9,14 @@ user loads: an import, ``--natives MODULE`` on the command line, or a package wi
 """
 
 import importlib
-import importlib.util
-import os
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any, TypeVar, overload
 
-from hlorewrite.errors import UsageError
+from hlorewrite.errors import HlorewriteError, UsageError
+from hlorewrite.util.python_file import import_file
 
 ENTRY_POINT_GROUP = "hlorewrite.natives"
 
@@ -163,37 +162,24 @@ def load_natives(modules: Sequence[str]) -> None:
       modules: module names, or paths of Python files (``natives.py``).
 
     Raises:
-      UsageError: a module cannot be imported.
+      InputError: a file is missing, is not Python, or raises.
+      UsageError: a module cannot be imported, or registers a name that is taken.
     """
     for module in modules:
         try:
             _import(module)
-        except UsageError:
+        except HlorewriteError:
             raise
         except (Exception, SystemExit) as error:  # whatever a user's module raises while it is imported
-            hint = ("correct the path" if module.endswith(".py")
-                    else "install it, or name its file: --natives=FOLDER/FILE.py")
             raise UsageError(f"--natives={module}: the module cannot be imported ({_first_line(error)})",
-                             hint=hint) from error
+                             hint="install it, or name its file: --natives=FOLDER/FILE.py") from error
 
 
 def _import(module: str) -> None:
     if not module.endswith(".py"):
         importlib.import_module(module)
         return
-    path = os.path.realpath(module)
-    name = f"natives of {path}"
-    if name in sys.modules:
-        return
-    spec = importlib.util.spec_from_file_location(name, path)
-    if spec is None or spec.loader is None:
-        raise ImportError("not a Python file")
-    loaded = sys.modules[name] = importlib.util.module_from_spec(spec)  # dataclasses look their module up there
-    try:
-        spec.loader.exec_module(loaded)
-    except BaseException:
-        del sys.modules[name]
-        raise
+    import_file(module)
 
 
 def _registered(name: str, function: _Function) -> _Function:

@@ -7,6 +7,8 @@ from collections.abc import Mapping
 
 PASSES: dict[str, str] = {}
 """Name of a pass -> ``module:class``."""
+LOADED: dict[str, type] = {}
+"""Name of a pass -> its class, of files that the user loaded (``hlorewrite.load``, ``--load``)."""
 SUBCOMMANDS: dict[str, str] = {}
 """Name of a subcommand -> its module."""
 PROGRAMS: list[str] = []

@@ -1,9 +1,30 @@
 """The releases of JAX that hlorewrite is tested with, and the warning about others."""
 
+import re
 import warnings
 
 OLDEST, NEWEST = (0, 10, 2), (0, 12)
 """The oldest supported release, and the newest minor version that everything was run on."""
+
+
+def release(version: str) -> tuple[int, ...]:
+    """The three numbers of a release.
+
+    Example:
+      >>> release("0.12.0.1"), release("0.10.2.dev20260101")
+      ((0, 12, 0), (0, 10, 2))
+    """
+    return tuple(int(number) for number in re.findall(r"\d+", version)[:3])
+
+
+def same_release(version: str, other: str) -> bool:
+    """Whether two packages of JAX are of one release, which those that compile have to be.
+
+    Example:
+      >>> same_release("0.12.0.1", "0.12.0"), same_release("0.11.1", "0.12.0")
+      (True, False)
+    """
+    return release(version) == release(other)
 
 
 class UnknownReleaseWarning(UserWarning):

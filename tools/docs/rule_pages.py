@@ -12,6 +12,7 @@ from hlorewrite.ir.load import parse
 from hlorewrite.passmanager.base import PassContext
 from hlorewrite.passmanager.manager import run_passes
 from hlorewrite.passmanager.spec import parse_pipeline
+from hlorewrite.rules.failure_texts import failure_text
 from hlorewrite.rules.library import checked, read_source, shipped_names, written
 from hlorewrite.rules.listener import Recorder
 from hlorewrite.rules.proofs import how_known
@@ -114,13 +115,17 @@ def _prose(rule: ast.Rule | ast.Linear) -> list[str]:
 
 
 def _conditions(rule: ast.Rule) -> list[str]:
-    rows = [(block.keyword, f"`{expression(statement.expression)}`", statement.sentence or "the predicate says it")
+    rows = [(block.keyword, f"`{expression(statement.expression)}`", _text(statement))
             for block in rule.blocks[1:] for statement in block.statements
             if isinstance(statement, ast.Condition | ast.Let)]
     if not rows:
         return []
     return ["## Conditions", "", "`where` says what the pattern is, `legal` what would be wrong, `cost` what would not "
             "pay.", "", table(("block", "condition", "text when it fails"), rows)]
+
+
+def _text(statement: ast.Condition | ast.Let) -> str:
+    return statement.sentence or failure_text(expression(statement.expression)) or "why, as the analysis found it"
 
 
 def golden_cases(rule: str) -> list[GoldenModule]:

@@ -2,7 +2,7 @@
 
 import argparse
 
-from hlorewrite.cli.parser import add_frame_arguments, add_plan_arguments, add_step_flag
+from hlorewrite.cli.parser import add_frame_arguments, add_load_argument, add_plan_arguments, add_step_flag
 
 # Flags whose value may be left out; a word after them is the file, not their value.
 _OPTIONAL_VALUES = {"--remarks": "text", "--stats": "text", "--timing": "text", "--list-passes": "text",
@@ -44,6 +44,7 @@ def _pipeline_arguments(group: argparse._ArgumentGroup) -> None:
                             "auto-sharded")
     group.add_argument("--rules", dest="passes", action="append", metavar="FILE", type=_rules_pass,
                        help="apply the rules of a .hlopat file or a shipped one; short for --pass=rules{files=FILE}")
+    add_load_argument(group)
     group.add_argument("--natives", action="append", default=[], metavar="MODULE",
                        help="import a module, or a .py file, that registers natives for rule files; repeatable")
     group.add_argument("--ignore-cost", action="store_true", help="apply rules also where they say it does not pay")

@@ -22,6 +22,8 @@ def run(args: argparse.Namespace) -> int:
     Raises:
       HlorewriteError: what went wrong.
     """
+    from hlorewrite.passmanager.load_file import load_files
+    load_files(args.load)
     if args.list_passes or args.list_rules or args.help_pass:
         return _show(args)
     from hlorewrite.cli.opt.job import Job

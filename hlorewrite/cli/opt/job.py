@@ -86,7 +86,18 @@ class Job:
             reports.close()
         if reports.trace and reports.trace.failure:
             raise reports.trace.failure
+        if not passes and not code and self._only_prints:
+            print(f"{self._name}: note: no pass ran; name one, such as -O comm or --pass=comm-shift "
+                  "(`hlorewrite opt --list-passes` lists them)", file=sys.stderr)
         return code
+
+    @property
+    def _only_prints(self) -> bool:
+        """Whether nothing but the text of the module was asked for, which is then that of the input."""
+        args = self.args
+        return not (args.output or args.emit != "text" or args.generic or args.explain or args.run_reproducer
+                    or args.debug_info is not None or args.elide is not None or args.split_input_file
+                    or args.verify_diagnostics or args.dump_pass_pipeline or args.trace is not None or args.target)
 
     # ---- the input
 
@@ -368,8 +379,8 @@ def write_reproducer(args: argparse.Namespace, text: str, pipeline: str) -> str:
         write_output(path, Reproducer(text, pipeline, options).text().encode())
     except HlorewriteError:
         return ""  # the error that led here is what counts
-    natives = "".join(f"--natives={module} " for module in args.natives)
-    return f"the reproducer is {path}: hlorewrite opt {natives}--run-reproducer {path}"
+    code = "".join([*(f"--load={file} " for file in args.load), *(f"--natives={each} " for each in args.natives)])
+    return f"the reproducer is {path}: hlorewrite opt {code}--run-reproducer {path}"
 
 
 def reproduce_crash(words: list[str]) -> str:

@@ -4,9 +4,10 @@ import inspect
 import json
 
 from hlorewrite.passmanager.mlir_table import MLIR_PASSES
-from hlorewrite.passmanager.named import PIPELINES
+from hlorewrite.passmanager.named import ABOUT, AUTO, PIPELINES
 from hlorewrite.passmanager.options import options_of
-from hlorewrite.passmanager.registry import all_passes, find_pass
+from hlorewrite.passmanager.registry import all_passes, find_pass, help_line
+from hlorewrite.passmanager.spec import parse_pipeline
 
 
 def pass_help(name: str) -> str:
@@ -43,6 +44,27 @@ def pass_help(name: str) -> str:
             lines.append(f"      {option.help}")
     if not options_of(cls):
         lines.append("It takes no options.")
+    return "\n".join(lines) + "\n"
+
+
+def pipeline_help(name: str) -> str:
+    """What ``hlorewrite help PIPELINE`` prints: its passes in the order in which they run, a line each.
+
+    Args:
+      name: of a named pipeline, or ``auto``.
+
+    Example:
+      >>> print(pipeline_help("comm").splitlines()[0])
+      comm: Every pass whose result is estimated to communicate no more than before.
+    """
+    lines = [f"{name}: {ABOUT[name]}", ""]
+    if name == AUTO:
+        return "\n".join([*lines, *(f"  -O {each:<4}  {ABOUT[each]}" for each in PIPELINES)]) + "\n"
+    steps = parse_pipeline(PIPELINES[name])
+    width = max(len(str(step)) for step in steps)
+    lines.append(f"-O {name} runs in this order:")
+    lines += [f"  {place:>2}  {step!s:<{width}}  {help_line(type(step))}" for place, step in enumerate(steps, 1)]
+    lines += ["", "`hlorewrite help PASS` shows the options of one."]
     return "\n".join(lines) + "\n"
 
 

@@ -60,7 +60,7 @@ class OptPlan:
         args = self.args
         self._wanted = made_for(self.original, self.passes, args.topology, target=args.target or None,
                                 memory_budget=args.memory_budget, ignore_cost=args.ignore_cost, keep=args.keep,
-                                natives=", ".join(args.natives) or None)
+                                natives=", ".join([*args.load, *args.natives]) or None)
         if AUTO in args.passes:
             self._wanted["passes"] = AUTO
 

@@ -9,8 +9,10 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+from hlorewrite.cli.parser import add_load_argument
 from hlorewrite.cli.rules import prove as proving
 from hlorewrite.errors import InputError, ValuesDiffer, did_you_mean
+from hlorewrite.rules.failure_texts import failure_text
 from hlorewrite.rules.proofs import how_known
 from hlorewrite.rules.syntax import ast
 from hlorewrite.rules.syntax.printer import expression, print_file
@@ -19,6 +21,7 @@ if TYPE_CHECKING:
     from hlorewrite.rules.library import RuleSource
     from hlorewrite.rules.syntax import ast
 
+_HEADING = "// ----"
 HELP = "list, show, check, prove and document rewrite rules"
 
 
@@ -46,6 +49,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
             sub.add_argument("--static", action="store_true", help="execute and import nothing")
             sub.add_argument("--programs", type=int, default=150, metavar="N",
                              help="how many programs to generate for each rule (default 150)")
+        add_load_argument(sub)
         if name != "docs":
             sub.add_argument("--json", action="store_true", help="print JSON")
 
@@ -53,7 +57,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Runs the action."""
     if args.action is None:
-        args.action, args.files, args.json = _list, [], False
+        args.action, args.files, args.json, args.load = _list, [], False, []
+    if args.load and not getattr(args, "static", False):
+        from hlorewrite.passmanager.load_file import load_files
+        load_files(args.load)
     return args.action(args)
 
 
@@ -73,11 +80,17 @@ def _row(source: RuleSource, item: ast.Rule | ast.Linear) -> dict[str, Any]:
     from hlorewrite.rules.proofs import how_known
     from hlorewrite.rules.syntax import ast
     kind = "rule" if isinstance(item, ast.Rule) else "linear"
-    return {"name": item.name, "kind": kind, "location": f"{source.name}:{item.name_span.line}",
-            "equation": item.docs[0] if item.docs else "",
+    return {"name": item.name, "kind": kind, "purpose": _purpose(source, item),
+            "location": f"{source.name}:{item.name_span.line}", "equation": item.docs[0] if item.docs else "",
             "tags": list(item.tags) if isinstance(item, ast.Rule) else [],
             "known": how_known(item),
             "kinds": list(item.kinds.names) if isinstance(item, ast.Linear) else []}
+
+
+def _purpose(source: RuleSource, item: ast.Rule | ast.Linear) -> str:
+    """The heading above a rule in its file, ``// ---- sums of reductions``; empty without one."""
+    above = source.text.splitlines()[:item.name_span.line]
+    return next((line.removeprefix(_HEADING).strip() for line in reversed(above) if line.startswith(_HEADING)), "")
 
 
 # ---- list and show
@@ -88,10 +101,14 @@ def _list(args: argparse.Namespace) -> int:
     if args.json:
         print(json.dumps(rows, indent=2, ensure_ascii=False))
         return 0
-    name_width = max((len(r["name"]) for r in rows), default=0)
-    place_width = max((len(r["location"]) for r in rows), default=0)
+    widths = [max((len(row[key]) for row in rows), default=0) for key in ("name", "known")]
+    group = ("", "")
     for row in rows:
-        print(f"{row['kind']:<6}  {row['name']:<{name_width}}  {row['location']:<{place_width}}  {row['equation']}")
+        at = row["location"].rpartition(":")[0], row["purpose"]
+        if at != group:
+            print(("\n" if any(group) else "") + (f"{at[1]} ({at[0]})" if at[1] else at[0]))
+            group = at
+        print(f"  {row['name']:<{widths[0]}}  {row['known']:<{widths[1]}}  {row['equation']}")
     return 0
 
 
@@ -128,7 +145,7 @@ def _check(args: argparse.Namespace) -> int:
         tree = parse(source.text, source.name)
         raise_first(check(tree, natives_of(tree, source)), source.text, source.name)
         name = source.name.removeprefix("patterns/") if source.shipped else source.name
-        results = [] if args.static else _decided(name, _executed(name, args.programs, args.natives))
+        results = [] if args.static else _decided(name, _executed(name, args.programs, [*args.load, *args.natives]))
         rules, facts = (sum(isinstance(item, kind) for item in expanded(tree).items) for kind in (ast.Rule, ast.Linear))
         rows.append({"file": source.name, "rules": rules, "facts": facts, "results": results})
     if args.json:
@@ -136,6 +153,11 @@ def _check(args: argparse.Namespace) -> int:
     else:
         _print_checks(rows)
     results = [result for row in rows for result in row["results"]]
+    undecided = [result["rule"] for result in results if result["undecided"]]
+    if undecided and not args.json:
+        print(f"hlorewrite: {len(undecided)} of {len(results)} rules and facts neither executed nor proved: "
+              f"{', '.join(undecided)}; run a module that it matches with `hlorewrite opt --rules=FILE --check=interp`",
+              file=sys.stderr)
     if any(result["wrong"] for result in results):
         return ValuesDiffer.exit_code
     return int(any(result["undecided"] for result in results))
@@ -229,8 +251,8 @@ def document(item: ast.Rule | ast.Linear, file: str, written: ast.Rule | ast.Lin
     floats = ", ".join(item.floats.names) if item.floats else "not said"
     lines += [f"In `{file}`, line {item.name_span.line}. How it is known: {how_known(item)}. "
               f"What it does to floats: {floats}.", ""]
-    rows = [(block.keyword, expression(s.expression), s.sentence) for block in item.blocks[1:]
-            for s in block.statements if isinstance(s, ast.Condition | ast.Let)]
+    rows = [(block.keyword, expression(s.expression), s.sentence or failure_text(expression(s.expression)))
+            for block in item.blocks[1:] for s in block.statements if isinstance(s, ast.Condition | ast.Let)]
     if rows:
         lines += ["| kind | condition | text when it fails |", "|---|---|---|"]
         lines += [f"| {kind} | `{_cell(text)}` | {_cell(sentence) or 'the predicate’s own sentence'} |"

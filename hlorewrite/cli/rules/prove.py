@@ -76,7 +76,7 @@ def _with_counterexample(verdict: Verdict, file: str, args: argparse.Namespace) 
     from hlorewrite.checks.prove.verdict import REFUTED, UNKNOWN
     if verdict.status not in (REFUTED, UNKNOWN):
         return verdict, ""
-    programs = counterexample(file, verdict.name, args.natives)
+    programs = counterexample(file, verdict.name, [*args.load, *args.natives])
     if programs is None:
         return verdict, ""
     command = write_counterexample(verdict, programs, args.counterexamples) if args.counterexamples else ""

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from hlorewrite.jaxbridge.step.options import StepOptions
+from hlorewrite.passmanager.load_file import load_files
 
 VARIABLE = "HLOREWRITE_EXEC"
 """Holds it as JSON; subprocesses and workers inherit it."""
@@ -22,12 +23,14 @@ class ExecRun:
       options: passes and policies.
       report: where to write what was done when the program ends; empty for nowhere.
       natives: modules, or absolute paths of ``.py`` files, that register natives for rule files.
+      loads: absolute paths of the Python files that ``--load`` names.
       pid: of the process that ``exec`` became.
     """
 
     options: StepOptions
     report: str = ""
     natives: tuple[str, ...] = ()
+    loads: tuple[str, ...] = ()
     pid: int = 0
 
     def environment(self, inherited: Mapping[str, str]) -> dict[str, str]:
@@ -43,16 +46,18 @@ class ExecRun:
         """
         path = [str(SHIM), *filter(None, inherited.get("PYTHONPATH", "").split(os.pathsep))]
         text = json.dumps({"options": self.options.to_json(), "report": self.report, "natives": self.natives,
-                           "pid": self.pid})
+                           "loads": self.loads, "pid": self.pid})
         return {**inherited, VARIABLE: text, "PYTHONPATH": os.pathsep.join(dict.fromkeys(path))}
 
 
 def from_environment(environment: Mapping[str, str]) -> ExecRun:
-    """What ``environment`` wrote.
+    """What ``environment`` wrote; the files that it names are loaded.
 
     Example:
       >>> from_environment(ExecRun(StepOptions("comm", "train_step")).environment({})).options.match
       'train_step'
     """
     data = json.loads(environment[VARIABLE])
-    return ExecRun(StepOptions.from_json(data["options"]), data["report"], tuple(data["natives"]), data["pid"])
+    load_files(data["loads"])  # before the options, which name passes
+    return ExecRun(StepOptions.from_json(data["options"]), data["report"], tuple(data["natives"]),
+                   tuple(data["loads"]), data["pid"])

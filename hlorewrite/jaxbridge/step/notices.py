@@ -5,6 +5,8 @@ import sys
 
 import jax
 
+from hlorewrite.ir import shown_path
+
 KILL_SWITCH = "HLOREWRITE"
 
 
@@ -25,3 +27,9 @@ def users_level() -> int:
     while frame.f_back is not None and os.path.abspath(frame.f_code.co_filename).startswith(ours):
         frame, level = frame.f_back, level + 1
     return level
+
+
+def users_line() -> str:
+    """``FILE:LINE`` of the first frame above the caller that is neither ours nor JAX's, for errors."""
+    frame = sys._getframe(users_level() - 1)
+    return f"{shown_path(frame.f_code.co_filename)}:{frame.f_lineno}"

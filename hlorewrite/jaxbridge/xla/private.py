@@ -12,6 +12,7 @@ import importlib.util
 import inspect
 import logging
 import os
+import threading
 import weakref
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
@@ -24,7 +25,7 @@ from jaxlib import version as jaxlib_version
 
 from hlorewrite.errors import UsageError
 from hlorewrite.ir.binding import ir
-from hlorewrite.util.releases import missing_private_name
+from hlorewrite.util.releases import missing_private_name, same_release
 
 try:
     from jax._src import (
@@ -38,6 +39,7 @@ try:
         util,
         xla_bridge,
     )
+    from jax._src.export import _export
     from jax._src.interpreters import pxla
     from jaxlib import _jax, xla_client  # pyright: ignore[reportAttributeAccessIssue]
 except ImportError as gone:
@@ -151,7 +153,7 @@ def _check_plugin() -> None:
             version = importlib.metadata.version(package)
         except importlib.metadata.PackageNotFoundError:  # built by the user
             continue
-        if version.split(".")[:3] != wanted.split("."):
+        if not same_release(version, wanted):
             raise OtherPlugin(package, version, wanted)
 
 
@@ -433,9 +435,45 @@ def has_effects(lowered: jax.stages.Lowered) -> bool:
                 or (arguments["mut"] is not None))
 
 
+def changes_references(lowered: jax.stages.Lowered) -> bool:
+    """Whether a step changes mutable references that it takes or closes over."""
+    return lowered._lowering.compile_args["mut"] is not None
+
+
 def closes_over_references(traced: jax.stages.Traced) -> bool:
     """Whether a traced function reads mutable references from outside; ahead-of-time compilation lacks those."""
     return bool(traced._consts) or traced.jaxpr.is_high
+
+
+# ---- exports
+
+
+def is_written_by_export(kind: type) -> bool:
+    """Whether ``jax.export`` can write nodes of a type: those that were registered.
+
+    Example:
+      >>> import collections
+      >>> is_written_by_export(collections.OrderedDict), is_written_by_export(set)
+      (True, False)
+    """
+    return kind in _export.serialization_registry
+
+
+@contextmanager
+def recorded_traces() -> Iterator[list[jax.stages.Traced]]:
+    """Collects what is traced and then lowered in this block by this thread, whichever library asks for it."""
+    found: list[jax.stages.Traced] = []
+    thread, lower = threading.get_ident(), jax.stages.Traced.lower
+
+    def recorded(traced: jax.stages.Traced, *args: Any, **kwargs: Any) -> jax.stages.Lowered:
+        if threading.get_ident() == thread:
+            found.append(traced)
+        return lower(traced, *args, **kwargs)
+    jax.stages.Traced.lower = recorded  # pyright: ignore[reportAttributeAccessIssue]
+    try:
+        yield found
+    finally:
+        jax.stages.Traced.lower = lower  # pyright: ignore[reportAttributeAccessIssue]
 
 
 # ---- calls

@@ -178,7 +178,7 @@ def test_a_native_that_exits_is_an_error(mark: Path, tmp_path: Path, capsys: pyt
     assert "a check raised SystemExit" in capsys.readouterr().err and not (tmp_path / "out.mlir").exists()
     (tmp_path / "leaves.py").write_text("raise SystemExit(0)")
     assert guarded(["opt", "in.mlir", "--natives=leaves.py", "-o", "out.mlir"]) == 2
-    assert "the module cannot be imported (it ends the process)" in capsys.readouterr().err
+    assert "leaves.py:1: ends the process; correct this line" in capsys.readouterr().err
 
 
 def test_a_reproducer_cannot_hold_natives_as_an_option(mark: Path, tmp_path: Path,
@@ -200,9 +200,9 @@ def test_the_words_that_reproduce_a_failure_name_the_natives(mark: Path, tmp_pat
 
 @pytest.mark.parametrize(("module", "text", "sentence"), [
     ("nowhere_to_be_found", "", "cannot be imported (No module named 'nowhere_to_be_found'); install it, or name"),
-    ("missing.py", "", "cannot be imported ([Errno 2] No such file"),
-    ("broken.py", "1 / 0", "cannot be imported (division by zero); correct the path"),
-    ("twice.py", NATIVE.replace("NAME", "one_use"), 'native "one_use" of natives of'),
+    ("missing.py", "", "missing.py: no such file; correct the path"),
+    ("broken.py", "\n1 / 0", "broken.py:2: raises ZeroDivisionError: division by zero; correct this line"),
+    ("twice.py", NATIVE.replace("NAME", "one_use"), 'native "one_use" of file'),
     ("space.py", NATIVE.replace("NAME", "one use"), '"one use" is not a name for a native'),
 ])
 def test_modules_that_cannot_be_loaded_are_told(module: str, text: str, sentence: str, mark: Path, tmp_path: Path,

@@ -2,19 +2,13 @@
 
 from __future__ import annotations
 
-import importlib.util
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
-ROOT = Path(__file__).resolve().parents[3]
-_spec = importlib.util.spec_from_file_location("update_lit_checks", ROOT / "tools" / "update_lit_checks.py")
-assert _spec and _spec.loader
-tool = importlib.util.module_from_spec(_spec)
-sys.modules[_spec.name] = tool
-_spec.loader.exec_module(tool)
+from hlorewrite.testing import update_checks as tool
 
 SOURCE = """\
 // RUN: %hlorewrite opt %s --pass=cse | %filecheck %s
@@ -46,7 +40,7 @@ def test_written_checks_hold(tmp_path: Path) -> None:
     path.write_text(new)
     assert tool.updated(new, path) == new
     command = f"{sys.executable} -m hlorewrite opt {path} --pass=cse | {Path(sys.executable).parent}/filecheck {path}"
-    done = subprocess.run(command, shell=True, cwd=ROOT, capture_output=True, text=True, check=False)
+    done = subprocess.run(command, shell=True, cwd=tmp_path, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
 
 

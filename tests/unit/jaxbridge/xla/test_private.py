@@ -22,6 +22,7 @@ from jax._src import (
     util,
     xla_bridge,
 )
+from jax._src.export import _export
 from jax._src.interpreters import pxla
 from jax.sharding import Mesh, NamedSharding, PartitionSpec
 from jaxlib import _jax, xla_client
@@ -53,7 +54,8 @@ from hlorewrite.pipelines.runtime.compile_once import ExecutableStore, shared_ex
     (pxla.MeshExecutable, "call"), (_jax.Client, "deserialize_executable"),
     (xla_client, "batched_copy_array_to_devices_with_sharding"), (xla_client, "ArrayCopySemantics"),
     (jax.sharding.NamedSharding, "_internal_device_list"), (pxla, "batched_device_put"), (config, "trace_context"),
-    (config, "config_states"), (config.config_ext, "unset"), (source_info_util, "user_frame"),
+    (config, "config_states"), (config.config_ext, "unset"), (_export, "serialization_registry"),
+    (source_info_util, "user_frame"),
 ])
 def test_it_is_there(owner: object, name: str):
     assert hasattr(owner, name)

@@ -15,15 +15,23 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from filecheck.main import main as filecheck
-from lit.ShCommands import Pipeline, Seq
-from lit.ShUtil import ShParser
-
 from hlorewrite.cli.main import guarded
+from hlorewrite.errors import UsageError
 
-LIT = Path(__file__).resolve().parent / "lit"
-_RUN = re.compile(r"RUN:\s*(.*)")
+SUFFIXES = (".mlir", ".test")
+"""How the names of golden files end."""
+SKIPPED_FOLDERS = ("Inputs", "Output")
+"""Folders with what golden files read, and what lit writes."""
+_ROOT_FILES = (".git", "pyproject.toml", "setup.py", "setup.cfg")
+_RUN = re.compile(r"\bRUN:\s*(.*)")
 _OWN = ("hlorewrite", "filecheck")
+
+
+def root_of(path: str | os.PathLike[str]) -> Path:
+    """The repository that a file is in, which ``%root`` stands for; its folder where it is in none."""
+    file = Path(path).resolve()
+    return next((folder for folder in file.parents if any((folder / name).exists() for name in _ROOT_FILES)),
+                file.parent)
 
 
 def run_lines(path: Path, folder: Path) -> list[str]:
@@ -40,24 +48,44 @@ def run_lines(path: Path, folder: Path) -> list[str]:
         else:
             lines.append(match.group(1).rstrip())
     values = {"hlorewrite": "hlorewrite", "filecheck": "filecheck", "python": sys.executable, "s": str(path),
-              "S": str(path.parent), "root": str(LIT.parent.parent), "t": str(folder / "t")}
+              "S": str(path.parent), "root": str(root_of(path)), "t": str(folder / "t")}
     found = re.compile("%%|%(" + "|".join(sorted(values, key=len, reverse=True)) + r")\b|%t")
     return [found.sub(lambda match: "%" if match.group() == "%%" else values[match.group()[1:]], line)
             for line in lines]
 
 
 def failure(path: Path, folder: Path) -> str:
-    """What the RUN line that fails first printed; nothing when all succeed."""
+    """What the RUN line that fails first printed; nothing when all succeed.
+
+    Args:
+      path: the golden file.
+      folder: an empty folder, where the commands run.
+
+    Raises:
+      UsageError: lit or filecheck is not installed.
+    """
+    parser = _parser()
     for line in run_lines(path, folder):
         printed = folder / "printed"
         printed.write_bytes(b"")
-        if _run(ShParser(line, pipefail=True).parse(), folder, printed):
+        if _run(parser(line, pipefail=True).parse(), folder, printed):
             return f"RUN: {line}\n{printed.read_text('utf-8', 'replace')}"
     return ""
 
 
+def _parser() -> Any:
+    try:
+        import filecheck.main  # noqa: F401
+        from lit.ShUtil import ShParser
+    except ImportError as error:
+        raise UsageError(f"golden files need lit and filecheck ({error})",
+                         hint="pip install lit filecheck") from None
+    return ShParser
+
+
 def _run(command: Any, folder: Path, printed: Path) -> int:
     """The exit code of what lit's parser reads from a line; what is neither piped nor redirected is appended."""
+    from lit.ShCommands import Pipeline, Seq
     if isinstance(command, Seq):
         code = _run(command.lhs, folder, printed)
         if command.op in ("&&", "||") and (code == 0) != (command.op == "&&"):
@@ -77,7 +105,7 @@ def _run(command: Any, folder: Path, printed: Path) -> int:
 
 
 def _program(words: list[str], redirects: Sequence[Any], streams: tuple[Path, Path, Path], folder: Path) -> int:
-    """The exit code of one program; ``not`` before it turns success into failure."""
+    """The exit code of one program; ``not`` before it inverts success and failure."""
     if words[0] == "not":
         return int(_program(words[1:], redirects, streams, folder) == 0)
     read, out, error = streams
@@ -101,6 +129,7 @@ def _program(words: list[str], redirects: Sequence[Any], streams: tuple[Path, Pa
     with _streams(read, out, error, folder):
         if words[0] == "hlorewrite":
             return guarded(words[1:])
+        from filecheck.main import main as filecheck
         try:
             filecheck(words)
         except SystemExit as leave:

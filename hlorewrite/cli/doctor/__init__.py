@@ -1,0 +1,1 @@
+"""hlorewrite doctor: what is installed, which settings hold, and what works here."""
