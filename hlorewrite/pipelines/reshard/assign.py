@@ -45,6 +45,7 @@ def least_loaded(jobs: Jobs, network: Network, in_order: bool = False) -> list[R
     chains = {entry: np.array(entry, np.int64) for entry in only.values()}
     places: dict[tuple[int, ...], np.ndarray] = {}
     tables: dict[tuple[tuple[int, ...], ...], np.ndarray] = {}
+    same: dict[tuple[int, ...], tuple[int, ...]] = {}  # chains of thousands of hosts are kept once
     order = range(len(jobs)) if in_order else sorted(range(len(jobs)), key=lambda j: (freedom[j], -size[j], j))
     chosen: list[tuple[int, tuple[int, ...]]] = [(-1, ())] * len(jobs)
     for j in order:
@@ -56,10 +57,12 @@ def least_loaded(jobs: Jobs, network: Network, in_order: bool = False) -> list[R
             out[sender] += size[j]
             own[sender] += size[j]
             entry = entry if jobs.gather[j] else _busiest_last(entry, own)
-            where = chains[entry] if entry in chains else np.array(entry, np.int64)
+            where = chains.get(entry)
+            if where is None:
+                where = chains[entry] = np.array(entry, np.int64)
             into[where] += size[j]
             out[where[:-1]] += size[j]
-        chosen[j] = sender, entry
+        chosen[j] = sender, same.setdefault(entry, entry)
     return make_items(jobs, chosen, network)
 
 
