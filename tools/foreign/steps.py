@@ -74,7 +74,7 @@ def run_module(module: SuiteModule, wanted: str = "") -> ModuleOutcome:
         ended = signal.Signals(os.WTERMSIG(status)).name if os.WIFSIGNALED(status) else str(os.WEXITSTATUS(status))
         # In C++: the command says so and ends with 2. It runs the interpreter in a process of its own, and asks XLA's
         # parser only about text that it does not read itself.
-        crashed = begun in ("read", "counted", "values") and ended in ("SIGABRT", "SIGSEGV")
+        crashed = begun in ("read", "counted", "values") and ended in ("SIGABRT", "SIGSEGV", "SIGFPE")
         outcome.steps[begun] = ("refused" if crashed else "failed",
                             f"ended by {ended}" + (f" after {SECONDS} s" if ended == "SIGALRM" else ""))
     outcome.read = outcome.steps.get("read", ("", ""))[0] == "ok"
