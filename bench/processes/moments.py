@@ -1,10 +1,11 @@
-"""What the others do when a process is killed, stopped or slow at a random moment of compile, first call, steps or save.
+"""What the others do when a process is killed, stopped or slow at a random moment: compile, first call, steps or save.
 
 Each trial starts two to four real processes of two CPU devices each, which wait for their steps in one of many ways
-(``moments_worker.WAITS``). At a random moment one of them gets SIGKILL; SIGSTOP; or SIGSTOP, and SIGCONT when the others have
-named it or ten seconds have passed (``slow``). Every other process must name it on stderr within ten seconds. Those of a killed
-or stopped process must end with exit code 1 (where process 0 dies, XLA may abort them: SIGABRT), soon or after ``TIMEOUT_S``;
-those of a slow one must go on. With ``--json`` prints the figures as JSON; exit code 1 where one trial is not as it must be.
+(``moments_worker.WAITS``). At a random moment one of them gets SIGKILL; SIGSTOP; or SIGSTOP, and SIGCONT when the
+others have named it or ten seconds have passed (``slow``). Every other process must name it on stderr within ten
+seconds. Those of a killed or stopped process must end with exit code 1 (where process 0 dies, XLA may abort them:
+SIGABRT), soon or after ``TIMEOUT_S``; those of a slow one must go on. With ``--json`` prints the figures as JSON; exit
+code 1 where one trial is not as it must be.
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
-"""One process of a program of ``moments.py``: it compiles, runs a first step, steps, then steps with saves, until it is ended.
+"""One process of a program of ``moments.py``: it compiles, runs a first step, steps, then steps with saves.
 
-Usage: ``moments_worker.py PORT PROCESS PROCESSES PROGRAM WAIT TIMEOUT_S FOLDER``. PROGRAM is ``step`` (decorated) or ``jit``
-(under ``patch_jit``); WAIT is a key of ``WAITS``. Prints ``PHASE NAME`` where a phase begins, and ``ALIVE`` with each step.
+Usage: ``moments_worker.py PORT PROCESS PROCESSES PROGRAM WAIT TIMEOUT_S FOLDER``. PROGRAM is ``step`` (decorated) or
+``jit`` (under ``patch_jit``); WAIT is a key of ``WAITS``. Prints ``PHASE NAME`` where a phase begins, and ``ALIVE``
+with each step.
 """
 
 from __future__ import annotations

@@ -209,7 +209,7 @@ def plan_reshard(source: Layout, destination: Layout, itemsize: int, network: Ne
     plans: list[ReshardPlan] = []
     for name in STRATEGIES if copies <= _FEW_COPIES else STRATEGIES[:-1]:
         try:
-            if plans and (name != "trees" and copies > _MANY_COPIES
+            if plans and ((name != "trees" and copies > _MANY_COPIES)
                           or _surely_slower(tasks, itemsize, network, name, plans)):
                 continue
             plans.append(_plan_one(tasks, itemsize, network, name, order=order, sender=choice, bound=bound,

@@ -1,4 +1,4 @@
-"""A few rounds of ``bench/overhead/leaks.py``: optimized steps keep no files, threads or objects that jitted ones do not."""
+"""A few rounds of ``bench/overhead/leaks.py``: optimized steps keep nothing that jitted ones do not."""
 
 from __future__ import annotations
 
