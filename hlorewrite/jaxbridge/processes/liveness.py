@@ -366,13 +366,13 @@ class Watch:
         self._end(one_line(error))
 
     def wait_until_named(self) -> bool:
-        """Gives the other thread the time to name a dead peer; whether there is one."""
+        """Gives the other thread the time to name a dead peer; whether one is named, as dead or as not there."""
         self._silence_s = min(self._silence_s, max(ECHO_S, 3 * self.interval_s))
         deadline = time.monotonic() + self._silence_s + 2 * self.interval_s
         # Ends: at the deadline.
         while -1 not in self._named and time.monotonic() < deadline:
             time.sleep(self.interval_s / 2)
-        return -1 in self._named
+        return bool(self._named)
 
     def wait_for_verdict(self) -> None:
         """Gives a dead peer the time to be noticed; ends this process if there is one."""
