@@ -37,7 +37,7 @@ from hlorewrite.util.tables import numbers_right, table
 HERE = Path(__file__).resolve().parent
 KINDS = ("killed", "stopped", "slow")
 PHASES = {"compile": 1.5, "first call": 0.2, "steps": 2.0, "save": 1.0}
-"""Phases, and up to how many seconds after the begin of one the moment is."""
+"""Phases, and up to how many seconds after the moment is at which all processes have begun one."""
 TIMEOUT_S = 20.0
 _START_S, _END_S = 180.0, 2 * TIMEOUT_S + 45.0
 
@@ -95,7 +95,7 @@ class _Watched:
 
     def __init__(self, moment: Moment) -> None:
         self.moment = moment
-        self.begun = threading.Event()
+        self.begun: dict[int, threading.Event] = {each: threading.Event() for each in range(moment.processes)}
         self.struck_s = float("inf")
         self.named: dict[int, float] = {}
         self.steps: dict[int, int] = {}
@@ -105,8 +105,8 @@ class _Watched:
     def read(self, process: int, lines: IO[str]) -> None:
         """Reads one stream of a process."""
         for line in lines:
-            if line.startswith("PHASE") and process == self.moment.odd and self.moment.phase in line:
-                self.begun.set()
+            if line.startswith("PHASE") and self.moment.phase in line:
+                self.begun[process].set()
             elif line.startswith("ALIVE"):
                 self.steps[process] = int(line.split()[1])
             elif not line.startswith("PHASE"):
@@ -123,7 +123,8 @@ def moment_trial(number: int) -> MomentTrial:
         running = _started(moment, folder)
         others = [process for process in range(moment.processes) if process != moment.odd]
         with read_by(running, seen.read):
-            if not seen.begun.wait(_START_S):
+            end = time.monotonic() + _START_S
+            if not all(begun.wait(max(end - time.monotonic(), 0.0)) for begun in seen.begun.values()):
                 trial.wrong.append(f"{moment.phase} never began")
             else:
                 time.sleep(moment.after_s)
@@ -203,11 +204,12 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("--trials", type=int, default=90, metavar="N", help="how many (90)")
     parser.add_argument("--first", type=int, default=0, metavar="N", help="number of the first (0)")
+    parser.add_argument("--numbers", type=int, nargs="+", metavar="N", help="these trials, in place of all")
     parser.add_argument("--json", action="store_true", help="print JSON, a trial a line")
     args = parser.parse_args()
-    trials = []
-    with progress("trials", args.trials) as advance:
-        for number in range(args.first, args.first + args.trials):
+    trials, numbers = [], args.numbers or range(args.first, args.first + args.trials)
+    with progress("trials", len(numbers)) as advance:
+        for number in numbers:
             advance(str(moment_of(number)))
             trials.append(moment_trial(number))
             if args.json:

@@ -26,7 +26,7 @@ from jax.sharding import PartitionSpec as P
 
 import hlorewrite
 
-STEPS = 300
+STEPS = 100
 """Steps before those with saves begin."""
 
 
