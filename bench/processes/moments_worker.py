@@ -7,6 +7,7 @@ with each step.
 
 from __future__ import annotations
 
+import operator
 import os
 import sys
 import time
@@ -51,7 +52,7 @@ WAITS: dict[str, Callable[[Any], object]] = {
     "text": lambda result: f"{result} {result!r}",
     "format": lambda result: f"{result:.3f}",
     "compared": lambda result: result > 3 or None,
-    "mapped": lambda result: list(map(jax.Array.block_until_ready, [result])),
+    "mapped": lambda result: list(map(operator.methodcaller("block_until_ready"), [result])),
     "method by name": lambda result: getattr(result, "block_until_ready")(),  # noqa: B009
     "not at all": lambda result: None,
 }
