@@ -181,13 +181,17 @@ def seconds(make: Maker, words: tuple[str, ...], size: int) -> float:
         text = make(size)
         path = Path(folder) / ("m.mlir" if text.startswith("module") else "m.hlo")
         path.write_text(text)
-        for command in [_TRACE, words] if words[0] == "view" else [words]:
-            given = [word.replace("IN", str(path)).replace("TRACE", f"{folder}/trace") for word in command]
-            before = resource.getrusage(resource.RUSAGE_CHILDREN)
-            subprocess.run([sys.executable, "-m", "hlorewrite", *given], check=True, stdout=subprocess.DEVNULL,
-                           stderr=subprocess.DEVNULL,
-                           env={**os.environ, "PYTHONPATH": str(ROOT), "JAX_PLATFORMS": "cpu"})
-            after = resource.getrusage(resource.RUSAGE_CHILDREN)
+        if words[0] == "view":
+            _cpu_seconds(_TRACE, folder, path)
+        return _cpu_seconds(words, folder, path)
+
+
+def _cpu_seconds(words: tuple[str, ...], folder: str, path: Path) -> float:
+    given = [word.replace("IN", str(path)).replace("TRACE", f"{folder}/trace") for word in words]
+    before = resource.getrusage(resource.RUSAGE_CHILDREN)
+    subprocess.run([sys.executable, "-m", "hlorewrite", *given], check=True, stdout=subprocess.DEVNULL,
+                   stderr=subprocess.DEVNULL, env={**os.environ, "PYTHONPATH": str(ROOT), "JAX_PLATFORMS": "cpu"})
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
     return after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
 
 
