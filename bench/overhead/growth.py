@@ -18,7 +18,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
-MOST = 1.15
+MOST, LEAST_S = 1.15, 0.25
 _GROUPS = "replica_groups={{0,1,2,3,4,5,6,7}}, to_apply=%add"
 _HEAD = """HloModule m, is_scheduled=true, num_partitions=8
 
@@ -41,6 +41,18 @@ def chained_hlo(size: int) -> str:
         lines += [f"  %r{number} = f32[64]{{0}} all-reduce(%{before}), {_GROUPS}, {where}",
                   f"  %n{number} = f32[64]{{0}} negate(%r{number})"]
         before = f"n{number}"
+    return f"{_HEAD}" + "\n".join(lines) + f"\n  ROOT %out = f32[64]{{0}} copy(%{before})\n}}\n"
+
+
+def long_hlo(size: int) -> str:
+    """All-reduces with a dozen kernels after each: 8 000 of them are 100 000 instructions."""
+    lines, before = [], "p"
+    for number in range(size):
+        lines.append(f"  %r{number} = f32[64]{{0}} all-reduce(%{before}), {_GROUPS}")
+        before = f"r{number}"
+        for kernel in range(11):
+            lines.append(f"  %n{number}.{kernel} = f32[64]{{0}} add(%{before}, %r{number})")
+            before = f"n{number}.{kernel}"
     return f"{_HEAD}" + "\n".join(lines) + f"\n  ROOT %out = f32[64]{{0}} copy(%{before})\n}}\n"
 
 
@@ -141,15 +153,22 @@ func.func public @main(%y: tensor<4xf32>) -> tensor<4xf32> {{
 """
 
 
+_TRACE = ("opt", "IN", "-O", "comm", "--trace=TRACE", "--no-reproducer", "-o", os.devnull)
 Maker = Callable[[int], str]
 CASES: dict[str, tuple[Maker, tuple[str, ...]]] = {
     "report of HLO": (chained_hlo, ("report", "IN", "--topology=h200:1x8")),
     "report of open HLO": (open_hlo, ("report", "IN", "--topology=h200:1x8")),
+    "report of long HLO": (long_hlo, ("report", "IN", "--topology=h200:1x8")),
+    "audit of long HLO": (long_hlo, ("audit", "IN", "--target=h200:1x8")),
+    "timeline of long HLO": (long_hlo, ("timeline", "IN", "--target=h200:1x8")),
+    "lint of long HLO": (long_hlo, ("lint", "IN")),
     "audit": (chained_hlo, ("audit", "IN", "--target=h200:1x8")),
     "timeline": (open_hlo, ("timeline", "IN", "--target=h200:1x8")),
     "report of StableHLO": (linear_web, ("report", "IN", "--topology=h200:1x4")),
     "opt, all remarks": (linear_web, ("opt", "IN", "-O", "comm", "--remarks=all", "--no-reproducer", "-o", os.devnull)),
-    "opt with a trace": (linear_web, ("opt", "IN", "-O", "comm", "--trace=TRACE", "--no-reproducer", "-o", os.devnull)),
+    "opt with a trace": (linear_web, _TRACE),
+    "view": (linear_web, ("view", "TRACE", "-o", os.devnull)),
+    "view as JSON": (linear_web, ("view", "TRACE", "--json")),
     "lint": (linear_web, ("lint", "IN")),
     "audit of sums in a loop": (accumulating_hlo, ("audit", "IN", "--target=h200:1x8")),
     "lint of sums in a loop": (accumulating_loop, ("lint", "IN")),
@@ -157,23 +176,37 @@ CASES: dict[str, tuple[Maker, tuple[str, ...]]] = {
 
 
 def seconds(make: Maker, words: tuple[str, ...], size: int) -> float:
-    """Seconds of the processor that a command takes for an input of a size."""
+    """Seconds of the processor that a command takes for an input of a size; of ``view``, without making the trace."""
     with tempfile.TemporaryDirectory() as folder:
         text = make(size)
         path = Path(folder) / ("m.mlir" if text.startswith("module") else "m.hlo")
         path.write_text(text)
-        given = [word.replace("IN", str(path)).replace("TRACE", f"{folder}/trace") for word in words]
-        before = resource.getrusage(resource.RUSAGE_CHILDREN)
-        subprocess.run([sys.executable, "-m", "hlorewrite", *given], check=True, stdout=subprocess.DEVNULL,
-                       stderr=subprocess.DEVNULL, env={**os.environ, "PYTHONPATH": str(ROOT), "JAX_PLATFORMS": "cpu"})
-        after = resource.getrusage(resource.RUSAGE_CHILDREN)
+        if words[0] == "view":
+            _cpu_seconds(_TRACE, folder, path)
+        return _cpu_seconds(words, folder, path)
+
+
+def _cpu_seconds(words: tuple[str, ...], folder: str, path: Path) -> float:
+    given = [word.replace("IN", str(path)).replace("TRACE", f"{folder}/trace") for word in words]
+    before = resource.getrusage(resource.RUSAGE_CHILDREN)
+    subprocess.run([sys.executable, "-m", "hlorewrite", *given], check=True, stdout=subprocess.DEVNULL,
+                   stderr=subprocess.DEVNULL, env={**os.environ, "PYTHONPATH": str(ROOT), "JAX_PLATFORMS": "cpu"})
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
     return after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
 
 
 def exponent(sizes: list[int], taken: list[float]) -> float:
-    """The slope in the logarithms from the second size to the last, the time of the first one taken off."""
-    (small, large), (less, more) = (sizes[1], sizes[-1]), (max(taken[at] - taken[0], 1e-3) for at in (1, -1))
-    return math.log(more / less) / math.log(large / small)
+    """The slope in the logarithms up to the last size, the time of the first one taken off.
+
+    It begins with the first size that takes ``LEAST_S`` more than the start of the command: less is noise.
+
+    Example:
+      >>> round(exponent([10, 1000, 2000, 8000], [0.5, 0.51, 1.0, 2.5]), 2)
+      1.0
+    """
+    work = [each - taken[0] for each in taken]
+    at = next((at for at in range(1, len(sizes) - 1) if work[at] >= LEAST_S), len(sizes) - 1)
+    return math.log(work[-1] / work[at]) / math.log(sizes[-1] / sizes[at]) if at < len(sizes) - 1 else 0.0
 
 
 def main() -> int:

@@ -86,13 +86,13 @@ class ParameterProvenance:
         """The path of the argument that a collective belongs to.
 
         Args:
-          op: a collective.
+          op: a collective; a custom call that communicates is one that reduces nothing.
 
         Returns:
           The path; empty when it is not known.
         """
         name = self._updated(self._updates.get(op_key(op), []))
-        if name or BY_OP[op.name].reduces:
+        if name or (op.name in BY_OP and BY_OP[op.name].reduces) or not len(op.operands):
             return name
         return self._gathered(op.operands[0])
 

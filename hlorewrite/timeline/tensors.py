@@ -39,6 +39,8 @@ class TensorNames:
         self._origins: dict[tuple[str, str], tuple[str, ...]] = {}
         self._plain: dict[str, bool] = {}
         self._masks: dict[str, list[int]] = {}
+        self._taken_at: dict[tuple[str, str], dict[str, int]] = {}
+        self._elements: dict[tuple[str, str], dict[int, list[str]]] = {}
 
     def of(self, computation: Computation, instruction: HloInstruction) -> str:
         """The parameters a collective belongs to, else the type of what it sends.
@@ -170,7 +172,7 @@ class TensorNames:
 
     def _through_tuple(self, where: Computation, made: HloInstruction, value: str) -> list[Place]:
         """Elements of a loop's result, or of its body's parameter, that a value of its tuple becomes."""
-        index = made.operands.index(value)
+        index = self._places_in(where, made)[value]
         loops: list[tuple[Computation, str]] = []
         around = self._readers.loop_of(where.name)
         if around is not None and where.root == made.name:
@@ -181,9 +183,24 @@ class TensorNames:
                 parameter = next((each.name for each in body.instructions.values() if each.opcode == "parameter"),
                                  "") if body is not None else ""
                 loops += [(body, parameter)] if body is not None else []
-        return [(there, reader.name) for there, name in loops for reader in self._readers.of(there, name)
-                if reader.opcode == "get-tuple-element" and (at := _INDEX.search(reader.attributes))
-                and int(at.group(1)) == index]
+        return [(there, reader) for there, name in loops for reader in self._taken(there, name).get(index, ())]
+
+    def _places_in(self, where: Computation, made: HloInstruction) -> dict[str, int]:
+        """Where a tuple takes each value first; tuples have thousands of operands."""
+        key = where.name, made.name
+        if key not in self._taken_at:
+            self._taken_at[key] = {operand: place for place, operand in reversed([*enumerate(made.operands)])}
+        return self._taken_at[key]
+
+    def _taken(self, where: Computation, name: str) -> dict[int, list[str]]:
+        """The instructions that take each element of a tuple."""
+        taken = self._elements.get((where.name, name))
+        if taken is None:
+            taken = self._elements[where.name, name] = {}
+            for reader in self._readers.of(where, name):
+                if reader.opcode == "get-tuple-element" and (at := _INDEX.search(reader.attributes)):
+                    taken.setdefault(int(at.group(1)), []).append(reader.name)
+        return taken
 
 
 def _places(reader: HloInstruction, value: str) -> int:

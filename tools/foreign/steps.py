@@ -22,8 +22,9 @@ _TARGET = "h200:128x8"
 _COMMANDS = {
     "opt -O comm": ("opt", "-O", "comm", "--allow-unregistered-dialect", "--no-reproducer", "-o", os.devnull),
     "opt -O time": ("opt", "-O", "time", f"--topology={_TARGET}", "--allow-unregistered-dialect", "--no-reproducer",
-                        "-o",
-                    os.devnull),
+                    "-o", os.devnull),
+    "trace": ("opt", "-O", "comm", f"--topology={_TARGET}", "--allow-unregistered-dialect", "--no-reproducer", "-o",
+              os.devnull),
     "report": ("report", "--json"),
     "audit": ("audit", f"--target={_TARGET}"),
 }
@@ -73,7 +74,7 @@ def run_module(module: SuiteModule, wanted: str = "") -> ModuleOutcome:
         ended = signal.Signals(os.WTERMSIG(status)).name if os.WIFSIGNALED(status) else str(os.WEXITSTATUS(status))
         # In C++: the command says so and ends with 2. It runs the interpreter in a process of its own, and asks XLA's
         # parser only about text that it does not read itself.
-        crashed = begun in ("read", "counted", "values") and ended in ("SIGABRT", "SIGSEGV")
+        crashed = begun in ("read", "counted", "values") and ended in ("SIGABRT", "SIGSEGV", "SIGFPE")
         outcome.steps[begun] = ("refused" if crashed else "failed",
                             f"ended by {ended}" + (f" after {SECONDS} s" if ended == "SIGALRM" else ""))
     outcome.read = outcome.steps.get("read", ("", ""))[0] == "ok"
@@ -112,7 +113,7 @@ def _steps(module: SuiteModule, path: str) -> dict[str, Step]:
 
     steps: dict[str, Step] = {"read": lambda: _read(module, path)}
     if module.form == "mlir":
-        steps |= {name: command(name) for name in ("opt -O comm", "opt -O time")}
+        steps |= {name: command(name) for name in ("opt -O comm", "opt -O time")} | {"view": lambda: _viewed(path)}
     steps |= {"report": command("report"), "counted": lambda: _counted(module, path), "audit": command("audit")}
     if module.form == "mlir" and (b"check.expect" in module.data or b"@check." in module.data):
         steps["values"] = lambda: written_values(module.data.decode(errors="replace"))
@@ -135,6 +136,19 @@ def _run(words: tuple[str, ...], path: str) -> tuple[str, str, str]:
     unexpected = code not in (0, 2, 3) and any(words in said for words in _UNEXPECTED)
     verdict = {0: "ok", 2: "refused", 3: "wrong"}.get(code, "failed" if unexpected else "refused")
     return verdict, said.removeprefix("hlorewrite: error: "), out.getvalue()
+
+
+def _viewed(path: str) -> tuple[str, str]:
+    """A trace of ``opt``, shown as JSON and as a page."""
+    run = f"{path}.run"
+    verdict, sentence, _ = _run((*_COMMANDS["trace"], f"--trace={run}"), path)
+    if verdict != "ok":
+        return verdict, sentence
+    verdict, sentence, printed = _run(("view", "--json"), run)
+    if verdict == "ok":
+        json.loads(printed, parse_constant=lambda text: 1 / 0)  # infinities are not JSON
+        verdict, sentence, _ = _run(("view", "-o", f"{run}.html"), run)
+    return verdict, sentence
 
 
 def _read(module: SuiteModule, path: str) -> tuple[str, str]:

@@ -50,7 +50,7 @@ ECHO_S = 5.0
 _COLLECTIVE = re.compile(r"\b(?:Gloo|NCCL)\b|Connection (?:closed|reset)")
 NAMED_S = 7.0
 """After how long a peer that is silent or keeps this process waiting is named."""
-_EXIT_S = 5.0
+_EXIT_S, _LEAVE_S = 5.0, 10.0
 _STORE = 0
 """The process that holds the key-value store."""
 
@@ -348,10 +348,10 @@ class Watch:
         echo = is_echo(error) or is_echo(error.__cause__)
         if self._leave_errors:
             self._hook(kind, error, trace)
-            if echo:
-                self.wait_until_named()
-            else:
+            if not echo:
                 self.fail(one_line(error))
+            elif self.wait_until_named():
+                _leave_without_barrier(_LEAVE_S + (_EXIT_S if self.process == _STORE else 0.0))
             return
         ours = isinstance(error, HlorewriteError | jax.errors.JaxRuntimeError) and not self._only_waiting
         if echo:
@@ -365,13 +365,14 @@ class Watch:
             os._exit(130 if kind is KeyboardInterrupt else 1)
         self._end(one_line(error))
 
-    def wait_until_named(self) -> None:
-        """Gives the other thread the time to name a dead peer."""
+    def wait_until_named(self) -> bool:
+        """Gives the other thread the time to name a dead peer; whether one is named, as dead or as not there."""
         self._silence_s = min(self._silence_s, max(ECHO_S, 3 * self.interval_s))
         deadline = time.monotonic() + self._silence_s + 2 * self.interval_s
         # Ends: at the deadline.
         while -1 not in self._named and time.monotonic() < deadline:
             time.sleep(self.interval_s / 2)
+        return bool(self._named)
 
     def wait_for_verdict(self) -> None:
         """Gives a dead peer the time to be noticed; ends this process if there is one."""
@@ -382,6 +383,23 @@ class Watch:
             if sentence := self.verdict():
                 self.end_all(sentence)
             time.sleep(self.interval_s / 2)
+
+
+def _leave_without_barrier(seconds: float) -> None:
+    """Once Python ends, ends this process with exit code 1 if that takes longer.
+
+    JAX's own exit waits in a barrier for all processes: for a dead one for minutes, and then it aborts. The functions
+    that the program registered to run at its end have their time. Process 0 is the last: JAX aborts those it leaves.
+    """
+    ends = threading.Event()
+
+    def end() -> None:
+        ends.wait()
+        time.sleep(seconds)
+        os._exit(1)
+
+    threading.Thread(target=end, name="hlorewrite-leave", daemon=True).start()
+    atexit.register(ends.set)
 
 
 def is_echo(error: BaseException | None) -> bool:

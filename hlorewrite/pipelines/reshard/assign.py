@@ -44,21 +44,25 @@ def least_loaded(jobs: Jobs, network: Network, in_order: bool = False) -> list[R
     freedom = [len(s) > 1 or h not in only for s, h in zip(jobs.senders, jobs.hosts, strict=True)]
     chains = {entry: np.array(entry, np.int64) for entry in only.values()}
     places: dict[tuple[int, ...], np.ndarray] = {}
+    tables: dict[tuple[tuple[int, ...], ...], np.ndarray] = {}
+    same: dict[tuple[int, ...], tuple[int, ...]] = {}  # chains of thousands of hosts are kept once
     order = range(len(jobs)) if in_order else sorted(range(len(jobs)), key=lambda j: (freedom[j], -size[j], j))
     chosen: list[tuple[int, tuple[int, ...]]] = [(-1, ())] * len(jobs)
     for j in order:
         sender = least(jobs.senders[j], out, places)
         entry = only.get(jobs.hosts[j])
         if entry is None:
-            entry = tuple(least(ports, into, places) for ports in jobs.hosts[j])
+            entry = _least_of_each(jobs.hosts[j], into, tables)
         if entry:
             out[sender] += size[j]
             own[sender] += size[j]
             entry = entry if jobs.gather[j] else _busiest_last(entry, own)
-            where = chains[entry] if entry in chains else np.array(entry, np.int64)
+            where = chains.get(entry)
+            if where is None:
+                where = chains[entry] = np.array(entry, np.int64)
             into[where] += size[j]
             out[where[:-1]] += size[j]
-        chosen[j] = sender, entry
+        chosen[j] = sender, same.setdefault(entry, entry)
     return make_items(jobs, chosen, network)
 
 
@@ -70,6 +74,20 @@ def least(ports: tuple[int, ...], load: np.ndarray, places: dict[tuple[int, ...]
     if where is None:
         where = places[ports] = np.array(sorted(ports), np.int64)
     return int(where[np.argmin(load[where])])
+
+
+def _least_of_each(hosts: tuple[tuple[int, ...], ...], load: np.ndarray,
+                   tables: dict[tuple[tuple[int, ...], ...], np.ndarray]) -> tuple[int, ...]:
+    """The port of each host with the smallest load; of equal ones the lowest. ``tables`` keeps the ports as an array.
+
+    A host with fewer ports than another names its first one again, which is taken only where it is the least.
+    """
+    table = tables.get(hosts)
+    if table is None:
+        most = max(map(len, hosts), default=1)
+        rows = [[*(each := sorted(ports)), *each[:1] * (most - len(each))] for ports in hosts]
+        table = tables[hosts] = np.array(rows, np.int64).reshape(len(hosts), most)
+    return tuple(table[np.arange(len(hosts)), np.argmin(load[table], axis=1)].tolist())
 
 
 def make_items(jobs: Jobs, chosen: Sequence[tuple[int, tuple[int, ...]]], network: Network) -> list[RoutedJob]:

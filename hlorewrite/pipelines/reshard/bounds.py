@@ -31,6 +31,7 @@ import heapq
 import itertools
 import math
 from collections.abc import Iterable, Sequence
+from functools import cache
 
 import numpy as np
 
@@ -134,24 +135,33 @@ def _time_of_blocks(jobs: Jobs, network: Network) -> float:
     for holders in wanted:
         groups.setdefault(frozenset(jobs.classes[holders].ports), []).append(holders)
     groups[frozenset().union(*groups)] = list(wanted)
+
+    @cache
+    def common(kinds: frozenset[int]) -> tuple[int, int]:
+        return _hosts_of_all([jobs.classes[each] for each in kinds], network.nics_per_host)
+
     return max(_blocks_of(len(ports), sum(sizes[each] for each in holders),
-                          [jobs.classes[each] for each in set().union(*(wanted[each] for each in holders))], network)
+                          common(frozenset().union(*(wanted[each] for each in holders))), network)
                for ports, holders in groups.items())
 
 
-def _blocks_of(ports: int, size: float, wanting: list[PortClass], network: Network) -> float:
-    """Seconds for bytes that leave by some ports, each to the same hosts; 0 if they do not."""
-    nics = network.nics_per_host
+def _hosts_of_all(wanting: list[PortClass], nics: int) -> tuple[int, int]:
+    """How many hosts want what each of some classes does, and by how many ports one of them takes it at most."""
     hosts = set.intersection(*({into[0] // nics for into in kind.hosts} for kind in wanting))
-    if len(hosts) <= ports:
-        return 0.0
     entries: dict[int, set[int]] = {}
     for kind in wanting:
         for into in kind.hosts:
             entries.setdefault(into[0] // nics, set()).update(into)
-    most = max(len(entries[host]) for host in hosts)
+    return len(hosts), max((len(entries[host]) for host in hosts), default=0)
+
+
+def _blocks_of(ports: int, size: float, common: tuple[int, int], network: Network) -> float:
+    """Seconds for bytes that leave by some ports, each to the same hosts; 0 if they do not."""
+    hosts, most = common
+    if hosts <= ports:
+        return 0.0
     return (_least_end(size, ports, 1 / (most * network.bytes_per_s), 1, network)
-            + _postal_time(len(hosts), ports, most, network))
+            + _postal_time(hosts, ports, most, network))
 
 
 def _time_into_hosts(jobs: Jobs, network: Network) -> float:
@@ -294,14 +304,22 @@ def _densest(loads: dict[frozenset[int], float]) -> float:
 
 def _components(sets: Iterable[frozenset[int]]) -> list[frozenset[int]]:
     """Unions of the sets that hang together."""
-    out: list[set[int]] = []
+    parent: dict[int, int] = {}
+
+    def root(port: int) -> int:
+        # Ends: each step goes nearer to the root.
+        while parent.setdefault(port, port) != port:
+            parent[port] = port = parent[parent[port]]
+        return port
+
     for ports in sets:
-        joined = set(ports)
-        rest = []
-        for other in out:
-            if other & joined:
-                joined |= other
+        first = None
+        for port in ports:
+            if first is None:
+                first = root(port)
             else:
-                rest.append(other)
-        out = [*rest, joined]
-    return [frozenset(ports) for ports in out]
+                parent[root(port)] = first
+    joined: dict[int, set[int]] = {}
+    for port in parent:
+        joined.setdefault(root(port), set()).add(port)
+    return [frozenset(ports) for ports in joined.values()]

@@ -10,6 +10,7 @@ its last, and a chunk's work with the last: never more than has arrived, and as 
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from operator import attrgetter
 
 import numpy as np
 
@@ -54,12 +55,17 @@ def timed(jobs: Jobs, items: Sequence[RoutedJob], order: Sequence[int], network:
     """
     start, end = run(items, order, network.ports)
     copies = np.where(jobs.gather | jobs.inside, 0, jobs.local_hops)
-    table = [(job, port // network.nics_per_host, at + step * item.hop, item.busy, item.chunks)
-             for job, (at, item) in enumerate(zip(start.tolist(), items, strict=True)) if copies[job]
-             for step, port in enumerate(item.entry)]
-    if not table:
+    counts = np.array([len(item.entry) for item in items], np.int64) * (copies > 0)
+    if not counts.any():
         return start, end
-    job, host, begin, busy, chunks = (np.array(column) for column in zip(*table, strict=True))
+    entries: dict[tuple[int, ...], np.ndarray] = {item.entry: np.array(item.entry, np.int64) for item in items}
+    job = np.repeat(np.arange(len(items)), counts)
+    host = np.concatenate([entries[item.entry] for item, count in zip(items, counts.tolist(), strict=True) if count]
+                          ) // network.nics_per_host
+    step = np.arange(len(job)) - np.repeat(np.cumsum(counts) - counts, counts)
+    hop, busy, chunks = (np.array([value(item) for item in items])[job]
+                         for value in (attrgetter("hop"), attrgetter("busy"), attrgetter("chunks")))
+    begin = start[job] + step * hop
     return start, with_copies(end, arrivals_of(job, host, begin, busy, chunks, copies[job] * jobs.size[job],
                                                network=network),
                               network)

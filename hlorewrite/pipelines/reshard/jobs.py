@@ -84,13 +84,17 @@ class Jobs:
         return most[self.receivers] - np.where(self.inside, 0, 1)
 
     @cached_property
+    def to_one_host(self) -> bool:
+        """Whether each job arrives at one host, and waits for none."""
+        if self.after or not len(self) or self.inside.any() or self.gather.any():
+            return False
+        return bool(np.array([len(c.hosts) == 1 for c in self.classes])[self.receivers].all())
+
+    @cached_property
     def unicast(self) -> bool:
         """Whether each job has one port to leave from, one to arrive at, and waits for none."""
-        if self.after or not len(self) or self.inside.any():
-            return False
-        out = np.array([len(c.ports) == 1 for c in self.classes])
-        into = np.array([len(c.hosts) == 1 and len(c.ports) == 1 for c in self.classes])
-        return bool(out[self.holders].all() and into[self.receivers].all())
+        one = np.array([len(c.ports) == 1 for c in self.classes])
+        return self.to_one_host and bool(one[self.holders].all() and one[self.receivers].all())
 
 
 def single_jobs(rows: SliceTransfers, network: Network) -> Jobs:

@@ -23,6 +23,8 @@ from hlorewrite.pipelines.reshard.trees.rounds import message_of_trees, tree_hop
 
 TARGETS = {"cpu": 1e-3, "gpu": 4e-5}
 """Seconds that one round costs a device in addition to its bytes, by target: a collective's launch."""
+_MOST_NUMBERS = 50_000_000
+"""Numbers in the tables of a module, of rounds by devices."""
 _SMALLEST, _LARGEST = 16 * 1024, 8 * 1024 * 1024
 
 
@@ -92,6 +94,7 @@ def lower(plan: ReshardPlan, element_type: str, target: str = "cpu", chunk_bytes
     timed = ((rounds_time(plan, order, target), order) for order in map(runs, ways))
     (seconds, order), kept = min(timed, key=lambda each: each[0]), copies(plan, half)
     emitter = _start(plan, element_type)
+    _check_tables(sum(flow.chunks for flow in kept) + sum(run.count for run in order), emitter)
     for flow in kept:
         _emit_copy(emitter, plan, flow)
     for run in order:
@@ -177,6 +180,17 @@ def default_chunk_bytes(plan: ReshardPlan, target: str) -> int:
 def _start(plan: ReshardPlan, element_type: str) -> RoundEmitter:
     source, destination = plan.tasks.source.tile_shape or (1,), plan.tasks.destination.tile_shape or (1,)
     return RoundEmitter(element_type, len(plan.network.devices), source, destination)
+
+
+def _check_tables(rounds: int, emitter: RoundEmitter) -> None:
+    """Refuses a module whose tables would be larger than any program needs.
+
+    Raises:
+      PlanError: they would be.
+    """
+    if rounds * emitter.devices * (2 * len(emitter.source) + 2) > _MOST_NUMBERS:
+        raise PlanError(f"the module would have {rounds} rounds of {emitter.devices} devices: too many for one program",
+                        hint="give it larger chunks, or leave --chunk-bytes out to have them chosen")
 
 
 def _emit_copy(emitter: RoundEmitter, plan: ReshardPlan, flow: SliceFlow) -> None:

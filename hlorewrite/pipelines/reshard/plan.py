@@ -32,6 +32,10 @@ _SINGLES = 512
 _AUTO_ROWS = 4096
 _FEW_COPIES = 768
 """Copies up to which the gathers among all receivers are tried too: beyond, they take longest to plan and never win."""
+_ROUND_ROBIN = 16_000
+"""Jobs from which a round robin is taken where jobs may choose among ports."""
+_MANY_COPIES = 2_000_000
+"""Copies from which send-recv and all-gathers, which plan each of them, are tried only where they are asked for."""
 _LARGE_GAP = 0.1
 _LAST_PART = 1 / 6
 """Of a slice that several devices of a host want; from 1/4 to 1/8 plans differ by 2 % at most."""
@@ -205,7 +209,8 @@ def plan_reshard(source: Layout, destination: Layout, itemsize: int, network: Ne
     plans: list[ReshardPlan] = []
     for name in STRATEGIES if copies <= _FEW_COPIES else STRATEGIES[:-1]:
         try:
-            if plans and _surely_slower(tasks, itemsize, network, name, plans):
+            if plans and ((name != "trees" and copies > _MANY_COPIES)
+                          or _surely_slower(tasks, itemsize, network, name, plans)):
                 continue
             plans.append(_plan_one(tasks, itemsize, network, name, order=order, sender=choice, bound=bound,
                                    budget=budget))
@@ -318,7 +323,7 @@ def _optimise(jobs: Jobs, network: Network, sender: str, bound: float,
               budget: SolverBudget) -> TransferSchedule:
     """Senders, order and times of jobs."""
     good = bound * (1 + GOOD_GAP)
-    if jobs.unicast and len(jobs) > _SINGLES:
+    if len(jobs) > (_SINGLES if jobs.unicast else _ROUND_ROBIN) and jobs.to_one_host:
         schedule = rotated(jobs, network)
         if schedule.end.max() <= good or len(jobs) > _AUTO_ROWS:
             return schedule

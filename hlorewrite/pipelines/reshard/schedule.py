@@ -50,17 +50,21 @@ def of_items(items: Sequence[RoutedJob], start: np.ndarray, end: np.ndarray, pro
 
 
 def rotated(jobs: Jobs, network: Network) -> TransferSchedule:
-    """The round robin of unicast jobs, all in arrays: a million jobs in a fraction of a second.
+    """The round robin of jobs to one host each, all in arrays: a million jobs in a fraction of a second.
+
+    Where holders or receivers stand at several ports, jobs are dealt out to these one after another.
 
     Args:
-      jobs: jobs of which ``unicast`` holds.
+      jobs: jobs of which ``to_one_host`` holds.
       network: the links.
 
     Returns:
       The schedule.
     """
-    ports = np.array([c.ports[0] for c in jobs.classes], np.int64)
-    sender, receiver = ports[jobs.holders], ports[jobs.receivers]
+    most = max(len(c.ports) for c in jobs.classes)
+    ports = np.array([[*c.ports, *c.ports[:1] * (most - len(c.ports))] for c in jobs.classes], np.int64)
+    many, turn = np.array([len(c.ports) for c in jobs.classes]), jobs.holders + jobs.receivers
+    sender, receiver = (ports[side, turn % many[side]] for side in (jobs.holders, jobs.receivers))
     rate, local = network.bytes_per_s, jobs.local_hops
     # One NIC hop: chunks only serve the hops inside the host (see Network.chunks), and never fall below the rows.
     best = np.sqrt(jobs.size * local / network.local_bytes_per_s / network.chunk_overhead_s)

@@ -146,11 +146,13 @@ def _run_wide(items: Sequence[RoutedJob], order: Sequence[int], ports: int) -> t
     """The same for items of many links, whose links are handled as arrays."""
     free = np.zeros(2 * ports)
     start, end = np.zeros(len(items)), np.zeros(len(items))
-    arrays: dict[tuple[int, ...], np.ndarray] = {}
+    arrays: dict[tuple[bool, tuple[int, ...]], tuple[np.ndarray, np.ndarray]] = {}
     for i in order:
         item = items[i]
-        links = arrays.setdefault(item.links[1:], np.array(item.links[1:], np.int64))
-        steps = arrays.setdefault(item.steps[1:], np.array(item.steps[1:], np.int64))
+        key = item.sender < 0, item.entry  # the links of a gather are not those of a chain
+        if key not in arrays:
+            arrays[key] = np.array(item.links[1:], np.int64), np.array(item.steps[1:], np.int64)
+        links, steps = arrays[key]
         at = float(free[item.links[0]]) if item.links else 0.0
         delay = steps * item.hop
         if len(links):

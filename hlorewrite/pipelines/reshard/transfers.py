@@ -5,6 +5,7 @@ chain, to a single one, or among them as an all-gather of parts they already hav
 """
 
 from dataclasses import dataclass
+from functools import cache
 
 import numpy as np
 
@@ -101,12 +102,20 @@ def shared(rows: SliceTransfers, network: Network) -> SliceTransfers:
     groups, number = list(rows.groups), {group: index for index, group in reversed([*enumerate(rows.groups)])}
     parts: dict[tuple[int, int], list[tuple[int, int]]] = {}
     table: list[tuple[int, int, int]] = []
+
+    @cache
+    def hosts(group: int) -> dict[int, list[int]]:
+        return by_host(rows.groups[group], network)
+
+    @cache
+    def dealt(group: int, count: int) -> list[int]:
+        return [_numbered(each, groups, number) for each in _dealt(hosts(group), count)]
+
     for row, pair in enumerate(zip(rows.holders.tolist(), rows.receivers.tolist(), strict=True)):
         if pair not in parts:
-            have, want = (by_host(rows.groups[group], network) for group in pair)
-            count = 1 if set(have) & set(want) else min(len(have), len(want))
-            both = [[_numbered(each, groups, number) for each in _dealt(side, count)] for side in (have, want)]
-            parts[pair] = list(zip(*both, strict=True))
+            have, want = map(hosts, pair)
+            count = 1 if not have.keys().isdisjoint(want) else min(len(have), len(want))
+            parts[pair] = [*zip(*(dealt(group, count) for group in pair), strict=True)]
         table += [(row, *each) for each in parts[pair]]
     keep, holders, receivers = np.array(table, np.int64).reshape(-1, 3).T
     return _rows(rows, keep, holders, receivers, groups)

@@ -4,6 +4,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from hlorewrite.ir.binding import ir
+from hlorewrite.ir.types import is_static_tensor
 from hlorewrite.rules.compile.compiled import CompiledRule, Failure
 from hlorewrite.rules.compile.environment import Environment
 from hlorewrite.rules.compile.match import MatchStep
@@ -108,4 +109,9 @@ def _first_failure(rule: CompiledRule, env: Environment, ignore_cost: bool) -> F
         answer = check.run(env)
         if answer is not True:
             return Failure(stage, answer, check.text, len(rule.steps) + i, env)
+    for names, old, new in rule.exchanged:
+        before, after = old(env), new(env)
+        if before.type != after.type and not (is_static_tensor(before.type) and is_static_tensor(after.type)):
+            sentence = f"{names} are of the types {before.type} and {after.type}: one does not say its size"
+            return Failure("legal", MatchFailure(sentence, before.owner), "", len(rule.steps) + len(rule.checks), env)
     return None

@@ -7,7 +7,7 @@ from typing import Any, Literal
 from hlorewrite.analysis.linearity import has_narrow_range, regrouped
 from hlorewrite.ir import defining_op, element_type, ir, is_floating
 from hlorewrite.rules.checks.declared import REGROUPING
-from hlorewrite.rules.compile.checks import CompiledCheck, ExpressionCompiler
+from hlorewrite.rules.compile.checks import CompiledCheck, ExpressionCompiler, Function
 from hlorewrite.rules.compile.environment import CONTEXT, Environment, Slots
 from hlorewrite.rules.compile.join_index import pair_conditions
 from hlorewrite.rules.compile.match import MatchCompiler, MatchStep
@@ -51,6 +51,7 @@ class CompiledRule:
       nodes: its ops, the root first.
       steps: the match.
       checks: (stage, check) in order.
+      exchanged: values of a match of which the rewrite puts the second in the place of the first, each with its names.
       actions: the rewrite.
       slots: where names live.
     """
@@ -62,6 +63,7 @@ class CompiledRule:
     nodes: tuple[PatternNode, ...]
     steps: tuple[MatchStep, ...]
     checks: tuple[tuple[Stage, CompiledCheck], ...]
+    exchanged: tuple[tuple[str, Function, Function], ...]
     actions: tuple[Action, ...]
     slots: Slots
 
@@ -120,11 +122,28 @@ def compile_rule(rule: ast.Rule, natives: Mapping[str, NativeFunction], file: st
                 checks.append((stage, expressions.statement(statement)))
         if keyword == "legal" and rule.floats is not None and rule.floats.names != ("exact",):
             checks.append(("legal", _float_check(rule.floats, matching.op_slot(matching.root.number))))
+    exchanged = tuple(_exchanged(rule, expressions))
     actions = tuple(RewriteCompiler(expressions, rule.name).actions(rule.rewrite.statements))
     nodes = _pattern_nodes(matching)
     benefit = len(nodes) if rule.benefit is None else rule.benefit
     return CompiledRule(rule, f"{file}:{rule.name_span.line}", benefit, root=nodes[0], nodes=nodes, steps=steps,
-                        checks=tuple(checks), actions=actions, slots=matching.slots)
+                        checks=tuple(checks), exchanged=exchanged, actions=actions, slots=matching.slots)
+
+
+def _made(actions: Iterable[Any]) -> Iterable[str]:
+    """The names of what a rewrite makes, before its root or elsewhere."""
+    for action in actions:
+        yield from action.results if isinstance(action, ast.Create) else ()
+        yield from _made(action.body) if isinstance(action, ast.At) else ()
+
+
+def _exchanged(rule: ast.Rule, expressions: ExpressionCompiler) -> Iterable[tuple[str, Function, Function]]:
+    """The values that a rewrite exchanges and that its match has already; none of what it makes."""
+    made = set(_made(rule.rewrite.statements))
+    for action in rule.rewrite.statements:
+        if isinstance(action, ast.Replace) and len(action.new) == 1 and isinstance(new := action.new[0], ast.ValueRef) \
+                and new.name not in made:
+            yield f"`%{action.old.name}` and `%{new.name}`", expressions.value(action.old), expressions.value(new)
 
 
 def _float_check(floats: ast.Floats, root: int) -> CompiledCheck:

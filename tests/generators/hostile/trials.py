@@ -24,6 +24,7 @@ from generators.hostile.seeds import FORMS, ROOT, Seed, seeds
 HANG_S, SOLVER_S = 20.0, 120.0
 """Seconds after which a command hangs; of one that looks for an optimal order within the bounds of its solver."""
 OLD = b"// what was there before\n"
+PYTHON = sys.executable
 _LATENT = ("Traceback (most recent call last)", "unexpected error (", "Exception ignored in")
 
 
@@ -109,7 +110,7 @@ def _not_finite(printed: bytes) -> bool:
 def _process(words: tuple[str, ...], folder: Path, limit: float) -> tuple[int, float]:
     begin = time.monotonic()
     with open(folder / "stdout", "wb") as out, open(folder / "stderr", "wb") as said:
-        process = subprocess.Popen([sys.executable, "-m", "hlorewrite", *words], cwd=folder, stdout=out, stderr=said,
+        process = subprocess.Popen([PYTHON, "-m", "hlorewrite", *words], cwd=folder, stdout=out, stderr=said,
                                    stdin=subprocess.DEVNULL, env={**os.environ, "PYTHONPATH": str(ROOT)})
         try:
             code = process.wait(limit + 1)
@@ -168,12 +169,17 @@ def _become(words: tuple[str, ...], folder: Path) -> None:
 def preload(folder: Path) -> None:
     """Imports what commands need, by running them in this process, so that forks do not.
 
+    Processes that commands start are forked too, from one that has imported JAX (``tools/docs/warm_process.py``).
+
     Args:
       folder: where files that take time to make are kept.
     """
     import contextlib
     import io
 
+    sys.path.insert(0, str(ROOT / "tools" / "docs"))
+    from warm_process import warm_python
+    sys.executable = warm_python()
     from hlorewrite.cli.main import guarded
     from hlorewrite.rules.syntax.parser import parse
     parse("native predicate p(op: Op);\n", "a.hlopat")

@@ -136,6 +136,19 @@ def test_no_devices_at_all(count: int, tmp_path: Path, capsys: pytest.CaptureFix
         assert said in capsys.readouterr().err
 
 
+@pytest.mark.parametrize("name", sorted(path.name for path in FOREIGN.glob("*.mlir")))
+def test_traces_of_modules_of_others_can_be_viewed(name: str, tmp_path: Path,
+                                                   capsys: pytest.CaptureFixture[str]) -> None:
+    """Custom calls that communicate are among the collectives of a trace; a module that is refused says why in one."""
+    run = str(tmp_path / "run")
+    words = ["opt", str(FOREIGN / name), "-O", "comm", f"--trace={run}", "--allow-unregistered-dialect",
+             "--topology=h200:1x8", "--no-reproducer", "-o", str(tmp_path / "made.mlir")]
+    assert guarded(words) in (0, 2), capsys.readouterr().err
+    for shown in (["--json"], ["-o", str(tmp_path / "page.html")]):
+        assert guarded(["view", run, *shown]) == 0, capsys.readouterr().err
+    assert "unexpected" not in capsys.readouterr().err
+
+
 def test_no_budget_bounds_what_has_no_size(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """A collective of dynamic size stays in its loop: outside, nothing says how much would be kept."""
     made = tmp_path / "made.mlir"

@@ -349,6 +349,18 @@ def test_a_rewrite_that_changes_a_type_is_told() -> None:
         run(rule, module(f"%r = stablehlo.convert %a : ({V}) -> tensor<4xf64>", result="tensor<4xf64>"))
 
 
+def test_values_whose_sizes_are_known_of_one_alone_are_not_exchanged() -> None:
+    """StableHLO lets a value say less of its size than an equal one: the rule stays away, and nothing fails."""
+    rule = "rule a { match { %p = stablehlo.collective_permute(%x); root %q = stablehlo.collective_permute(%x); } " \
+           "where { before(%p, %q); } types any; floats exact; rewrite { replace %q with %p; } }"
+    permute = '"stablehlo.collective_permute"(%a) <{source_target_pairs = dense<[[0, 1]]> : tensor<1x2xi64>}>'
+    for dynamic, changes in (("tensor<?xf32>", False), (V, True)):
+        target = module(f"%p = {permute} : ({V}) -> {V}\n %r = {permute} : ({V}) -> {dynamic}", result=dynamic)
+        changed, recorder = run(rule, target)
+        assert bool(changed) is changes
+        assert changes or any("one does not say its size" in str(each) for each in recorder.remarks)
+
+
 def test_an_op_whose_type_cannot_be_inferred_is_told() -> None:
     rule = "rule a { match { root %r = stablehlo.negate(%x); } " \
            "types any; floats exact; rewrite { %t = stablehlo.reshape(%x); " \

@@ -39,6 +39,8 @@ class SliceFlow:
 
         Overlap sends some elements twice with the same value, so every message has one shape.
         """
+        if not self.extent:  # a scalar is one chunk
+            return np.zeros((len(chunk), 0), np.int64)
         counts = [-(-e // m) for e, m in zip(self.extent, self.message, strict=True)]
         where = np.unravel_index(chunk, counts)
         columns = [start + np.minimum(w * m, e - m) for start, w, m, e in

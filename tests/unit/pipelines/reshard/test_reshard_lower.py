@@ -51,6 +51,7 @@ TREES = {
     "ports apart": ("1x2", "3x2", (12, 6), "gpu,-", "-,gpu"),
     "ragged": ("1x2", "4x2", (13, 5), "-,-", "gpu,-"),
     "two senders": ("2x1", "3x1", (8, 4), "host,-", "-,-"),
+    "scalar": ("1x2", "3x2", (), "", ""),
 }
 
 
@@ -207,3 +208,5 @@ def test_refusals() -> None:
             lower(plan, "f32", "gpu", chunk_bytes)
     with pytest.raises(PlanError, match="nothing to move"):
         lower(plan_of("1x2", "2x2", (0, 4), "gpu,-", "-,host"), "f32")
+    with pytest.raises(PlanError, match="rounds of 6 devices: too many for one program"):  # a million bytes, one by one
+        lower(plan_of("1x2", "2x2", (6, 4_000_000), "gpu,-", "-,host"), "i32", "gpu", 1)
