@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import replace
 
+from hlorewrite.analysis.parameter_provenance import result_paths
 from hlorewrite.checks.reference.compare import Comparison, compare, same_bits
 from hlorewrite.checks.reference.entries import EntryPair, entry_pairs
 from hlorewrite.checks.reference.inputs import run_on_random_inputs
@@ -11,6 +12,7 @@ from hlorewrite.checks.reference.range_check import range_faults
 from hlorewrite.checks.reference.rounding.bounds import bounds_or_reason
 from hlorewrite.errors import CannotExecute
 from hlorewrite.ir.module import Module
+from hlorewrite.ir.view import View
 from hlorewrite.passmanager.programs import is_program, program_adapter
 
 
@@ -84,6 +86,9 @@ def _check_function(pair: EntryPair, seed: int, tolerance: float | None) -> Comp
     needs_bounds = tolerance is None and not same_bits(expected, made)  # no bound is smaller than no difference
     found = compare(expected, made, name, tolerance,
                     bounds_or_reason(original, rewritten, inputs) if needs_bounds else None)
+    paths = result_paths(View(before).functions[pair.name], len(found.rows))
+    found = replace(found, rows=tuple(replace(row, output=f"{row.output} {path}".rstrip())
+                                      for row, path in zip(found.rows, paths, strict=True)))
     if not found.equal:
         return found
     return replace(found, problems=tuple(range_faults(original, rewritten, name, seed)))

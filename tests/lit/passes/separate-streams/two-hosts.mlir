@@ -27,7 +27,7 @@ module attributes {mhlo.num_partitions = 4 : i32, mhlo.num_replicas = 1 : i32} {
 // -----
 
 // Groups of all four devices use ports and links, so there is nothing to separate.
-// CHECK-LABEL: func.func @everyone
+// CHECK-LABEL: func.func public @everyone
 // CHECK-NOT: _xla_stream_annotation
 module attributes {mhlo.num_partitions = 4 : i32, mhlo.num_replicas = 1 : i32} {
   func.func public @everyone(%x: tensor<8x6xf32>) -> tensor<8x6xf32> {

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
 import numpy as np
 
+from hlorewrite.analysis.parameter_provenance import result_paths
 from hlorewrite.checks.reference.interpreter import dtype_of
 from hlorewrite.checks.reference.rounding.static.order_ops import Summed
 from hlorewrite.checks.reference.rounding.static.order_walk import OrderWalk
@@ -37,6 +38,7 @@ class OutputOrder:
         known without values.
       ended: the first op after the sums that is not linear; it passes the bound on by its slope. Empty where the
         output itself is such a sum.
+      name: what JAX calls it, such as ``result[0]['w']``; empty where the module does not say.
     """
 
     output: int
@@ -48,6 +50,7 @@ class OutputOrder:
     wires: tuple[str, ...]
     bound: float | None
     ended: str = ""
+    name: str = ""
 
 
 @dataclass(frozen=True)
@@ -88,7 +91,8 @@ class SummationOrders:
             return [f"rounding: equal order of sums in all {self.outputs} outputs"]
         rows = [["output", "type", "roundings in a row", "longest sum", "wire", "may differ by"]]
         for each in self.changed[:SHOWN]:
-            rows.append([f"#{each.output}", each.type, f"{_count(each.before)} -> {_count(each.after)}",
+            rows.append([f"#{each.output} {each.name}".rstrip(), each.type,
+                         f"{_count(each.before)} -> {_count(each.after)}",
                          f"{each.longest_before} -> {each.longest_after}", ",".join(each.wires) or "-",
                          "no bound" if each.bound is None else f"{each.bound:.1e}"
                          + (f" before {each.ended}" if each.ended else "")])
@@ -169,6 +173,8 @@ def summation_orders(before: Module, after: Module) -> SummationOrders:
     pairs = enumerate(zip(first.results, second.results, kinds, strict=True))
     found = [_output(position, one, other, kind) for position, (one, other, kind) in pairs if one.key != other.key]
     changed = [each for each in found if each.bound is None or each.bound > 0]
+    names = result_paths(View(before).functions["main"], len(kinds))
+    changed = [replace(each, name=names[each.output]) for each in changed]
     widest = sorted(changed, key=lambda each: (-(float("inf") if each.bound is None else each.bound), each.output))
     return SummationOrders(len(kinds), tuple(widest))
 
