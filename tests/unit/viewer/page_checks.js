@@ -85,7 +85,11 @@
       document.activeElement?.blur();
       window.wanted = [...document.querySelectorAll(CONTROLS)].filter((node) => shown(node) && !node.disabled
         && node.getAttribute("tabindex") !== "-1");
-      return window.wanted.length;
+      // Chromium also stops at what scrolls, such as a wide code block.
+      const scrolls = [...document.querySelectorAll("body *")].filter((node) => shown(node)
+        && (node.scrollWidth > node.clientWidth || node.scrollHeight > node.clientHeight)
+        && /auto|scroll/.test(getComputedStyle(node).overflow));
+      return window.wanted.length + scrolls.length;
     },
     end() {
       const missed = window.wanted.filter((node) => !window.reached.has(node) && shown(node))
