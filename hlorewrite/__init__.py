@@ -56,8 +56,7 @@ _NATIVES.shipped = tuple(_NATIVE_MODULES.values())
 def __getattr__(name: str) -> object:
     """What users import, found when first used: it needs jax, the command line does not."""
     if name not in _PUBLIC:
-        from hlorewrite.errors import did_you_mean
-        hint = did_you_mean(name, _PUBLIC) if not name.startswith("_") else ""
-        raise AttributeError(f"module 'hlorewrite' has no attribute {name!r}"
-                             + (f"; {hint}" if hint.startswith("did") else ""))
+        from hlorewrite.errors import closest
+        hint = closest(name, _PUBLIC) if not name.startswith("_") else ""
+        raise AttributeError(f"module 'hlorewrite' has no attribute {name!r}" + (f"; {hint}" if hint else ""))
     return getattr(importlib.import_module(_PUBLIC[name]), name)

@@ -101,6 +101,17 @@ MOST_NAMES = 20
 """A hint lists no more known names than this."""
 
 
+def closest(name: str, known: Iterable[str]) -> str:
+    """Says which known name is close to an unknown one; empty where none is.
+
+    Example:
+      >>> closest("com-shift", ["comm-shift", "inline"]), closest("x", ["comm-shift"])
+      ('did you mean "comm-shift"?', '')
+    """
+    close = difflib.get_close_matches(name, sorted(known), n=1)
+    return f'did you mean "{close[0]}"?' if close else ""
+
+
 def did_you_mean(name: str, known: Iterable[str], listed_by: str = "") -> str:
     """Says which known name is close to an unknown one, or lists the known ones; of many, the closest few.
 
@@ -117,9 +128,8 @@ def did_you_mean(name: str, known: Iterable[str], listed_by: str = "") -> str:
       'did you mean "comm-shift"?'
     """
     names = sorted(known)
-    close = difflib.get_close_matches(name, names, n=1)
-    if close:
-        return f'did you mean "{close[0]}"?'
+    if hint := closest(name, names):
+        return hint
     if len(names) <= MOST_NAMES:
         return f"known: {', '.join(names)}" if names else "none is known"
     nearest = difflib.get_close_matches(name, names, n=3, cutoff=0.0)

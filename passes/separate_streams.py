@@ -1,16 +1,16 @@
 """separate-streams: collectives over network ports run at the same time as those over links within hosts."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import ClassVar
 
 from hlorewrite.analysis.groups import device_count
-from hlorewrite.cost import Topology
 from hlorewrite.cost.collective_times import CollectiveTimes
 from hlorewrite.errors import UsageError
 from hlorewrite.hlo.published_flags import STREAMS
 from hlorewrite.ir import COLLECTIVES, Module, View, ir
+from hlorewrite.ir.frontend import FRONTEND, STREAM, frontend_attributes, with_frontend
 from hlorewrite.ops.table import RAGGED_ALL_TO_ALL_CALL
-from hlorewrite.passes.common.frontend import FRONTEND, STREAM, frontend_attributes, with_frontend
 from hlorewrite.passes.common.overlap_model import SEPARATE, uses_ports_alone
 from hlorewrite.passes.common.pass_support import tell
 from hlorewrite.passmanager.base import Pass, PassContext
@@ -46,6 +46,7 @@ class SeparateStreams(Pass):
     """
 
     name: ClassVar[str] = "separate-streams"
+    xla_options: ClassVar[Mapping[str, str | bool | int]] = STREAMS
     plan: bool = False
     topology: str = ""
 
@@ -57,14 +58,17 @@ class SeparateStreams(Pass):
                              hint='add --topology=h200:4x8, or topology="h200:4x8" in Python')
         view, editor = ctx.view(module), ctx.editor(module, self.name)
         topology = CollectiveTimes(spec, device_count(view) or 1).topology
-        if self.plan:
-            return self._plan(module, view, topology, ctx)
-        marked = SEPARATE in module.operation.attributes
-        editor.set_attribute(module.operation, SEPARATE, None)
         ops = [op for op in view.ops(*COLLECTIVES) if STREAM not in frontend_attributes(op)]
         alone = [uses_ports_alone(op, view, topology) for op in ops]
+        marked = SEPARATE in module.operation.attributes
+        if not self.plan:
+            editor.set_attribute(module.operation, SEPARATE, None)
         if not any(alone) or all(alone) or _is_ragged(view):
-            return marked
+            return marked and not self.plan
+        if self.plan:
+            with module.mlir.context:
+                editor.set_attribute(module.operation, SEPARATE, ir.UnitAttr.get())
+            return True
         for op, ports in zip(ops, alone, strict=True):
             # XLA puts collectives without an annotation on its streams in turn.
             editor.set_attribute(op, FRONTEND, with_frontend(op, STREAM, _PORTS if ports else _LINKS))
@@ -72,15 +76,6 @@ class SeparateStreams(Pass):
         first = ops[alone.index(True)]
         tell(ctx, "applied", self.name, f"it runs on a stream of its own, with {sum(alone) - 1} more that only network "
              f"ports of {topology.spec} carry, where XLA is compiled with {' '.join(_OPTIONS)}", view, first)
-        return True
-
-    def _plan(self, module: Module, view: View, topology: Topology, ctx: PassContext) -> bool:
-        """Marks a module some of whose collectives can have a stream of their own."""
-        alone = [uses_ports_alone(op, view, topology) for op in view.ops(*COLLECTIVES)]
-        if not any(alone) or all(alone) or _is_ragged(view):
-            return False
-        with module.mlir.context:
-            ctx.editor(module, self.name).set_attribute(module.operation, SEPARATE, ir.UnitAttr.get())
         return True
 
 

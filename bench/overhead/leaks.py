@@ -1,6 +1,6 @@
 """What weeks of work keep: recompilations, signatures and dropped steps, under ``jax.jit`` and ``hlorewrite.optimize``.
 
-``python bench/overhead/leaks.py`` runs each case under both in a process of its own. Between a warm-up and the end it
+``python bench/overhead/leaks.py`` runs each case under both, each in its own process. Between a warm-up and the end it
 counts resident memory (MiB), open files, threads, and what the collector holds: all objects, and those of hlorewrite's
 own classes. Exit code 1 where an optimized step keeps something that a jitted one does not: files, threads, objects of
 hlorewrite, or more than ``MOST_OBJECTS`` objects or ``MOST_MIB`` of memory a round. With ``--json`` prints JSON.

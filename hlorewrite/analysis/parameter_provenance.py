@@ -290,6 +290,16 @@ def result_paths(function: ir.Operation, count: int) -> list[str]:
     return paths
 
 
+def named(place: str, path: str) -> str:
+    """An output by its place, and by what JAX calls it where that is known.
+
+    Example:
+      >>> named("#25", "result[0]['w']"), named("#25", "")
+      ("#25 result[0]['w']", '#25')
+    """
+    return f"{place} {path}".rstrip()
+
+
 def _parts(path: str) -> list[str]:
     """The keys of a path, without the name of the argument or ``result``.
 

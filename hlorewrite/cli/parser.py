@@ -4,7 +4,7 @@ import argparse
 import os
 from typing import Any, NoReturn
 
-from hlorewrite.errors import UsageError, did_you_mean
+from hlorewrite.errors import UsageError, closest, did_you_mean
 
 EXIT_CODES = "exit codes: 0 ok, 1 failed or findings, 2 usage or unreadable input, 3 values differ"
 """The last line of every help."""
@@ -22,9 +22,9 @@ class Parser(argparse.ArgumentParser):
         if action.choices is None or value in action.choices:
             return
         known, named = [str(each) for each in action.choices], "/".join(action.option_strings) or action.metavar
-        hint = did_you_mean(str(value), known)
-        listed = f" known: {', '.join(known)}" if hint.startswith("did") else ""
-        raise UsageError(f'{named or action.dest}: unknown value "{value}"', hint=hint + listed)
+        hint = closest(str(value), known)
+        listed = f"{hint} known: {', '.join(known)}" if hint else did_you_mean(str(value), known)
+        raise UsageError(f'{named or action.dest}: unknown value "{value}"', hint=listed)
 
     def format_help(self) -> str:
         """The help, with the exit codes at its end."""
@@ -36,9 +36,8 @@ class Parser(argparse.ArgumentParser):
         flags = [word.partition("=")[0] for word in unknown if word.startswith("-") and word != "-"]
         if flags:
             known = [option for option in self._option_string_actions if option.startswith("--")]
-            hint = did_you_mean(flags[0], known)
             raise UsageError(f'unknown option "{flags[0]}"',
-                             hint=hint if hint.startswith("did") else f"see `{self.prog} --help`")
+                             hint=closest(flags[0], known) or f"see `{self.prog} --help`")
         return parsed, unknown
 
 

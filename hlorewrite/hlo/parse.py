@@ -6,6 +6,7 @@ freedom, and XLA's own parser reads it first (``jaxbridge/xla/hlo_text.py``).
 """
 
 import functools
+import io
 import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
@@ -72,14 +73,17 @@ def header_of(lines: Iterable[str]) -> str:
     return next((line.lstrip() for line in lines if line.lstrip().startswith("HloModule")), "")
 
 
-def is_scheduled(header: str) -> bool:
-    """Whether a module is the end of a compilation, by its header, and not a program that has yet to be compiled.
+def is_scheduled(text: str) -> bool:
+    """Whether HLO is the end of a compilation, by its header, and not a program that has yet to be compiled.
+
+    Args:
+      text: of the module, or its header alone. Nothing after the header is read.
 
     Example:
       >>> is_scheduled("HloModule m, is_scheduled=true"), is_scheduled("HloModule m, num_partitions=2")
       (True, False)
     """
-    return "is_scheduled=true" in header
+    return "is_scheduled=true" in header_of(io.StringIO(text))
 
 
 def without_strings(attributes: str) -> str:

@@ -62,7 +62,7 @@ def flag_sets(release: tuple[int, ...]) -> tuple[FlagSet, ...]:
 
 STREAMS: Flags = {**_HIDING, "xla_gpu_experimental_enable_collective_multi_streaming": True,
                   "xla_gpu_experimental_parallel_collective_overlap_limit": 2}
-"""What gives collectives that the pass ``separate-streams`` annotates streams of their own. No published set."""
+"""What makes XLA honour the annotations of the pass ``separate-streams``. It is not a published set."""
 
 FLAG_SETS = flag_sets(jaxlib_version.__version_info__)
 """The sets that are tried: those of the installed jaxlib."""

@@ -27,12 +27,13 @@ from hlorewrite.ir.collectives import (
     CollectiveOp,
 )
 from hlorewrite.ir.edit import Editor
+from hlorewrite.ir.frontend import FRONTEND
 from hlorewrite.ir.view import View, nested_ops, terminator
 
 CUSTOM_CALL = "stablehlo.custom_call"
 ASYNC_START, ASYNC_DONE = "stablehlo.async_start", "stablehlo.async_done"
-_TARGET, _CONFIG, _FRONTEND = "call_target_name", "async_collective_config", "mhlo.frontend_attributes"
-_WRITTEN_IN = (_FRONTEND, "backend_config", "mhlo.backend_config")
+_TARGET, _CONFIG = "call_target_name", "async_collective_config"
+_WRITTEN_IN = (FRONTEND, "backend_config", "mhlo.backend_config")
 _START, _DONE = "-start", "-done"
 _DIMENSIONS = {
     ALL_GATHER.kind: {"all_gather_dimension": "all_gather_dim"},
@@ -218,8 +219,8 @@ def _configuration(op: ir.Operation, row: CollectiveOp) -> dict[str, ir.Attribut
 
 
 def _written_configuration(op: ir.Operation) -> str:
-    if _FRONTEND in op.attributes:
-        frontend = ir.DictAttr(op.attributes[_FRONTEND])
+    if FRONTEND in op.attributes:
+        frontend = ir.DictAttr(op.attributes[FRONTEND])
         if _CONFIG in frontend:
             return ir.StringAttr(frontend[_CONFIG]).value
     if "backend_config" in op.attributes and isinstance(op.attributes["backend_config"], ir.StringAttr):

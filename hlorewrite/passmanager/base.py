@@ -50,6 +50,8 @@ class Pass:
     beside_compute: ClassVar[bool] = False
     """Whether the pass moves communication to where compute hides it: of use where they run at the same time, and to be
     judged by times on a cluster."""
+    xla_options: ClassVar[Mapping[str, str | bool | int]] = {}
+    """XLA options, without dashes, that a module must be compiled with after the pass; the decorators set them."""
 
     def run(self, module: Module, ctx: PassContext) -> bool:
         """Rewrites a module in place.

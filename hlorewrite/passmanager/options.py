@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Annotated, Any, Literal, Union, get_args, get_origin, get_type_hints
 
-from hlorewrite.errors import UsageError, did_you_mean
+from hlorewrite.errors import UsageError, closest, did_you_mean
 from hlorewrite.util.sizes import exact_bytes, parse_bytes
 
 _SIZE_MARK = "bytes"
@@ -65,9 +65,10 @@ def options_from_text(cls: type, options: Mapping[str, str], owner: str) -> dict
     for name, text in options.items():
         key = name.replace("-", "_")
         if key not in fields:
-            hint = did_you_mean(_dashed(key), [_dashed(f) for f in fields]) if fields else "it takes none"
-            expected = f" its options: {', '.join(map(_dashed, fields))}" if hint.startswith("did") else ""
-            raise UsageError(f'{owner} has no option "{name}"', hint=hint + expected)
+            known = [_dashed(each) for each in fields]
+            hint = closest(_dashed(key), known)
+            listed = f"{hint} its options: {', '.join(known)}" if hint else did_you_mean(_dashed(key), known)
+            raise UsageError(f'{owner} has no option "{name}"', hint=listed if known else "it takes none")
         values[key] = from_text(text, hints[key], f'option "{_dashed(key)}" of {owner}')
     missing = [_dashed(f.name) for f in fields.values()
                if f.name not in values and _default(f) is dataclasses.MISSING]

@@ -11,7 +11,7 @@ import importlib.util
 import inspect
 from dataclasses import dataclass
 
-from hlorewrite.errors import UsageError, did_you_mean
+from hlorewrite.errors import UsageError, closest
 from hlorewrite.ir.location import shown_path
 from hlorewrite.passmanager.base import Pass
 from hlorewrite.passmanager.mlir_table import MLIR_PASSES
@@ -76,8 +76,7 @@ def find_pass(name: str) -> type[Pass]:
 
 def _hint(name: str, plugins: dict[str, tuple[type[Pass], str]]) -> str:
     known = [*built_in_passes(), *PIPELINES, *LOADED, *plugins, *MLIR_PASSES]
-    hint = did_you_mean(name, known)
-    return hint if hint.startswith("did") else "see `hlorewrite opt --list-passes`"
+    return closest(name, known) or "see `hlorewrite opt --list-passes`"
 
 
 def make_pass(name: str, options: str = "", anchors: tuple[str, ...] = ()) -> Pass:

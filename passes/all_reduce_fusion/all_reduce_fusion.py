@@ -13,6 +13,7 @@ from hlorewrite.cost.collective_times import CollectiveTimes
 from hlorewrite.cost.kernels.clock import KernelClock
 from hlorewrite.errors import UsageError
 from hlorewrite.ir import ALL_GATHER, Editor, Module, View, ir
+from hlorewrite.ir.frontend import COMBINER_KEY, FRONTEND, frontend_attributes, with_frontend
 from hlorewrite.passes.all_reduce_fusion.classes import BucketClass, Choice, choose
 from hlorewrite.passes.all_reduce_fusion.emit import emit_bucket
 from hlorewrite.passes.all_reduce_fusion.members import (
@@ -27,7 +28,6 @@ from hlorewrite.passes.all_reduce_fusion.model import Costs, Limits
 from hlorewrite.passes.all_reduce_fusion.order import FusedCall, Spine, hold, spine_of
 from hlorewrite.passes.all_reduce_fusion.schedule import Bucket, Rescheduler, move_all, without_cycles
 from hlorewrite.passes.common.block_graph import BlockGraph, Timing
-from hlorewrite.passes.common.frontend import COMBINER_KEY, FRONTEND, frontend_attributes, with_frontend
 from hlorewrite.passes.common.overlap_model import CROWDED
 from hlorewrite.passes.common.pass_support import tell
 from hlorewrite.passmanager.base import Pass, PassContext

@@ -13,10 +13,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from hlorewrite.ir import ALL_GATHER, ALL_REDUCE, BY_OP, REDUCE_SCATTER, Editor, ir
+from hlorewrite.ir.frontend import COMBINER_KEY, FRONTEND, with_frontend
 from hlorewrite.passes.all_reduce_fusion.members import Member, carrier_of
 from hlorewrite.passes.common.broadcasts.emit import static_slice
 from hlorewrite.passes.common.emit import add_reducer
-from hlorewrite.passes.common.frontend import COMBINER_KEY, FRONTEND, with_frontend
 
 
 def emit_bucket(editor: Editor, members: Sequence[Member], key: str, anchor: ir.Operation, *,

@@ -4,9 +4,9 @@ from dataclasses import dataclass, replace
 
 from hlorewrite.analysis.groups import Groups, device_count, groups_of, id_mode, replica_count, written_pairs
 from hlorewrite.ir import ALL_GATHER, ALL_REDUCE, COLLECTIVE_PERMUTE, REDUCE_SCATTER, REDUCING, View, ir
+from hlorewrite.ir.frontend import FRONTEND, STREAM, frontend_attributes
 from hlorewrite.ir.types import element_bytes, is_static_tensor, tensor_bytes
 from hlorewrite.ops.reducers import reduction_kind
-from hlorewrite.passes.common.frontend import FRONTEND, STREAM, frontend_attributes
 
 FUSIBLE = (ALL_REDUCE, REDUCE_SCATTER, ALL_GATHER, COLLECTIVE_PERMUTE)
 """The collectives that the pass can fuse."""

@@ -3,13 +3,13 @@
 from collections.abc import Iterable
 
 from hlorewrite.ir import COLLECTIVES, Editor, Loop, defining_op, ir, nested_ops, op_key, terminator, with_dimension
+from hlorewrite.ir.frontend import COMBINER_KEY, FRONTEND, with_frontend
 from hlorewrite.ir.regions import BARRIER, WHILE
 from hlorewrite.ops.attributes import SLICED, shape_of
 from hlorewrite.ops.dims import attributes_for, repeats_whole
 from hlorewrite.ops.table import FILLINGS
 from hlorewrite.passes.common.dimension_region import RegionMember
 from hlorewrite.passes.common.emit import add_results, filled_part
-from hlorewrite.passes.common.frontend import COMBINER_KEY, FRONTEND, with_frontend
 from hlorewrite.passes.common.loop_copies.copies import ChannelHandles
 from hlorewrite.passes.common.overlap_model import HALF
 from hlorewrite.passes.interleave_halves.choose import HalvesChoice

@@ -121,10 +121,10 @@ class RotateCollectives(Pass):
         if splitter is behind and not ctx.ignore_cost:
             ahead = _moving_later(loop, model, effects)
             ends = ends_of_iteration(loop, fitting, model)
-            if ends and not tried(ends)[1]:
-                fitting = min((fitting, ends), key=lambda each: iteration_times(
-                    loop, splitter(loop, each), model, each, ahead).after)
-                split = splitter(loop, fitting)
+            other, refused = tried(ends) if ends else (split, "there are none")
+            if not refused and (iteration_times(loop, other, model, ends, ahead).after
+                                < iteration_times(loop, split, model, fitting, ahead).after):
+                fitting, split = ends, other
         if not self._pays(CollectiveLoop(op, tuple(fitting)), split, ahead, model, ctx):
             return None
         size = _CARRIED_TWICE * sum(tensor_bytes(value.type) for value in split.handed)

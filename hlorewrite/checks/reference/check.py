@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import replace
 
-from hlorewrite.analysis.parameter_provenance import result_paths
+from hlorewrite.analysis.parameter_provenance import named, result_paths
 from hlorewrite.checks.reference.compare import Comparison, compare, same_bits
 from hlorewrite.checks.reference.entries import EntryPair, entry_pairs
 from hlorewrite.checks.reference.inputs import run_on_random_inputs
@@ -87,7 +87,7 @@ def _check_function(pair: EntryPair, seed: int, tolerance: float | None) -> Comp
     found = compare(expected, made, name, tolerance,
                     bounds_or_reason(original, rewritten, inputs) if needs_bounds else None)
     paths = result_paths(View(before).functions[pair.name], len(found.rows))
-    found = replace(found, rows=tuple(replace(row, output=f"{row.output} {path}".rstrip())
+    found = replace(found, rows=tuple(replace(row, output=named(row.output, path))
                                       for row, path in zip(found.rows, paths, strict=True)))
     if not found.equal:
         return found

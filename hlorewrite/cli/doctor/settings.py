@@ -19,7 +19,7 @@ KNOWN: Mapping[str, str] = {
     "JAX_ENABLE_X64": "64-bit numbers; modules written with and without it differ",
     "JAX_DISABLE_JIT": "nothing is compiled, so nothing is rewritten",
     "JAX_USE_SHARDY_PARTITIONER": "which partitioner lowers shardings",
-    "JAX_COMPILATION_CACHE_DIR": "where JAX keeps compiled programs; rewritten ones have keys of their own",
+    "JAX_COMPILATION_CACHE_DIR": "where JAX keeps compiled programs; rewritten ones get separate keys",
     "JAX_TRACEBACK_FILTERING": "which frames of errors JAX shows",
     "XLA_PYTHON_CLIENT_MEM_FRACTION": "the share of a GPU's memory that steps may take; budgets count with it",
     "XLA_CLIENT_MEM_FRACTION": "the share of a GPU's memory that steps may take; budgets count with it",

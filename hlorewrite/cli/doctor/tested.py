@@ -1,4 +1,4 @@
-"""Runs the self-test in a process of its own, and says how far it came."""
+"""Runs the self-test in a separate process, and reports how far it got."""
 
 from __future__ import annotations
 

@@ -25,12 +25,12 @@ def read_module(data: bytes, name: str) -> Module:
     """
     from hlorewrite.cost.report.hlo import looks_like_hlo
     from hlorewrite.errors import InputError
-    from hlorewrite.hlo.parse import header_of, is_scheduled
+    from hlorewrite.hlo.parse import is_scheduled
     from hlorewrite.ir.load import parse
     if not looks_like_hlo(data):
         return parse(data, name=name)
     text = hlo_text(data.decode(errors="replace"), name)
-    if is_scheduled(header_of(text.splitlines())):
+    if is_scheduled(text):
         raise InputError("this HLO is the result of a compilation", location=name,
                          hint="report, lint, timeline and audit read it; to compile, give HLO before optimisations")
     from hlorewrite.jaxbridge.xla.unscheduled_hlo import import_hlo

@@ -102,13 +102,13 @@ def described_target(target: str) -> None:
 
 def read_step(args: argparse.Namespace) -> StepInput:
     """The scheduled HLO of any known input; StableHLO is compiled."""
-    from hlorewrite.hlo.parse import header_of, is_scheduled
+    from hlorewrite.hlo.parse import is_scheduled
     from hlorewrite.ir.load import parse, read_bytes
     from hlorewrite.timeline.source_trips import line_trips
 
     known = line_trips(parse(read_bytes(args.source), name=args.source)) if args.source else {}
     data, found = read_hlo(args)
-    if found is not None and (found.dump is not None or is_scheduled(header_of(found.text.splitlines()))):
+    if found is not None and (found.dump is not None or is_scheduled(found.text)):
         return replace(found, line_trips=known)
     return _compiled(args, data, _name(args))
 

@@ -14,7 +14,7 @@ from hlorewrite.jaxbridge.choose.candidates import CandidateMaker, ChosenModule,
 from hlorewrite.jaxbridge.choose.ladder import Ladder
 from hlorewrite.jaxbridge.choose.miscompile_policy import MiscompilePolicy
 from hlorewrite.jaxbridge.choose.speculate import Compilations, expected_wire
-from hlorewrite.jaxbridge.choose.ways import Way, flag_sets_for, rewriting_ways, with_streams
+from hlorewrite.jaxbridge.choose.ways import Way, flag_sets_for, rewriting_ways, with_own_options
 
 _FUSION = "all-reduce-fusion"
 _UNCHANGED, _EQUAL = "no pass changes the module", "its module is that of another way"
@@ -72,7 +72,8 @@ class FastestWay:
         scatters = contest.exposing and contest.place.platform == "gpu" and not contest.budget
         ways = rewriting_ways(contest.passes, contest.name, contest.place.platform, xla_scatters=scatters,
                               free=free if contest.budget is None else None)
-        return [with_streams(way, flags_given(contest.place)) for way in ways]
+        users = flags_given(contest.place)
+        return [with_own_options(way, users) for way in ways]
 
     def _begin(self, first: Way, program: bytes | None, baseline: BaselineRun) -> None:
         """Runs the passes of the first way, and begins its compilation while that of XLA alone runs."""

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from hlorewrite.cost import topology
-from hlorewrite.hlo.published_flags import FLAG_SETS, STREAMS, beside
+from hlorewrite.hlo.published_flags import FLAG_SETS, beside
 from hlorewrite.jaxbridge.baseline.judge import REWRITTEN, best_of
 from hlorewrite.jaxbridge.baseline.measured import Measured
 from hlorewrite.jaxbridge.step.variants import Variant, variants
@@ -31,8 +31,6 @@ PIPELINED, COMBINED, UNROLLED = "pipelined", "pipelined, combined", "pipelined, 
 loops take two to four times as long to compile: they come last, and only where pipelining alone lengthens no step."""
 HALVES = "interleave-halves"
 """The pass without which ``time`` is tried once more, where it gains little: XLA may schedule two halves badly."""
-STREAMED = "separate-streams"
-"""The pass whose modules need XLA options."""
 _LONGEST_NAME = 40
 
 
@@ -130,20 +128,21 @@ def _of_pipeline(passes: Sequence[Pass], name: str, xla_scatters: bool) -> list[
     return ways
 
 
-def with_streams(way: Way, users: Mapping[str, object]) -> Way:
-    """A way with the XLA options that its passes count on: ``separate-streams`` needs several streams.
+def with_own_options(way: Way, users: Mapping[str, object]) -> Way:
+    """A way with the XLA options that its passes count on (``Pass.xla_options``).
 
     Args:
       way: the way.
       users: flags that the user sets, which stay as they are.
 
     Example:
-      >>> made = with_streams(Way("mine", Variant(tuple(parse_pipeline("separate-streams")))), {})
+      >>> made = with_own_options(Way("mine", Variant(tuple(parse_pipeline("separate-streams")))), {})
       >>> sorted(dict(made.flags))[-1]
       'xla_gpu_experimental_parallel_collective_overlap_limit'
     """
-    separate = way.variant is not None and any(step.name == STREAMED for step in way.variant.passes)
-    return replace(way, flags=tuple(beside(STREAMS, users).items())) if separate else way
+    options = {name: value for step in (way.variant.passes if way.variant else ())
+               for name, value in step.xla_options.items()}
+    return replace(way, flags=tuple(beside(options, users).items())) if options else way
 
 
 def flag_sets_for(cluster: str) -> tuple[str, ...]:

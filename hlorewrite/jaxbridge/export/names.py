@@ -149,7 +149,10 @@ def flat_names(names: Sequence[str]) -> Renaming:
 
 
 def is_array(leaf: Any) -> bool:
-    """Whether a leaf is an array, a number, or stands for an array; all else, also a boolean, can select code."""
+    """Whether a leaf is an array, a number, or a placeholder of an array.
+
+    Anything else, even a boolean, can select code.
+    """
     if isinstance(leaf, bool):
         return False
     return isinstance(leaf, int | float | complex) or (hasattr(leaf, "shape") and hasattr(leaf, "dtype"))

@@ -5,8 +5,8 @@ stand in the user's place.
 """
 
 from hlorewrite.ir import Module, View, ir, nested_ops
+from hlorewrite.ir.frontend import FRONTEND
 
-FRONTEND = "mhlo.frontend_attributes"
 _OF_SHARDY = "xla.sdy."
 # Annotations that XLA rewrites while it partitions, as (op name or attribute text that stands for them afterwards).
 _BECOMES = {("_xla_compute_type", "host"): "DEVICE_TYPE_HOST", ("_xla_buffer_placement", "pinned_host"): "@MoveToHost",

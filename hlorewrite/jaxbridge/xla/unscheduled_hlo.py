@@ -8,8 +8,8 @@ from hlorewrite.hlo.collectives import collective_kind
 from hlorewrite.hlo.groups import parse_groups
 from hlorewrite.hlo.parse import HloText, parse_hlo
 from hlorewrite.ir import Module, ir
+from hlorewrite.ir.frontend import FRONTEND
 from hlorewrite.jaxbridge.xla.hlo_text import stablehlo_of
-from hlorewrite.jaxbridge.xla.metadata import FRONTEND
 from hlorewrite.jaxbridge.xla.partition import clean_import, drop_layouts, without_older_spellings
 
 _TILES = re.compile(r"devices=\[([\d,]+)\]")

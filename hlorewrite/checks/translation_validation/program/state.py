@@ -33,11 +33,12 @@ from hlorewrite.checks.translation_validation.value_graph.uniform import SameOnM
 from hlorewrite.checks.translation_validation.value_graph.views.forms import Forms
 from hlorewrite.checks.translation_validation.verdict import NotRead
 from hlorewrite.ir import COLLECTIVES, View, ir
+from hlorewrite.ir.frontend import FRONTEND
 from hlorewrite.ops.attributes import constant_attribute, constant_text, is_complex_zero, splat_number
 from hlorewrite.ops.table import COMMUTATIVE
 from hlorewrite.rules.facts import Facts
 
-_SKIPPED = frozenset({"mhlo.frontend_attributes", "hlorewrite.reshard"})
+_SKIPPED = frozenset({FRONTEND, "hlorewrite.reshard"})
 """Of a transfer between meshes, how it is sent is not compared."""
 _SKIPPED_OF_COLLECTIVES = _SKIPPED | {"channel_handle"}
 """Channels distinguish which calls meet; what they compute is the same (their part in the meaning of groups is not)."""

@@ -11,9 +11,9 @@ from generators.code_mutation import replace_source
 from hlorewrite.errors import UsageError
 from hlorewrite.hlo.published_flags import STREAMS, published_values
 from hlorewrite.ir import View, ir
+from hlorewrite.ir.frontend import FRONTEND, STREAM, frontend_attributes
 from hlorewrite.ir.load import parse
 from hlorewrite.ir.module import Module
-from hlorewrite.passes.common.frontend import FRONTEND, STREAM, frontend_attributes
 from hlorewrite.passes.common.overlap_model import SEPARATE, OverlapModel
 from hlorewrite.passes.rotate_collectives.rotate_collectives import RotateCollectives
 from hlorewrite.passes.separate_streams import SeparateStreams

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from hlorewrite.analysis.parameter_provenance import result_paths
+from hlorewrite.analysis.parameter_provenance import named, result_paths
 from hlorewrite.checks.reference.interpreter import dtype_of
 from hlorewrite.checks.reference.rounding.static.order_ops import Summed
 from hlorewrite.checks.reference.rounding.static.order_walk import OrderWalk
@@ -91,7 +91,7 @@ class SummationOrders:
             return [f"rounding: equal order of sums in all {self.outputs} outputs"]
         rows = [["output", "type", "roundings in a row", "longest sum", "wire", "may differ by"]]
         for each in self.changed[:SHOWN]:
-            rows.append([f"#{each.output} {each.name}".rstrip(), each.type,
+            rows.append([named(f"#{each.output}", each.name), each.type,
                          f"{_count(each.before)} -> {_count(each.after)}",
                          f"{each.longest_before} -> {each.longest_after}", ",".join(each.wires) or "-",
                          "no bound" if each.bound is None else f"{each.bound:.1e}"

@@ -1,6 +1,6 @@
 """Frontend attributes: what a StableHLO op tells XLA's own passes by name."""
 
-from hlorewrite.ir import ir
+from hlorewrite.ir.binding import ir
 
 FRONTEND = "mhlo.frontend_attributes"
 COMBINER_KEY = "combiner_key"
