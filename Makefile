@@ -29,7 +29,7 @@ QUICK := $(addprefix tests/unit/,rules analysis ops ir passes passmanager) tests
 
 PIPELINES := tests/unit/pipelines tests/e2e/test_pipeline_example.py
 
-.PHONY: demo venv test pipelines heavy quick lint nightly fuzz versions bench docs
+.PHONY: demo venv test pipelines heavy quick lint style nightly fuzz versions bench docs
 
 venv: $(STAMP)
 
@@ -48,11 +48,11 @@ $(DEMO_STAMP): pyproject.toml
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[aot]'
 	touch $@
 
-# Style, types, import directions; unit, golden-file, oracle and end-to-end tests of programs of one mesh, and all
-# doctests. Lint runs concurrently with the tests, and what it says comes after them. `make pipelines` and `make heavy`
-# run the others, .ci/run runs all.
+# Style and import directions; unit, golden-file, oracle and end-to-end tests of programs of one mesh, and all doctests.
+# Style is checked beside the tests, and what that says comes after them. `make pipelines` and `make heavy` run the
+# other tests, `make lint` checks types too, .ci/run runs all.
 test: venv
-	@mkdir -p build; $(MAKE) --no-print-directory lint >build/lint.txt 2>&1 & lint=$$!; \
+	@mkdir -p build; $(MAKE) --no-print-directory style >build/lint.txt 2>&1 & lint=$$!; \
 	$(BIN)/python -m pytest -q $(WORKERS) --doctest-modules $(PIPELINES:%=--ignore=%) hlorewrite tests; tests=$$?; \
 	wait $$lint; lint=$$?; cat build/lint.txt; test $$tests = 0 -a $$lint = 0
 
@@ -71,7 +71,9 @@ quick: venv
 	& lint=$$!; $(BIN)/python -m pytest -q $(WORKERS) $(QUICK); tests=$$?; \
 	wait $$lint; lint=$$?; cat build/quick.txt; test $$tests = 0 -a $$lint = 0
 
-lint: venv build/types-are-right
+lint: build/types-are-right style
+
+style: venv
 	$(BIN)/ruff check .
 	$(BIN)/python tools/import_layers.py
 	$(BIN)/python tools/op_lists.py

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 
 from hlorewrite.errors import UsageError, did_you_mean
 from hlorewrite.rules.listener import REMARK_KINDS, Remark, RewriteRecord, RuleStatistics
+from hlorewrite.rules.remark_groups import grouped_remarks
 
 _WORDS = (*REMARK_KINDS, "all", "json", "text")
 
@@ -46,8 +47,8 @@ class RemarkSink:
         """Statistics are not remarks."""
 
     def text(self) -> str:
-        """One line each, as compilers print them."""
-        return "".join(f"{remark}\n" for remark in self.remarks)
+        """One line for each cause, as compilers print remarks; below it the other places."""
+        return "".join(f"{group}\n" for group in grouped_remarks(self.remarks))
 
     def json_lines(self) -> str:
         """One JSON object a line, empty fields left out."""

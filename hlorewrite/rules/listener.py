@@ -32,6 +32,8 @@ class Remark:
       type: the type of the root op's tensor.
       framework: the line of the library that made the root op; empty when that is the user's own.
       advice: the shortest change of the program or of the options that would remove the reason.
+      exposed: how long nothing else runs beside the collectives of the line, in a step under XLA alone: ``500 us``; or
+        empty, when that is nothing or not known.
     """
 
     kind: RemarkKind
@@ -46,6 +48,7 @@ class Remark:
     type: str = ""
     framework: str = ""
     advice: str = ""
+    exposed: str = ""
 
     @property
     def about(self) -> str:
@@ -66,8 +69,9 @@ class Remark:
     def __str__(self) -> str:
         at_fault = f" (see {self.culprit_location}: {self.culprit})" if self.culprit else ""
         about = f" [{self.about}]" if self.about else ""
+        exposed = f"; under XLA alone the collectives of this line expose {self.exposed} a step" if self.exposed else ""
         advice = f"; {self.advice}" if self.advice else ""
-        return f"{self.location}: remark: {self.kind}: {self.rule}: {self.sentence}{at_fault}{about}{advice}"
+        return f"{self.location}: remark: {self.kind}: {self.rule}: {self.sentence}{exposed}{at_fault}{about}{advice}"
 
 
 @dataclass(frozen=True)

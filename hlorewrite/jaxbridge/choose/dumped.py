@@ -19,6 +19,7 @@ from hlorewrite.jaxbridge.xla.spmd_module import for_spmd
 from hlorewrite.jaxbridge.xla.target import Target, parse_target
 from hlorewrite.passmanager.named import PIPELINES
 from hlorewrite.rules.listener import Remark
+from hlorewrite.rules.remark_groups import grouped_remarks
 from hlorewrite.timeline.simulate import ScheduledStep
 
 
@@ -72,9 +73,9 @@ def _short(remark: Remark) -> Remark:
 
 
 def _sentences(remarks: Sequence[Remark], exposed_at: Mapping[str, float]) -> tuple[str, ...]:
-    """Remarks as text, each once, those of lines that expose most first."""
+    """Remarks as text, each cause once, those of lines that expose most first."""
     order = sorted(remarks, key=lambda remark: -exposed_at.get(remark.location, 0.0))
-    return tuple(dict.fromkeys(map(str, with_exposed(order, exposed_at))))
+    return tuple(map(str, grouped_remarks(dict.fromkeys(with_exposed(order, exposed_at)))))
 
 
 def _counted(collectives: tuple[StepCollective, ...] | tuple[HloCollective, ...]) -> RewrittenSchedule:

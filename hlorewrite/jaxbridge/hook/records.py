@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
+from hlorewrite.rules.remark_groups import grouped_remarks
 from hlorewrite.util.sizes import format_bytes
 from hlorewrite.util.tables import numbers_right, table
 
@@ -60,7 +61,7 @@ class CompiledStep:
         remarks = [] if self.report is None else [
             {"kind": r.kind, "by": r.rule, "sentence": r.sentence, "location": r.location, "parameter": r.parameter,
              "type": r.type, "framework": r.framework, "advice": r.advice,
-             "help": r.help} for r in self.report.remarks]
+             "exposed": r.exposed, "help": r.help} for r in self.report.remarks]
         return {"name": self.name, "outcome": self.outcome, "reason": self.reason, "seconds": round(self.seconds, 4),
                 "bytes_before": self.bytes_before, "bytes_after": self.bytes_after, "beside": self.beside,
                 "against_xla": self.report.comparison.as_json() if self.report and self.report.comparison else None,
@@ -110,9 +111,9 @@ def records_text(steps: Sequence[CompiledStep]) -> str:
     """
     if not steps:
         return ""
-    reasons = [str(remark) for step in steps if step.report for remark in step.report.remarks
-               if remark.kind != "applied"]
-    return "".join(f"{line}\n" for line in (records_table(steps), *dict.fromkeys(reasons)))
+    reasons = dict.fromkeys(remark for step in steps if step.report for remark in step.report.remarks
+                            if remark.kind != "applied")
+    return "".join(f"{line}\n" for line in (records_table(steps), *grouped_remarks(reasons)))
 
 
 def records_json(steps: Sequence[CompiledStep]) -> str:

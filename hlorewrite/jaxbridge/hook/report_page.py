@@ -4,7 +4,7 @@ import html
 from collections.abc import Sequence
 
 from hlorewrite.jaxbridge.hook.records import CompiledStep
-from hlorewrite.rules.listener import Remark
+from hlorewrite.rules.remark_groups import RemarkGroup, grouped_remarks
 from hlorewrite.util.sizes import format_bytes
 
 _STYLE = """
@@ -80,15 +80,19 @@ def _remarks(step: CompiledStep) -> str:
     if not remarks:
         return ""
     head = "".join(f"<th>{title}</th>" for title in ("line", "parameter", "tensor", "", "why", "change"))
-    rows = "".join(map(_remark, sorted(remarks, key=lambda remark: remark.kind == "applied")))
+    rows = "".join(map(_remark, grouped_remarks(sorted(remarks, key=lambda remark: remark.kind == "applied"))))
     return (f"<details open><summary>{len(remarks)} remarks</summary><table><tr>{head}</tr>{rows}</table></details>")
 
 
-def _remark(remark: Remark) -> str:
-    """A row of the table: the user's line first, the library's below it."""
+def _remark(group: RemarkGroup) -> str:
+    """A row of the table: the user's line first, the library's below it, then other places with the same cause."""
+    remark = group.first
     line = f"<code>{html.escape(remark.location)}</code>"
     if remark.framework:
         line += f"<br><small>in <code>{html.escape(remark.framework)}</code></small>"
+    if group.elsewhere:
+        places = "<br>".join(f"<code>{html.escape(place)}</code>" for place in group.elsewhere)
+        line += f"<details><summary>the same at {len(group.elsewhere)} more</summary>{places}</details>"
     cells = [line, *(f"<code>{html.escape(text)}</code>" if text else "" for text in (remark.parameter, remark.type)),
              remark.kind, html.escape(f"{remark.rule}: {remark.sentence}"),
              html.escape(remark.advice) + (f"<br><small>docs/{remark.help}</small>" if remark.help else "")]

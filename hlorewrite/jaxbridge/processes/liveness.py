@@ -82,14 +82,15 @@ class Watch:
         self.interval_s = min(1.0, timeout_s / 10)
         # A peer's last beat may be an interval old when it dies, and this thread may look an interval late.
         self._silence_s = max(timeout_s - 2 * self.interval_s, self.interval_s)
-        self._end, self._note = end or end_process, note or print_note
+        self._end = end or (lambda sentence: end_process(sentence, self._wait_for_others))
+        self._note = note or print_note
         self._timeout_s, self._named_s = timeout_s, min(NAMED_S, timeout_s / 2)
         self._clock, self._phase, self._named = PhaseClock(), Phase(OWN), dict[int, str]()
         self._who, self._only_waiting, self._leave_errors = identity(), only_waiting, leave_errors
         self._heard_s = now = time.monotonic()
         self._entries: dict[tuple[str, int], str] = {}
         self._beats = {peer: ("", now) for peer in self.stages if peer != process}
-        self._reads, self._gone_at = 0, dict[int, int]()
+        self._reads, self._gone_at, self._left_at = 0, dict[int, int](), dict[int, float]()
         self._left, self._stopped = False, threading.Event()
         self._threads = [threading.Thread(target=run, name="hlorewrite-watch", daemon=True)
                          for run in (self._talk, self._run)]
@@ -260,23 +261,31 @@ class Watch:
     def end_all(self, sentence: str) -> None:
         """Ends this process; the others say the same sentence and end too."""
         self._tell("ended", sentence)
-        self._wait_for_others()
         self._end(sentence)
 
     def _wait_for_others(self) -> None:
-        """Lets the others read why: when process 0 goes, the store goes with it, and JAX aborts them."""
+        """Lets the others read why, and leave: when process 0 goes, the store goes with it, and JAX aborts them."""
         self._last_words.farewell()
         deadline = time.monotonic() + 3 * self.interval_s + 1.0
-        # Ends: at the deadline.
-        while self.process == _STORE and time.monotonic() < deadline:
+        # Ends: at the deadline, or when those that are leaving by then have had their time.
+        while self.process == _STORE:
             with suppress(Exception):
                 self.refresh()
             now = time.monotonic()
-            alive = [peer for peer, (_, since) in self._beats.items() if now - since < 3 * self.interval_s + 1.0
-                     or ("left", peer) in self._entries]
-            if all(("ended", peer) in self._entries or ("failed", peer) in self._entries for peer in alive):
+            needed = [peer for peer in self._beats if self._needs_store(peer, now)]
+            if not needed or (now > deadline and not any(("left", peer) in self._entries for peer in needed)):
                 return
             time.sleep(self.interval_s / 4)
+
+    def _needs_store(self, peer: int, now: float) -> bool:
+        """Whether a process has not ended yet, as far as can be seen, and JAX would abort it without the store."""
+        beat, since = self._beats[peer]
+        if beat and is_gone(Heartbeat.from_text(beat).who):
+            return False
+        if ("left", peer) in self._entries:  # it runs what it has registered, then waits in JAX's barrier
+            return now - self._left_at[peer] < _LEAVE_S + self.interval_s
+        knows = ("ended", peer) in self._entries or ("failed", peer) in self._entries
+        return not knows and now - since < 3 * self.interval_s + 1.0
 
     # ---- the threads
 
@@ -314,6 +323,8 @@ class Watch:
         for peer, (last, _) in self._beats.items():
             if (beat := entries.get(("beat", peer), "")) != last or blind:
                 self._beats[peer] = beat, now
+            if ("left", peer) in entries:
+                self._left_at.setdefault(peer, now)
         self._entries = entries
 
     def _run(self) -> None:
@@ -360,8 +371,7 @@ class Watch:
         if not ours:
             self._hook(kind, error, trace)
             sys.stderr.flush()
-        self._wait_for_others()
-        if not ours:
+            self._wait_for_others()
             os._exit(130 if kind is KeyboardInterrupt else 1)
         self._end(one_line(error))
 

@@ -2,6 +2,7 @@
 
 import os
 import sys
+from collections.abc import Callable
 
 from hlorewrite.errors import HlorewriteError
 
@@ -19,10 +20,17 @@ def one_line(error: BaseException) -> str:
     return type(error).__name__ + (f": {words[0]}" if words else "")
 
 
-def end_process(sentence: str) -> None:
-    """Prints one line and ends the process at once, whatever its threads wait for."""
+def end_process(sentence: str, before_exit: Callable[[], None] | None = None) -> None:
+    """Prints one line and ends the process with exit code 1, whatever its threads wait for.
+
+    Args:
+      sentence: the line.
+      before_exit: called between the two.
+    """
     sys.stdout.flush()
     print(f"hlorewrite: error: {sentence}", file=sys.stderr, flush=True)
+    if before_exit:
+        before_exit()
     os._exit(1)
 
 

@@ -18,6 +18,7 @@ from hlorewrite.ir.view import View, ancestors, called_function, symbol_name
 from hlorewrite.jaxbridge.baseline.comparison import XlaComparison
 from hlorewrite.passmanager.base import Pass
 from hlorewrite.rules.listener import Remark, RewriteRecord, RuleStatistics
+from hlorewrite.rules.remark_groups import grouped_remarks
 from hlorewrite.util.sizes import format_seconds
 from hlorewrite.version import VERSION
 
@@ -175,7 +176,8 @@ class RewriteReport:
             (", collectives exposed by XLA's partitioner" if self.exposed else "")
         rounding = self.rounding
         orders = [] if rounding is None else rounding.lines()
-        return "\n".join([head, *plan, *table(rows, "<>>>>"), *compared, *orders, *map(str, self.remarks)])
+        return "\n".join([head, *plan, *table(rows, "<>>>>"), *compared, *orders,
+                          *map(str, grouped_remarks(self.remarks))])
 
 
 @dataclass(frozen=True)
@@ -303,9 +305,8 @@ def with_exposed(remarks: Iterable[Remark], exposed_at: Mapping[str, float]) -> 
 
     Example:
       >>> made = with_exposed([Remark("missed", "comm-shift", "it is needed", "train.py:7:3")], {"train.py:7:3": 5e-4})
-      >>> made[0].sentence
-      'it is needed; under XLA alone the collectives of this line expose 500 us a step'
+      >>> str(made[0]).partition("; ")[2]
+      'under XLA alone the collectives of this line expose 500 us a step'
     """
-    return tuple(replace(remark, sentence=f"{remark.sentence}; under XLA alone the collectives of this line expose "
-                                          f"{format_seconds(exposed_at[remark.location])} a step")
+    return tuple(replace(remark, exposed=format_seconds(exposed_at[remark.location]))
                  if remark.location in exposed_at else remark for remark in remarks)

@@ -23,12 +23,12 @@ def test_rows_are_tests(row: HeavyTests) -> None:
 def test_parameters() -> None:
     """By the beginning of their text; other files and functions are not concerned."""
     assert is_heavy("docs/test_pages.py", "test_what_the_page_shows_is_what_happens[README.md]")
-    assert not is_heavy("docs/test_pages.py", "test_what_the_page_shows_is_what_happens[docs/decorator.md]")
+    assert not is_heavy("docs/test_pages.py", "test_what_the_page_shows_is_what_happens[docs/faq.md]")
     assert not is_heavy("docs/test_pages.py", "test_commands_that_are_spoken_of_exist[README.md]")
     assert is_heavy("e2e/test_pipeline_example.py", "test_pipeline_gpt[eager-1f1b-options0]")
     assert not is_heavy("e2e/test_other.py", "test_pipeline_gpt[eager-1f1b-options0]")
 
 
-@pytest.mark.parametrize("page", [page for row in HEAVY for page in row.only if page.endswith(".md")])
+@pytest.mark.parametrize("page", [page for row in HEAVY for page in row.but if page.endswith(".md")])
 def test_pages_that_are_named_exist(page: str) -> None:
     assert (TESTS.parent / page).exists()

@@ -19,7 +19,7 @@ import pytest
 from warm_process import warm_python
 
 from hlorewrite.jaxbridge.processes.activity import COMPILING, Phase
-from hlorewrite.jaxbridge.processes.heartbeat import Heartbeat
+from hlorewrite.jaxbridge.processes.heartbeat import Heartbeat, identity
 from hlorewrite.jaxbridge.processes.liveness import Watch
 from hlorewrite.pipelines.runtime.in_flight import Hold, InFlight, pool_threads
 
@@ -223,6 +223,29 @@ def test_failures_and_ends_are_passed_on():
     assert verdict(watch(store)) == "process 1 (stage 1) failed: no memory"
     store.kept = {"room/beat/1": "8", "room/ended/1": "process 2 is gone"}
     assert verdict(watch(store)) == "process 2 is gone"
+
+
+def test_process_0_outlives_those_that_are_leaving():
+    """JAX aborts them when the store is gone: process 0 lets them run what they registered, for ten seconds."""
+    store, now = Store(), time.monotonic()
+    mine = watch(store)
+    needs = [Heartbeat(1, who, Phase(COMPILING)).to_text() for who in ("", "no machine/1/1", identity())]
+    for beat in needs:
+        store.kept = {"room/beat/1": beat}
+        mine.refresh()
+        assert mine._needs_store(1, now)
+        store.kept["room/left/1"] = "3"
+        mine.refresh()
+        assert mine._needs_store(1, now + 9.0)
+        assert not mine._needs_store(1, now + 60.0)
+        mine._left_at.clear()
+    gone = identity().rpartition("/")[0] + "/1"  # another process had this number before
+    store.kept = {"room/beat/1": Heartbeat(2, gone, Phase(COMPILING)).to_text(), "room/left/1": "3"}
+    mine.refresh()
+    assert not mine._needs_store(1, now)
+    store.kept = {"room/beat/1": needs[0], "room/ended/1": "process 2 is gone"}
+    mine.refresh()
+    assert not mine._needs_store(1, now)
 
 
 class SilentStore(Store):
