@@ -24,8 +24,9 @@ WORKERS ?= -n $(CORES) $(TOGETHER)
 MORE_WORKERS ?= -n $(shell expr $(CORES) + 1) $(TOGETHER)
 QUICK := $(addprefix tests/unit/,rules analysis ops ir passes passmanager) tests/oracle/test_mutations.py \
 	tests/oracle/test_conditions.py $(addprefix --ignore=tests/unit/,rules/test_unexecuted_rules.py \
-	rules/test_partners.py rules/test_natives.py passes/test_carried_fillings.py passes/overlap/test_peeling_gain.py \
-	passes/all_reduce_fusion/test_plan.py passes/comm_shift/test_comm_shift_programs_random.py)
+	rules/test_partners.py rules/test_natives.py $(addprefix passes/,test_carried_fillings.py \
+	test_interleave_halves_proof.py overlap/test_peeling_gain.py all_reduce_fusion/test_plan.py \
+	comm_shift/test_comm_shift_programs_random.py))
 
 PIPELINES := tests/unit/pipelines tests/e2e/test_pipeline_example.py
 
