@@ -3,17 +3,31 @@
 import argparse
 
 from hlorewrite.cli.parser import add_frame_arguments, add_load_argument, add_plan_arguments, add_step_flag
+from hlorewrite.errors import UsageError
+from hlorewrite.rules.listener import REMARK_KINDS
 
 # Flags whose value may be left out; a word after them is the file, not their value.
 _OPTIONAL_VALUES = {"--remarks": "text", "--stats": "text", "--timing": "text", "--list-passes": "text",
                     "--list-rules": "text"}
+_WORDS = {"text", "json", "all", *REMARK_KINDS}
 EMIT_FORMS = ("text", "generic", "bytecode", "portable", "export")
 
 
 def prepare(words: list[str]) -> list[str]:
-    """Gives flags without a value their default value, and MLIR's spellings ours."""
+    """Gives flags without a value their default value, and MLIR's spellings ours.
+
+    Raises:
+      UsageError: a flag is followed by its value, which would be read as the file.
+
+    Example:
+      >>> prepare(["--remarks", "in.mlir", "--mlir-timing"])
+      ['--remarks=text', 'in.mlir', '--timing=text']
+    """
     out = []
-    for word in words:
+    for word, after in zip(words, [*words[1:], ""], strict=True):
+        if word in _OPTIONAL_VALUES and set(after.split(",")) <= _WORDS:
+            raise UsageError(f'{word}: "{after}" would be read as the file',
+                             hint=f"write {word}={after}, or ./{after} for a file of that name")
         word = word.replace("--mlir-print-ir-", "--print-ir-", 1).replace("--mlir-timing", "--timing", 1)
         word = word.replace("--mlir-pass-statistics", "--stats", 1)
         out.append(f"{word}={_OPTIONAL_VALUES[word]}" if word in _OPTIONAL_VALUES else word)

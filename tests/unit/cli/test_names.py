@@ -9,6 +9,7 @@ import pytest
 
 import hlorewrite
 from hlorewrite.cli.main import guarded
+from hlorewrite.cli.opt.arguments import prepare
 from hlorewrite.errors import UsageError
 from hlorewrite.passmanager.named import ABOUT, AUTO, PIPELINES
 from hlorewrite.passmanager.spec import parse_pipeline
@@ -73,3 +74,11 @@ def test_a_run_without_passes_says_so(words: list[str], said: bool, capsys: pyte
     assert guarded(["opt", "x.mlir", *words]) == 0
     error = capsys.readouterr().err
     assert ("note: no pass ran; name one, such as -O comm" in error) is said
+
+
+@pytest.mark.parametrize(("flag", "value"), [("--remarks", "json"), ("--remarks", "applied,blocked"),
+                                             ("--stats", "text"), ("--timing", "json")])
+def test_a_value_that_would_be_read_as_the_file_is_named(flag: str, value: str) -> None:
+    with pytest.raises(UsageError, match=f'{flag}: "{value}" would be read as the file') as caught:
+        prepare(["--pass=comm-shift", flag, value, "in.mlir"])
+    assert f"write {flag}={value}" in (caught.value.hint or "")

@@ -110,6 +110,22 @@ def test_remarks_are_chosen_by_kind() -> None:
         parse_kinds("blokced")
 
 
+def test_remarks_of_one_cause_are_printed_as_one() -> None:
+    """Twelve layers have one reason; what differs in the sentence is only where the op at fault stands."""
+    sink = RemarkSink(("blocked", "unprofitable"))
+    for line in range(12):
+        sink.remark(Remark("blocked", "comm-shift", f"tanh at t.py:{line}:9 is not linear", f"t.py:{line}:1",
+                           parameter=f"p[{line}]"))
+    for line in range(2):
+        sink.remark(Remark("unprofitable", "fuse", "too small", f"t.py:{line}:1"))
+    assert sink.text() == (
+        "t.py:0:1: remark: blocked: comm-shift: tanh at t.py:0:9 is not linear [p[0]]\n"
+        "  the same at t.py:1:1 [p[1]], t.py:2:1 [p[2]], t.py:3:1 [p[3]] and 8 other places\n"
+        "t.py:0:1: remark: unprofitable: fuse: too small\n"
+        "t.py:1:1: remark: unprofitable: fuse: too small\n")
+    assert len(sink.json_lines().splitlines()) == 14
+
+
 def test_statistics_add_up() -> None:
     """Over passes; rules that never matched are shown too."""
     sink = StatisticsSink()
