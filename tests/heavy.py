@@ -277,7 +277,8 @@ HEAVY = (
     *(HeavyTests("unit/jaxbridge/validate_xla/test_validate_xla.py", OTHERS, test) for test in (
         "test_a_step_is_compiled_and_its_passes_proved", "test_a_moved_collective_and_the_source_line_are_shown")),
     *(HeavyTests("unit/timeline/test_timeline_command.py", "other tests of the file, and of schedules as text", test)
-      for test in ("test_trip_counts_that_xla_does_not_state_are_recovered", "test_the_table_names_line_and_parameter")),
+      for test in ("test_trip_counts_that_xla_does_not_state_are_recovered",
+                   "test_the_table_names_line_and_parameter")),
     HeavyTests("unit/passes/overlap/test_peeling_gain.py", "other tests of the file",
                "test_values_share_what_they_are_made_from"),
     HeavyTests("oracle/validator/test_validator_steps.py", OTHERS, "test_sharded_parameters", only=("all",)),

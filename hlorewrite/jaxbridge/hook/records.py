@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
 from hlorewrite.rules.remark_groups import grouped_remarks
-from hlorewrite.util.sizes import format_bytes
+from hlorewrite.util.sizes import format_bytes, format_seconds, told_apart
 from hlorewrite.util.tables import numbers_right, table
 
 if TYPE_CHECKING:
@@ -47,9 +47,30 @@ class CompiledStep:
     def bytes_after(self) -> int:
         """Executed bytes of all collectives of what is compiled, or that an audit would compile."""
         if self.report and self.report.comparison:
-            comparison = self.report.comparison
-            return (comparison.rewritten if comparison.kept else comparison.alone).bytes
+            return self.report.comparison.compiled.bytes
         return sum(self.report.executed_bytes_after.values()) if self.report else 0
+
+    @property
+    def saving(self) -> str:
+        """What is saved beside XLA alone; empty where nothing is, or nothing was compared."""
+        return self.report.comparison.saving if self.report and self.report.comparison else ""
+
+    @property
+    def calls(self) -> str:
+        """Executions of collectives, ``64 -> 8``, of the same two as the bytes."""
+        report = self.report
+        if report and report.comparison:
+            return f"{report.comparison.alone.calls} -> {report.comparison.compiled.calls}"
+        sides = (report.before, report.after) if report else ((), ())
+        return " -> ".join(str(sum(each.trips for each in side)) for side in sides)
+
+    @property
+    def times(self) -> str:
+        """The predicted step, ``612 ms -> 571 ms``; empty where none was predicted."""
+        comparison = self.report.comparison if self.report else None
+        if comparison is None or comparison.alone.step_s is None or comparison.compiled.step_s is None:
+            return ""
+        return " -> ".join(told_apart(comparison.alone.step_s, comparison.compiled.step_s, format_seconds, 3))
 
     @property
     def beside(self) -> str:
@@ -69,18 +90,19 @@ class CompiledStep:
 
 
 def records_table(steps: Sequence[CompiledStep]) -> str:
-    """Records as a text table, a module a line.
+    """Records as a text table, a module a line: XLA alone -> what is compiled, where the two were compared.
 
     Example:
       >>> print(records_table([CompiledStep("jit_step", "original", "a pass failed", 0.1, None)]))
-      module    outcome   before B  after B  compared with  collectives  reason
-      jit_step  original         0        0  the module     0 -> 0       a pass failed
+      module    outcome   compared with  executed    calls   reason
+      jit_step  original  the module     0 B -> 0 B  0 -> 0  a pass failed
     """
-    rows = [["module", "outcome", "before", "after", "compared with", "collectives", "reason"]]
+    rows = [["module", "outcome", "compared with", "step", "executed", "calls", "reason"]]
     for step in steps:
-        before, after = (len(step.report.before), len(step.report.after)) if step.report else (0, 0)
-        rows.append([step.name, step.outcome, format_bytes(step.bytes_before, 1), format_bytes(step.bytes_after, 1),
-                     step.beside, f"{before} -> {after}", step.reason])
+        sent = " -> ".join(format_bytes(each, 1) for each in (step.bytes_before, step.bytes_after))
+        rows.append([step.name, step.outcome, step.beside, step.times, sent, step.calls, step.reason])
+    if not any(step.times for step in steps):
+        rows = [[*row[:3], *row[4:]] for row in rows]
     return "\n".join(line.rstrip() for line in table(rows, numbers_right(rows)))
 
 

@@ -1,29 +1,25 @@
-"""The report of ``hlorewrite exec`` as one HTML page that loads nothing."""
+"""The report of ``hlorewrite exec`` as one HTML page that loads nothing: the answer first, then the reasons."""
+
+from __future__ import annotations
 
 import html
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
+from hlorewrite.jaxbridge.baseline.comparison import WayRow, XlaComparison, of_room
+from hlorewrite.jaxbridge.baseline.judge import fits
+from hlorewrite.jaxbridge.baseline.measured import Measured
 from hlorewrite.jaxbridge.hook.records import CompiledStep
+from hlorewrite.jaxbridge.hook.report_style import POLICY, STYLE
+from hlorewrite.rules.listener import Remark
 from hlorewrite.rules.remark_groups import RemarkGroup, grouped_remarks
-from hlorewrite.util.sizes import format_bytes
+from hlorewrite.util.sizes import format_bytes, format_seconds
 
-_STYLE = """
-:root { color-scheme: light dark; }
-body { font: 15px/1.5 system-ui, sans-serif; max-width: 70rem; margin: 2rem auto; padding: 0 1rem; }
-p { max-width: 46em; overflow-wrap: anywhere; }
-table { border-collapse: collapse; margin: 0.5rem 0 1rem; display: block; overflow-x: auto; }
-th, td { text-align: left; padding: 0.25rem 0.9rem 0.25rem 0; border-bottom: 1px solid #8886; }
-td.number, th.number { text-align: right; font-variant-numeric: tabular-nums; }
-code { font-family: ui-monospace, Consolas, monospace; }
-"""
-_POLICY = ('<meta http-equiv="Content-Security-Policy" content="default-src \'none\'; style-src \'unsafe-inline\'">'
-           '<meta name="referrer" content="no-referrer">')
-_OUTCOMES = {"rewritten": "rewritten", "unchanged": "compiled as it is: no pass found anything",
-             "audited": "compiled as it is: audit", "original": "compiled as it is: "}
+_OUTCOMES = {"rewritten": "", "unchanged": "No pass found anything, so your own module is compiled.",
+             "audited": "This was an audit: your own module is compiled.", "original": "Your own module is compiled: "}
 
 
 def report_page(steps: Sequence[CompiledStep], pipeline: str, audit: bool) -> str:
-    """Records as HTML: a section a module.
+    """Records as HTML: a section for each module, in the order JAX compiled them.
 
     Args:
       steps: the modules.
@@ -35,57 +31,130 @@ def report_page(steps: Sequence[CompiledStep], pipeline: str, audit: bool) -> st
       True
     """
     title = "hlorewrite exec: what could be saved" if audit else "hlorewrite exec: what was rewritten"
-    body = "".join(map(_section, steps)) or "<p>The program compiled no module that communicates.</p>"
-    return (f'<!doctype html>\n<html lang="en"><head><meta charset="utf-8">{_POLICY}<title>{title}</title>'
-            f"<style>{_STYLE}</style></head><body><h1>{title}</h1><p>Passes: <code>{html.escape(pipeline)}</code>. "
-            f"Bytes are payloads times executions, on one device and step.</p>{body}</body></html>\n")
+    body = "".join(_section(at, step) for at, step in enumerate(steps)) or \
+        "<p>The program compiled no module that communicates.</p>"
+    return (f'<!doctype html>\n<html lang="en"><head><meta charset="utf-8">'
+            f'<meta name="viewport" content="width=device-width, initial-scale=1">{POLICY}<title>{title}</title>'
+            f"<style>{STYLE}</style></head><body><h1>{title}</h1>{_contents(steps)}{body}"
+            f"<footer><p>Passes: <code>{html.escape(pipeline)}</code>. Executed bytes are payloads times executions, "
+            "on one device and step. Steps are predicted from XLA's own schedule of each module.</p></footer>"
+            "</body></html>\n")
 
 
-def _section(step: CompiledStep) -> str:
-    said = _OUTCOMES[step.outcome] + html.escape(step.reason)
-    return (f"<h2><code>{html.escape(step.name)}</code></h2><p>{said}.</p>{_against_xla(step)}{_collectives(step)}"
-            f"{_remarks(step)}")
+def _contents(steps: Sequence[CompiledStep]) -> str:
+    if len(steps) < 2:
+        return ""
+    rows = "".join(f'<li><a href="#m{at}"><code>{html.escape(step.name)}</code></a> {html.escape(_headline(step))}</li>'
+                   for at, step in enumerate(steps))
+    return f"<ul>{rows}</ul>"
 
 
-def _against_xla(step: CompiledStep) -> str:
-    """What XLA alone makes of the module, next to the rewritten one."""
+def _headline(step: CompiledStep) -> str:
+    """The answer in one line: what the step gains, or that it is compiled as it is."""
+    return step.saving or _OUTCOMES[step.outcome].split(":")[0].split(",")[0].rstrip(".") or "rewritten"
+
+
+def _section(at: int, step: CompiledStep) -> str:
     comparison = step.report.comparison if step.report else None
-    if comparison is None:
+    answer = f'<p class="answer">{html.escape(step.saving)}</p>' if step.saving else ""
+    said = f"{_OUTCOMES[step.outcome]}{html.escape(step.reason)}"
+    why = f"<p>{html.escape(_sentence(comparison.sentence))}</p>" if comparison else f"<p>{said}</p>" if said else ""
+    beside = "" if comparison is None else f"{_time_axis(comparison)}{_ways(comparison)}"
+    return (f'<section><h2 id="m{at}"><code>{html.escape(step.name)}</code></h2>{answer}{why}{beside}{_remarks(step)}'
+            f"{_collectives(step)}</section>")
+
+
+def _sentence(text: str) -> str:
+    return f"{text[:1].upper()}{text[1:]}."
+
+
+# ---- XLA alone and what is compiled, on one axis of time
+
+
+def _time_axis(comparison: XlaComparison) -> str:
+    """Bars of the predicted steps: what computes, and where only communication runs."""
+    sides = [(row.name, row.measured) for row in comparison.rows
+             if row.measured and row.name in (comparison.rows[0].name, comparison.chosen)]
+    timed = [(name, side.step_s, side.exposed_s) for name, side in sides if side.step_s and side.exposed_s is not None]
+    if len(timed) < len(sides) or not timed:
         return ""
-    rows = "".join(f'<tr><td>{name}</td><td class="number">{side.calls}</td>{_number(side.bytes)}{_number(side.temp)}'
-                   "</tr>" for name, side in (("XLA alone", comparison.alone), ("rewritten", comparison.ours)) if side)
-    return (f'<table><tr><th>for {html.escape(comparison.devices)}</th><th class="number">calls</th>'
-            f'<th class="number">executed</th><th class="number">temporaries</th></tr>{rows}</table>'
-            f"<p>{html.escape(comparison.sentence)}.</p>")
+    longest = max(step for _, step, _ in timed)
+    rows = "".join(_bar(name, step, exposed, longest) for name, step, exposed in timed)
+    return (f'<figure><dl class="axis">{rows}</dl><figcaption><span class="key compute"></span> compute, with '
+            'communication beside it <span class="key exposed"></span> only communication</figcaption></figure>')
 
 
-def _collectives(step: CompiledStep) -> str:
-    """A table of what is sent before and after, by kind of collective."""
-    if step.report is None:
-        return ""
-    before, after = step.report.executed_bytes_before, step.report.executed_bytes_after
-    rows = "".join(f"<tr><td>{kind}</td>{_number(before.get(kind, 0))}{_number(after.get(kind, 0))}</tr>"
-                   for kind in sorted({*before, *after}))
-    return ('<table><tr><th>in the module</th><th class="number">before</th><th class="number">after</th></tr>'
-            f"{rows}</table>")
+def _bar(name: str, step: float, exposed: float, longest: float) -> str:
+    busy, alone = (f"{100 * part / longest:.2f}%" for part in (step - exposed, exposed))
+    return (f'<dt>{html.escape(name)}</dt><dd><span class="bar compute" style="width:{busy}"></span><span class="bar '
+            f'exposed" style="width:{alone}"></span><span class="length">{format_seconds(step)}, of which '
+            f"{format_seconds(exposed)} exposed</span></dd>")
 
 
-def _number(count: int) -> str:
-    return f'<td class="number">{format_bytes(count, 1)}</td>'
+# ---- every way that was compared
+
+
+def _ways(comparison: XlaComparison) -> str:
+    """What each way takes; the one that is compiled is marked, and others say why they are not."""
+    titles = ("step", "exposed", "calls", "executed", "temporaries", "memory")
+    head = "".join(f'<th class="number">{title}</th>' for title in titles)
+    rows = "".join(_way(row, row.measured, comparison) for row in comparison.rows if row.measured)
+    left = [f"{html.escape(row.name)}: {html.escape(row.why)}" for row in comparison.rows if row.measured is None]
+    more = f"<details><summary>{len(left)} more way{'' if len(left) == 1 else 's'}, not compiled</summary><ul>" + \
+        "".join(f"<li>{each}</li>" for each in left) + "</ul></details>" if left else ""
+    return f"<table><tr><th>for {html.escape(comparison.devices)}</th>{head}<th></th></tr>{rows}</table>{more}"
+
+
+def _way(row: WayRow, made: Measured, comparison: XlaComparison) -> str:
+    numbers = (*("unknown" if each is None else format_seconds(each) for each in (made.step_s, made.exposed_s)),
+               str(made.calls), format_bytes(made.bytes, 1), format_bytes(made.temp, 1), _memory(made))
+    cells = "".join(f'<td class="number">{each}</td>' for each in numbers)
+    if row.name == comparison.chosen:
+        return f'<tr class="chosen"><td>{html.escape(row.name)}</td>{cells}<td>compiled</td></tr>'
+    why = row.why or ("" if row is comparison.rows[0] else f"no better than {comparison.chosen}")
+    return f"<tr><td>{html.escape(row.name)}</td>{cells}<td>{html.escape(why)}</td></tr>"
+
+
+def _memory(made: Measured) -> str:
+    room = fits(made)
+    if room is None:
+        return format_bytes(made.memory, 1) if made.memory else ""
+    return f"{of_room(made)}{'' if room else ': does not fit'}"
+
+
+# ---- what was done, what stays, and what would change that
 
 
 def _remarks(step: CompiledStep) -> str:
-    """What was done, and what not, why, and what to change; what stays comes first."""
-    remarks = step.report.remarks if step.report else ()
-    if not remarks:
+    """What stays comes first, the line that exposes most at its head; then what was done."""
+    report = step.report
+    if report is None or not report.remarks:
         return ""
-    head = "".join(f"<th>{title}</th>" for title in ("line", "parameter", "tensor", "", "why", "change"))
-    rows = "".join(map(_remark, grouped_remarks(sorted(remarks, key=lambda remark: remark.kind == "applied"))))
-    return (f"<details open><summary>{len(remarks)} remarks</summary><table><tr>{head}</tr>{rows}</table></details>")
+    exposed_at = report.comparison.alone.exposed_at if report.comparison else {}
+    stays = sorted((remark for remark in report.remarks if remark.kind != "applied"),
+                   key=lambda remark: -exposed_at.get(remark.location, 0.0))
+    done = [remark for remark in report.remarks if remark.kind == "applied"]
+    return _table("What stays, and why", stays) + _table("What was done", done)
 
 
-def _remark(group: RemarkGroup) -> str:
-    """A row of the table: the user's line first, the library's below it, then other places with the same cause."""
+def _table(title: str, remarks: Iterable[Remark]) -> str:
+    groups = grouped_remarks(remarks)
+    if not groups:
+        return ""
+    count = sum(len(group.remarks) for group in groups)
+    number = f"{count} remarks of {len(groups)} causes" if len(groups) < count else \
+        f"{count} remark{'' if count == 1 else 's'}"
+    titles = ("line", "parameter", "tensor", "exposes", "why", "change")
+    cells = [_cells(group) for group in groups]
+    shown = [at for at in range(len(titles)) if any(row[at] for row in cells)]
+    head = "".join(f"<th>{titles[at]}</th>" for at in shown)
+    rows = "".join("<tr>" + "".join(f"<td>{row[at]}</td>" for at in shown) + "</tr>" for row in cells)
+    return (f'<details open><summary>{title}: {number}</summary><table class="remarks"><tr>{head}</tr>{rows}</table>'
+            "</details>")
+
+
+def _cells(group: RemarkGroup) -> tuple[str, ...]:
+    """A row of the table: your line first, the library's below it, then other places with the same cause."""
     remark = group.first
     line = f"<code>{html.escape(remark.location)}</code>"
     if remark.framework:
@@ -93,7 +162,20 @@ def _remark(group: RemarkGroup) -> str:
     if group.elsewhere:
         places = "<br>".join(f"<code>{html.escape(place)}</code>" for place in group.elsewhere)
         line += f"<details><summary>the same at {len(group.elsewhere)} more</summary>{places}</details>"
-    cells = [line, *(f"<code>{html.escape(text)}</code>" if text else "" for text in (remark.parameter, remark.type)),
-             remark.kind, html.escape(f"{remark.rule}: {remark.sentence}"),
-             html.escape(remark.advice) + (f"<br><small>docs/{remark.help}</small>" if remark.help else "")]
-    return "<tr>" + "".join(f"<td>{cell}</td>" for cell in cells) + "</tr>"
+    kind = "" if remark.kind == "applied" else f"<b>{remark.kind}</b> "
+    change = [html.escape(remark.advice), f"<small>docs/{remark.help}</small>" if remark.help else ""]
+    return (line, *(f"<code>{html.escape(text)}</code>" if text else "" for text in (remark.parameter, remark.type)),
+            remark.exposed, f"{kind}{html.escape(f'{remark.rule}: {remark.sentence}')}",
+            "<br>".join(filter(None, change)))
+
+
+def _collectives(step: CompiledStep) -> str:
+    """The module's own counts, by kind, before XLA adds, merges or drops any."""
+    if step.report is None:
+        return ""
+    before, after = step.report.executed_bytes_before, step.report.executed_bytes_after
+    rows = "".join(f'<tr><td>{kind}</td><td class="number">{format_bytes(before.get(kind, 0), 1)}</td>'
+                   f'<td class="number">{format_bytes(after.get(kind, 0), 1)}</td></tr>'
+                   for kind in sorted({*before, *after}))
+    return ("<details><summary>The module's own counts, before XLA compiles it</summary><table><tr><th>collective</th>"
+            f'<th class="number">executed before</th><th class="number">after</th></tr>{rows}</table></details>')

@@ -117,7 +117,7 @@ def test_where_the_partitioner_refuses_the_module_it_is_said(opt: Run, monkeypat
 
 def test_passes_named_one_by_one_see_what_the_partitioner_inserts_as_under_the_decorator(opt: Run) -> None:
     code, out, err = opt(auto_step(), "--pass=comm-shift", "--target=cpu:8", "--against=xla")
-    assert code == 0 and "all_reduce" in out and "in 1 calls, not 8" in err and "hidden" not in err
+    assert code == 0 and "all_reduce" in out and "in 1 call, not 8" in err and "hidden" not in err
     code, out, err = opt(auto_step(), "--pass=expose-collectives", "--pass=comm-shift", "--target=cpu:8")
     assert code == 0 and "all_reduce" in out and "auto-sharded" not in err
 

@@ -141,7 +141,7 @@ def test_the_sentence_says_the_steps_the_temporaries_and_whether_it_fits():
                              "not 100.0 MiB; fits (92.0 of 126.0 GiB)")
     equal = compared(STEP, timed_step(1e-3, calls=1), "h200:1x8")
     assert equal.sentence == ("the rewritten module is compiled: 1 ms on h200:1x8, as XLA alone takes; it sends as "
-                              "much in 1 calls, not 8; 100.0 MiB of temporaries; fits (90.0 of 126.0 GiB)")
+                              "much in 1 call, not 8; 100.0 MiB of temporaries; fits (90.0 of 126.0 GiB)")
 
 
 def test_flags_alone_are_a_way_of_the_users_own_module():
@@ -198,7 +198,7 @@ def test_passes_about_something_else_need_not_be_better_but_not_worse():
 def test_what_is_said():
     assert compared(ALONE, ours(calls=1, size=100 * MIB), "8 x GPU", "cpu").sentence == (
         "the rewritten module is compiled: compared with XLA alone it sends "
-        "100.0 MiB, not 800.0 MiB, in 1 calls, not 8")
+        "100.0 MiB, not 800.0 MiB, in 1 call, not 8")
     text = str(compared(ALONE, ours(), "8 x GPU"))
     assert text.splitlines()[0].split() == ["for", "8", "x", "GPU", "calls", "executed", "MiB", "temporaries", "MiB"]
     assert text.splitlines()[-1] == "your own module is compiled: XLA alone does as well"
