@@ -139,6 +139,9 @@ def _test_arguments(group: argparse._ArgumentGroup) -> None:
     group.add_argument("--json", action="store_true",
                        help="print one JSON object on standard output: which way is chosen for --target, and all ways "
                             "with their figures; the module is written only with -o")
+    group.add_argument("--report", metavar="FILE",
+                       help="also write what was chosen for --target, what was done, what stays and why, as .html, "
+                            ".json or text")
     group.add_argument("--xla-flags", choices=("best",),
                        help="with --against: also compile the input with published sets of XLA flags, and show the one "
                             "with the shortest predicted step")

@@ -20,6 +20,7 @@ from hlorewrite.passmanager.spec import parse_pipeline
 
 if TYPE_CHECKING:
     from hlorewrite.jaxbridge.baseline.comparison import XlaComparison
+    from hlorewrite.jaxbridge.step.report import RewriteReport
 
 
 @dataclass(frozen=True)
@@ -31,12 +32,14 @@ class OptDecision:
       memory: bytes that they may spend; None for their own limits.
       kept: whether their result is written, and not the input.
       comparison: all ways that were compared; None where there was nothing to compare.
+      report: what the passes of the decision did and said.
     """
 
     passes: list[Pass]
     memory: int | None = None
     kept: bool = True
     comparison: XlaComparison | None = None
+    report: RewriteReport | None = None
 
     def as_json(self, module: Module, target: str) -> dict[str, Any]:
         """The keys of ``opt --json``."""
@@ -96,14 +99,44 @@ def decision(args: argparse.Namespace, module: Module, passes: Sequence[Pass]) -
     if made.report.budget and args.memory_budget == "auto":
         sys.stderr.write(f"{module.name}: {made.report.budget}\n")
     if comparison is None or asked.passes is None:
-        return OptDecision(_after_partitioner(args, list(passes), made.report.exposed))
+        return OptDecision(_after_partitioner(args, list(passes), made.report.exposed), report=made.report)
     comparison = replace(comparison, devices=args.target)
     if args.xla_flags == "best":
         comparison = replace(comparison, best=best_alone(module, place, comparison.alone))
     memory = None if asked.memory == "unlimited" else int(asked.memory or 0)
     steps = _after_partitioner(args, parse_pipeline(asked.passes), asked.partitioner not in ("none", None),
                                own=asked.partitioner != "cpu" or args.target.startswith("cpu"))
-    return OptDecision(steps, memory, comparison.kept, comparison)
+    return OptDecision(steps, memory, comparison.kept, comparison, replace(made.report, comparison=comparison))
+
+
+def check_report(args: argparse.Namespace) -> None:
+    """Refuses what shows a decision where none is made.
+
+    Raises:
+      UsageError: with what to add or to leave out.
+    """
+    if args.report and not args.target:
+        raise UsageError("--report shows what is chosen for a target, and none is named",
+                         hint="add --target=h200:1x8, say")
+    flag = "--json" if args.json else "--report" if args.report else ""
+    if flag and args.keep == "always":
+        raise UsageError(f"{flag} shows a decision, and --keep=always makes none", hint="leave one of them out")
+
+
+def write_report(path: str, decisions: Sequence[tuple[str, OptDecision]], pipeline: str) -> None:
+    """Writes the decisions of a run as ``hlorewrite exec`` writes those of a program.
+
+    Args:
+      path: the file; its name says whether as HTML, JSON or text.
+      decisions: of each module, with its name.
+      pipeline: the passes that were asked for, as text.
+    """
+    from hlorewrite.jaxbridge.hook.records import CompiledStep
+    from hlorewrite.jaxbridge.hook.report_page import report_text
+    from hlorewrite.util.write import write_output
+    steps = [CompiledStep(name, "rewritten" if made.comparison and made.kept else "unchanged", "", 0.0, made.report)
+             for name, made in decisions]
+    write_output(path, report_text(steps, path, pipeline).encode())
 
 
 def _after_partitioner(args: argparse.Namespace, passes: list[Pass], hidden: bool, own: bool = True) -> list[Pass]:

@@ -11,7 +11,7 @@ from typing import Any
 
 from hlorewrite.checks.translation_validation.steps import PassStages
 from hlorewrite.cli.opt.cluster import cluster_of, hides_collectives, named_cluster, what_was_not_done, with_exposed
-from hlorewrite.cli.opt.decide import OptDecision, decides, decision, is_auto
+from hlorewrite.cli.opt.decide import OptDecision, check_report, decides, decision, is_auto, write_report
 from hlorewrite.cli.opt.plan import OptPlan, check_plan_usage
 from hlorewrite.cli.opt.reports import Reports
 from hlorewrite.cli.process.supervise import stage
@@ -22,6 +22,7 @@ from hlorewrite.lockfile.tuned import options_text
 from hlorewrite.passmanager.base import Pass, PassContext
 from hlorewrite.passmanager.dumps import names_of
 from hlorewrite.passmanager.manager import Timings, run_passes
+from hlorewrite.passmanager.named import AUTO
 from hlorewrite.passmanager.reproducer import check_paths
 from hlorewrite.passmanager.spec import format_pipeline, parse_pipeline
 from hlorewrite.util.frames import Frames
@@ -54,6 +55,8 @@ class Job:
     timings: Timings = field(default_factory=Timings)
     _objects: list[dict[str, Any]] = field(default_factory=list, init=False)
     """What ``--json`` prints: a decision for each module."""
+    _decisions: list[tuple[str, OptDecision]] = field(default_factory=list, init=False)
+    """What ``--report`` writes: the same, with the names of the modules."""
 
     def run(self) -> int:
         """Does everything; returns the exit code."""
@@ -82,6 +85,8 @@ class Job:
                     self._process(part, passes, reports)
             code = (self._finish_verified if args.verify_diagnostics else self._finish)(parts, reports)
             reports.end_trace([part.output for part in parts if part.output is not None])  # the module is written
+            if args.report and not code:
+                write_report(args.report, self._decisions, AUTO if auto else format_pipeline(passes))
         finally:
             reports.close()
         if reports.trace and reports.trace.failure:
@@ -144,8 +149,7 @@ class Job:
         if not self.args.target and (self.args.json or is_auto(self.args.passes)):
             raise UsageError("-O auto and --json compare ways to compile a module for a target, and none is named",
                              hint="add --target=h200:1x8, say")
-        if self.args.json and self.args.keep == "always":
-            raise UsageError("--json prints a decision, and --keep=always makes none", hint="leave one of them out")
+        check_report(self.args)
         if self.args.xla_flags and not self.args.against:
             raise UsageError("--xla-flags is for a comparison", hint="add --against xla --target h200:1x8, say")
         if not self.args.target and (self.args.against or self.args.keep):
@@ -274,6 +278,7 @@ class Job:
         """The result, or the input where that is as good under XLA alone; says which, and why."""
         if self.args.json:
             self._objects.append(chosen.as_json(original, self.args.target))
+        self._decisions.append((original.name, chosen))
         if chosen.comparison is None:
             return module
         if self.args.against:

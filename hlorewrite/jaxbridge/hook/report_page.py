@@ -1,4 +1,4 @@
-"""The report of ``hlorewrite exec`` as one HTML page that loads nothing: the answer first, then the reasons."""
+"""What was rewritten as one HTML page that loads nothing: the answer first, then the reasons."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 from hlorewrite.jaxbridge.baseline.comparison import WayRow, XlaComparison, of_room
 from hlorewrite.jaxbridge.baseline.judge import fits
 from hlorewrite.jaxbridge.baseline.measured import Measured
-from hlorewrite.jaxbridge.hook.records import CompiledStep
+from hlorewrite.jaxbridge.hook.records import CompiledStep, records_json, records_text
 from hlorewrite.jaxbridge.hook.report_style import POLICY, STYLE
 from hlorewrite.rules.listener import Remark
 from hlorewrite.rules.remark_groups import RemarkGroup, grouped_remarks
@@ -30,7 +30,7 @@ def report_page(steps: Sequence[CompiledStep], pipeline: str, audit: bool) -> st
       >>> "no module that communicates" in report_page([], "comm", False)
       True
     """
-    title = "hlorewrite exec: what could be saved" if audit else "hlorewrite exec: what was rewritten"
+    title = "hlorewrite: what could be saved" if audit else "hlorewrite: what was rewritten"
     body = "".join(_section(at, step) for at, step in enumerate(steps)) or \
         "<p>The program compiled no module that communicates.</p>"
     return (f'<!doctype html>\n<html lang="en"><head><meta charset="utf-8">'
@@ -39,6 +39,26 @@ def report_page(steps: Sequence[CompiledStep], pipeline: str, audit: bool) -> st
             f"<footer><p>Passes: <code>{html.escape(pipeline)}</code>. Executed bytes are payloads times executions, "
             "on one device and step. Steps are predicted from XLA's own schedule of each module.</p></footer>"
             "</body></html>\n")
+
+
+def report_text(steps: Sequence[CompiledStep], path: str, pipeline: str, *, audit: bool = False) -> str:
+    """Records in the form that the name of a file asks for: ``.html``, ``.json``, or text.
+
+    Args:
+      steps: the modules.
+      path: name of the file.
+      pipeline: the passes, as text.
+      audit: whether nothing was to be rewritten.
+
+    Example:
+      >>> report_text([], "report.txt", "comm")
+      'no module that communicates was compiled\\n'
+    """
+    if path.endswith(".json"):
+        return records_json(steps)
+    if path.endswith((".html", ".htm")):
+        return report_page(steps, pipeline, audit)
+    return records_text(steps)
 
 
 def _contents(steps: Sequence[CompiledStep]) -> str:

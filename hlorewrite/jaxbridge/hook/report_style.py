@@ -1,4 +1,4 @@
-"""How the report of ``hlorewrite exec`` looks; it follows the system's light or dark colours, and has no script."""
+"""How the page of a report looks; it follows the system's light or dark colours, and has no script."""
 
 POLICY = ('<meta http-equiv="Content-Security-Policy" content="default-src \'none\'; style-src \'unsafe-inline\'">'
           '<meta name="referrer" content="no-referrer">')

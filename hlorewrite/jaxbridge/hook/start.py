@@ -37,17 +37,12 @@ def _report(patch: JitPatch, run: ExecRun) -> None:
 
 
 def _write_report(patch: JitPatch, run: ExecRun) -> None:
-    from hlorewrite.jaxbridge.hook.records import records_json, records_text
-    from hlorewrite.jaxbridge.hook.report_page import report_page
+    from hlorewrite.jaxbridge.hook.report_page import report_text
     from hlorewrite.util.write import write_output
-    text = records_text(patch.records) or f"{patch}\n"
+    text = report_text(patch.records, run.report, str(run.options.passes), audit=run.options.audit)
     if run.report == "-":
         sys.stderr.write(text)
         return
-    if run.report.endswith(".json"):
-        text = records_json(patch.records)
-    elif run.report.endswith((".html", ".htm")):
-        text = report_page(patch.records, str(run.options.passes), run.options.audit)
     try:
         write_output(run.report, text.encode())
     except Exception as error:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+import json
 from collections.abc import Callable
 from pathlib import Path
 
@@ -74,7 +75,7 @@ def opt(tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.
 def test_a_named_pipeline_exposes_collectives_for_a_target(opt: Run, words: list[str]) -> None:
     code, out, err = opt(auto_step(), *words, "--target=cpu:8", "--against=xla", "--remarks")
     assert code == 0 and "sdy.manual_computation" in out and out.count('"stablehlo.all_reduce"') == 1
-    assert "applied: comm-shift" in err and "XLA alone" in err and "1 calls, not 8" in err
+    assert "applied: comm-shift" in err and "XLA alone" in err and "in 1 call, not 8" in err
 
 
 @needs_cuda_compiler
@@ -120,6 +121,19 @@ def test_passes_named_one_by_one_see_what_the_partitioner_inserts_as_under_the_d
     assert code == 0 and "all_reduce" in out and "in 1 call, not 8" in err and "hidden" not in err
     code, out, err = opt(auto_step(), "--pass=expose-collectives", "--pass=comm-shift", "--target=cpu:8")
     assert code == 0 and "all_reduce" in out and "auto-sharded" not in err
+
+
+def test_a_report_is_that_of_exec(opt: Run, tmp_path: Path) -> None:
+    """The page of a program's steps, of a module: the same figures as on standard error."""
+    code, _, err = opt(auto_step(), "-O", "comm", "--target=cpu:8", f"--report={tmp_path / 'page.html'}")
+    page = (tmp_path / "page.html").read_text()
+    assert code == 0 and "in 1 call, not 8" in err and "in 1 call, not 8" in page.partition("<table>")[0]
+    code, _, err = opt(auto_step(), "-O", "comm", "--target=cpu:8", f"--report={tmp_path / 'report.json'}")
+    made, = json.loads((tmp_path / "report.json").read_text())["modules"]
+    assert (code, made["outcome"], made["against_xla"]["chosen"]) == (0, "rewritten", "the rewritten module")
+    for words in ((), ("--target=cpu:8", "--keep=always")):
+        code, _, err = opt(auto_step(), "-O", "comm", *words, f"--report={tmp_path / 'none.html'}")
+        assert code == 2 and "--report shows" in err and not (tmp_path / "none.html").exists()
 
 
 def test_what_no_pass_changes_is_said(opt: Run) -> None:
