@@ -54,6 +54,10 @@ class Layout:
         return {int(device): tile for tile, row in enumerate(self.devices) for device in row}
 
 
+MOST_ELEMENTS = 1 << 56
+"""Above it, offsets in bytes do not fit into 64 bits."""
+
+
 def sharded(shape: Sequence[int], mesh: ReshardMesh, spec: Sequence[Sequence[str]]) -> Layout:
     """The layout of a NamedSharding or ``sdy.sharding``.
 
@@ -83,6 +87,8 @@ def sharded(shape: Sequence[int], mesh: ReshardMesh, spec: Sequence[Sequence[str
                          hint="give one entry per dimension of the shape")
     if any(size < 0 for size in shape):
         raise UsageError(f"the shape {shape} has a negative dimension", hint="sizes start at 0")
+    if math.prod(size or 1 for size in shape) > MOST_ELEMENTS:
+        raise UsageError(f"the shape {shape} has more than 2^56 elements", hint="no cluster holds such a tensor")
     full = tuple(tuple(entry) for entry in spec) + ((),) * (len(shape) - len(spec))
     check_spec(full, mesh)
     factors, place = _split_axes(mesh, full)

@@ -75,6 +75,8 @@ def test_empty_tensor(capsys) -> None:
     ({"--src-spec": "hosts,-,-"}, 'the mesh has no axis "hosts"; did you mean "host"?'),
     ({"--src-spec": "host,-"}, 'the sharding "host,-" has 2 entries for 3 dimensions'),
     ({"--shape": "1024,-1,512"}, '"1024,-1,512" is not a shape'),
+    ({"--shape": f"1024,{10**30},512"}, "has more than 2^56 elements"),
+    ({"--shape": "0,4294967296,4294967296"}, "has more than 2^56 elements"),
     ({"--dtype": "int3"}, '"int3" is not a dtype'),
     ({"--src-mesh": "2y4"}, '"2y4" is not a mesh'),
     ({"--strategy": "brodcast"}, 'did you mean "broadcast"?'),
