@@ -7,6 +7,7 @@ from typing import Any
 from hlorewrite.cost.cluster.topology import Topology
 from hlorewrite.passmanager.trace import format as form
 from hlorewrite.viewer.communication import CollectiveRow, Side, rows_of, side_of
+from hlorewrite.viewer.decision import decision_of
 from hlorewrite.viewer.outcomes import FATES, CollectiveOutcome, outcomes_of
 from hlorewrite.viewer.reading import Trace
 from hlorewrite.viewer.timeline import timeline_of
@@ -102,7 +103,7 @@ def _head(trace: Trace, sides: list[Side | None], fates: list[CollectiveOutcome]
     return {
         "run": {key: manifest.get(key) for key in ("command", "input", "pipeline", "hlorewrite", "version")},
         "notes": [*notes, *dict.fromkeys(said)],
-        "sides": [_totals(side) for side in sides],
+        "decision": decision_of(trace), "sides": [_totals(side) for side in sides],
         "memory": [_memory(each) for each in compiled],
         "steps": [_step(each) for each in compiled],
         "fates": {fate: count for fate in FATES if (count := sum(each.fate == fate for each in fates))},

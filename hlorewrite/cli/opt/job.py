@@ -208,6 +208,8 @@ class Job:
             reports.trace.begin(module, raw)
         stages = PassStages() if "proof" in checks else None
         steps = chosen.passes if chosen else with_exposed(args, passes) if hidden else passes
+        if reports.trace and chosen and chosen.comparison:
+            reports.trace.decided(chosen.comparison.as_json(), format_pipeline(steps))
         changed = found is None and self._run_passes(module, steps, ctx, reports, stages)
         module = module if found is None else found
         undecided = found is None and (chosen is None or chosen.comparison is None)

@@ -45,9 +45,10 @@ class WayRow:
         """The keys that ``opt --json`` and ``tune --json`` print for each way."""
         made = self.measured
         known = {} if made is None else {
-            "step_s": made.step_s, "exposed_s": made.exposed_s, "wire_bytes": made.wire, "calls": made.calls,
-            "memory_bytes": made.memory, "fits": fits(made)}
-        empty = dict.fromkeys(("step_s", "exposed_s", "wire_bytes", "calls", "memory_bytes", "fits"))
+            "step_s": made.step_s, "exposed_s": made.exposed_s, "wire_bytes": made.wire, "executed_bytes": made.bytes,
+            "calls": made.calls, "temp_bytes": made.temp, "memory_bytes": made.memory, "fits": fits(made)}
+        empty = dict.fromkeys(("step_s", "exposed_s", "wire_bytes", "executed_bytes", "calls", "temp_bytes",
+                               "memory_bytes", "fits"))
         return {"name": self.name, **empty, **known, "cpu_s": round(self.cpu_s, 3), "why": self.why,
                 "xla_options": dict(self.flags)}
 
@@ -150,7 +151,8 @@ class XlaComparison:
     def as_json(self) -> dict[str, object]:
         """The figures of all ways and the decision."""
         return {"devices": self.devices, "kept": "rewritten" if self.kept else "original", "chosen": self.chosen,
-                "reason": self.sentence, "partitioner": self.partitioner, "with_code": self.with_code,
+                "saving": self.saving, "reason": self.sentence, "partitioner": self.partitioner,
+                "with_code": self.with_code,
                 "xla_alone": self.alone.as_json(), "rewritten": self.ours.as_json() if self.ours else None,
                 "rows": [row.as_json() for row in self.rows],
                 **({"xla_best": self.best.as_json()} if self.best else {})}

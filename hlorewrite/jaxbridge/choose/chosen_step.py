@@ -1,7 +1,7 @@
 """A lowering's module through a pipeline: cloned, rewritten, reported; the original is never touched."""
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from hlorewrite.checks.reference.rounding.static.summation_order import OrdersOnDemand
@@ -122,11 +122,12 @@ def _compared(module: Module, passes: Sequence[Pass], options: StepOptions, gran
     """The better of the rewritten module and the user's own."""
     tried = variants(passes, xla_scatters=exposing and place.platform == "gpu" and not grant.bytes)
 
-    def run(source: Module, variant: Variant, trace: str | None = None, prove: bool = False) -> Rewritten:
+    def run(source: Module, variant: Variant, trace: str | None = None, prove: bool = False,
+            decision: Mapping[str, object] | None = None) -> Rewritten:
         whole = (*tried, *map(with_carry_outside, tried))
         shorter = beginning_of(variant, whole)
         return rewrite(source, variant.passes, exposed=exposing, trace=trace, topology=options.topology, prove=prove,
-                       memory=variant.memory_within(grant.bytes), shorter=shorter)
+                       memory=variant.memory_within(grant.bytes), shorter=shorter, decision=decision)
 
     contest = Contest(module, place, devices, run, tried, exposing, options.protect, options.keep, grant.bytes,
                       grant.alone, options.topology if place.platform == "gpu" else "",
@@ -142,7 +143,8 @@ def _compared(module: Module, passes: Sequence[Pass], options: StepOptions, gran
         return _as_it_came(module, passes, grant.text)
     made, comparison = replace(chosen.made, shorter=None), chosen.comparison
     if options.trace is not None or options.check == "proof":  # once more: it is known which run to show and prove
-        made = run(chosen.source.clone(), chosen.variant, options.trace, options.check == "proof")
+        made = run(chosen.source.clone(), chosen.variant, options.trace, options.check == "proof",
+                   comparison.as_json() if comparison else None)
     text = options.text if options.auto else format_pipeline(passes)
     made = _with_orders(replace(made, report=replace(made.report, pipeline=text)), chosen.source)
     if comparison is None:

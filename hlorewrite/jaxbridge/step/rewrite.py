@@ -6,7 +6,7 @@ import io
 import os
 import re
 import warnings
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -45,7 +45,7 @@ def clone_of(module: ir.Module, name: str, frames: Frames = USUAL_FRAMES) -> Mod
 
 def rewrite(module: Module, passes: Sequence[Pass], *, exposed: bool = False, trace: str | None = None,
             topology: str = "", prove: bool = False, memory: int | None = None,
-            shorter: Sequence[Pass] = ()) -> Rewritten:
+            shorter: Sequence[Pass] = (), decision: Mapping[str, object] | None = None) -> Rewritten:
     """Runs passes over a module that belongs to the caller.
 
     Args:
@@ -57,6 +57,7 @@ def rewrite(module: Module, passes: Sequence[Pass], *, exposed: bool = False, tr
       prove: whether to say if the result is proved to compute what the module did.
       memory: bytes a device may spend on what all passes keep for longer; None for their own limits.
       shorter: the first of these passes, whose result by themselves may be asked for; without any it is not kept.
+      decision: of which these passes are the result, for the trace.
 
     Returns:
       The module and what happened to it.
@@ -70,7 +71,7 @@ def rewrite(module: Module, passes: Sequence[Pass], *, exposed: bool = False, tr
     before = collectives_of(view)
     original, stages = (module.clone(), PassStages()) if prove else (None, None)
     kept = put_away(view)
-    with traced(trace, module, format_pipeline(passes)) as (writers, timings), collector_paused():
+    with traced(trace, module, format_pipeline(passes), decision) as (writers, timings), collector_paused():
         early = AfterFirstPasses(tuple(shorter), recorder)
         observers = [*writers, *([stages] if stages else []), *([early] if shorter else [])]
         ctx.listeners = (recorder, *writers)
@@ -96,7 +97,8 @@ def _finished(module: Module, passes: Sequence[Pass], changed: bool, recorded: R
 
 
 @contextmanager
-def traced(folder: str | None, module: Module, pipeline: str) -> Iterator[tuple[tuple[TraceWriter, ...], Timings]]:
+def traced(folder: str | None, module: Module, pipeline: str, decision: Mapping[str, object] | None = None,
+           ) -> Iterator[tuple[tuple[TraceWriter, ...], Timings]]:
     """Writes what happens inside to ``NAME-DIGEST`` below a folder; yields the writer, if any, and the times."""
     timings = Timings()
     if folder is None:
@@ -107,6 +109,8 @@ def traced(folder: str | None, module: Module, pipeline: str) -> Iterator[tuple[
     writer = TraceWriter(os.path.join(folder, name), command="optimize", source=module.name, pipeline=pipeline)
     try:
         writer.begin(module)
+        if decision is not None:
+            writer.decided(decision, pipeline)
         yield (writer,), timings
         writer.end(timings)
     except HlorewriteError as error:

@@ -13,6 +13,7 @@ Lines of ``*.jsonl`` files are whole JSON objects, written as things happen.
 * ``before.json``, ``after.json``: ``devices``, ``topology``, ``executed_bytes``, ``time_s``; ``collectives`` with kind,
   source line, axes, payload, trips, time, text, and the numbers of their ``groups`` and ``nest``; ``nests``: loops,
   branches and fragments with parent, line and trips.
+* ``decision.json``: where ways to compile the step were compared, what ``opt --json`` prints of them.
 * ``timing.json``: ``steps`` with milliseconds; ``passes`` with rewrites and executed bytes after each; ``rules`` as
   ``--stats`` counts them.
 * ``rules.json``: equation, documentation and text of every rule and pass that rewrote something.
@@ -44,11 +45,13 @@ AFTER = "after.json"
 TIMING = "timing.json"
 RULES = "rules.json"
 SOURCES = "sources.json"
+DECISION = "decision.json"
 TIMELINE = "timeline.json"
 SIMULATION = "simulation.json"
 COMPILED = {"before": "compiled-before.json", "after": "compiled-after.json"}
 
-OF_A_RUN = (MANIFEST, REWRITES, REMARKS, BEFORE, AFTER, TIMING, RULES, SOURCES, *COMPILED.values())
+OF_A_RUN = (MANIFEST, REWRITES, REMARKS, BEFORE, AFTER, TIMING, RULES, SOURCES, DECISION,
+            *COMPILED.values())
 """Files that a new run into the same directory replaces or removes; a timeline stays."""
 
 

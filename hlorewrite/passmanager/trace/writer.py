@@ -13,7 +13,7 @@ import json
 import os
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
@@ -110,6 +110,11 @@ class TraceWriter:
         self._first = self._last = snapshot(module, self._topology)
         self.manifest["digest_before"] = digest(data)
         self._write(form.BEFORE, self._first.as_dict())
+
+    def decided(self, decision: Mapping[str, Any], pipeline: str) -> None:
+        """Which way to compile the step was chosen, and the passes of that way, which run now."""
+        self.manifest["pipeline"] = pipeline
+        self._write(form.DECISION, dict(decision))
 
     def end(self, timings: Timings, data: bytes = b"") -> None:
         """The passes are over; ``data`` is the file that is written."""

@@ -14,12 +14,15 @@ from jax import lax
 from jax.sharding import AbstractMesh, NamedSharding
 from jax.sharding import PartitionSpec as P
 
+import hlorewrite
 from hlorewrite.cli.main import guarded
 from hlorewrite.cli.opt import job
 from hlorewrite.errors import InputError, PassFailed
 from hlorewrite.jaxbridge.choose import candidates
 from hlorewrite.jaxbridge.xla import partition
 from hlorewrite.passmanager.base import PassContext
+from hlorewrite.viewer.model import page_data
+from hlorewrite.viewer.reading import read_trace
 
 needs_cuda_compiler = pytest.mark.skipif(importlib.util.find_spec("jax_plugins.xla_cuda13") is None,
                                          reason="jax-cuda13-plugin is not installed")
@@ -134,6 +137,31 @@ def test_a_report_is_that_of_exec(opt: Run, tmp_path: Path) -> None:
     for words in ((), ("--target=cpu:8", "--keep=always")):
         code, _, err = opt(auto_step(), "-O", "comm", *words, f"--report={tmp_path / 'none.html'}")
         assert code == 2 and "--report shows" in err and not (tmp_path / "none.html").exists()
+
+
+def test_a_trace_holds_the_decision_and_the_passes_of_the_way_that_was_chosen(opt: Run, tmp_path: Path) -> None:
+    """`view` shows the same saving as the command, and what ran, not what was offered."""
+    code, _, err = opt(auto_step(), "-O", "auto", "--target=cpu:8", f"--trace={tmp_path / 'run'}")
+    data = page_data(read_trace(str(tmp_path / "run")))["head"]
+    assert code == 0 and data["decision"]["reason"] in err
+    assert data["decision"]["saving"].endswith("in 1 call, not 8")
+    assert data["run"]["pipeline"].startswith("expose-collectives")
+    code, _, _ = opt(auto_step(), "-O", "comm", f"--trace={tmp_path / 'run'}")
+    assert code == 0 and page_data(read_trace(str(tmp_path / "run")))["head"]["decision"] is None
+
+
+def test_the_trace_of_the_decorator_holds_the_decision(tmp_path: Path) -> None:
+    mesh = jax.make_mesh((8,), ("data",), axis_types=(jax.sharding.AxisType.Auto,))
+
+    def step(w: jax.Array, xs: jax.Array) -> jax.Array:
+        def body(total: jax.Array, x: jax.Array) -> tuple[jax.Array, None]:
+            return total + lax.pmean(x.T @ x, "data"), None
+        return lax.scan(body, w, xs)[0]
+
+    jitted = jax.jit(jax.shard_map(step, mesh=mesh, in_specs=(P(), P(None, "data")), out_specs=P(), check_vma=False))
+    made = hlorewrite.optimize(jitted, trace=str(tmp_path)).lower(jnp.ones((4, 4)), jnp.ones((3, 8, 4)))
+    decision = page_data(read_trace(str(tmp_path)))["head"]["decision"]
+    assert made.report.comparison is not None and decision["reason"] == made.report.comparison.sentence
 
 
 def test_what_no_pass_changes_is_said(opt: Run) -> None:

@@ -93,6 +93,27 @@ def test_nonsense_in_right_places_is_counted(tmp_path: Path) -> None:
     assert "NaN" not in page.partition('id="data-head"')[2].partition("</script>")[0]
 
 
+def test_the_decision_of_a_run_comes_first_and_only_its_texts_and_numbers_are_believed(tmp_path: Path) -> None:
+    """A run that compared nothing has none; a damaged one is shown as far as it is whole."""
+    run = traced(tmp_path)
+    assert page_data(read_trace(str(run)))["head"]["decision"] is None
+    alone = {"name": "XLA alone", "step_s": 0.2, "exposed_s": 0.05, "calls": 64, "executed_bytes": 1 << 26,
+             "temp_bytes": 5, "memory_bytes": 9, "fits": False, "why": ""}
+    made = {"devices": "h200:1x8", "chosen": "time", "reason": "because", "saving": "0.80 of it", "rows": [
+        alone, {"name": "time", "step_s": float("nan"), "calls": True, "executed_bytes": "many", "why": "<b>"}, 7]}
+    (run / "decision.json").write_text(json.dumps(made))
+    data = page_data(read_trace(str(run)))
+    decision = data["head"]["decision"]
+    assert [decision[name] for name in ("devices", "chosen", "reason", "saving")] == ["h200:1x8", "time", "because",
+                                                                                     "0.80 of it"]
+    assert decision["rows"][0] == alone
+    assert decision["rows"][1] == {"name": "time", "why": "<b>", "fits": True} | dict.fromkeys(
+        ("step_s", "exposed_s", "calls", "executed_bytes", "temp_bytes", "memory_bytes"))
+    assert len(decision["rows"]) == 2 and "<b>" not in render(data, "x").decode()
+    (run / "decision.json").write_text('{"rows": 5}')
+    assert page_data(read_trace(str(run)))["head"]["decision"] is None
+
+
 def test_what_is_no_trace_is_refused_in_one_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """Exit codes as everywhere."""
     (tmp_path / "empty").mkdir()

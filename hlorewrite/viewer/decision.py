@@ -1,0 +1,34 @@
+"""What a run decided: XLA alone next to the other ways to compile the step, as the command that ran printed it."""
+
+from typing import Any
+
+from hlorewrite.passmanager.trace import format as form
+from hlorewrite.viewer.communication import rows_of
+from hlorewrite.viewer.reading import Trace
+
+_NUMBERS = ("step_s", "exposed_s", "calls", "executed_bytes", "temp_bytes", "memory_bytes")
+_TEXTS = ("devices", "chosen", "reason", "saving")
+
+
+def decision_of(trace: Trace) -> dict[str, Any] | None:
+    """The decision of a trace, of which nothing is believed but texts and numbers.
+
+    Args:
+      trace: what could be read.
+
+    Returns:
+      ``devices``, ``chosen``, ``reason``, ``saving`` and ``rows``, XLA alone first; None where none was written.
+    """
+    content = trace.objects.get(form.DECISION)
+    rows = rows_of(content or {}, "rows")
+    if content is None or not rows:
+        return None
+    return {**{name: str(content.get(name) or "") for name in _TEXTS}, "rows": [_row(row) for row in rows]}
+
+
+def _row(row: dict[str, Any]) -> dict[str, Any]:
+    numbers = {name: row.get(name) for name in _NUMBERS}
+    known = {name: value if isinstance(value, int | float) and not isinstance(value, bool) and value >= 0 else None
+             for name, value in numbers.items()}
+    return {"name": str(row.get("name", "?")), "why": str(row.get("why") or ""), "fits": row.get("fits") is not False,
+            **known}
