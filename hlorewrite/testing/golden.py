@@ -17,6 +17,7 @@ from typing import Any
 
 from hlorewrite.cli.main import guarded
 from hlorewrite.errors import UsageError
+from hlorewrite.util.optional_dependencies import install
 
 SUFFIXES = (".mlir", ".test")
 """How the names of golden files end."""
@@ -78,8 +79,7 @@ def _parser() -> Any:
         import filecheck.main  # noqa: F401
         from lit.ShUtil import ShParser
     except ImportError as error:
-        raise UsageError(f"golden files need lit and filecheck ({error})",
-                         hint="pip install lit filecheck") from None
+        raise UsageError(f"golden files need lit and filecheck ({error})", hint=install("testing")) from None
     return ShParser
 
 

@@ -8,6 +8,7 @@ EXTRAS: Mapping[str, str] = MappingProxyType({
     "prove": "proving rules and facts",
     "reshard": "planning resharding with a solver, where the greedy plan is not known to be the best",
     "terminal": "the line that shows what long work is doing",
+    "testing": "testing passes and rules in your own repository (hlorewrite.testing)",
     "viz": "pictures",
 })
 """Extra -> what it is for."""
