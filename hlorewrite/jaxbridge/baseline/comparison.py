@@ -223,7 +223,8 @@ def _temporaries(alone: Measured, ours: Measured) -> str:
 def gain_of(alone: Measured, ours: Measured) -> str:
     if ours.wire < alone.wire * (1 - NOISE):
         of_ours, of_alone, where = sent_by(alone, ours)
-        return f"sends {of_ours}{where}, not {of_alone}, in {ours.calls} calls, not {alone.calls}"
+        calls = "as many calls" if ours.calls == alone.calls else f"{ours.calls} calls, not {alone.calls}"
+        return f"sends {of_ours}{where}, not {of_alone}, in {calls}"
     where = sent_by(alone, ours)[2]
     if ours.calls < alone.calls:
         return f"sends as much{where} in {ours.calls} calls, not {alone.calls}"

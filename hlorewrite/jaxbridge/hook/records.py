@@ -52,8 +52,23 @@ class CompiledStep:
         return sum(self.report.executed_bytes_after.values()) if self.report else 0
 
     @property
+    def calls_before(self) -> int:
+        """Executions of collectives under XLA alone; before the passes where nothing was compared."""
+        if self.report and self.report.comparison:
+            return self.report.comparison.alone.calls
+        return sum(each.trips for each in self.report.before) if self.report else 0
+
+    @property
+    def calls_after(self) -> int:
+        """Executions of collectives of what is compiled, or that an audit would compile."""
+        if self.report and self.report.comparison:
+            comparison = self.report.comparison
+            return (comparison.rewritten if comparison.kept else comparison.alone).calls
+        return sum(each.trips for each in self.report.after) if self.report else 0
+
+    @property
     def beside(self) -> str:
-        """What the bytes are counted on: both sides as XLA compiles them, or the module before and after the passes."""
+        """What bytes and calls are counted on: both sides as XLA compiles them, or the module before and after the passes."""
         return "XLA alone" if self.report and self.report.comparison else "the module"
 
     def as_json(self) -> dict[str, Any]:
@@ -63,7 +78,8 @@ class CompiledStep:
              "type": r.type, "framework": r.framework, "advice": r.advice,
              "exposed": r.exposed, "help": r.help} for r in self.report.remarks]
         return {"name": self.name, "outcome": self.outcome, "reason": self.reason, "seconds": round(self.seconds, 4),
-                "bytes_before": self.bytes_before, "bytes_after": self.bytes_after, "beside": self.beside,
+                "bytes_before": self.bytes_before, "bytes_after": self.bytes_after, "calls_before": self.calls_before,
+                "calls_after": self.calls_after, "beside": self.beside,
                 "against_xla": self.report.comparison.as_json() if self.report and self.report.comparison else None,
                 "plan": self.report.plan if self.report else "", "remarks": remarks}
 
@@ -73,14 +89,13 @@ def records_table(steps: Sequence[CompiledStep]) -> str:
 
     Example:
       >>> print(records_table([CompiledStep("jit_step", "original", "a pass failed", 0.1, None)]))
-      module    outcome   before B  after B  compared with  collectives  reason
-      jit_step  original         0        0  the module     0 -> 0       a pass failed
+      module    outcome   before B  after B  compared with  calls   reason
+      jit_step  original         0        0  the module     0 -> 0  a pass failed
     """
-    rows = [["module", "outcome", "before", "after", "compared with", "collectives", "reason"]]
+    rows = [["module", "outcome", "before", "after", "compared with", "calls", "reason"]]
     for step in steps:
-        before, after = (len(step.report.before), len(step.report.after)) if step.report else (0, 0)
         rows.append([step.name, step.outcome, format_bytes(step.bytes_before, 1), format_bytes(step.bytes_after, 1),
-                     step.beside, f"{before} -> {after}", step.reason])
+                     step.beside, f"{step.calls_before} -> {step.calls_after}", step.reason])
     return "\n".join(line.rstrip() for line in table(rows, numbers_right(rows)))
 
 
