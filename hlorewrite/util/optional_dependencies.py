@@ -18,7 +18,7 @@ def install(extra: str) -> str:
     """The hint for something that is not installed.
 
     Args:
-      extra: one of ``EXTRAS``.
+      extra: one of ``EXTRAS``, or several with commas between them.
 
     Raises:
       KeyError: there is no such extra.
@@ -27,6 +27,7 @@ def install(extra: str) -> str:
       >>> install("viz")
       "pip install 'hlorewrite[viz]'"
     """
-    if extra not in EXTRAS:
-        raise KeyError(extra)
+    for each in extra.split(","):
+        if each not in EXTRAS:
+            raise KeyError(each)
     return f"pip install 'hlorewrite[{extra}]'"
