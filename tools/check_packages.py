@@ -1,8 +1,8 @@
 """Builds the wheel and the source distribution, installs each in a clean virtual environment, and uses it there.
 
-Usage: ``python tools/check_packages.py [--python PYTHON] [--out dist]``. pip downloads what hlorewrite needs. What runs is
-what a new user runs, outside the checkout: the version, ``hlorewrite doctor``, a golden file through ``opt``, and the first
-commands of ``docs/quick-start.md``. Exit code 1 when something fails or a package holds what it should not.
+Usage: ``python tools/check_packages.py [--python PYTHON] [--out dist]``. pip downloads what hlorewrite needs. What runs
+is what a new user runs, outside the checkout: the version, ``hlorewrite doctor``, a golden file through ``opt``, and
+the first commands of ``docs/quick-start.md``. Exit code 1 when something fails or a package holds what it should not.
 """
 
 from __future__ import annotations
@@ -38,14 +38,16 @@ GOLDEN = "tests/lit/passes/comm-shift/accumulation/psum.mlir"
 
 def main(words: Sequence[str] | None = None) -> int:
     """Runs the command."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("--python", default=sys.executable, help="of the virtual environments (this one)")
     parser.add_argument("--out", default="dist", help="where the packages are written (dist)")
     options = parser.parse_args(words)
     from hlorewrite.version import VERSION
     out = Path(options.out).resolve()
-    shutil.rmtree(out, ignore_errors=True)
-    subprocess.run([sys.executable, "-m", "hatchling", "build", "-d", str(out)], cwd=ROOT, check=True, capture_output=True)
+    for earlier in out.glob("hlorewrite-*"):
+        earlier.unlink()
+    subprocess.run([sys.executable, "-m", "hatchling", "build", "-d", str(out)], cwd=ROOT, check=True,
+                   capture_output=True)
     wheel, source = out / f"hlorewrite-{VERSION}-py3-none-any.whl", out / f"hlorewrite-{VERSION}.tar.gz"
     with zipfile.ZipFile(wheel) as archive:
         contents = {name: archive.read(name) for name in archive.namelist()}

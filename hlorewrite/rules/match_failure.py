@@ -1,4 +1,4 @@
-"""The answers of native predicates and analyses: True or a value, or a MatchFailure with a sentence and the op at fault."""
+"""The answers of native predicates and analyses: True or a value, or a sentence that says why not, with the op."""
 
 from dataclasses import dataclass
 from typing import Literal

@@ -68,7 +68,8 @@ def summary(found: Sequence[Diagnosis]) -> str:
 
     Example:
       >>> summary([Diagnosis("self-test", "run a pass", "ok", "done"),
-      ...          Diagnosis("extras", "prove", "missing", "", "pip ..."), Diagnosis("extras", "viz", "missing", "", "")])
+      ...          Diagnosis("extras", "prove", "missing", "", "pip ..."),
+      ...          Diagnosis("extras", "viz", "missing", "", "pip ...")])
       "works here: rewriting; optional, not installed: prove, viz (pip install 'hlorewrite[prove,viz]')"
     """
     works = [_WORKS.get(each.name, each.name) for each in found if each.topic == "self-test" and each.state == "ok"]

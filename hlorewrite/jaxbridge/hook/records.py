@@ -68,7 +68,7 @@ class CompiledStep:
 
     @property
     def beside(self) -> str:
-        """What bytes and calls are counted on: both sides as XLA compiles them, or the module before and after the passes."""
+        """What bytes and calls are counted on: both sides as XLA compiles them, or the module around the passes."""
         return "XLA alone" if self.report and self.report.comparison else "the module"
 
     def as_json(self) -> dict[str, Any]:

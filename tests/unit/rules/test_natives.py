@@ -385,8 +385,8 @@ def test_the_op_at_fault_may_be_given_by_a_value(culprit: str, at_fault: str, tm
     monkeypatch.chdir(tmp_path)
     (tmp_path / "in.mlir").write_text(MODULE)
     (tmp_path / "mine.py").write_text(OF_VALUE.replace("CULPRIT", culprit))
-    (tmp_path / "mine.hlopat").write_text("native predicate is_small(x: Value);\n"
-                                          + RULE.replace("where { CHECK; } ", "").replace("exact;", "exact; legal { is_small(%x); }"))
+    rule = RULE.replace("where { CHECK; } ", "").replace("exact;", "exact; legal { is_small(%x); }")
+    (tmp_path / "mine.hlopat").write_text(f"native predicate is_small(x: Value);\n{rule}")
     words = ["opt", "in.mlir", "--load=mine.py", "--rules=mine.hlopat", "--remarks=blocked", "-o", "out.mlir"]
     assert guarded(words) == 0
     said = capsys.readouterr().err
