@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 import sys
@@ -96,6 +97,8 @@ def test_what_a_release_checks_of_its_packages(wheel: Path):
 def test_one_place_states_the_version(wheel: Path):
     [metadata] = wheel.glob("*.dist-info/METADATA")
     assert f"\nVersion: {hlorewrite.__version__}\n" in metadata.read_text("utf-8")
+    extension = json.loads((ROOT / "tools/editors/vscode/package.json").read_text("utf-8"))
+    assert extension["version"] == "0.0.0"  # it comes with the repository, and VS Code wants a number
     headings = [line for line in (ROOT / "CHANGELOG.md").read_text("utf-8").splitlines() if line.startswith("## ")]
     assert headings[0] == ("## Unreleased" if hlorewrite.__version__.endswith(".dev0")
                            else f"## {hlorewrite.__version__}")
