@@ -114,7 +114,7 @@ def test_natives_are_loaded_from_the_module_on_the_command_line(
     declared(tmp_path, name)
     assert guarded(["opt", "in.mlir", "--rules=mine.hlopat"]) == 2
     said = capsys.readouterr().err
-    assert f"mine.hlopat:1:1: no native is registered as `{name}`; load the module that registers it: --natives" in said
+    assert f"mine.hlopat:1:1: no native is registered as `{name}`; load what registers it: --load=FILE.py" in said
     sys.modules.pop("mine", None)
     assert guarded(["opt", "in.mlir", f"--natives={module}", "--rules=mine.hlopat"]) == 0
     assert "negate" not in capsys.readouterr().out
