@@ -1,3 +1,3 @@
-"""The version of hlorewrite."""
+"""The version of hlorewrite: the one place that states it. Between releases it ends in ``.dev0``."""
 
-VERSION = "0.1.2"
+VERSION = "0.2.0"

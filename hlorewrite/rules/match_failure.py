@@ -1,4 +1,4 @@
-"""The answers of native predicates and analyses: True or a value, or No with a sentence and the op at fault."""
+"""The answers of native predicates and analyses: True or a value, or a sentence that says why not, with the op."""
 
 from dataclasses import dataclass
 from typing import Literal
@@ -12,7 +12,8 @@ class MatchFailure:
 
     Attributes:
       sentence: why, without a final full stop.
-      culprit: the op at fault, if there is one.
+      culprit: the op at fault, if there is one. A value stands for the op that defines it, and an argument for the op
+        around its block, so you can pass ``value.owner``.
 
     Example:
       >>> bool(MatchFailure("the value is read elsewhere"))
@@ -21,6 +22,14 @@ class MatchFailure:
 
     sentence: str
     culprit: ir.Operation | None = None
+
+    def __post_init__(self) -> None:
+        at: object = self.culprit
+        while at is not None and not isinstance(at, ir.Operation):  # Ends: a value has an owner, and a block an op.
+            if not isinstance(at, ir.Value | ir.Block | ir.OpView):
+                raise TypeError(f"the culprit of a MatchFailure is an op, not {type(at).__name__}")
+            at = at.operation if isinstance(at, ir.OpView) else at.owner
+        object.__setattr__(self, "culprit", at)
 
     def __bool__(self) -> bool:
         return False

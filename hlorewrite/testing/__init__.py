@@ -9,7 +9,22 @@ Each ``.mlir`` and ``.test`` file with ``RUN:`` lines below the tests is then a 
 
     from hlorewrite.testing.lit_config import configure
     configure(config, lit_config, __file__)
+
+The extra ``testing`` brings pytest, lit and filecheck.
 """
 
-from hlorewrite.testing.plugin import pytest_collect_file as pytest_collect_file
-from hlorewrite.testing.plugin import rewrite as rewrite
+import sys
+
+from hlorewrite.util.optional_dependencies import install
+
+try:
+    from hlorewrite.testing.plugin import pytest_collect_file as pytest_collect_file
+    from hlorewrite.testing.plugin import rewrite as rewrite
+except ModuleNotFoundError as error:
+    if error.name != "pytest":
+        raise
+    _STOP = f"hlorewrite.testing needs pytest, lit and filecheck: {install('testing')}"
+    if sys.argv[0] == "-m":  # python -m hlorewrite.testing.update_checks
+        print(_STOP, file=sys.stderr)
+        raise SystemExit(2) from None
+    raise ModuleNotFoundError(_STOP, name="pytest") from None

@@ -17,6 +17,7 @@ from typing import Any
 
 from hlorewrite.cli.main import guarded
 from hlorewrite.errors import UsageError
+from hlorewrite.util.optional_dependencies import install
 
 SUFFIXES = (".mlir", ".test")
 """How the names of golden files end."""
@@ -28,10 +29,13 @@ _OWN = ("hlorewrite", "filecheck")
 
 
 def root_of(path: str | os.PathLike[str]) -> Path:
-    """The repository that a file is in, which ``%root`` stands for; its folder where it is in none."""
-    file = Path(path).resolve()
-    return next((folder for folder in file.parents if any((folder / name).exists() for name in _ROOT_FILES)),
-                file.parent)
+    """The repository that a file is in, which ``%root`` stands for.
+
+    Outside of a repository it is the outermost folder with a ``conftest.py``, and the file's own where there is none.
+    """
+    above = Path(path).resolve().parents
+    repository = next((folder for folder in above if any((folder / name).exists() for name in _ROOT_FILES)), None)
+    return repository or next((folder for folder in reversed(above) if (folder / "conftest.py").exists()), above[0])
 
 
 def run_lines(path: Path, folder: Path) -> list[str]:
@@ -78,8 +82,7 @@ def _parser() -> Any:
         import filecheck.main  # noqa: F401
         from lit.ShUtil import ShParser
     except ImportError as error:
-        raise UsageError(f"golden files need lit and filecheck ({error})",
-                         hint="pip install lit filecheck") from None
+        raise UsageError(f"golden files need lit and filecheck ({error})", hint=install("testing")) from None
     return ShParser
 
 

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import importlib.util
 import os
 import sys
 from pathlib import Path
 from typing import Any
 
 from hlorewrite.testing.golden import SUFFIXES, root_of
+from hlorewrite.util.optional_dependencies import install
 
 ENVIRONMENT = {"TF_CPP_MIN_LOG_LEVEL": "3", "PYTHONDONTWRITEBYTECODE": "1", "FILECHECK_OPTS": "--enable-var-scope",
                "COLUMNS": "100"}
@@ -31,6 +33,8 @@ def configure(config: Any, lit_config: Any, file: str, *, name: str = "") -> Non
     folder = os.path.dirname(os.path.abspath(file))
     root = str(root_of(file))
     programs, binaries = lit_config.params.get("programs"), os.path.dirname(sys.executable)
+    if not programs and importlib.util.find_spec("filecheck") is None:
+        lit_config.fatal(f"golden files need filecheck: {install('testing')}")
     package = str(Path(__file__).resolve().parents[2])
     config.name = name or os.path.basename(root)
     config.test_format = ShTest(execute_external=False)

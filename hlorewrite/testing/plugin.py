@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from hlorewrite.checks.reference.check import check
+from hlorewrite.errors import UsageError
 from hlorewrite.ir import Module, parse
 from hlorewrite.passmanager.base import PassContext
 from hlorewrite.passmanager.manager import run_passes
@@ -41,7 +42,7 @@ class GoldenTest(pytest.Item):
 
     def repr_failure(self, excinfo: pytest.ExceptionInfo[BaseException], style: Any = None) -> str:
         """The line and what it printed, without a traceback."""
-        if isinstance(excinfo.value, GoldenFailure):
+        if isinstance(excinfo.value, GoldenFailure | UsageError):
             return str(excinfo.value)
         return str(super().repr_failure(excinfo, style))
 

@@ -9,9 +9,11 @@ delete what the test is not about, so that it says its intent.
 
 from __future__ import annotations
 
+import os
 import re
 import subprocess
 import sys
+import tempfile
 from collections import Counter
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -102,12 +104,15 @@ def run_command(command: str, path: Path) -> str:
     Raises:
       CannotUpdate: it fails.
     """
-    for name, value in (("%hlorewrite", f"{sys.executable} -m hlorewrite"), ("%python", sys.executable),
-                        ("%s", str(path)), ("%S", str(path.parent)), ("%root", str(root_of(path)))):
-        command = command.replace(name, value)
-    done = subprocess.run(command, shell=True, cwd=root_of(path), capture_output=True, text=True, check=False)
+    with tempfile.TemporaryDirectory() as folder:
+        for name, value in (("%hlorewrite", f"{sys.executable} -m hlorewrite"), ("%python", sys.executable),
+                            ("%s", str(path)), ("%S", str(path.parent)), ("%root", str(root_of(path))),
+                            ("%t", os.path.join(folder, "t"))):
+            command = command.replace(name, value)
+        done = subprocess.run(command, shell=True, cwd=root_of(path), capture_output=True, text=True, check=False)
     if done.returncode:
-        raise CannotUpdate(f"{path}: its RUN line fails: {done.stderr.strip() or done.returncode}")
+        said = done.stderr.strip() or f"exit code {done.returncode}: {command}"
+        raise CannotUpdate(f"{path}: its RUN line fails: {said}")
     return done.stdout
 
 

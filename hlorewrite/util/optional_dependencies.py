@@ -8,6 +8,7 @@ EXTRAS: Mapping[str, str] = MappingProxyType({
     "prove": "proving rules and facts",
     "reshard": "planning resharding with a solver, where the greedy plan is not known to be the best",
     "terminal": "the line that shows what long work is doing",
+    "testing": "testing passes and rules in your own repository (hlorewrite.testing)",
     "viz": "pictures",
 })
 """Extra -> what it is for."""
@@ -17,7 +18,7 @@ def install(extra: str) -> str:
     """The hint for something that is not installed.
 
     Args:
-      extra: one of ``EXTRAS``.
+      extra: one of ``EXTRAS``, or several with commas between them.
 
     Raises:
       KeyError: there is no such extra.
@@ -26,6 +27,7 @@ def install(extra: str) -> str:
       >>> install("viz")
       "pip install 'hlorewrite[viz]'"
     """
-    if extra not in EXTRAS:
-        raise KeyError(extra)
+    for each in extra.split(","):
+        if each not in EXTRAS:
+            raise KeyError(each)
     return f"pip install 'hlorewrite[{extra}]'"

@@ -60,10 +60,12 @@ def scenes(rule: ast.Rule, meanings: Mapping[str, OpSemantics]) -> Iterator[Proo
     patterns = [s for s in rule.match.statements if isinstance(s, ast.OpPattern)]
     variables = sorted({r.kind.name for p in patterns for r in p.regions
                         if isinstance(r, ast.Reduces) and isinstance(r.kind, ast.AttributeVariable)})
-    alike = any(isinstance(s, ast.Condition) and isinstance(s.expression, ast.Call)
-                and s.expression.function == "same_collective" for b in rule.blocks for s in b.statements)
+    alike = [{getattr(a, "name", "") for a in s.expression.arguments} for b in rule.blocks for s in b.statements
+             if isinstance(s, ast.Condition) and isinstance(s.expression, ast.Call)
+             and s.expression.function == "same_collective"]
     for names in itertools.product(*(p.names for p in patterns)):
-        if alike and len(set(names)) > 1:  # the contract: both are the same op
+        if any(len({name for name, p in zip(names, patterns, strict=True) if same & {*p.results}}) > 1
+               for same in alike):  # the contract: both are the same op
             continue
         for chosen in itertools.product(KINDS, repeat=len(variables)):
             kinds = dict(zip(variables, chosen, strict=True))

@@ -8,6 +8,7 @@ import os
 from collections.abc import Sequence
 
 from hlorewrite.cli.doctor.diagnosis import Diagnosis
+from hlorewrite.util.optional_dependencies import install
 
 HELP = "check Python, JAX, plug-ins, extras and settings, and test in seconds what works here; exit code 1 for a fault"
 _MARKS = {"ok": "", "note": "note", "missing": "missing", "wrong": "WRONG"}
@@ -63,17 +64,20 @@ def text(found: Sequence[Diagnosis]) -> str:
 
 
 def summary(found: Sequence[Diagnosis]) -> str:
-    """What works here and what does not, with the fixes.
+    """What works here and what does not, with the fixes; the extras that are not installed, with one fix for all.
 
     Example:
       >>> summary([Diagnosis("self-test", "run a pass", "ok", "done"),
+      ...          Diagnosis("extras", "prove", "missing", "", "pip ..."),
       ...          Diagnosis("extras", "viz", "missing", "", "pip ...")])
-      'works here: rewriting; missing: viz (pip ...)'
+      "works here: rewriting; optional, not installed: prove, viz (pip install 'hlorewrite[prove,viz]')"
     """
     works = [_WORKS.get(each.name, each.name) for each in found if each.topic == "self-test" and each.state == "ok"]
     parts = [f"works here: {', '.join(works) if works else 'nothing was tested'}"]
-    for state, word in (("wrong", "does not work"), ("missing", "missing"), ("note", "mind")):
+    for state, word in (("wrong", "does not work"), ("note", "mind")):
         those = [f"{_WORKS.get(each.name, each.name)} ({each.fix})" if each.fix else each.name
                  for each in found if each.state == state]
         parts += [f"{word}: {', '.join(dict.fromkeys(those))}"] if those else []
+    lacking = [each.name for each in found if each.state == "missing" and each.topic == "extras"]
+    parts += [f"optional, not installed: {', '.join(lacking)} ({install(','.join(lacking))})"] if lacking else []
     return "; ".join(parts)

@@ -246,7 +246,8 @@ def _temporaries(alone: Measured, ours: Measured) -> str:
 
 
 def gain_of(alone: Measured, ours: Measured) -> str:
-    calls = f"in {ours.calls} call{'' if ours.calls == 1 else 's'}, not {alone.calls}"
+    calls = "in as many calls" if ours.calls == alone.calls else \
+        f"in {ours.calls} call{'' if ours.calls == 1 else 's'}, not {alone.calls}"
     if ours.wire < alone.wire * (1 - NOISE):
         of_ours, of_alone, where = sent_by(alone, ours)
         return f"sends {of_ours}{where}, not {of_alone}, {calls}"

@@ -56,13 +56,18 @@ class CompiledStep:
         return self.report.comparison.saving if self.report and self.report.comparison else ""
 
     @property
-    def calls(self) -> str:
-        """Executions of collectives, ``64 -> 8``, of the same two as the bytes."""
-        report = self.report
-        if report and report.comparison:
-            return f"{report.comparison.alone.calls} -> {report.comparison.compiled.calls}"
-        sides = (report.before, report.after) if report else ((), ())
-        return " -> ".join(str(sum(each.trips for each in side)) for side in sides)
+    def calls_before(self) -> int:
+        """Executions of collectives under XLA alone; before the passes where nothing was compared."""
+        if self.report and self.report.comparison:
+            return self.report.comparison.alone.calls
+        return sum(each.trips for each in self.report.before) if self.report else 0
+
+    @property
+    def calls_after(self) -> int:
+        """Executions of collectives of what is compiled, or that an audit would compile."""
+        if self.report and self.report.comparison:
+            return self.report.comparison.compiled.calls
+        return sum(each.trips for each in self.report.after) if self.report else 0
 
     @property
     def times(self) -> str:
@@ -74,7 +79,7 @@ class CompiledStep:
 
     @property
     def beside(self) -> str:
-        """What the bytes are counted on: both sides as XLA compiles them, or the module before and after the passes."""
+        """What bytes and calls are counted on: both sides as XLA compiles them, or the module around the passes."""
         return "XLA alone" if self.report and self.report.comparison else "the module"
 
     def as_json(self) -> dict[str, Any]:
@@ -84,7 +89,8 @@ class CompiledStep:
              "type": r.type, "framework": r.framework, "advice": r.advice,
              "exposed": r.exposed, "help": r.help} for r in self.report.remarks]
         return {"name": self.name, "outcome": self.outcome, "reason": self.reason, "seconds": round(self.seconds, 4),
-                "bytes_before": self.bytes_before, "bytes_after": self.bytes_after, "beside": self.beside,
+                "bytes_before": self.bytes_before, "bytes_after": self.bytes_after, "calls_before": self.calls_before,
+                "calls_after": self.calls_after, "beside": self.beside,
                 "against_xla": self.report.comparison.as_json() if self.report and self.report.comparison else None,
                 "plan": self.report.plan if self.report else "", "remarks": remarks}
 
@@ -100,7 +106,8 @@ def records_table(steps: Sequence[CompiledStep]) -> str:
     rows = [["module", "outcome", "compared with", "step", "executed", "calls", "reason"]]
     for step in steps:
         sent = " -> ".join(format_bytes(each, 1) for each in (step.bytes_before, step.bytes_after))
-        rows.append([step.name, step.outcome, step.beside, step.times, sent, step.calls, step.reason])
+        rows.append([step.name, step.outcome, step.beside, step.times, sent,
+                     f"{step.calls_before} -> {step.calls_after}", step.reason])
     if not any(step.times for step in steps):
         rows = [[*row[:3], *row[4:]] for row in rows]
     return "\n".join(line.rstrip() for line in table(rows, numbers_right(rows)))

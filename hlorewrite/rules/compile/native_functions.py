@@ -36,7 +36,7 @@ def _function(native: ast.Native, file: str) -> Callable[..., Any]:
     function = NATIVES.find(native.name)
     if function is None:
         raise RuleCheckError(f"no native is registered as `{native.name}`", location=where,
-                             hint="load the module that registers it: --natives=MODULE, or import it in Python")
+                             hint="load what registers it: --load=FILE.py or --natives=MODULE, or import it in Python")
     variadic = bool(native.parameters) and native.parameters[-1].variadic
     expected = 1 + len(native.parameters) - variadic
     try:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 import tomllib
@@ -34,6 +35,21 @@ def test_one_line_names_the_extra(hidden: str, extra: str, words: list[str]) -> 
     done = run(hidden, *words)
     assert done.returncode in (1, 2)
     assert done.stderr.count("\n") == 1 and f"pip install 'hlorewrite[{extra}]'" in done.stderr, done.stderr
+
+
+def test_the_kit_for_other_repositories_names_its_extra(tmp_path: Path) -> None:
+    hide = "import runpy, sys; sys.modules[{!r}] = None; sys.argv = ['-m']; runpy.run_module({!r})"
+    done = subprocess.run([sys.executable, "-c", hide.format("pytest", "hlorewrite.testing.update_checks")],
+                          capture_output=True, text=True, cwd=ROOT)
+    line = "hlorewrite.testing needs pytest, lit and filecheck: pip install 'hlorewrite[testing]'\n"
+    assert (done.returncode, done.stdout, done.stderr) == (2, "", line)
+    (tmp_path / "golden.mlir").write_text("// RUN: %hlorewrite opt %s | %filecheck %s\n")
+    (tmp_path / "pytest.ini").touch()
+    hide = "import sys; sys.modules['filecheck'] = None; import pytest; pytest.main(sys.argv[1:])"
+    done = subprocess.run([sys.executable, "-c", hide, "-q", "-p", "hlorewrite.testing", "-p", "no:cacheprovider",
+                           str(tmp_path)], capture_output=True, text=True, cwd=tmp_path,
+                          env={**os.environ, "PYTHONPATH": str(ROOT)})
+    assert "; pip install 'hlorewrite[testing]'" in done.stdout and "Traceback" not in done.stdout, done.stdout
 
 
 def test_proofs_say_that_there_is_no_solver() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 import sys
@@ -9,6 +10,9 @@ import zipfile
 from pathlib import Path
 
 import pytest
+from check_packages import source_faults, wheel_faults
+
+import hlorewrite
 
 ROOT = Path(__file__).resolve().parents[3]
 STEP = """module attributes {mhlo.num_partitions = 2 : i32, mhlo.num_replicas = 1 : i32} {
@@ -79,6 +83,25 @@ def test_the_wheel_holds_rules_data_and_no_tests(wheel: Path):
     assert any(name.startswith("hlorewrite/cost/data/") for name in held)
     assert any(name.startswith("hlorewrite/jaxbridge/xla/targets/") for name in held)
     assert not any(name.startswith(("tests", "bench", "passes", "patterns")) for name in held)
+
+
+def test_what_a_release_checks_of_its_packages(wheel: Path):
+    held = {str(path.relative_to(wheel)): path.read_bytes() for path in wheel.rglob("*") if path.is_file()}
+    assert wheel_faults(held) == []
+    assert wheel_faults({**held, "hlorewrite/ir/test_a.py": str(ROOT).encode()}) == [
+        "the wheel holds hlorewrite/ir/test_a.py", f"hlorewrite/ir/test_a.py names {ROOT}"]
+    assert source_faults(["passes/table.py", "patterns/natives.hlopat", "docs/faq.md"]) == [
+        "the source distribution lacks tools/build_hook.py", "the source distribution holds docs/faq.md"]
+
+
+def test_one_place_states_the_version(wheel: Path):
+    [metadata] = wheel.glob("*.dist-info/METADATA")
+    assert f"\nVersion: {hlorewrite.__version__}\n" in metadata.read_text("utf-8")
+    extension = json.loads((ROOT / "tools/editors/vscode/package.json").read_text("utf-8"))
+    assert extension["version"] == "0.0.0"  # it comes with the repository, and VS Code wants a number
+    headings = [line for line in (ROOT / "CHANGELOG.md").read_text("utf-8").splitlines() if line.startswith("## ")]
+    assert headings[0] == ("## Unreleased" if hlorewrite.__version__.endswith(".dev0")
+                           else f"## {hlorewrite.__version__}")
 
 
 def test_a_second_copy_of_passes_is_refused():

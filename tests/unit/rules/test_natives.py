@@ -114,7 +114,7 @@ def test_natives_are_loaded_from_the_module_on_the_command_line(
     declared(tmp_path, name)
     assert guarded(["opt", "in.mlir", "--rules=mine.hlopat"]) == 2
     said = capsys.readouterr().err
-    assert f"mine.hlopat:1:1: no native is registered as `{name}`; load the module that registers it: --natives" in said
+    assert f"mine.hlopat:1:1: no native is registered as `{name}`; load what registers it: --load=FILE.py" in said
     sys.modules.pop("mine", None)
     assert guarded(["opt", "in.mlir", f"--natives={module}", "--rules=mine.hlopat"]) == 0
     assert "negate" not in capsys.readouterr().out
@@ -365,3 +365,29 @@ def test_a_shipped_file_is_compiled_once_for_the_registered_functions(monkeypatc
     assert load("collectives") is not before
     monkeypatch.undo()
     assert load("collectives") is before
+
+
+OF_VALUE = """from hlorewrite.rules import native
+from hlorewrite.rules.match_failure import MatchFailure
+
+@native
+def is_small(context, value):
+    return MatchFailure("it is large", CULPRIT)
+"""
+
+
+@pytest.mark.parametrize(("culprit", "at_fault"), [("value.owner", "func.func"), ("value", "func.func"),
+                                                   ("list(value.uses)[0].owner", "")])
+def test_the_op_at_fault_may_be_given_by_a_value(culprit: str, at_fault: str, tmp_path: Path,
+                                                 monkeypatch: pytest.MonkeyPatch,
+                                                 capsys: pytest.CaptureFixture[str]) -> None:
+    """The owner of an argument is a block; the op around it is meant."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "in.mlir").write_text(MODULE)
+    (tmp_path / "mine.py").write_text(OF_VALUE.replace("CULPRIT", culprit))
+    rule = RULE.replace("where { CHECK; } ", "").replace("exact;", "exact; legal { is_small(%x); }")
+    (tmp_path / "mine.hlopat").write_text(f"native predicate is_small(x: Value);\n{rule}")
+    words = ["opt", "in.mlir", "--load=mine.py", "--rules=mine.hlopat", "--remarks=blocked", "-o", "out.mlir"]
+    assert guarded(words) == 0
+    said = capsys.readouterr().err
+    assert "blocked: a: it is large" in said and (f"{at_fault}" in said if at_fault else "(see" not in said)

@@ -102,6 +102,13 @@ def test_checks_are_written_for_it(repository: Path):
     done = _run(repository, "-m", "hlorewrite.testing.update_checks", name)
     assert done.stdout == f"updated {name}\n", done.stderr
     assert "// CHECK-NEXT: return %[[ARG_0]]" in (repository / name).read_text()
+    (repository / name).write_text(GOLDEN.replace("| %filecheck", "2>%t.err | %filecheck"))
+    done = _run(repository, "-m", "hlorewrite.testing.update_checks", name)
+    assert done.stdout == f"updated {name}\n", done.stderr
+    (repository / "mine.py").unlink()
+    done = _run(repository, "-m", "hlorewrite.testing.update_checks", name)
+    assert done.returncode == 1 and "its RUN line fails: exit code 2: " in done.stderr
+    assert not list(repository.rglob("*.err"))
 
 
 def test_values_that_differ_fail():
@@ -138,3 +145,13 @@ def test_what_is_no_golden_file_is_not_collected(tmp_path: Path):
     (tmp_path / "plain.mlir").write_text(MODULE)
     assert golden.run_lines(tmp_path / "plain.mlir", tmp_path) == []
     assert golden.root_of(tmp_path / "plain.mlir") == tmp_path
+
+
+def test_outside_of_a_repository_the_root_is_where_the_outermost_conftest_is(tmp_path: Path):
+    inner = tmp_path / "a" / "b"
+    inner.mkdir(parents=True)
+    for folder in (tmp_path / "a", inner):
+        (folder / "conftest.py").touch()
+    assert golden.root_of(inner / "plain.mlir") == tmp_path / "a"
+    (inner / "setup.cfg").touch()
+    assert golden.root_of(inner / "plain.mlir") == inner

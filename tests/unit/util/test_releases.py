@@ -33,6 +33,14 @@ def test_the_package_asks_for_the_releases_that_are_known_and_tested() -> None:
     assert [each.name for each in SUPPORTED] == [f"0.{minor}" for minor in range(NEWEST[1], OLDEST[1] - 1, -1)]
 
 
+def test_the_page_lists_the_releases_and_pythons_that_are_tested() -> None:
+    rows = [line.split("|")[1:4] for line in (ROOT / "docs" / "versions.md").read_text("utf-8").splitlines()
+            if line.startswith("| 0.")]
+    listed = [(jax.strip(), set(pythons.replace(" ", "").split(","))) for jax, pythons, _ in rows]
+    oldest = ".".join(map(str, OLDEST))
+    assert listed == [(oldest if oldest.startswith(each.name) else each.name, set(each.pythons)) for each in SUPPORTED]
+
+
 PROGRAM = """
 import sys
 from jaxlib import version

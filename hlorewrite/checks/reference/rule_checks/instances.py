@@ -17,6 +17,8 @@ from hlorewrite.rules.compile.pattern_graph import OpPatternNode, nodes_of, resu
 from hlorewrite.rules.syntax import ast
 
 _CHANNEL = "channel_handle = #stablehlo.channel_handle<handle = 1, type = 1>"
+_SIZED = ("all_gather", "reduce_scatter")
+"""Collectives whose result has more or fewer elements the more devices their ids mean."""
 _SHAPES = ((8,), (8, 8), (16, 8))
 _ELEMENTS = ("f32", "f32", "f32", "f32", "i32", "i32", "bf16", "f64", "i1", "complex<f32>")
 _REDUCERS = {"sum": "add", "product": "multiply", "max": "maximum", "min": "minimum", "and": "and", "or": "or"}
@@ -59,6 +61,7 @@ class _InstanceWriter(ShapeWriters):
     readers: list[Tensor] = field(default_factory=list)
     groups: str = ""
     name_choice: int = 0
+    replicas: int = 1
 
     def program(self, rule: ast.Rule) -> str:
         patterns = [s for s in rule.match.statements if isinstance(s, ast.OpPattern)]
@@ -67,6 +70,8 @@ class _InstanceWriter(ShapeWriters):
             raise NotGenerated("it matches inside regions")
         self.shape, self.element = self.chosen.choice(_SHAPES), self.chosen.choice(_ELEMENTS)
         self.name_choice = self.chosen.randrange(64)
+        if _says_ids_are_equal(patterns) and self.chosen.random() < 0.3:
+            self.devices = self.replicas = 2  # the same ids may mean replicas in one op and partitions in another
         results = [self._op(node) for node in _in_order(nodes, self.chosen)]
         root = next(v for node, v in results if node.pattern.root)
         returned = [*([root] if rule_reads_root(rule) else []), *self.readers]
@@ -85,8 +90,8 @@ class _InstanceWriter(ShapeWriters):
         arguments = ", ".join(f"{a.name}: {a.type}" for a in self.arguments)
         body = "\n".join(self.lines)
         types = ", ".join(v.type for v in out)
-        return (f"module attributes {{mhlo.num_partitions = {self.devices} : i32, mhlo.num_replicas = 1 : i32}} {{\n"
-                f"func.func @main({arguments}) -> ({types}) {{\n{body}\n"
+        return (f"module attributes {{mhlo.num_partitions = {self.devices} : i32, mhlo.num_replicas = "
+                f"{self.replicas} : i32}} {{\nfunc.func @main({arguments}) -> ({types}) {{\n{body}\n"
                 f"return {', '.join(v.name for v in out)} : {types}\n}}\n}}\n")
 
     def _argument(self) -> Tensor:
@@ -102,7 +107,7 @@ class _InstanceWriter(ShapeWriters):
     def _leaf(self, name: str) -> Tensor:
         if name not in self.values or name == "_":
             value = self._argument()
-            if self.chosen.random() < 0.35:  # the same on every device of a group
+            if self.replicas == 1 and self.chosen.random() < 0.35:  # the same on every device of a group
                 value = self._all_reduce(value, self._groups(), "sum")
             self.values[name] = value
         return self.values[name]
@@ -185,7 +190,7 @@ class _InstanceWriter(ShapeWriters):
         self.lines.append(
             f'{result.name} = "stablehlo.{short}"({operand.name}) ({{^bb0(%x: {scalar}, %y: {scalar}): '
             f'%z = stablehlo.{_REDUCERS[kind]} %x, %y : {scalar} stablehlo.return %z : {scalar}}}) '
-            f'{{replica_groups = {groups}, {_CHANNEL}, use_global_device_ids{more}}} : ({operand.type}) -> '
+            f'{{replica_groups = {groups}{self._mode(short)}{more}}} : ({operand.type}) -> '
             f'{result.type}')
         return result
 
@@ -215,12 +220,17 @@ class _InstanceWriter(ShapeWriters):
 
     def _write_collective_permute(self, pattern: ast.OpPattern, short: str, operands: list[Tensor]) -> Tensor:
         pairs = self._attribute(pattern, "source_target_pairs", self._pairs)
-        return self._plain(short, operands[0], f"source_target_pairs = {pairs}, {_CHANNEL}", operands[0].shape)
+        return self._plain(short, operands[0], f"source_target_pairs = {pairs}{self._mode(short)}", operands[0].shape)
+
+    def _mode(self, short: str) -> str:
+        """The attributes that say what ids mean: devices, or replicas or partitions of 2 x 2 devices."""
+        if self.replicas == 1:
+            return f", {_CHANNEL}" + (", use_global_device_ids" if f"stablehlo.{short}" in WITH_GLOBAL_IDS else "")
+        return f", {_CHANNEL}" if short not in _SIZED and self.chosen.random() < 0.5 else ""
 
     def _moving(self, short: str, operand: Tensor, groups: str, more: str, shape: tuple[int, ...]) -> Tensor:
-        flags = ", use_global_device_ids" if f"stablehlo.{short}" in WITH_GLOBAL_IDS else ""
         more = f", {more}" if more else ""
-        return self._plain(short, operand, f"replica_groups = {groups}, {_CHANNEL}{flags}{more}", shape)
+        return self._plain(short, operand, f"replica_groups = {groups}{self._mode(short)}{more}", shape)
 
     def _write_dynamic_slice(self, pattern: ast.OpPattern, short: str, operands: list[Tensor]) -> Tensor:
         """A slice of one shard, chosen by a table over the devices; sometimes across shards."""
@@ -354,6 +364,14 @@ class _InstanceWriter(ShapeWriters):
         if self.chosen.random() < 0.4:
             pairs = pairs[:max(1, len(pairs) // 2)]
         return f"dense<{[list(p) for p in pairs]}> : tensor<{len(pairs)}x2xi64>"
+
+
+def _says_ids_are_equal(patterns: Sequence[ast.OpPattern]) -> bool:
+    """Whether a rule gives the groups or pairs of two ops one name, which says nothing about what their ids mean."""
+    named = [attribute.value.name for pattern in patterns for attribute in pattern.attributes
+             if attribute.name in ("replica_groups", "source_target_pairs")
+             and isinstance(attribute.value, ast.AttributeVariable)]
+    return len(named) > len(set(named))
 
 
 def _scaled(shape: tuple[int, ...], dimension: int, up: int, down: int) -> tuple[int, ...]:

@@ -7,6 +7,7 @@ each rule and fact from START on.
 import json
 import subprocess
 import sys
+import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict
 from typing import Any
@@ -56,17 +57,35 @@ def results_in_subprocess(file: str, programs: int, tell: Callable[[int, int, st
     while len(rows) < len(every):
         tell(len(rows), len(every), every[len(rows)].name)
         command = [sys.executable, "-m", __name__, file, str(programs), str(len(rows)), *natives]
-        with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True) as process:
+        with tempfile.TemporaryFile("w+") as said, subprocess.Popen(command, stdout=subprocess.PIPE, stderr=said,
+                                                                    text=True) as process:
             for line in process.stdout or ():
                 rows.append(json.loads(line))
                 if len(rows) < len(every):
                     tell(len(rows), len(every), every[len(rows)].name)
+            process.wait()
+            said.seek(0)
+            why = said.read().strip().rpartition("\n")[2] if process.returncode > 0 else ""
         if process.returncode != 0 and len(rows) < len(every):
             item = every[len(rows)]
             rows.append({"rule": item.name, "location": item.location, "programs": 0, "rewritten": 0, "wrong": [],
-                         "not_generated": f"the interpreter ended its process (status {process.returncode})",
+                         "not_generated": _ended(process.returncode, why),
                          "conditions": [], "executed": 0})
     return rows
+
+
+def _ended(status: int, why: str) -> str:
+    """How a process ended that executed a rule: Python's last line, or the interpreter crashed.
+
+    Example:
+      >>> _ended(1, "KeyError: 'x'")
+      "a native or the rule raised KeyError: 'x'; HLOREWRITE_TRACEBACK=1 opt --rules=FILE shows where"
+      >>> _ended(-6, "")
+      'the interpreter ended its process (status -6)'
+    """
+    if not why:
+        return f"the interpreter ended its process (status {status})"
+    return f"a native or the rule raised {why}; HLOREWRITE_TRACEBACK=1 opt --rules=FILE shows where"
 
 
 if __name__ == "__main__":

@@ -204,6 +204,33 @@ def test_reasons(tmp_path: Path) -> None:
         assert verdict.status == UNKNOWN and reason in verdict.reason and not verdict.sound, verdict
 
 
+@pytest.mark.parametrize("legal", ["", "legal { same_collective(%p, %q); }"])
+def test_same_collective_is_about_its_own_ops(legal: str, tmp_path: Path) -> None:
+    """Another op in the match, here a maximum, may have another name."""
+    path = tmp_path / "mine.hlopat"
+    path.write_text(f"""import "natives.hlopat";
+rule maximum-of-exchanges {{
+  match {{
+    sole %p = stablehlo.all_gather|stablehlo.all_to_all(%a);
+    sole %q = stablehlo.all_gather|stablehlo.all_to_all(%b);
+    root %s = stablehlo.maximum(%p, %q);
+  }}
+  types {{ same(%a, %b, %s); }}
+  floats exact;
+  {legal}
+  rewrite {{ %t = stablehlo.maximum(%a, %b); %r = stablehlo.all_gather(%t) -> type(%s) like %p; replace %s with %r;
+            erase %p, %q; }}
+}}
+""")
+    [verdict] = prove_file(str(path))
+    assert not verdict.sound and verdict.sentence.startswith("unknown: %r is not shown to")
+    text = path.read_text().replace("stablehlo.all_gather|stablehlo.all_to_all", "stablehlo.all_gather")
+    path.write_text(text)
+    [verdict] = prove_file(str(path))
+    assert verdict.sound == bool(legal), verdict.sentence
+
+
+
 def test_conditions_that_contradict_each_other_prove_nothing(tmp_path: Path) -> None:
     """No device receives anything, and every device sends to itself."""
     [verdict] = prove_file(written(tmp_path, IMPORT + """rule a {

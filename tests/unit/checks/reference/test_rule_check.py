@@ -131,6 +131,32 @@ def test_wrong_facts_are_caught(text: str, conditions: int) -> None:
     assert result.wrong and len(result.conditions) == conditions
 
 
+@pytest.mark.parametrize(("op", "attribute"), [
+    ("collective_permute", "source_target_pairs"), ("all_to_all", "split_dimension = $d, concat_dimension = $e, "
+                                                    "replica_groups"),
+    ("all_reduce", "replica_groups"), ("collective_broadcast", "replica_groups")])
+def test_equal_ids_may_mean_replicas_in_one_op_and_partitions_in_another(op: str, attribute: str) -> None:
+    """Groups or pairs of one name are equal lists; ``same_collective`` also says that they are of the same devices."""
+    body = " computation reduces(sum)" if op == "all_reduce" else ""
+    text = f"""import "natives.hlopat";
+rule add-of-two {{
+  match {{
+    sole %p = stablehlo.{op}(%a) {{{attribute} = $p}}{body};
+    sole %q = stablehlo.{op}(%b) {{{attribute} = $p}}{body};
+    root %s = stablehlo.add(%p, %q);
+  }}
+  types {{ same(%a, %b, %s); }}
+  floats reassociates;
+  LEGAL
+  rewrite {{ %t = stablehlo.add(%a, %b); %r = stablehlo.{op}(%t) -> type(%s) like %p; replace %s with %r;
+             erase %p, %q; }}
+}}
+"""
+    assert "differ" in " ".join(check_rule(load_text(text.replace("LEGAL", "")).rules[0], natives()).wrong)
+    right = check_rule(load_text(text.replace("LEGAL", "legal { same_collective(%p, %q); }")).rules[0], natives())
+    assert right.executed and not right.wrong and right.conditions[-1].noticed
+
+
 def test_a_rule_that_ends_the_interpreter_does_not_end_the_command(tmp_path: Path,
                                                                    capsys: pytest.CaptureFixture[str]) -> None:
     path = tmp_path / "mine.hlopat"  # integers divided by zero

@@ -51,6 +51,8 @@ def test_bytes_on_the_wire_decide_and_not_payloads():
     assert made.sentence.endswith("sends as much on the wire in 7 calls, not 16")
     made = compared(SPLIT, ours(calls=7, size=700 * MIB), "8 x GPU")
     assert made.sentence.endswith("sends 1.2 GiB on the wire, not 1.4 GiB, in 7 calls, not 16")
+    made = compared(SPLIT, ours(calls=16, size=700 * MIB), "8 x GPU")
+    assert made.sentence.endswith("sends 1.2 GiB on the wire, not 1.4 GiB, in as many calls")
 
 
 def test_split_calls_have_to_save_memory():

@@ -103,6 +103,7 @@ def test_a_jitted_step_is_rewritten(make: Callable[[], Callable[..., jax.Array]]
     record = only(patch)
     assert (record.name, record.outcome) == ("jit_train_step", "rewritten")
     assert (record.bytes_before, record.bytes_after) == (4 * 256, 256)
+    assert (record.calls_before, record.calls_after) == (4, 1)
     assert re.search(r"jit_train_step  rewritten  XLA alone +1\.0 KiB -> 256 B +4 -> 1$", str(patch))
 
 
