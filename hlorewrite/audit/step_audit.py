@@ -13,49 +13,28 @@ from hlorewrite.timeline.simulate import ScheduledStep
 
 
 @dataclass(frozen=True)
-class RewrittenSchedule:
-    """One side of the comparison of a dumped program with what hlorewrite makes of it.
-
-    Attributes:
-      calls: collectives a step.
-      bytes: executed bytes.
-      timeline: the simulated schedule; None where the program was not compiled.
-    """
-
-    calls: int
-    bytes: int
-    timeline: StepTimeline | None
-
-    def as_json(self) -> dict[str, Any]:
-        """The keys the command line prints."""
-        made = self.timeline
-        return {"calls": self.calls, "bytes": self.bytes, "step_s": made.step_s if made else None,
-                "exposed_s": made.exposed_s if made else None, "complete": made.complete if made else None}
-
-
-@dataclass(frozen=True)
 class DumpRewrite:
     """What hlorewrite makes of the program of a dump before XLA optimises it.
 
     Attributes:
-      pipeline: the passes.
-      alone: XLA alone.
-      ours: the rewritten program.
-      remarks: what the passes say, one sentence each.
+      passes: what was asked for: ``auto``, a pipeline or its name.
+      table: XLA alone and the other ways to compile the program, line by line.
+      sentence: which is compiled, and why.
+      remarks: what the passes say of what stays, one sentence each.
+      decision: the figures of all ways; None where nothing was compared.
       why_not: why nothing can be said, or not when things run; empty otherwise.
     """
 
-    pipeline: str
-    alone: RewrittenSchedule | None
-    ours: RewrittenSchedule | None
+    passes: str
+    table: tuple[str, ...] = ()
+    sentence: str = ""
     remarks: tuple[str, ...] = ()
+    decision: Mapping[str, Any] | None = None
     why_not: str = ""
 
     def as_json(self) -> dict[str, Any]:
         """The keys the command line prints."""
-        return {"pipeline": self.pipeline, "xla_alone": self.alone.as_json() if self.alone else None,
-                "rewritten": self.ours.as_json() if self.ours else None, "remarks": list(self.remarks),
-                "why_not": self.why_not}
+        return {"passes": self.passes, **(self.decision or {}), "remarks": list(self.remarks), "why_not": self.why_not}
 
 
 @dataclass(frozen=True)

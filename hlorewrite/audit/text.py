@@ -2,7 +2,7 @@
 
 from hlorewrite.audit.findings import AuditFinding
 from hlorewrite.audit.profile.reconcile import ReconciledProfile
-from hlorewrite.audit.step_audit import DumpRewrite, RewrittenSchedule, StepAudit
+from hlorewrite.audit.step_audit import DumpRewrite, StepAudit
 from hlorewrite.timeline.text import unknown_line
 from hlorewrite.util.sizes import format_bytes, format_seconds
 from hlorewrite.util.tables import table
@@ -81,22 +81,13 @@ def _calls(number: int) -> str:
 
 
 def _rewritten(made: DumpRewrite) -> list[str]:
-    if made.alone is None or made.ours is None:
+    """The decision for the program before optimisations, and what stays as it is."""
+    if not made.table and not made.sentence:
         return [f"what hlorewrite makes of the program is not known: {made.why_not}"]
-    rows = [["the program before optimisations", "calls", "executed", "step", "exposed"]]
-    rows += [[name, str(side.calls), format_bytes(side.bytes, 1), *_times(side)]
-             for name, side in (("XLA alone", made.alone), (f"with {made.pipeline}", made.ours))]
-    said = [made.why_not] if made.why_not else []
+    said = [each for each in (made.sentence, made.why_not) if each]
     stays = [f"stays: {remark}" for remark in made.remarks[:_MOST_REMARKS]]
     left = len(made.remarks) - _MOST_REMARKS
-    return [*table(rows, "<>>>>"), *said, *stays, *([f"and {left} more, with --json"] if left > 0 else [])]
-
-
-def _times(side: RewrittenSchedule) -> list[str]:
-    if side.timeline is None:
-        return ["-", "-"]
-    least = "" if side.timeline.complete else "at least "
-    return [least + format_seconds(side.timeline.step_s), format_seconds(side.timeline.exposed_s)]
+    return [*made.table, *said, *stays, *([f"and {left} more, with --json"] if left > 0 else [])]
 
 
 def _profile(profile: ReconciledProfile) -> list[str]:

@@ -134,8 +134,7 @@ def write_report(path: str, decisions: Sequence[tuple[str, OptDecision]], pipeli
     from hlorewrite.jaxbridge.hook.records import CompiledStep
     from hlorewrite.jaxbridge.hook.report_page import report_text
     from hlorewrite.util.write import write_output
-    steps = [CompiledStep(name, "rewritten" if made.comparison and made.kept else "unchanged", "", 0.0, made.report)
-             for name, made in decisions]
+    steps = [CompiledStep.decided(name, made.report) for name, made in decisions]
     write_output(path, report_text(steps, path, pipeline).encode())
 
 

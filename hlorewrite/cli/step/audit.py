@@ -7,9 +7,11 @@ import json
 from typing import TYPE_CHECKING
 
 from hlorewrite.cli.step.read_step import add_step_arguments, scheduled_step
+from hlorewrite.errors import UsageError
 
 if TYPE_CHECKING:
     from hlorewrite.audit.profile.reconcile import ReconciledProfile
+    from hlorewrite.jaxbridge.step.report import RewriteReport
     from hlorewrite.timeline.result import StepTimeline
     from hlorewrite.timeline.simulate import ScheduledStep
 
@@ -22,9 +24,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--profile", metavar="FILE",
                         help="measured times to set next to the predicted ones: *.xplane.pb of jax.profiler, or CSV of "
                              "nsys stats (cuda_gpu_kern_sum, cuda_gpu_trace)")
-    parser.add_argument("-O", dest="passes", metavar="NAME", default="comm",
-                        help="the passes to try on the program before optimisations, when a dump holds it: a named "
-                             "pipeline or its text (default: comm)")
+    parser.add_argument("-O", dest="passes", metavar="NAME", default="auto",
+                        help="what to try on the program before optimisations, when a dump holds it: all ways to "
+                             "compile it (auto, the default), a named pipeline or its text")
+    parser.add_argument("--report", metavar="FILE",
+                        help="also write what was chosen for that program, what was done, what stays and why, as "
+                             ".html, .json or text")
     parser.add_argument("--no-rewrite", action="store_true", help="read the schedule alone, which is faster")
     parser.add_argument("--json", metavar="FILE", nargs="?", const="-",
                         help="write one JSON object there; - is standard output")
@@ -41,12 +46,19 @@ def run(args: argparse.Namespace) -> int:
 
     source, step = scheduled_step(args)
     dump = source.dump
+    if args.report and (dump is None or not dump.partitioned or args.no_rewrite):
+        raise UsageError("--report is about the program before optimisations, and there is none" if not args.no_rewrite
+                         else "--report and --no-rewrite exclude each other",
+                         hint="name the folder of a dump" if not args.no_rewrite else "leave one of them out")
     audit = audit_step(step, source.name, dump.options if dump else None)
     if dump is not None and dump.partitioned and not args.no_rewrite:
         from hlorewrite.jaxbridge.choose.dumped import rewritten_dump
         with progress(f"trying {args.passes} for {args.target}"):
-            made = rewritten_dump(dump.partitioned, source.name, args.target, args.topology or args.target, args.passes)
+            made, report = rewritten_dump(dump.partitioned, source.name, args.target, args.topology or args.target,
+                                          args.passes)
         audit = replace(audit, rewritten=made)
+        if args.report:
+            _write_report(args, source.name, report)
     if args.profile:
         audit = replace(audit, profile=_reconciled(args.profile, audit.timeline, step))
     if args.json:
@@ -54,6 +66,15 @@ def run(args: argparse.Namespace) -> int:
     if args.json != "-":
         print(audit_text(audit))
     return 0
+
+
+def _write_report(args: argparse.Namespace, name: str, report: RewriteReport | None) -> None:
+    from hlorewrite.jaxbridge.hook.records import CompiledStep
+    from hlorewrite.jaxbridge.hook.report_page import report_text
+    from hlorewrite.util.write import write_output
+
+    steps = [CompiledStep.decided(name, report)]
+    write_output(args.report, report_text(steps, args.report, args.passes, audit=True).encode())
 
 
 def _reconciled(path: str, timeline: StepTimeline, step: ScheduledStep) -> ReconciledProfile:

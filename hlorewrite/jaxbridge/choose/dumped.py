@@ -1,59 +1,76 @@
 """What hlorewrite makes of the program of an XLA dump, compared with XLA alone: no source is needed."""
 
-from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from hlorewrite.audit.step_audit import DumpRewrite, RewrittenSchedule
-from hlorewrite.cost import topology
+from hlorewrite.audit.step_audit import DumpRewrite
 from hlorewrite.errors import HlorewriteError, UsageError
-from hlorewrite.hlo.collectives import HloCollective
 from hlorewrite.ir import Module
-from hlorewrite.jaxbridge.baseline.measured import Measured, scheduled
-from hlorewrite.jaxbridge.step.options import as_passes
-from hlorewrite.jaxbridge.step.report import StepCollective, with_exposed
+from hlorewrite.jaxbridge.choose.chosen_step import rewrite_step
+from hlorewrite.jaxbridge.step.options import StepOptions, as_passes
+from hlorewrite.jaxbridge.step.report import RewriteReport
 from hlorewrite.jaxbridge.step.rewrite import rewrite
-from hlorewrite.jaxbridge.xla.compile_for import place_of, rewritten_flags
+from hlorewrite.jaxbridge.xla.compile_for import place_of
 from hlorewrite.jaxbridge.xla.hlo_text import stablehlo_of
 from hlorewrite.jaxbridge.xla.partition import clean_import
 from hlorewrite.jaxbridge.xla.spmd_module import for_spmd
 from hlorewrite.jaxbridge.xla.target import Target, parse_target
-from hlorewrite.passmanager.named import PIPELINES
+from hlorewrite.passmanager.named import AUTO, PIPELINES
 from hlorewrite.rules.listener import Remark
 from hlorewrite.rules.remark_groups import grouped_remarks
-from hlorewrite.timeline.simulate import ScheduledStep
+from hlorewrite.util.sizes import format_bytes
+from hlorewrite.util.tables import table
 
 
-def rewritten_dump(text: str, name: str, target: str, cluster: str, passes: str) -> DumpRewrite:
-    """Runs passes over the per-device program of a dump, and compiles both for the target.
+def rewritten_dump(text: str, name: str, target: str, cluster: str, passes: str
+                   ) -> tuple[DumpRewrite, RewriteReport | None]:
+    """Decides for the per-device program of a dump as the decorator would for the step.
 
     Args:
       text: HLO, the file of a dump whose name ends in ``after_spmd_partitioner.txt``.
       name: for messages.
       target: what for, such as ``h200:4x8``.
       cluster: the topology that times are predicted for.
-      passes: a pipeline, or the name of one.
+      passes: ``auto``, a pipeline, or the name of one.
 
     Returns:
-      Both sides. Where the CUDA compiler is not installed, they are counted on the program before optimisations, and
-      have no times. Where the program cannot be read, why.
+      The decision for a terminal, and its report. Where the CUDA compiler is not installed, calls and bytes are those
+      of the program before optimisations, and there are no times. Where the program cannot be read, why.
     """
     try:
         original = program_of_dump(text, name)
-        made = rewrite(original.clone(), as_passes(PIPELINES.get(passes, passes)), topology=cluster)
-        remarks = [_short(remark) for remark in made.report.remarks if remark.kind != "applied" and remark.advice]
-        why_not = "both are counted before XLA's optimisations, and have no times: "
         try:
             place = place_of(_fitting(target, for_spmd(original).devices), original)
         except UsageError as error:
-            return DumpRewrite(passes, _counted(made.report.before), _counted(made.report.after),
-                               _sentences(remarks, {}), f"{why_not}{error.what}")
-        alone = scheduled(original, place, {})[0]
-        ours = scheduled(made.module, place, rewritten_flags(made.module, place))[0] if made.report.changed else alone
-        before, after = _simulated(alone, original, cluster), _simulated(ours, made.module, cluster)
-        exposed_at = before.timeline.exposed_at if before.timeline is not None else {}
-        return DumpRewrite(passes, before, after, _sentences(remarks, exposed_at))
+            return _counted(original, passes, cluster, error.what)
+        asked = AUTO if passes == AUTO else as_passes(PIPELINES.get(passes, passes))
+        report = rewrite_step(original, StepOptions(asked, topology=cluster), place)[0].report
     except HlorewriteError as error:
-        return DumpRewrite(passes, None, None, why_not=error.what)
+        return DumpRewrite(passes, why_not=error.what), None
+    if report.comparison is None:
+        return DumpRewrite(passes, sentence="no pass changes the program", remarks=_sentences(report)), report
+    comparison = replace(report.comparison, devices=target)
+    report = replace(report, comparison=comparison)
+    said = DumpRewrite(passes, tuple(comparison.lines()), comparison.sentence, _sentences(report), comparison.as_json())
+    return said, report
+
+
+def _counted(original: Module, passes: str, cluster: str, why_not: str) -> tuple[DumpRewrite, RewriteReport | None]:
+    """What the passes alone make of the program, where nothing can be compiled for the target."""
+    text = PIPELINES["comm" if passes == AUTO else passes] if passes in (AUTO, *PIPELINES) else passes
+    report = rewrite(original, as_passes(text), topology=cluster).report
+    rows = [["the program before optimisations", "calls", "executed"]]
+    rows += [[side, str(sum(each.trips for each in sent)), format_bytes(sum(each.executed_bytes for each in sent), 1)]
+             for side, sent in (("as XLA's partitioner made it", report.before), (f"with {passes}", report.after))]
+    return DumpRewrite(passes, tuple(table(rows, "<>>")), remarks=_sentences(report),
+                       why_not=f"both are counted before XLA's optimisations, and have no times: {why_not}"), report
+
+
+def _sentences(report: RewriteReport) -> tuple[str, ...]:
+    """Remarks on what stays and what would change that: each cause once, those of lines that expose most first."""
+    exposed_at = report.comparison.alone.exposed_at if report.comparison else {}
+    remarks = [_short(remark) for remark in report.remarks if remark.kind != "applied" and remark.advice]
+    order = sorted(remarks, key=lambda remark: -exposed_at.get(remark.location, 0.0))
+    return tuple(map(str, grouped_remarks(dict.fromkeys(order))))
 
 
 def _fitting(target: str, devices: int) -> Target:
@@ -70,21 +87,6 @@ def _short(remark: Remark) -> Remark:
     known = remark.culprit_location not in ("", "?")
     return replace(remark, type="", parameter="", culprit=remark.culprit if known else "",
                    culprit_location=remark.culprit_location if known else "")
-
-
-def _sentences(remarks: Sequence[Remark], exposed_at: Mapping[str, float]) -> tuple[str, ...]:
-    """Remarks as text, each cause once, those of lines that expose most first."""
-    order = sorted(remarks, key=lambda remark: -exposed_at.get(remark.location, 0.0))
-    return tuple(map(str, grouped_remarks(dict.fromkeys(with_exposed(order, exposed_at)))))
-
-
-def _counted(collectives: tuple[StepCollective, ...] | tuple[HloCollective, ...]) -> RewrittenSchedule:
-    return RewrittenSchedule(sum(c.trips for c in collectives), sum(c.executed_bytes for c in collectives), None)
-
-
-def _simulated(made: Measured, module: Module, cluster: str) -> RewrittenSchedule:
-    step = ScheduledStep(made.hlo, topology(cluster), name=module.name).at()
-    return RewrittenSchedule(made.calls, made.bytes, step)
 
 
 def program_of_dump(text: str, name: str) -> Module:

@@ -36,6 +36,12 @@ class CompiledStep:
     seconds: float
     report: RewriteReport | None
 
+    @classmethod
+    def decided(cls, name: str, report: RewriteReport | None) -> CompiledStep:
+        """The record of a decision that was made for a file, with no program around it."""
+        kept = report is not None and report.comparison is not None and report.comparison.kept
+        return cls(name, "rewritten" if kept else "unchanged", "", 0.0, report)
+
     @property
     def bytes_before(self) -> int:
         """Executed bytes of all collectives under XLA alone; before the passes where nothing was compared."""

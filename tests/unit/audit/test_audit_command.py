@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import html
 import importlib.util
 import json
 from pathlib import Path
@@ -34,15 +35,21 @@ def dump(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @needs_cuda_compiler
-def test_the_passes_are_tried_on_the_program_of_a_dump(dump: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_passes_are_tried_on_the_program_of_a_dump(dump: Path, tmp_path: Path,
+                                                       capsys: pytest.CaptureFixture[str]) -> None:
     code, text, _ = run(capsys, "audit", str(dump), "--target=h200:4x8", "--json")
     made = json.loads(text)
     assert code == 0 and made["complete"]
     (one,) = made["findings"]
     assert one["form"] == "accumulated" and one["calls"] == 8 and one["calls_after"] == 1
-    alone, ours = made["rewritten"]["xla_alone"], made["rewritten"]["rewritten"]
-    assert (alone["calls"], ours["calls"]) == (8, 1) and alone["bytes"] == 8 * ours["bytes"]
+    rows = {row["name"]: row for row in made["rewritten"]["rows"]}
+    alone, ours = rows["XLA alone"], rows[made["rewritten"]["chosen"]]
+    assert (alone["calls"], ours["calls"]) == (8, 1) and alone["executed_bytes"] == 8 * ours["executed_bytes"]
     assert ours["step_s"] < alone["step_s"] == pytest.approx(made["step_s"], rel=0.02)
+    page = tmp_path / "page.html"
+    code, text, _ = run(capsys, "audit", str(dump), "--target=h200:4x8", f"--report={page}")
+    assert code == 0 and made["rewritten"]["reason"] in text
+    assert html.escape(made["rewritten"]["saving"]) in page.read_text().partition("<table>")[0]
     code, text, _ = run(capsys, "audit", str(dump), "--target=h200:4x8", "--no-rewrite")
     assert code == 0 and "before optimisations" not in text
 
@@ -74,6 +81,12 @@ def test_a_text_alone_and_a_profile(tmp_path: Path, capsys: pytest.CaptureFixtur
     assert "profile, matched by kind" in text and "measured us" in text and "  500  " in text
     code, text, _ = run(capsys, "lint", str(step))
     assert code == 0 and "before its optimisations only" in text
+
+
+def test_a_report_needs_the_program_before_optimisations(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "step.hlo").write_text(looped(REDUCED))
+    code, _, error = run(capsys, "audit", str(tmp_path / "step.hlo"), "--target=h200:1x8", "--report=page.html")
+    assert code == 2 and "name the folder of a dump" in error and error.count("\n") == 1
 
 
 def test_bad_input_is_one_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
