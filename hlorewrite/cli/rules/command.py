@@ -203,8 +203,8 @@ def _verdict(result: dict[str, Any]) -> str:
 
 
 def _never(fired: int) -> str:
-    return (f"without it, {fired} programs come out otherwise, with equal values" if fired
-            else "no program comes out otherwise without it")
+    return (f"removing it changes {fired} programs, but no values" if fired
+            else "removing it changes no program")
 
 
 def _prove(args: argparse.Namespace) -> int:
