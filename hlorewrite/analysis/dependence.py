@@ -1,4 +1,4 @@
-"""What a compiler must compute: dependences that neither simplification nor loop-invariant code motion removes.
+"""Dependences that a compiler must keep: neither simplification nor loop-invariant code motion removes them.
 
 A program that relies on its own collectives, as ``equal_trips`` does, needs to know which of them survive compilation.
 XLA:CPU moves a collective out of a loop when its operand is invariant there, also where that becomes visible only after

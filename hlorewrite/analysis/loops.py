@@ -22,7 +22,7 @@ def trip_count(op: ir.Operation) -> int | None:
 
 @dataclass(frozen=True)
 class LoopCounter:
-    """What a loop counts by: a carried integer that its condition compares with a bound.
+    """The counter of a loop: a carried integer that its condition compares with a bound.
 
     Attributes:
       compare: the comparison.

@@ -279,7 +279,7 @@ def _shape(value: ir.Value) -> list[int] | None:
 
 
 def result_paths(function: ir.Operation, count: int) -> list[str]:
-    """What JAX calls the results of a function; empty where it does not say."""
+    """JAX's names for the results of a function; empty if it gives none."""
     listed = readable(function, "res_attrs")
     if listed is None:
         return [""] * count

@@ -92,7 +92,7 @@ def equal_trip_predicates(view: View, rows: Rows, modes: Iterable[str]) -> set[i
       modes: the modes of groups whose ids mean the devices of ``rows``.
 
     Returns:
-      What the conditions of these loops return; without those that run a constant number of times.
+      The results of these loops' conditions, without loops that run a constant number of times.
     """
     witnesses = LoopWitnesses(view)
     proven: set[ir.Value] = set()

@@ -22,7 +22,7 @@ ALONE, SUMMED, STACKED, NEEDED = "alone", "summed", "stacked", "needed"
 
 @dataclass(frozen=True)
 class LinearUse:
-    """What a value is made of a collective's result.
+    """How a value depends on a collective's result.
 
     Attributes:
       form: ``alone``: linear in it; ``summed``: an element of the loop's tuple plus that; ``stacked``: such an element

@@ -57,7 +57,7 @@ def why_separate(kind: str, payload: int, options: Mapping[str, str], several_ty
 
 
 def advice(form: str, line: str, memory: int = 0, stacked: bool = False) -> str:
-    """What a user has to do.
+    """The advice to the user.
 
     Args:
       form: of the finding.

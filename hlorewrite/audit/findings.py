@@ -1,4 +1,4 @@
-"""What a schedule communicates that it need not, or need not so often: found on optimised HLO alone.
+"""Unnecessary communication in a schedule, found on optimised HLO alone.
 
 No source is needed. A finding is a prediction: whether values are equal on all devices, which a rewrite must know,
 the text does not say.

@@ -35,7 +35,7 @@ class RewrittenSchedule:
 
 @dataclass(frozen=True)
 class DumpRewrite:
-    """What hlorewrite makes of the program of a dump before XLA optimises it.
+    """The program of a dump before XLA's optimisations, rewritten by hlorewrite.
 
     Attributes:
       pipeline: the passes.
@@ -60,7 +60,7 @@ class DumpRewrite:
 
 @dataclass(frozen=True)
 class StepAudit:
-    """What a compiled step communicates, and what it need not.
+    """The communication of a compiled step, and the unnecessary part of it.
 
     Attributes:
       name: of the input.

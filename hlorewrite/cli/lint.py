@@ -78,7 +78,7 @@ def run(args: argparse.Namespace) -> int:
 
 @dataclass(frozen=True)
 class LintProof:
-    """What comparing the programs between XLA's passes found.
+    """The result of comparing the programs between XLA's passes.
 
     Attributes:
       report: the verdicts.

@@ -115,7 +115,7 @@ def read_report(source: _Input, topo: Topology | None, mesh: str | None = None) 
 
 
 def exposed_times(data: bytes, name: str, topo: Topology) -> tuple[dict[str, float] | None, list[str]]:
-    """What each collective of scheduled HLO adds to the step, by its name, and how that was found."""
+    """The time that each collective of scheduled HLO adds to the step, by its name, and how it was found."""
     from hlorewrite.errors import HlorewriteError
     from hlorewrite.timeline import simulate
     from hlorewrite.timeline.text import unknown_line

@@ -44,7 +44,7 @@ def donors(header: str) -> frozenset[str]:
 
 
 def alias_fault(before: str, after: str) -> str:
-    """What a pass did to the sharing of memory that it may not do; empty where nothing is wrong.
+    """Illegal changes that a pass made to the sharing of memory; empty if there are none.
 
     Args:
       before: the header line of the program that the pass read.

@@ -62,7 +62,7 @@ class HloCollective:
 
     @property
     def wire_bytes(self) -> Fraction:
-        """What all executions send over the links of one device, in bytes."""
+        """The bytes that all executions send over the links of one device."""
         return self.executed_bytes * wire_share(self.kind, max((len(group) for group in self.groups), default=0))
 
     def as_json(self) -> dict[str, object]:
@@ -110,7 +110,7 @@ def collectives(text: str | HloText) -> list[HloCollective]:
 
 
 class ExecutedCollective(Protocol):
-    """What has a kind, and bytes that all its executions move."""
+    """An object with a kind, and with the bytes that all its executions move."""
 
     @property
     def kind(self) -> str: ...
@@ -249,7 +249,7 @@ def _executed(call: _Call, run: ComputationRun) -> ComputationRun:
 
 def sent_by(module: HloText, computation: Computation, instruction: HloInstruction,
             kind: str) -> tuple[int, tuple[tuple[int, ...], ...]]:
-    """What one execution of a collective sends, and between whom.
+    """The bytes that one execution of a collective sends, and between which devices.
 
     Args:
       module: the module.

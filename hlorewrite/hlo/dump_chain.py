@@ -47,7 +47,7 @@ class DumpStage:
 
     @property
     def pass_name(self) -> str:
-        """What left it, as ``simplification/algsimp``."""
+        """The pass that wrote it, as ``simplification/algsimp``."""
         if self.done == "before_optimizations":
             return self.done
         return f"before {self.pipeline}" if self.done == _START else f"{self.pipeline}/{self.done}"

@@ -100,7 +100,7 @@ def without_strings(attributes: str) -> str:
 
 
 def custom_call_target(instruction: HloInstruction) -> str:
-    """What a custom call calls; empty for other ops."""
+    """The target of a custom call; empty for other ops."""
     target = _TARGET.search(instruction.attributes)
     return target.group(1) if target else ""
 

@@ -42,7 +42,7 @@ LOOKED_AT = {
 
 
 def find_warnings(view: View) -> list[LintWarning]:
-    """What may go wrong with a module, in the order of the forms.
+    """The warnings about a module, in the order of the forms.
 
     Args:
       view: the module, its calls inlined.

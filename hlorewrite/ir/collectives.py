@@ -120,7 +120,7 @@ def kind_of(op: str) -> str:
 
 
 def wire_share(kind: str, members: int) -> Fraction:
-    """What a device sends over its links, as a share of a collective's payload.
+    """The share of a collective's payload that a device sends over its links.
 
     All-reduce, all-gather and reduce-scatter are rings; an all-to-all keeps the part of its own member; what copies one
     device's operand, or reduces to one device, passes it on whole. A reduce-scatter and an all-gather of a tensor send

@@ -1,4 +1,4 @@
-"""What a plan is made for: all that has to be the same for it to be replayed."""
+"""The fingerprint of a plan: everything that must be the same to replay it."""
 
 import hashlib
 import os

@@ -1,4 +1,4 @@
-"""What ops that work element by element compute, as the StableHLO interpreter does it.
+"""Evaluates elementwise ops as the StableHLO interpreter does.
 
 Bounds of rounding replay floats with it. Index expressions are whole numbers, and `of_integers` evaluates them where
 every implementation has to agree; no float is computed there.

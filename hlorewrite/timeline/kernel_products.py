@@ -18,7 +18,7 @@ _GEMMS = ("__cublas$gemm", "__cublas$lt$matmul", "__triton_gemm")
 _CONVOLUTION = "__cudnn$conv"
 
 def fusion_products(module: HloText, fused: Computation) -> list[Product]:
-    """What a fusion multiplies, nested ones included.
+    """The products in a fusion, nested ones included.
 
     Args:
       module: the module.

@@ -74,7 +74,9 @@ class StreamTransfer:
 
 @dataclass(frozen=True, slots=True)
 class Gap:
-    """What has no known time: a custom call, a collective that cannot be read, or a loop whose trips are unknown."""
+    """A part without a known time: a custom call, a collective that cannot be read, or a loop whose trips are
+    unknown.
+    """
 
     what: str
     name: str

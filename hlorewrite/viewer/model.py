@@ -21,7 +21,7 @@ _EMPTY = Side(1, (), (), (), 0)
 
 
 def page_data(trace: Trace, topology: Topology | None = None) -> dict[str, Any]:
-    """What the page shows of a trace.
+    """The contents of the page of a trace.
 
     Args:
       trace: what could be read.

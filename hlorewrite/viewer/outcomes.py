@@ -1,4 +1,4 @@
-"""What became of every collective, and the sentences that say why.
+"""The outcome for every collective, and the sentences that explain it.
 
 The two sides of a run are compared. A collective that is the same on both sides stays; one that is the same except for
 the loops around it moved; fewer of one kind over the same groups are fused; one that is left at the same source line
@@ -20,7 +20,7 @@ _RANKS = 4
 
 @dataclass(frozen=True)
 class CollectiveOutcome:
-    """What became of one collective.
+    """The outcome for one collective.
 
     Attributes:
       fate: one of ``FATES``.

@@ -15,7 +15,7 @@ _MOST_NAMED = 3
 
 @dataclass
 class Trace:
-    """What could be read of a trace.
+    """The readable part of a trace.
 
     Attributes:
       name: the path, as the user wrote it.

@@ -27,7 +27,7 @@ def step_page(name: str, at: Sequence[StepTimeline], events: list[Any]) -> bytes
 
 
 def step_data(name: str, at: Sequence[StepTimeline], events: list[Any]) -> dict[str, Any]:
-    """What the page shows, as plain data.
+    """The contents of the page, as plain data.
 
     Args:
       name: of the input.

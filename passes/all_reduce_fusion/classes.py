@@ -43,7 +43,7 @@ class BucketClass:
 
 @dataclass(frozen=True)
 class Choice:
-    """What was chosen for a class.
+    """The buckets chosen for a class.
 
     Attributes:
       members: the members of the class.
@@ -111,7 +111,7 @@ def _planned(bucket_class: BucketClass, indices: tuple[int, ...], carrier: str, 
 
 
 def call_costs(members: Sequence[Member], times: CollectiveTimes, clock: KernelClock) -> Costs:
-    """What calls of a class cost; several members are copied in and out, each time read and written.
+    """The cost of calls of a class; several members are copied in and out, each time read and written.
 
     Args:
       members: of the class.

@@ -77,7 +77,7 @@ class Spine:
 
 
 def spine_of(graph: BlockGraph, last: ir.Operation) -> Spine:
-    """What the collective that is ready last is made from.
+    """The op that makes the operand of the collective that is ready last.
 
     Args:
       graph: the block.
@@ -173,7 +173,7 @@ class _Order:
     def wait(self, kernel: ir.Operation, call: ir.Operation, following: ir.Operation | None) -> bool:
         """Makes the readers of a kernel, and a call that must not start before it ends, wait for a call.
 
-        What the calls read moves before a barrier after the kernel, what reads them after the barrier.
+        Moves ops that the calls read before a barrier after the kernel, and their readers after the barrier.
 
         Returns:
           Whether that could be done.

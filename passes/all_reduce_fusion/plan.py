@@ -319,7 +319,7 @@ MOST_ITEMS = 512
 
 
 class Sized(Protocol):
-    """What has a size and may depend on an earlier one."""
+    """An item with a size that may depend on an earlier one."""
 
     @property
     def size(self) -> int:

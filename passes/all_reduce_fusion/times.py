@@ -86,7 +86,7 @@ def timed(items: Sequence[FusionItem], buckets: Sequence[tuple[int, ...]], costs
 
 
 def with_waits(items: Sequence[FusionItem], plan: FusionPlan, costs: Costs) -> float:
-    """What a plan exposes where XLA starts calls late and copies all results out next to the last one.
+    """The time that a plan exposes if XLA starts calls late and copies all results out next to the last one.
 
     Its scheduler fills the schedule from the end. Copies out of the other calls hide the last one alone, so kernels
     wait for the call before it where that is not over when the last gradient is there.

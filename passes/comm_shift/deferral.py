@@ -77,7 +77,7 @@ class ReplicatedAddends:
         return all(place in self.placement.deferred for place in self._places_to(value, reader))
 
     def contribution(self, value: ir.Value, reader: ir.Operation) -> ReplicatedAddend:
-        """What an operand adds to the ``u`` of its reader's result."""
+        """The part that an operand adds to the ``u`` of its reader's result."""
         chain = self._places_to(value, reader)
         if all(place in self.placement.deferred for place in chain):
             return self.of(value)

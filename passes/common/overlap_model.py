@@ -1,5 +1,6 @@
-"""What a block takes with its collectives next to compute: the passes that change what runs concurrently with what ask
-this before and after."""
+"""Predicted time of a block with its collectives next to compute: passes that change the overlap compare it before and
+after.
+"""
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence

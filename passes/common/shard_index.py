@@ -15,7 +15,7 @@ from hlorewrite.ops.table import SPREADS
 
 @dataclass(frozen=True)
 class Range:
-    """What a slice reads along one dimension, on each device.
+    """The elements that a slice reads along one dimension, on each device.
 
     Attributes:
       starts: device to first element.
@@ -52,7 +52,7 @@ def partition_groups(op: ir.Operation, view: View) -> Groups | str:
 
 
 def range_along(op: ir.Operation, dim: int, devices: PerDeviceConstants) -> Range | str:
-    """What a ``slice`` or ``dynamic_slice`` reads along a dimension, on each device.
+    """The elements that a ``slice`` or ``dynamic_slice`` reads along a dimension, on each device.
 
     Args:
       op: the slice.

@@ -1,4 +1,4 @@
-"""What an all-gather in a loop gathers: a value from outside the loop, a slice of which it may be."""
+"""The source of an all-gather in a loop: a value from outside the loop, or a slice of one."""
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass

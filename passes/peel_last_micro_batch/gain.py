@@ -1,4 +1,4 @@
-"""What a copy of the last iteration hides of the reductions after a loop, by the cost model."""
+"""Predicted time that a copy of the last iteration hides of the reductions after a loop."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class ReductionBehind:
 
     @property
     def bytes(self) -> int:
-        """What each device gives to it."""
+        """Each device's contribution to it."""
         return sum(tensor_bytes(value.type) for value in self.op.operands)
 
 
@@ -91,7 +91,7 @@ def _readers(op: ir.Operation) -> Iterator[ir.Operation]:
 
 @dataclass(frozen=True)
 class PeelingGain:
-    """What one loop would gain.
+    """The gain for one loop.
 
     Attributes:
       loop_s: seconds of the whole loop.

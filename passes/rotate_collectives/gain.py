@@ -1,4 +1,4 @@
-"""What a rotation gains, and the gathers that it is for."""
+"""The gain of a rotation, and the gathers that it moves."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -71,7 +71,7 @@ def ends_of_iteration(loop: Loop, reductions: Sequence[ir.Operation], model: Ove
 
 @dataclass(frozen=True)
 class IterationTimes:
-    """What an iteration of a loop takes as it is, and rotated.
+    """The time of an iteration of a loop as it is, and rotated.
 
     Attributes:
       before: seconds as it is.
@@ -102,7 +102,7 @@ class IterationTimes:
 
 def iteration_times(loop: Loop, split: BodySplit, model: OverlapModel, rotated: Sequence[ir.Operation],
                     ahead: Sequence[ir.Operation] = ()) -> IterationTimes:
-    """What an iteration of a loop takes as it is, and rotated.
+    """The time of an iteration of a loop as it is, and rotated.
 
     Args:
       loop: the loop.

@@ -1,4 +1,4 @@
-"""What may be sharded together with the result of an all-reduce."""
+"""Values that may be sharded together with the result of an all-reduce."""
 
 from collections.abc import Mapping
 

@@ -15,7 +15,7 @@ _COMBINED = frozenset({"max", "min", "and", "or"})
 
 
 def operand_dimensions(op: ir.Operation, dim: int, shards: int) -> list[int | None] | str:
-    """What an op has to read so that it computes one shard of its result.
+    """The operands that an op needs to compute one shard of its result.
 
     Args:
       op: the op.

@@ -1,7 +1,8 @@
 """How much worse a placement of collectives can be than another, over every path a program can take.
 
-What two placements send differs block by block. Let ``D(block)`` be the largest excess of the second over the first
-when the block is run once. It follows the structure of the program, since what one op decides, holds for no other op:
+Compares the bytes that two placements send, block by block. Let ``D(block)`` be the largest excess of the second over
+the first when the block is run once. It follows the structure of the program, since what one op decides, holds for no
+other op:
 
 * a block adds what differs in it and the ``D`` of the ops in it;
 * branches: the largest ``D`` of any, or the mean where it is known how often each is taken;

@@ -1,4 +1,4 @@
-"""What ops compute, one row an op: the class of the op and what one element of its result is made of.
+"""Semantics of ops, one row an op: its class, and how one element of its result is computed.
 
 The rows say what StableHLO's specification says and nothing about reductions; tests compare each with the reference
 interpreter. There are five classes:

@@ -59,7 +59,7 @@ def range_of(element: ir.IntegerType) -> tuple[int, int]:
 
 
 def roles(program: LockstepProgram) -> Callable[[int, int], Role]:
-    """What the inputs of a program are for, by process and position."""
+    """The purpose of each input of a program, by process and position."""
     count, control = len(program.input_types), program.control_inputs()
 
     def role(process: int, position: int) -> Role:

@@ -72,7 +72,7 @@ class LockstepProgram:
     def divergence_reads_inputs(self) -> bool:
         """Whether it may depend on the inputs if some devices skip a collective that others reach.
 
-        What regions read counts whole, so the answer may be yes too often.
+        Everything that regions read counts whole, so the answer may be yes too often.
         """
         main = self.lowered.body.operations[0].operation
         pending = [list(terminator(main.regions[0].blocks[0]).operands)[-1 - self.differences]]

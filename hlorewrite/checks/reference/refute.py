@@ -72,7 +72,7 @@ class Counterexample:
 
 @dataclass(frozen=True)
 class Refutation:
-    """What executing two modules found.
+    """The result of executing two modules.
 
     Attributes:
       example: inputs on which they differ; None where none was found.

@@ -63,7 +63,7 @@ def text(found: Sequence[Diagnosis]) -> str:
 
 
 def summary(found: Sequence[Diagnosis]) -> str:
-    """What works here and what does not, with the fixes.
+    """Lists which parts work on this machine, and how to fix the others.
 
     Example:
       >>> summary([Diagnosis("self-test", "run a pass", "ok", "done"),

@@ -23,7 +23,7 @@ _NOISE = ("W0", "I0", "WARNING: All log messages")
 
 
 def self_test(described: bool, command: Sequence[str] = ()) -> list[Diagnosis]:
-    """What each step of the self-test did.
+    """The result of each step of the self-test.
 
     Args:
       described: whether the plug-in that compiles for described GPUs is installed.

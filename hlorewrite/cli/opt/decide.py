@@ -1,4 +1,4 @@
-"""What one run of ``opt`` writes for a target: the decision that the decorator would make for the same step."""
+"""Runs ``opt`` for a target: makes the decision that the decorator would make for the same step."""
 
 from __future__ import annotations
 

@@ -72,7 +72,7 @@ class _Shared:
 
     @property
     def note(self) -> str:
-        """What the child does now."""
+        """The present activity of the child."""
         return self._noted[1]
 
     @property

@@ -1,4 +1,4 @@
-"""What a cluster is made of: hosts, GPUs, links, network ports, peaks and memory.
+"""Clusters: hosts, GPUs, links, network ports, peaks and memory.
 
 All rates are bytes/s in **one direction** of one GPU or one NIC, at the line rate; the share of it that
 protocols sustain stands next to it as an efficiency. GPUs are numbered host by host: GPU ``g`` is GPU

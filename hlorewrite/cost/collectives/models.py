@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 @runtime_checkable
 class CollectiveModel(Protocol):
-    """What a pass needs to know of a cluster: the seconds one collective takes."""
+    """The model of a cluster that passes need: the seconds that one collective takes."""
 
     def collective_time(self, kind: str, payload_bytes: int, groups: Sequence[Sequence[int]]) -> float:
         """Seconds of one collective that all groups run at the same time.

@@ -37,7 +37,7 @@ Bytes = float | Fraction
 
 @dataclass(frozen=True)
 class Growth:
-    """What the worst path costs more.
+    """The additional bytes of the worst path.
 
     Attributes:
       bytes: bytes sent beyond the original on that path; negative when every path sends less, infinite when they grow

@@ -50,7 +50,7 @@ def _collectives(report: CommunicationReport) -> list[str]:
 
 
 def change_text(before: CommunicationReport, after: CommunicationReport) -> str:
-    """What differs between two modules.
+    """The difference between two modules.
 
     Args:
       before: the original.

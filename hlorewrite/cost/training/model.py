@@ -99,7 +99,7 @@ class ModelShape:
 
     @property
     def score_width(self) -> float:
-        """What a token's scores sum over, all heads: the mean of the widths of queries and of values."""
+        """Width over which a token's scores are summed, all heads: the mean of the widths of queries and of values."""
         return self.heads * (self.head_width + self.rope_dim / 2) if self.attends else 0.0
 
     @property

@@ -1,4 +1,4 @@
-"""What one training iteration is: sizes of the parallel groups, batches and the options that change its work."""
+"""One training iteration: sizes of the parallel groups, batches and the options that change its work."""
 
 from __future__ import annotations
 

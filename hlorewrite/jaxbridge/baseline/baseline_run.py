@@ -32,7 +32,7 @@ class BaselineRun:
     flags: Flags = field(default_factory=dict)
 
     def program(self) -> bytes | None:
-        """What XLA's partitioner made, as soon as it is written; None where the compilation fails before."""
+        """The output of XLA's partitioner, as soon as it is written; None where the compilation fails before."""
         # Ends: with the compilation.
         while self.dumps is not None and not self.future.done():
             found = program_so_far(self.dumps)
@@ -49,7 +49,7 @@ class BaselineRun:
         return self.future.exception() is not None or self._last_program() == program
 
     def measured(self) -> Measured:
-        """What XLA alone would run.
+        """The program that XLA alone would run.
 
         Raises:
           NotCompared: XLA refuses the module.

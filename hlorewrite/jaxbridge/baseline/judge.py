@@ -182,7 +182,7 @@ def saves_memory(alone: Measured, ours: Measured) -> bool:
 
 
 def sent_by(alone: Measured, ours: Measured) -> tuple[str, str, str]:
-    """What both send, in words, and where: payloads; bytes on the wire where the two do not compare alike."""
+    """The bytes of both, in words: payloads, or bytes on the wire if the two do not compare alike."""
     alike = abs(ours.bytes * alone.wire - ours.wire * alone.bytes) <= NOISE * alone.bytes * alone.wire
     one, other = (ours.bytes, alone.bytes) if alike else (ours.wire, alone.wire)
     return *told_apart(one, other, format_bytes, 1), "" if alike else " on the wire"

@@ -1,4 +1,4 @@
-"""What passes may spend of a device's memory: the user's budget, checked against the device, or what is left of it."""
+"""The device memory that passes may spend: the user's budget, checked against the device, or the memory left over."""
 
 from dataclasses import dataclass, replace
 
@@ -21,7 +21,8 @@ AloneMeasured = tuple[Measured, bytes | None]
 
 
 def free_bytes(alone: Measured) -> int | None:
-    """What XLA alone leaves of a device for what passes keep for longer: what XLA schedules within, and what fits.
+    """The device memory that XLA alone leaves for values that passes keep longer: within its schedule's limit, and on
+    the device.
 
     Args:
       alone: XLA alone, with its times.
@@ -43,7 +44,7 @@ def free_bytes(alone: Measured) -> int | None:
 
 @dataclass(frozen=True)
 class MemoryGrant:
-    """What passes may spend on one step.
+    """The memory that passes may spend on one step.
 
     Attributes:
       bytes: the bytes; None for the limits of the passes.

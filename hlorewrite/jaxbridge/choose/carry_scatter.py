@@ -12,7 +12,7 @@ def scatters_into_a_choice(module: Module) -> bool:
 
 
 def share_of_choices(module: Module) -> Fraction:
-    """What the all-reduces of such scatters send, of all that the module sends.
+    """The share of all bytes of the module that the all-reduces of such scatters send.
 
     The rule `carry-inside-scatter` matches these all-reduces, so no more can be saved by it.
 

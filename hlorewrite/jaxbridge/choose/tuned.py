@@ -26,7 +26,7 @@ _UNKNOWN = "No such compile option"
 
 @dataclass(frozen=True)
 class TunedModule:
-    """What the passes of a choice make of a step.
+    """A step rewritten by the passes of a choice.
 
     Attributes:
       made: the module, with the report.

@@ -183,7 +183,7 @@ def flagged(way: Way, users: Mapping[str, object], sets: Sequence[str]) -> list[
 
 
 def name_of(passes: object, pipeline: Sequence[Pass]) -> str:
-    """What a pipeline is called in tables: as a user wrote it, where that is short.
+    """The name of a pipeline in tables: as the user wrote it, if that is short.
 
     Example:
       >>> name_of("comm", parse_pipeline(PIPELINES["comm"])), name_of("cse,cse,cse,cse,cse,cse,cse,cse,cse,cse,cse", ())

@@ -1,4 +1,6 @@
-"""What ``optimize(f).lower(...)`` returns: a ``jax.stages.Lowered`` of the rewritten module that keeps the original."""
+"""The result of ``optimize(f).lower(...)``: a ``jax.stages.Lowered`` of the rewritten module that keeps the
+original.
+"""
 
 import difflib
 from collections.abc import Mapping

@@ -62,7 +62,7 @@ class Signatures:
         return len(self._compiled)
 
     def find(self, lowering: Any) -> jax.stages.Compiled | None:
-        """What was compiled for a lowering; None for a new one."""
+        """The compiled step of a lowering; None for a new one."""
         known = self._compiled.get(id(lowering))
         return None if known is None else known[1]
 
@@ -163,7 +163,7 @@ class OptimizedFunction(Generic[Arguments, Returned]):
 
     @property
     def records(self) -> tuple[CompiledStep, ...]:
-        """What became of calls whose arguments refuse to be lowered; ``lower(...).report`` covers all others."""
+        """The outcome of calls whose arguments refuse to be lowered; ``lower(...).report`` covers all others."""
         return self._checked_classes.records
 
     @property

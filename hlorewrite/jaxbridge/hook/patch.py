@@ -333,8 +333,7 @@ def matches(match: Match, name: str) -> bool:
 
 
 def step_name(computation: ir.Module) -> str:
-    """What a module is called: as JAX names it, and ``pmap_`` with the user's function where JAX names it after its
-    own.
+    """The name of a module: JAX's name, or ``pmap_`` with the user's function if JAX names it after its own.
 
     Args:
       computation: the module that JAX compiles.

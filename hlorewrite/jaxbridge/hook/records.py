@@ -1,4 +1,4 @@
-"""What became of each module that passed the hook."""
+"""The outcome for each module that passed through the hook."""
 
 from __future__ import annotations
 
@@ -53,7 +53,9 @@ class CompiledStep:
 
     @property
     def beside(self) -> str:
-        """What the bytes are counted on: both sides as XLA compiles them, or the module before and after the passes."""
+        """Where the bytes are counted: on both sides as XLA compiles them, or in the module before and after the
+        passes.
+        """
         return "XLA alone" if self.report and self.report.comparison else "the module"
 
     def as_json(self) -> dict[str, Any]:

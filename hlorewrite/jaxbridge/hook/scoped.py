@@ -76,7 +76,7 @@ class OptimizedCallable:
 
     @property
     def records(self) -> tuple[CompiledStep, ...]:
-        """What became of each module that was compiled in a call."""
+        """The outcome for each module that was compiled in a call."""
         return self._patch.records
 
     def lower(self, *args: Any, **kwargs: Any) -> Any:

@@ -1,4 +1,4 @@
-"""What the shim of ``hlorewrite exec`` calls once a program has imported jax."""
+"""The entry point for the shim of ``hlorewrite exec``, called once a program has imported jax."""
 
 import atexit
 import os

@@ -1,4 +1,4 @@
-"""What a process does at a moment, from the stack of its main thread: no cost in the step itself."""
+"""The present activity of a process, from the stack of its main thread: no cost in the step itself."""
 
 import os
 import sys

@@ -114,7 +114,7 @@ class Agreement:
           mine: what it says if it is this process.
 
         Returns:
-          What it said; or the empty text, and why all stop.
+          Its decision; or the empty text, and why all stop.
         """
         if self.decides:
             with suppress(Exception):  # a store that is gone is met later
@@ -125,7 +125,7 @@ class Agreement:
         return ("", self._refused(late)) if said is None else (said, "")
 
     def first_said(self, what: str) -> str | None:
-        """What the first process said by now, as `first_says` takes it; None for nothing, and without a store."""
+        """The first process's decision so far, as `first_says` takes it; None for nothing, and without a store."""
         try:
             return read_key(self.store, self._key(what, self._first), _POLL_MS)
         except Exception:  # a store that is gone is met later

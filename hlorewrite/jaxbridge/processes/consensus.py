@@ -45,7 +45,7 @@ ROOMS = Rooms()
 
 @dataclass(frozen=True)
 class JointOutcome(Generic[Made]):
-    """What the processes decided about one module.
+    """The joint decision of the processes about one module.
 
     Attributes:
       made: what this process made of it; None where it failed.
@@ -98,7 +98,7 @@ def decided(agreement: Agreement, make: Callable[[], tuple[Decision, Made]],
       replay: the same by the choices of the first process, where they are others.
 
     Returns:
-      What was decided, also where ``make`` raised.
+      The decision, also if ``make`` raised.
 
     Raises:
       Undecided: the store was lost in the middle.

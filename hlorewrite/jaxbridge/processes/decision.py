@@ -1,4 +1,4 @@
-"""What process 0 decides for all processes of a module: a small document, broadcast as text."""
+"""The decision of process 0 for all processes of a module: a small document, broadcast as text."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from hlorewrite.util.read import read_json
 
 @dataclass(frozen=True)
 class Decision:
-    """What becomes of one module, the same on every process.
+    """The decision about one module, the same on every process.
 
     Attributes:
       original: digest of the module as it came.

@@ -9,7 +9,7 @@ When a peer is gone, reports a failure, leaves too early or keeps this one waiti
 names it and its stages. Then the process ends with exit code 1 (``os._exit``: an ordinary exit would wait for the
 collective too).
 
-What ends a process, and what the others say:
+Reasons for which a process ends, and the messages of the others:
 
 * an uncaught exception: its first line is written to the store; the others print it and end. Errors of the project and
   of XLA are one line, others keep Python's traceback on the process where they were raised;
@@ -142,7 +142,7 @@ class Watch:
         return peer == self.process or bool(self._beats.get(peer, ("", 0.0))[0])
 
     def doing(self, peer: int) -> str:
-        """What a process was last seen to do; empty where it was never seen."""
+        """The last known activity of a process; empty if it was never seen."""
         beat = self._beats.get(peer, ("", 0.0))[0]
         return Heartbeat.from_text(beat).phase.words if beat else ""
 

@@ -267,7 +267,7 @@ class StepOptions:
 
     @property
     def made_for(self) -> dict[str, object]:
-        """What a plan has to be made for besides passes, topology and devices."""
+        """The options that a plan records in addition to passes, topology and devices."""
         return {"keep": self.keep, "protect": self.protect, "proof": self.check == "proof",
                 "memory_budget": self.memory_budget}
 

@@ -1,4 +1,4 @@
-"""What a pipeline did to a step: remarks, and collectives with executed bytes before and after."""
+"""The effect of a pipeline on a step: remarks, and collectives with executed bytes before and after."""
 
 from __future__ import annotations
 
@@ -87,13 +87,13 @@ class StepCollective:
 
     @property
     def wire_bytes(self) -> Fraction:
-        """What all executions send over the links of a device."""
+        """The bytes that all executions send over the links of a device."""
         return self.executed_bytes * self.wire
 
 
 @dataclass(frozen=True)
 class RewriteReport:
-    """What happened to one step.
+    """The outcome of rewriting one step.
 
     Attributes:
       pipeline: the passes, as text.
@@ -201,7 +201,7 @@ class Rewritten:
 
 @dataclass(frozen=True)
 class ShorterRun:
-    """What the first passes of a pipeline made.
+    """The module after the first passes of a pipeline.
 
     Attributes:
       passes: these passes.

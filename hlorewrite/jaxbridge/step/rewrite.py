@@ -157,7 +157,7 @@ class AfterFirstPasses:
             self._recorded = replace(self.recorder, remarks=dict(self.recorder.remarks))
 
     def run(self, finish: Finish, whole: Rewritten) -> ShorterRun | None:
-        """What a run of the first passes alone would give; None where nothing was kept.
+        """The result of running the first passes alone; None where nothing was kept.
 
         Args:
           finish: makes a result.

@@ -29,7 +29,7 @@ class Variant:
     memory: int | None = None
 
     def memory_within(self, budget: int | None) -> int | None:
-        """What its passes may spend where the whole step has a budget."""
+        """The memory that its passes may spend if the whole step has a budget."""
         return budget if self.memory is None else self.memory
 
 

@@ -57,7 +57,7 @@ class Compilation:
     executable: Any
 
     def as_json(self) -> dict[str, object]:
-        """What ``hlorewrite compile --json`` prints."""
+        """The output of ``hlorewrite compile --json``."""
         memory = {"argument": self.memory.argument, "output": self.memory.output, "temp": self.memory.temp,
                   "alias": self.memory.alias}
         return {"target": self.target, "compile_s": round(self.compile_s, 3), "memory": memory,

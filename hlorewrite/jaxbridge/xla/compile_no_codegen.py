@@ -44,7 +44,7 @@ _ALLOCATION = re.compile(r"^allocation \d+: size (\d+), (.*)$", re.MULTILINE)
 
 @dataclass(frozen=True)
 class DeviceSet:
-    """What a step is compiled for.
+    """The target that a step is compiled for.
 
     Attributes:
       platform: ``cpu`` or ``gpu``.
@@ -64,7 +64,7 @@ class DeviceSet:
 
 
 def device_set(platform: str, devices: Sequence[Any], flags: Mapping[str, Any]) -> DeviceSet:
-    """What JAX compiles a step for.
+    """The target that JAX compiles a step for.
 
     Args:
       platform: as JAX names it: ``cpu``, ``cuda``, ``rocm``, ...
@@ -191,7 +191,7 @@ def partitioner_flags(folder: Path) -> dict[str, str | bool | int]:
 
 
 def partitioned_dump(folder: Path) -> bytes | None:
-    """What the partitioner made of a module.
+    """The partitioner's program for a module.
 
     Args:
       folder: the folder that was named in ``partitioner_flags``.
@@ -204,7 +204,7 @@ def partitioned_dump(folder: Path) -> bytes | None:
 
 
 def program_so_far(folder: Path) -> bytes | None:
-    """What the partitioner made of a module whose compilation may not have ended.
+    """The partitioner's program for a module whose compilation may not have ended.
 
     XLA writes it after about a quarter of what ``compile_no_codegen`` takes.
 

@@ -1,4 +1,4 @@
-"""What a user wrote in addition to ops: scheduling groups, stream annotations, computation and memory on the host.
+"""The user's annotations of ops: scheduling groups, stream annotations, computation and memory on the host.
 
 XLA's partitioner carries most of it over; its CPU pipeline drops what is about the host. A program that lost any cannot
 stand in the user's place.

@@ -259,7 +259,7 @@ def _jax_sharding(sharding: Any, devices: Sequence[Any]) -> Any:
 
 
 def single_device_arrays(array: jax.Array) -> Sequence[jax.Array]:
-    """What each local device holds of an array, in the order of its sharding.
+    """Each local device's part of an array, in the order of its sharding.
 
     ``addressable_data`` gives the first device's copy for every index of a replicated array, and ``addressable_shards``
     makes objects that cost tens of microseconds.
@@ -408,7 +408,7 @@ def shardings_of(lowered: jax.stages.Lowered) -> list[Any]:
 
 
 def lowered_fields(lowered: jax.stages.Lowered) -> dict[str, Any]:
-    """What the constructor of ``jax.stages.Lowered`` takes next to the lowering."""
+    """Arguments of the constructor of ``jax.stages.Lowered`` besides the lowering."""
     return {"args_info": lowered.args_info, "out_tree": lowered.out_tree, "no_kwargs": lowered._no_kwargs,
             "in_types": lowered._in_types, "out_types": lowered._out_types}
 

@@ -1,4 +1,4 @@
-"""What a module is compiled for: ``cpu:8``, ``gpu``, or described GPUs such as ``h200:2x8`` (hosts x GPUs of each)."""
+"""Compilation targets: ``cpu:8``, ``gpu``, or described GPUs such as ``h200:2x8`` (hosts x GPUs of each)."""
 
 import re
 from collections import Counter

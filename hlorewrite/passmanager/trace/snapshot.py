@@ -1,4 +1,4 @@
-"""What a module communicates at one moment of a run: its collectives, the loops around each, and their times."""
+"""The communication of a module at one moment of a run: its collectives, the loops around each, and their times."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ class Snapshot:
         return tuple(reversed(path))
 
     def as_dict(self) -> dict[str, Any]:
-        """What ``before.json`` and ``after.json`` hold; equal groups are written once."""
+        """The contents of ``before.json`` and ``after.json``; equal groups are written once."""
         report, table = self.report, {}
         for line in report.lines:
             table.setdefault(line.what.groups, len(table))
@@ -201,7 +201,7 @@ class Difference:
 
 
 def differences(before: Snapshot, after: Snapshot) -> list[Difference]:
-    """What changed between two snapshots: one entry for each set of devices.
+    """The changes between two snapshots: one entry for each set of devices.
 
     Args:
       before: the earlier.

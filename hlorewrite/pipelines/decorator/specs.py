@@ -62,13 +62,13 @@ class StageMeshes:
 
     @property
     def platform(self) -> str:
-        """What the step is lowered for."""
+        """The target that the step is lowered for."""
         return (self.devices[0][0] if self.devices else jax.devices()[0]).platform
 
 
 @dataclass(frozen=True)
 class PipelineSettings:
-    """What a pipelined step was asked to be.
+    """The requested form of a pipelined step.
 
     Attributes:
       meshes: the meshes.

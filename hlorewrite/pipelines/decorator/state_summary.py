@@ -1,4 +1,4 @@
-"""What the state of a pipeline is: bytes on each mesh, and norms and checks of arrays that lie on several meshes."""
+"""The state of a pipeline: bytes on each mesh, and norms and checks of arrays on several meshes."""
 
 import functools
 import math

@@ -108,7 +108,7 @@ def manual_body(function: ir.Operation) -> ir.Block | None:
 
 
 def body_of(function: ir.Operation, mesh: Mesh) -> ir.Block | None:
-    """What a device of a fragment runs; None when XLA has still to partition it."""
+    """The program of one device of a fragment; None when XLA has still to partition it."""
     body = manual_body(function)
     return function.regions[0].blocks[0] if body is None and mesh.size == 1 else body
 
@@ -355,7 +355,7 @@ def _mark(target: str, operands: list[ir.Value], results: list[ir.Type], block: 
 
 
 def mark_of(op: ir.Operation) -> tuple[str, list[int]] | None:
-    """What a mark says: its target and numbers; None for any other op."""
+    """The contents of a mark: its target and numbers; None for any other op."""
     if op.name != _CALL or NUMBER not in op.attributes:
         return None
     return ir.StringAttr(op.attributes["call_target_name"]).value, list(ir.DenseI64ArrayAttr(op.attributes[NUMBER]))

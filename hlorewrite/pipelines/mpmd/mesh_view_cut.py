@@ -37,7 +37,7 @@ class CutCall:
 
 @dataclass
 class MeshCut:
-    """What became of one mesh.
+    """The outcome for one mesh.
 
     Attributes:
       mesh: its name.

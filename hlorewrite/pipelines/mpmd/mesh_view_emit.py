@@ -11,7 +11,7 @@ from hlorewrite.pipelines.mpmd.types import MeshTensor
 
 @dataclass(frozen=True)
 class Interface:
-    """What a fragment takes and gives.
+    """The operands and results of a fragment.
 
     Attributes:
       inputs: values it reads.

@@ -254,7 +254,7 @@ class _ProgramReader:
                        after=tuple(after), results=results)
 
     def handles(self) -> ProgramOps:
-        """What ``program`` read, as MLIR handles."""
+        """The program that ``program`` read, as MLIR handles."""
         def only(name: str) -> ir.Operation | None:
             return next(iter(self.ops[name]), None)
         return ProgramOps(self.main, tuple(self.kinds), tuple(self.ops["before"]), loop=self.loop, call=only("call"),

@@ -15,7 +15,7 @@ from hlorewrite.pipelines.reshard.transfers import SliceTransfers
 
 @dataclass(frozen=True)
 class PortClass:
-    """What groups of devices at the same NIC ports have in common.
+    """Common properties of devices at the same NIC ports.
 
     Args:
       ports: their ports, in the order of the devices of the first such group.

@@ -1,4 +1,4 @@
-"""What each strategy sends: the rows that a plan orders.
+"""The transfers of each strategy: the rows that a plan orders.
 
 A row is one slice from one of its holders to a list of receivers: through all of them as a pipelined
 chain, to a single one, or among them as an all-gather of parts they already have.

@@ -15,7 +15,7 @@ _HINT = "copy one of them with jnp.copy, or do not donate them"
 class DonationCheck:
     """Refuses arguments that share buffers where one is donated, as ``jax.jit`` does.
 
-    What a step returned, and what was copied from the host, has buffers of its own. As long as a loop passes on these,
+    Results of a step, and copies from the host, have separate buffers. As long as a loop passes on these,
     their identities say all; to ask for the place of another array's buffer waits until it is there.
 
     Args:

@@ -56,7 +56,7 @@ class TransferPlan:
 
     @property
     def digest(self) -> str:
-        """What processes must have alike."""
+        """The properties that must be equal on all processes."""
         return f"{self.kind} {self.source.text} {self.target.text} {self.plan.digest if self.plan else ''}"
 
 

@@ -1,4 +1,4 @@
-"""What a pipeline schedule is: for each mesh, the order in which it runs its stages' tasks.
+"""Pipeline schedules: for each mesh, the order in which it runs its stages' tasks.
 
 A *stage* is a part of the model in model order; a *mesh* runs one stage, or several (then called its chunks). Tasks:
 ``F`` forward, ``B`` backward, or the backward split in two: ``I`` gradient of the input, which the stage before

@@ -206,10 +206,10 @@ def simulate(schedule: Schedule, cost: PipelineCost, *, comm_shift: bool = False
 def memory_of(simulation: Simulation, mesh: int) -> tuple[np.ndarray, np.ndarray]:
     """Bytes of one device of a mesh.
 
-    What a mesh keeps of a micro-batch lives from the start of its forward to the end of its backward (of its weight
-    gradient where the backward is split). Next to it stand the buffers of transfers: at the receiver from the start of
-    the transfer to the start of the task that takes it over (forward) or to its end (backward); at the sender from the
-    end of the task to the end of the transfer. Of a program the buffers are its own
+    The memory of a micro-batch on a mesh lives from the start of its forward to the end of its backward (of its weight
+    gradient if the backward is split). Next to it stand the buffers of transfers: at the receiver from the start of the
+    transfer to the start of the task that takes it over (forward) or to its end (backward); at the sender from the end
+    of the task to the end of the transfer. Of a program the buffers are its own
     (:mod:`hlorewrite.pipelines.simulate.simulation`).
 
     Args:

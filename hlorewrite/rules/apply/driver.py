@@ -347,7 +347,7 @@ def _first_line(error: BaseException) -> str:
 
 
 def rule_names(rule: CompiledRule, env: Environment) -> dict[ir.Value, str]:
-    """What a rule calls the values of a match."""
+    """The rule's names for the values of a match."""
     names: dict[ir.Value, str] = {}
     for name, slot in rule.slots.ops.items():
         if env[slot] is not None:

@@ -339,7 +339,7 @@ class Floats(Commented):
 
 @node
 class Meaning(Commented):
-    """What an op computes that the prover does not know.
+    """The meaning of an op that the prover does not know.
 
     Attributes:
       docs: its doc lines, without the slashes.

@@ -1,4 +1,4 @@
-"""What two short forms of the rule language stand for: families of rules, and ``sole`` ops.
+"""Expands two short forms of the rule language: families of rules, and ``sole`` ops.
 
 A family is a rule whose name begins with ``$op-``. It stands for one rule for each kind of reduction: ``reduces($op)``
 is that kind, and ``$op`` in the place of an op is the op that combines two elements, ``stablehlo.add`` for a sum. In

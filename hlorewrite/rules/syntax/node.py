@@ -1,4 +1,4 @@
-"""What every node of a syntax tree has: a place, equality without it, comments."""
+"""Common parts of all nodes of a syntax tree: a place, equality without it, comments."""
 
 from dataclasses import dataclass, field, fields
 from typing import Any, TypeVar, dataclass_transform

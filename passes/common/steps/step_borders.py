@@ -1,4 +1,4 @@
-"""What callers see of a step: shardings of arguments and results, and which buffers are donated to which."""
+"""The interface of a step: shardings of arguments and results, and which buffers are donated to which."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass

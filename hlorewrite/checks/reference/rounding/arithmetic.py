@@ -26,7 +26,7 @@ class RoundingArithmetic:
     underflows: bool = True
 
     def floor(self, form: FloatFormat) -> float:
-        """What a result near zero may be off by."""
+        """The possible error of a result near zero."""
         if not self.underflows:
             return 0.0
         return form.normal if self.flushes else form.underflow

@@ -19,7 +19,7 @@ _MOST_IN_A_ROW = 4
 
 @dataclass(frozen=True)
 class ConditionResult:
-    """What happened without a condition.
+    """The result of a check without one condition.
 
     Attributes:
       block: ``where`` or ``legal``.
@@ -36,7 +36,7 @@ class ConditionResult:
 
 @dataclass(frozen=True)
 class RuleResult:
-    """What happened to a rule.
+    """The result of checking a rule.
 
     Attributes:
       rule: its name.

@@ -21,7 +21,7 @@ from hlorewrite.util.parent_process import end_with_parent
 
 
 def results(file: str, programs: int, start: int) -> Iterator[dict[str, Any]]:
-    """What executing each rule and fact of a file gives, as plain data.
+    """Executes each rule and fact of a file; returns the results as plain data.
 
     Args:
       file: a path, or the name of a shipped file.

@@ -1,4 +1,4 @@
-"""What collectives compute, as nodes and pending reductions."""
+"""Collectives as nodes and pending reductions."""
 
 from collections.abc import Callable, Sequence
 

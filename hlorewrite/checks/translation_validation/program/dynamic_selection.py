@@ -27,7 +27,7 @@ _NARROW = ("tensor<i8>", "tensor<i16>", "tensor<ui8>", "tensor<ui16>")
 
 
 def chosen(state: ProgramState, holders: Holders, number: int, node: int) -> int:
-    """What the member of a number holds of a node; a convert is done on what was chosen."""
+    """The part of a node on the member of a number; a convert applies to the chosen part."""
     graph = state.graph
     label, type_ = graph.labels[node], graph.types[node]
     if label[0] in _KEEPS_ZERO:

@@ -224,7 +224,7 @@ SymbolicValue = int | PendingReduction
 
 
 def own_part_of(key: Key) -> OwnPart | None:
-    """What a part with this key is the own part of; None for one that is as large as its value."""
+    """The value whose own part the part with this key is; None for one that is as large as its value."""
     return key[0].own if key else None
 
 

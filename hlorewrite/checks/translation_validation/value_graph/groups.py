@@ -55,7 +55,7 @@ class Members:
 
 @dataclass(frozen=True)
 class OwnPart:
-    """What a reduce-scatter leaves each process of the sum.
+    """The part of the sum that a reduce-scatter leaves on each process.
 
     Attributes:
       rows: the groups, members in their order.

@@ -18,7 +18,7 @@ from hlorewrite.passes.shard_update import ShardUpdate
 
 @dataclass
 class StepWithState:
-    """What was compiled for arguments of one kind.
+    """The compiled step for arguments of one kind.
 
     Attributes:
       lowered: the rewritten lowering.
@@ -58,7 +58,7 @@ class StepWithState:
         return leaf if wanted is None or _placed_alike(leaf, wanted) else jax.device_put(leaf, wanted)
 
     def returned(self, outputs: Any) -> Any:
-        """What a call returns, sums that are kept apart as such."""
+        """The results of a call, with local sums left as they are."""
         return self.given_back(jax.tree.structure(outputs), jax.tree.leaves(outputs), self.lowered.returned_sums)
 
     def given_back(self, tree: Any, leaves: Sequence[Any], sums: Collection[int] | None = None) -> Any:
@@ -145,7 +145,7 @@ def nothing_changed(report: RewriteReport, options: StepOptions) -> list[str]:
 
 
 def kind_of_arguments(tree: Any, leaves: Sequence[Any], static: Hashable) -> Hashable:
-    """What arguments have to share so that one compiled step may take them, shardings left out."""
+    """The properties that arguments must share to use one compiled step, without shardings."""
     types = tuple((jax.numpy.shape(leaf), str(jax.numpy.result_type(leaf)), bool(getattr(leaf, "weak_type", False)))
                   for leaf in leaves)
     return tree, types, static

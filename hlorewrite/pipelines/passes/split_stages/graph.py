@@ -160,7 +160,7 @@ def ops_of(block: ir.Block) -> list[ir.Operation]:
 
 def closure(values: Values, wanted: Iterable[int], inside: Callable[[StepNode], bool]
             ) -> tuple[list[StepNode], list[int]]:
-    """What has to be made for some values.
+    """The nodes that some values need.
 
     Args:
       values: the values of the step.

@@ -33,7 +33,7 @@ class ProgramMeshes:
     split_backward: bool
 
     def name(self, mesh: int) -> str:
-        """What a mesh is called."""
+        """The name of a mesh."""
         return f"m{mesh}"
 
     def mesh_text(self, mesh: int) -> str:

@@ -8,7 +8,7 @@ from hlorewrite.util.sizes import format_bytes
 
 
 def moved_values(plan: StagePlan) -> Iterator[tuple[str, StepNode]]:
-    """What the update sends from mesh to mesh, apart from single numbers.
+    """The values that the update sends from mesh to mesh, apart from single numbers.
 
     Args:
       plan: the plan of a program.

@@ -1,4 +1,4 @@
-"""What a split step will consist of: fragments, what each reads and returns, and where arguments and results live."""
+"""The plan of a split step: fragments, their operands and results, and where arguments and results live."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field

@@ -71,12 +71,12 @@ class TrainStep:
     returned: dict[int, int] = field(default_factory=dict)
 
     def argument_name(self, number: int) -> str:
-        """What the user's function calls an argument."""
+        """The name of an argument in the user's function."""
         return argument_name(self.values.locations[number], self.arguments.index(number))
 
 
 def argument_name(location: ir.Location, position: int) -> str:
-    """What the user's function calls an argument; its number where that is not known."""
+    """The name of an argument in the user's function, or its number if the name is not known."""
     text = str(location)
     return text[5:-2] if text.startswith('loc("') and text.endswith('")') and ":" not in text else \
         f"argument {position}"

@@ -1,4 +1,4 @@
-"""What a loop over micro-batches carries: which values are sums, and sums over several stages one by one."""
+"""Values that a loop over micro-batches carries: which are sums, and sums over several stages one by one."""
 
 from collections.abc import Callable
 

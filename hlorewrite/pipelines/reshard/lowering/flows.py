@@ -49,7 +49,7 @@ class SliceFlow:
 
 
 def copies(plan: ReshardPlan, message_bytes: int) -> list[SliceFlow]:
-    """What devices of both meshes keep: slices to copy from their source to their destination buffer.
+    """The slices that devices of both meshes keep: copied from their source to their destination buffer.
 
     Args:
       plan: the plan.

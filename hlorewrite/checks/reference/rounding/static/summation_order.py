@@ -55,7 +55,7 @@ class OutputOrder:
 
 @dataclass(frozen=True)
 class SummationOrders:
-    """What differs in the order of sums between two modules.
+    """The difference in the order of sums between two modules.
 
     Attributes:
       outputs: how many there are.
@@ -122,7 +122,7 @@ class OrdersOnDemand:
 
     @cached_property
     def found(self) -> SummationOrders:
-        """What differs in the order of sums."""
+        """The difference in the order of sums."""
         return summation_orders(parse(self.before, name=self.name), parse(self.after, name=self.name))
 
 

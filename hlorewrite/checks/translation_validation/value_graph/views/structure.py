@@ -139,7 +139,7 @@ class DimPart:
 
     @property
     def key(self) -> list[list[int]]:
-        """What parts are ordered by."""
+        """The key by which parts are ordered."""
         return [sorted(-abs(stride) for stride in group) for group in self.strides]
 
     def above(self, other: DimPart) -> bool:

@@ -39,7 +39,7 @@ _LOOP_TO_CUT = 0.25  # times the mean stage
 
 @dataclass(frozen=True)
 class StageSearch:
-    """What stages are chosen for.
+    """The setting in which stages are chosen.
 
     Attributes:
       meshes: shapes of the meshes, as the pass ``split-stages`` takes them.
@@ -177,7 +177,7 @@ def _refuse_one_loop(graph: CutGraph, clock: KernelClock, stages: int) -> None:
 
 
 def stage_limits(graph: CutGraph, wanted: StageSearch, cluster: Topology) -> StageLimits:
-    """What the stages run on, as the dynamic programming takes it."""
+    """The devices of the stages, for the dynamic programming."""
     sizes = [math.prod(shape) for shape in parse_shapes(wanted.meshes)]
     if wanted.mesh_of:
         placed, alive = wanted.mesh_of, [graph.step.iterations] * len(sizes)

@@ -1,4 +1,4 @@
-"""What each possible cut of a step costs: seconds before it, bytes sent over it, bytes kept and stored before it."""
+"""Costs of each possible cut of a step: seconds before it, bytes sent over it, bytes kept and stored before it."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass

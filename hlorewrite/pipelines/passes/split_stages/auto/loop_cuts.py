@@ -41,7 +41,7 @@ class NumberedGraph:
 
 
 def iterations_of(op: ir.Operation | None) -> int:
-    """What an op of the forward counts: its iterations for a loop that can be cut, else 1."""
+    """The weight of a forward op: its iterations for a loop that can be cut, else 1."""
     trips = trip_count(op) if op is not None and op.name == "stablehlo.while" else None
     return trips if trips is not None and 1 < trips <= MOST_ITERATIONS else 1
 
@@ -80,7 +80,7 @@ def cut_inside(module: Module, graph: CutGraph, wanted: Mapping[int, Sequence[in
       microbatches: how often the loop over micro-batches runs; 0 for any number.
 
     Returns:
-      What can be cut of the step then.
+      The parts of the step between which cuts are then possible.
     """
     number = 0
     with module.context:

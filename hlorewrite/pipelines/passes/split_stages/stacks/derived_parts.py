@@ -1,4 +1,4 @@
-"""What an update makes of stacks by part beyond their rows: flat vectors, and sums over rows.
+"""Values that an update derives from stacks by part beyond their rows: flat vectors, and sums over rows.
 
 A norm is written in many ways: of ``g.ravel()``, as ``vdot(g, g)``, of one vector of all gradients. Each of them is a
 sum over the parts. The parts of a value are known from those of what it is made of; ``dim_factor`` says which ops keep
@@ -37,7 +37,7 @@ class RowEdges(Protocol):
 
 
 class WritesParts(Protocol):
-    """What writes a step again by part."""
+    """Rewrites a step by part."""
 
     editor: Editor
     parts_of: dict[ir.Value, list[Part]]

@@ -64,7 +64,7 @@ def layer_loops(view: View) -> list[LayerLoop]:
 
 @dataclass(frozen=True)
 class LayerMark:
-    """What a mark of layers says.
+    """The contents of a mark of layers.
 
     Attributes:
       boundaries: where stages begin, as ``edges_of`` takes it.
@@ -83,7 +83,7 @@ def is_layer_mark(op: ir.Operation) -> bool:
 
 
 def said_by(op: ir.Operation) -> LayerMark:
-    """What a mark of layers says."""
+    """The contents of a mark of layers."""
     given = ir.DictAttr(op.attributes["composite_attributes"])
     return LayerMark(ir.StringAttr(given["boundaries"]).value, ir.IntegerAttr(given["first"]).value,
                      ir.BoolAttr(given["backward"]).value)
