@@ -133,7 +133,7 @@ def _sources(op: ir.Operation, masked: _Masked, groups: Groups) -> _Sources | st
     kept = masked.on_false if neutral[0] else masked.on_true
     kept = masked.bound.get(kept, kept)
     if masked.bound and kept not in masked.bound.values():
-        return "what it reduces is computed inside a called function"
+        return "the reduced value is computed inside a called function"
     rows = _rows(groups, chosen)
     return rows if isinstance(rows, str) else (kept, rows)
 

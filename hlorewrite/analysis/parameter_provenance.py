@@ -20,7 +20,7 @@ from hlorewrite.ops.table import TERMINATORS
 from hlorewrite.util.reachability import reachable
 
 _MOST_STEPS = 100_000
-"""Where programs are so large, or so entangled, that more would be needed, the rest has no names."""
+"""The limit of a search; in a program that needs more steps, the remaining values have no names."""
 _MOVES = frozenset({f"stablehlo.{name}" for name in (
     "convert", "transpose", "reshape", "optimization_barrier", "reduce_precision")} | {"sdy.sharding_constraint"})
 _MOVES_OF_ONE = ("stablehlo.broadcast_in_dim", "stablehlo.reduce", "stablehlo.slice")

@@ -223,9 +223,9 @@ class Uniformity:
         if op_name == "stablehlo.custom_call" and not is_pure_custom_call(op) and not is_received(op):
             return Varying("it is the result of a custom call that may differ between devices", op)
         if has_some and any(name in attributes for name in _OF_COLLECTIVES):
-            return Varying(f"it is the result of {op_name}, a collective of which nothing is known", op)
+            return Varying(f"it is the result of {op_name}, a collective that the analysis does not know", op)
         if not op_name.startswith(DIALECTS) and op_name not in ("sdy.sharding_constraint", "sdy.reshard"):
-            return Varying(f"it is the result of {op_name}, of which nothing is known", op)
+            return Varying(f"it is the result of {op_name}, an op that the analysis does not know", op)
         sources = list(op.operands)
         if len(op.regions):
             odd = next((inner for inner in nested_ops(op)[1:] if is_odd_in_region(inner)), None)

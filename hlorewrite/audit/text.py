@@ -82,7 +82,7 @@ def _calls(number: int) -> str:
 
 def _rewritten(made: DumpRewrite) -> list[str]:
     if made.alone is None or made.ours is None:
-        return [f"what hlorewrite makes of the program is not known: {made.why_not}"]
+        return [f"hlorewrite cannot rewrite the program: {made.why_not}"]
     rows = [["the program before optimisations", "calls", "executed", "step", "exposed"]]
     rows += [[name, str(side.calls), format_bytes(side.bytes, 1), *_times(side)]
              for name, side in (("XLA alone", made.alone), (f"with {made.pipeline}", made.ours))]

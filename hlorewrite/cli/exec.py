@@ -15,7 +15,7 @@ from hlorewrite.util.frames import Frames
 if TYPE_CHECKING:
     from hlorewrite.jaxbridge.step.options import StepOptions
 
-HELP = "run a program unedited, rewriting the communication of what it jits"
+HELP = "run a program unedited, rewriting the communication of every jitted function"
 _FLAGS = ("on_error", "protect", "trace", "keep", "timeout_s", "topology", "memory_budget", "plan", "on_mismatch",
           "audit")
 """Options whose flags are as ``StepOptions`` has them."""

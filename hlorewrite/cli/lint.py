@@ -28,7 +28,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("input", metavar="IN", help="StableHLO module or serialized jax.export; optimised HLO text; "
                                                     "or a folder of --xla_dump_to; - is standard input")
     parser.add_argument("--module", metavar="NAME", default="", help="which module of a dump")
-    parser.add_argument("--jaxlib", metavar="VERSION", help="only what this release gets wrong, such as 0.10.2")
+    parser.add_argument("--jaxlib", metavar="VERSION", help="only what this release miscompiles, such as 0.10.2")
     parser.add_argument("--prove", action="store_true",
                         help="also compile it here for described GPUs, compare the programs between XLA's passes, and "
                              "say which of the forms found are confirmed; of a dump, compare its programs")
@@ -166,7 +166,7 @@ def _read(args: argparse.Namespace) -> LintInput:
     with located(found.name):
         lines = resharded_lines(found.text)
     if found.dump is None or not found.dump.partitioned:
-        return LintInput(found.name, None, lines, "what XLA miscompiles is seen before its optimisations only; give "
+        return LintInput(found.name, None, lines, "lint needs the program before XLA's optimisations; give "
                          "StableHLO, or a dump that holds after_spmd_partitioner.txt")
     quiet_xla("cpu")
     from hlorewrite.jaxbridge.choose.dumped import program_of_dump

@@ -77,7 +77,7 @@ def _differing_trips(view: View) -> Iterator[LintWarning]:
                 what = "loop" if is_loop else "conditional"
                 yield LintWarning("trips" if is_loop else "branches", view.place(op),
                                   f"the {what} at {view.place(parent)} may {does} on the devices of a group "
-                                  f"({varying.sentence}): then they wait for each other for ever",
+                                  f"({varying.sentence}): then they wait for each other forever",
                                   "StableHLO specification, \"Execution of collective ops\"")
                 break
 

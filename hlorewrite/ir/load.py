@@ -211,7 +211,7 @@ def _parse_hint(what: str) -> str:
     if "ialect" in what and ("not found" in what or "unregistered" in what):
         return "use --allow-unregistered-dialect to read ops of unknown dialects"
     if "custom op" in what or "unregistered op" in what:
-        return "check the op's name; hlorewrite reads StableHLO, func, sdy, mpmd and what else JAX writes"
+        return "check the op's name; hlorewrite reads StableHLO, func, sdy, mpmd and all other dialects that JAX writes"
     if "attempting to parse" in what or "null-terminated" in what or "deserialize" in what:
         return "the file seems cut short or damaged; write it again"
     return "check the text at this position; a file that was cut short must be written again"

@@ -86,7 +86,7 @@ def make_mlir_pass(name: str, options: str, anchors: tuple[str, ...]) -> MlirPas
         raise UsageError(f'pass "{name}" works on a whole module and cannot be nested in func.func(...)',
                          hint=f"write builtin.module({name})")
     if anchor == "function" and anchors and not inside_function:
-        raise UsageError(f'pass "{name}" works on functions and cannot stand in {anchors[-1]}(...)',
+        raise UsageError(f'pass "{name}" works on functions and cannot be in {anchors[-1]}(...)',
                          hint=f"write func.func({name})")
     made = MlirPass(name, " ".join(options.split()), inside_function or anchor == "function")
     if made.options:

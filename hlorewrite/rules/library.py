@@ -178,7 +178,8 @@ class _Imports:
                 key, chain = _identity(inner), (*above, _identity(source))
                 if key in chain:
                     raise RuleCheckError(f"`{item.path}` imports itself, directly or through others",
-                                         location=_place(item, source), hint="put what both need into a third file")
+                                         location=_place(item, source),
+                                         hint="put the items that both need into a third file")
                 if len(chain) > _DEEPEST:
                     raise RuleCheckError(f"imports are nested more than {_DEEPEST} deep", location=_place(item, source),
                                          hint="import fewer files from each other")

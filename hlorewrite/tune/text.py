@@ -29,7 +29,7 @@ def tuned_text(tuned: TunedStep, target: str) -> str:
     rows += [_row(point, point in tuned.frontier) for point in shown]
     lines = [*table(rows, "<>>>>>"), "* no other choice is faster in as little memory"] if shown else []
     if len(shown) < len(tuned.points):
-        lines.append(f"{len(tuned.points) - len(shown)} more choices compile to what one of these does")
+        lines.append(f"{len(tuned.points) - len(shown)} more choices compile to the same program as one of these")
     if tuned.memory is not None:
         too_large = sum(p.step_s is not None and p.memory_bytes > tuned.memory for p in tuned.points)
         lines += [f"{too_large} of them take more than {format_bytes(tuned.memory, 1)}"] if too_large else []

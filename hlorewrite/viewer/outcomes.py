@@ -195,6 +195,6 @@ def _plain(fate: str, one: CollectiveRow) -> str:
         return "no pass of this run found a way to make it cheaper"
     return {"moved": "the loops around it are others than before",
             "fused": "fewer calls at the same line send the same",
-            "replaced": "other collectives stand at the same line now",
+            "replaced": "other collectives are at the same line now",
             "removed": "no call at its line is left",
             "new": "nothing at its line was there before"}[fate]

@@ -245,7 +245,7 @@ class RemarkEmitter:
             self.ctx.explanation(Explanation(self.name, "", outcomes[remark.kind], remark.sentence, remark.location,
                                              culprit=remark.culprit, culprit_location=remark.culprit_location))
         if not self._waiting:
-            what = f"{self._index} reductions moved" if self._index else "no reduction stands in a loop"
+            what = f"{self._index} reductions moved" if self._index else "no reduction is in a loop"
             self.ctx.explanation(Explanation(self.name, "", "applies" if self._index else "no match", what))
 
     def _wait(self, kind: RemarkKind, sentence: str, view: View, op: ir.Operation,

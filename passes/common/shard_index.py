@@ -44,7 +44,7 @@ def partition_groups(op: ir.Operation, view: View) -> Groups | str:
     if groups.mode not in ("flattened_ids", "cross_partition") or replica_count(view) != 1:
         return "its groups do not count partitions, and indices are known for partitions only"
     if not fully_manual(op, view):
-        return "it stands in a region that is manual over some mesh axes only"
+        return "it is in a region that is manual over some mesh axes only"
     members = sorted(member for row in groups.rows for member in row)
     if members != list(range(device_count(view) or len(members))):
         return "its groups do not cover every device"

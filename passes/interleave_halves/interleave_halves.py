@@ -16,7 +16,7 @@ from hlorewrite.passes.interleave_halves.gain import saved_seconds, waiting
 from hlorewrite.passes.interleave_halves.region import HalfRegionFinder
 from hlorewrite.passmanager.base import Pass, PassContext
 
-_UNCHAINED = "stands in no chain of collectives that wait for one another"
+_UNCHAINED = "is in no chain of collectives that wait for one another"
 Seeds = dict[int, ir.Operation]
 
 

@@ -98,7 +98,8 @@ class PeelLastMicroBatch(Pass):
         around = [outer for outer in ancestors(op) if outer.name == "stablehlo.while"]
         if around and ctx.wants_missed and not any(PEELED in outer.attributes for outer in around) and (
                 reductions_behind(op)):
-            tell(ctx, "missed", self.name, "its last iteration stays in the loop: it stands in another loop", view, op)
+            tell(ctx, "missed", self.name, "its last iteration stays in the loop: the loop is inside another one", view,
+                 op)
         return not around
 
     def _counting(self, op: ir.Operation, view: View, ctx: PassContext) -> LoopCounter | NextCondition | None:
@@ -150,7 +151,7 @@ def _how_it_counts(loop: Loop, view: View) -> LoopCounter | NextCondition | str:
         return counter
     counting = next_condition(loop)
     if counting is None:
-        return "its condition depends on what its body computes from data"
+        return "its condition depends on a value that its body computes from data"
     return why_not_speculative(loop, view) or counting
 
 
@@ -171,7 +172,7 @@ def why_not_speculative(loop: Loop, view: View) -> str:
       The reason, as the end of a sentence; empty when it may.
     """
     if any(not isinstance(result.type, ir.RankedTensorType) for result in loop.op.results):
-        return "it may run not at all, and it carries what is not a tensor"
+        return "it may not run at all, and it carries a value that is not a tensor"
     body = [each.operation for each in loop.body.operations]
     if name := Effects(view).first(body, collectives=True):
         return f"it may run not at all, and its body runs {name}"

@@ -129,8 +129,9 @@ class RotateCollectives(Pass):
             return None
         size = _CARRIED_TWICE * sum(tensor_bytes(value.type) for value in split.handed)
         if not ctx.take_memory(size):
-            tell(ctx, "missed", self.name, f"it stays as it is: what one iteration gives to the next takes {size} bytes"
-                                           f", and {ctx.memory_left} are left of the memory budget", model.view, op)
+            tell(ctx, "missed", self.name, f"it stays as it is: the values that one iteration passes to the next take "
+                                           f"{size} bytes, and {ctx.memory_left} are left of the memory budget",
+                 model.view, op)
             return None
         return CollectiveLoop(op, tuple(fitting), not ctx.ignore_cost and model.crowded(loop.body))
 

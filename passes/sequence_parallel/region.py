@@ -51,7 +51,7 @@ class ShardRegionFinder(RegionFinder):
             if decides is None and (outer == op or outer.name in _TRANSPARENT):
                 continue
             if decides is None:
-                return f"stands in {outer.name}"
+                return f"is in {outer.name}"
             reason = self.uniformity.varying(decides)
             if reason is not None:
                 return f"runs on some devices of a group only: {reason.sentence}"

@@ -54,7 +54,7 @@ def result_dimension(op: ir.Operation, position: int, dim: int, shards: int) -> 
     factor = _factor(op, dim, position, shards)
     if isinstance(factor, str):
         return factor
-    return f"{op.name} adds up what lies on several shards" if factor.result is None else factor.result
+    return f"{op.name} sums across several shards" if factor.result is None else factor.result
 
 
 def reduces_along(op: ir.Operation, position: int, dim: int) -> bool:

@@ -148,5 +148,5 @@ def _reason(op: ir.Operation, position: int, read_elsewhere: bool) -> str:
     if position not in row_stacks(loop):
         return "it is not known that it writes each row once"
     if read_elsewhere:
-        return "what it stacks has another reader after it"
-    return "what is computed between it and the reduction cannot be computed row by row in it"
+        return "its stack has another reader after it"
+    return "the ops between it and the reduction cannot be computed row by row in it"

@@ -64,7 +64,7 @@ def prove_fact(fact: ast.Linear, relations: Relations, meanings: Ask, location: 
     assert isinstance(pattern, ast.OpPattern) and fact.floats is not None
     missing = next((name for name in pattern.names if name not in meanings), None)
     if missing is not None:
-        return Verdict(fact.name, location, UNKNOWN, f"what {missing} computes is not known: "
+        return Verdict(fact.name, location, UNKNOWN, f"the meaning of {missing} is not known: "
                        f"declare `meaning {missing}(...)`")
     count = len(_operand_names(pattern))
     other = next((name for name in pattern.names if meanings[name].count not in (None, count)), None)

@@ -154,7 +154,7 @@ class ProofObligation:
             self.unify(op.operands[0], op.variable)
             return tensor
         if op.name not in self.meanings or self.meanings[op.name].kind != "elementwise":
-            raise NotFollowed(f"what {op.name} computes is not followed here")
+            raise NotFollowed(f"the prover does not follow {op.name} here")
         return self._elementwise(short, op, operands, element, matched)
 
     def _constant(self, op: MatchedOp) -> DeviceTensor:

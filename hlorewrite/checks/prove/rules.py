@@ -100,7 +100,7 @@ def _compared(scene: ProofObligation) -> tuple[ElementComparison, str]:
     device, index, k = z3.Const("device", device_sort()), z3.Const("index", index_sort()), z3.Int("k")
     comparison.devices.append(device)
     if not all(comparison.follows(claim, []) for claim in scene.claims):
-        return comparison, "the shapes of what is made are not shown to fit"
+        return comparison, "the shapes of the new ops are not shown to fit"
     for old, new in replaced:
         a, b = scene.tensor(old), scene.tensor(new)
         inside = [z3.ForAll([k], z3.And(index[k] >= 0, index[k] < a.sizes[k]), patterns=[index[k]])]

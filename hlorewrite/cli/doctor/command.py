@@ -18,7 +18,7 @@ _WORKS = {"read a module": "reading modules", "run a pass": "rewriting", "run on
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Adds the arguments of ``hlorewrite doctor``."""
-    parser.add_argument("--no-self-test", action="store_true", help="run nothing: only say what is installed and set")
+    parser.add_argument("--no-self-test", action="store_true", help="run nothing; only list versions and settings")
     parser.add_argument("--json", action="store_true", help="print one JSON object")
 
 

@@ -220,7 +220,7 @@ def _check(data: dict[str, Any], fail: Fail) -> tuple[dict[str, Any], dict[str, 
         keys = KEYS.get(section)
         if keys is None:
             known = [*filter(None, KEYS), *OPEN_SECTIONS]
-            raise fail(section, name, "stands in an unknown section", did_you_mean(section, known))
+            raise fail(section, name, "is in an unknown section", did_you_mean(section, known))
         if name not in keys:
             raise fail(section, name, "is not a known key", did_you_mean(name, keys))
         fields[keys[name].field] = _value(section, name, value, keys[name], fail)

@@ -110,7 +110,7 @@ def _why_uncounted(op: ir.Operation, view: View) -> tuple[str, str]:
     if name == "stablehlo.composite":
         return "composites without a decomposition in the module are not counted", str(op.attributes["name"])
     if name == "func.call":
-        return "calls that cannot be dissolved count what they call once", f"@{callee_name(op)}"
+        return "calls that cannot be inlined count the called function once", f"@{callee_name(op)}"
     return ("", "") if name.partition(".")[0] in _KNOWN_DIALECTS else (
         "ops of other dialects may communicate and are not counted", name)
 

@@ -112,7 +112,7 @@ class TuneProcess:
             return None
         if not line.endswith(b"\n"):
             raise MeasuringEnded(_how_it_ended(self._end(_CLOSES_S)), location=self.name,
-                                 hint="compile the step without hlorewrite to see what XLA says")
+                                 hint="compile the step without hlorewrite to see XLA's message")
         answer = json.loads(line)
         if "refused" in answer:
             error = answer["refused"]

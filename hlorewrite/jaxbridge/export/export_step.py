@@ -170,8 +170,8 @@ def _refuse_other_leaves(step: Any, args: tuple, kwargs: dict[str, Any], name: s
             owner = next((each for each, value in bound_arguments(private.user_function(step), args, kwargs)
                           if value is dynamic[path[0].idx]), "args")
             raise UsageError(f"{name} cannot take {owner}{keystr(path[1:])}, which is of type {type(leaf).__name__}",
-                             location=users_line(), hint="name the argument in static_argnames of jax.jit, or leave "
-                             "what is not an array out of the state")
+                             location=users_line(), hint="name the argument in static_argnames of jax.jit, or keep "
+                             "values that are not arrays out of the state")
 
 
 def _foreign_trace(step: Any, args: tuple, kwargs: dict[str, Any], name: str) -> jax.stages.Traced:
@@ -230,7 +230,8 @@ def _exported(traced: jax.stages.Traced, platforms: tuple[str, ...], name: str) 
         where, target = _unwritable_call(traced)
         if not target:
             raise UsageError(f"{name} cannot be exported ({str(error).partition(chr(10))[0]})", location=users_line(),
-                             hint="jax.export says why; it writes what jax.jit compiles for devices alone") from error
+                             hint="jax.export gives the reason; it only writes steps that jax.jit compiles for "
+                             "devices alone") from error
         what = "calls back to Python" if "callback" in target else f"calls {target}, which only this jaxlib has"
         raise UsageError(f"{name} {what}, which a file cannot hold", location=where or users_line(),
                          hint="export it without jax.debug.print and callbacks") from None

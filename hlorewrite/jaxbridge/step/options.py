@@ -158,12 +158,13 @@ class StepOptions:
         check=_topology, metavar="NAME"))
     memory_budget: MemoryBudget = field(default=None, metadata=_about(
         "how much memory per device passes may spend on values that they keep longer (local sums, gathered values, "
-        "buffers of fused calls), such as `8GiB`, or `auto`. Temporaries may grow by as much. `auto` is what the "
-        "original leaves free on one device of the cluster (of `topology`, or of the step's GPUs): 80 % of its "
-        "memory, the part in which XLA:GPU schedules, minus arguments and results, minus 5 %, minus the original's "
-        "temporaries. The report shows it and a plan records it; live memory is never read. With a budget larger than "
-        "the device, the original runs, with one warning. By default each pass has its own limit, and "
-        "[`passes=\"auto\"`](against-xla.md) also tries all free memory if communication takes much of the step",
+        "buffers of fused calls), such as `8GiB`, or `auto`. Temporaries may grow by as much. `auto` is the memory "
+        "that the original leaves free on one device of the cluster (of `topology`, or of the step's GPUs). It is "
+        "computed from 80 % of the device's memory, the part in which XLA:GPU schedules, minus arguments and "
+        "results, minus 5 %, minus the original's temporaries. The report shows the budget and a plan records it; "
+        "live memory is never read. With a budget larger than the device, the original runs, with one warning. By default "
+        "each pass has its own limit, and [`passes=\"auto\"`](against-xla.md) also tries all free memory if "
+        "communication takes much of the step",
         check=checked_budget, metavar="SIZE"))
     shard_update: str = field(default="", metadata=_about(
         "the mesh axis to shard optimizer state over, such as `data`; parameters and state are replicated along it. "
@@ -332,8 +333,8 @@ _CALLS = "it needs calls of one jitted function; use hlorewrite.optimize"
 _HOOK_DEFAULTS = {"passes": AUTO, "on_error": "fallback"}
 _HOOK_WITHOUT: Mapping[str, str] = dict.fromkeys(("check", "shard_update", "partial_state"), _CALLS)
 OPTIMIZE = Surface("optimize", {"passes": AUTO}, {
-    "match": "it is put around the function that is meant",
-    "audit": "lower(...).report says what is saved before anything runs"})
+    "match": "optimize wraps the function to rewrite",
+    "audit": "lower(...).report shows the saving before anything runs"})
 PATCH_JIT = Surface("patch_jit", _HOOK_DEFAULTS, _HOOK_WITHOUT)
 EXEC = Surface("exec", _HOOK_DEFAULTS, _HOOK_WITHOUT)
 SURFACES = (OPTIMIZE, PATCH_JIT, EXEC)

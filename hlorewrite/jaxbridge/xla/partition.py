@@ -102,7 +102,7 @@ def expose_collectives(module: Module, place: DeviceSet | None = None, dump: byt
     made = _as_manual(module, hlo, axes)
     lost = "" if place is not None and place.platform == "cpu" else lost_annotation(module, made)  # on CPU all is host
     if lost:
-        raise NotExposed(f"XLA's partitioner makes a program of it that cannot stand in its place: {lost}",
+        raise NotExposed(f"XLA's partitioner makes a program that cannot replace it: {lost}",
                          location=module.name)
     return made
 

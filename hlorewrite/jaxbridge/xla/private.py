@@ -44,7 +44,7 @@ try:
     from jaxlib import _jax, xla_client  # pyright: ignore[reportAttributeAccessIssue]
 except ImportError as gone:
     raise UsageError(missing_private_name(gone, jax.__version_info__),
-                     hint="install jax 0.10.2 to 0.12; what reads and rewrites files needs no jax") from gone
+                     hint="install jax 0.10.2 to 0.12; reading and rewriting files needs no jax") from gone
 
 _PMAP = "jax._src.pmap"
 """The module that defines what ``jax.pmap`` returns."""

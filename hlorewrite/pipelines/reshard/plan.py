@@ -197,7 +197,7 @@ def plan_reshard(source: Layout, destination: Layout, itemsize: int, network: Ne
     for name, known, what in ((strategy, (*STRATEGIES, "auto"), "strategy"), (order, ORDERS, "order"),
                               (sender or "first", SENDERS, "sender choice")):
         if name not in known:
-            raise UsageError(f'no {what} is called "{name}"', hint=did_you_mean(name, known))
+            raise UsageError(f'there is no {what} "{name}"', hint=did_you_mean(name, known))
     tasks = unit_tasks(source, destination)
     choice = sender or ("first" if order == "naive" else "least-loaded")
     base = transfers(tasks, itemsize, network, "broadcast")

@@ -47,7 +47,7 @@ class DonationCheck:
         for position, value in given:
             if value.is_deleted():
                 raise UsageError(f"argument {position} was given away to a step before (donate_argnums)",
-                                 location=self._name, hint="pass on what that step returned")
+                                 location=self._name, hint="pass the results of that step")
             if value.size:
                 places += [(part.unsafe_buffer_pointer(), position) for part in private.single_device_arrays(value)]
         if len({place for place, _ in places}) < len(places):

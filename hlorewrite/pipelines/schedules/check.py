@@ -42,7 +42,7 @@ def _check_mesh(schedule: Schedule, mesh: int) -> None:
     for task in schedule.orders[mesh]:
         kind, stage, microbatch = task
         if not (0 <= stage < schedule.stages and schedule.mesh_of[stage] == mesh):
-            raise PlanError(f"{task.words} stands on mesh {mesh}",
+            raise PlanError(f"{task.words} is on mesh {mesh}",
                             hint=f"mesh {mesh} runs stages {', '.join(map(str, schedule.stages_of(mesh)))}")
         if not 0 <= microbatch < schedule.microbatches:
             raise PlanError(f"{task.words} is beyond the {schedule.microbatches} micro-batches",

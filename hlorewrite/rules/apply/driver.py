@@ -281,7 +281,7 @@ class Driver:
         return PassFailed(f"{what} ({link.depth} rewrites in a row, {self.applied} in total, the last: "
                           f"{' <- '.join(last[:4])})",
                           location=self.view.source(op),
-                          hint="give one a `where` or `cost` that fails on what the other makes, or `recursive(k)`")
+                          hint="give one a `where` or `cost` that fails on the other's result, or `recursive(k)`")
 
     # ---- statistics
 

@@ -120,7 +120,7 @@ class MatchCompiler:
         block = self.slots.slot(f"block {node.container[0]} {node.container[1]}")
         region = node.container[1]
         self._test(lambda env: env[block] is not None and env[slot].block == env[block],
-                   f"the op does not stand in the region `{region}`", slot)
+                   f"the op is not in the region `{region}`", slot)
 
     def _test_result_count(self, pattern: ast.OpPattern, slot: int) -> None:
         count = len(pattern.results)
@@ -324,7 +324,7 @@ class MatchCompiler:
                 alternative[slot] = op
                 yield alternative
         via, inside = self.op_slot(visit.via), visit.relation == "inside"
-        place = "stands in its region" if inside else f"reads `%{visit.name}`"
+        place = "is in its region" if inside else f"reads `%{visit.name}`"
         self.steps.append(MatchStep(None, choose, lambda env: (f"no {' or '.join(sorted(names))} {place}", env[via])))
 
     def _readers(self, visit: Visit) -> Callable[[Environment], Iterator[ir.Operation]]:

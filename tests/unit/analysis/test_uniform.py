@@ -370,7 +370,7 @@ def test_permutes_that_count_devices_otherwise_are_refused() -> None:
     (f"%v = sdy.reshard %r <@grid, [{{}}]> {{test.v}} : {V}", None),
     (f"%v = chlo.erf %r {{test.v}} : {V} -> {V}", None),
     (f'%v = sdy.propagation_barrier %r allowed_direction=NONE {{test.v}} : {V}',
-     "it is the result of sdy.propagation_barrier, of which nothing is known"),
+     "it is the result of sdy.propagation_barrier, an op that the analysis does not know"),
     (f"%s, %v0 = stablehlo.rng_bit_generator %state, algorithm = DEFAULT : (tensor<2xui64>) -> (tensor<2xui64>, "
      f"{V.replace('f32', 'ui32')})\n%v = stablehlo.negate %v0 {{test.v}} : {V.replace('f32', 'ui32')}", None),
 ])

@@ -109,7 +109,7 @@ def test_points_of_one_module_are_one_row() -> None:
     point = measured(TuneChoice("comm"))
     twin = replace(point, choice=TuneChoice("comm", buckets=1 << 20))
     text = tuned_text(TunedStep((point, twin)), "h200:1x8")
-    assert "buckets" not in text and "1 more choices compile to what one of these does" in text
+    assert "buckets" not in text and "1 more choices compile to the same program as one of these" in text
 
 
 def test_points_survive_the_cache(tmp_path: Path) -> None:

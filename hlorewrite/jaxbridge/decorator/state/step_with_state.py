@@ -46,7 +46,7 @@ class StepWithState:
             held = leaf.parts if is_partial(leaf) else leaf
             if isinstance(held, jax.Array) and held.is_deleted():
                 raise UsageError(f"{self._name(place)} was donated to an earlier call, or deleted",
-                                 hint="give what that call returned, or a copy made before it")
+                                 hint="pass the result of that call, or a copy made before it")
         return [self._placed(place, leaf) for place, leaf in enumerate(leaves)]
 
     def _placed(self, place: int, leaf: Any) -> Any:

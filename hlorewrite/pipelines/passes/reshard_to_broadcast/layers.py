@@ -144,7 +144,7 @@ def _control(reader: ir.Operation, gather: ir.Operation, uniform: Uniformity) ->
         elif outer.name in BRANCHES:
             decision = outer.operands[0]
         else:
-            return f"a slice of it stands in a {outer.name} inside"
+            return f"a slice of it is inside a {outer.name}"
         varying = uniform.varying(decision)
         if varying is not None:
             return f"not all devices of a group may reach a slice of it: {varying.sentence}"

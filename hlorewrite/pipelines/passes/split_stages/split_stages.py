@@ -237,7 +237,7 @@ class SplitStages(Pass):
         for stage in set(range(plan.step.stages)) - busy:
             if stage == plan.step.stages - 1:
                 raise InputError(f"stage {stage}, the last one, computes nothing", location=marks.get(stage),
-                                 hint="use what the last mark gives")
+                                 hint="use the result of the last mark")
             ctx.remark(Remark("unprofitable", self.name, f"stage {stage} computes nothing: values pass it by",
                               marks.get(max(stage, 1), plan.step.view.module.name)))
 

@@ -138,10 +138,10 @@ def find_loop(view: View, main: ir.Operation) -> tuple[ir.Operation, int]:
         around = list(ancestors(op))
         if len(around) != 2 or around[0].name != "stablehlo.while" or around[1] != main:
             where = "stands outside the loop over micro-batches" if len(around) < 2 else \
-                "stands in a loop, branch or manual computation inside the micro-batch"
+                "is in a loop, branch or manual computation inside the micro-batch"
             raise InputError(f"the mark of stage {index} {where}", location=view.source(op), hint=_HOW)
         if loop is not None and around[0] != loop:
-            raise InputError(f"the mark of stage {index} stands in another loop than the marks before it",
+            raise InputError(f"the mark of stage {index} is in a different loop than the marks before it",
                              location=view.source(op), hint=_HOW)
         loop = around[0]
         if not backward:

@@ -177,7 +177,7 @@ def test_transfers_to_a_mesh_that_has_ended() -> None:
     ("F0 B0\nF0 B0 F1 B1", "the forward of micro-batch 1 on stage 0 never runs"),
     ("F0 B0 F1 B1\nF1 B1 F0 B0", "the schedule deadlocks: the backward of micro-batch 0 on stage 0 waits for the "
                                  "backward of micro-batch 0 on stage 1"),
-    ("F0.1 F0 B0.1 B0", "the schedule deadlocks: the forward of micro-batch 0 on stage 1 stands before the forward of "
+    ("F0.1 F0 B0.1 B0", "the schedule deadlocks: the forward of micro-batch 0 on stage 1 comes before the forward of "
                         "micro-batch 0 on stage 0"),
     ("F0 X1", "custom:1: \"X1\" is not a task"),
     ("# only this", "the table has no line of tasks"),
