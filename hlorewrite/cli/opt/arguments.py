@@ -102,7 +102,7 @@ def _report_arguments(group: argparse._ArgumentGroup) -> None:
     group.add_argument("--print-ir-after-change", action="store_true",
                        help="print the module to stderr after every pass that changed it")
     group.add_argument("--remarks", metavar="json|all|KIND,...",
-                       help="print to stderr which ops are rewritten, blocked or unprofitable, and why; all adds missed")
+                       help="print to stderr which ops are rewritten, blocked or unprofitable and why; all adds missed")
     add_frame_arguments(group)
     group.add_argument("--explain", default="", metavar="RULE",
                        help="print a rule's best partial match and why it stopped, instead of the module")

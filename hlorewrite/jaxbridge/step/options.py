@@ -162,8 +162,8 @@ class StepOptions:
         "that the original leaves free on one device of the cluster (of `topology`, or of the step's GPUs). It is "
         "computed from 80 % of the device's memory, the part in which XLA:GPU schedules, minus arguments and "
         "results, minus 5 %, minus the original's temporaries. The report shows the budget and a plan records it; "
-        "live memory is never read. With a budget larger than the device, the original runs, with one warning. By default "
-        "each pass has its own limit, and [`passes=\"auto\"`](against-xla.md) also tries all free memory if "
+        "live memory is never read. With a budget larger than the device, the original runs, with one warning. "
+        "By default each pass has its own limit, and [`passes=\"auto\"`](against-xla.md) also tries all free memory if "
         "communication takes much of the step",
         check=checked_budget, metavar="SIZE"))
     shard_update: str = field(default="", metadata=_about(
