@@ -118,7 +118,7 @@ def _seconds(times: CollectiveTimes, read: _Read, op: ir.Operation) -> float:
 
 
 def _rewrite(editor: Editor, op: ir.Operation, read: _Read) -> None:
-    """Replaces one slice; what is sent is sent where the gather stood, for a slice may stand in a branch."""
+    """Replaces one slice; what is sent is sent where the gather stood, for a slice may be in a branch."""
     dim = ir.IntegerAttr(op.attributes["all_gather_dim"]).value
     reader, source = read.op, op.operands[0]
     shape = ir.RankedTensorType(source.type).shape

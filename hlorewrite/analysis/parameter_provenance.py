@@ -186,7 +186,7 @@ class ParameterProvenance:
         elif parent.name == FUNCTION and place.calls:
             yield _Place(self._calls[place.calls[-1]].operands[position], place.calls[:-1])
 
-    # ---- whether a step reads an argument otherwise than to update it
+    # ---- whether a step reads an argument other than to update it
 
     def _is_read(self, argument: ir.Value, behind: frozenset[str] = frozenset()) -> bool:
         """Whether an op reads an argument, or what ops of some names make of it."""

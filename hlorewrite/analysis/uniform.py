@@ -129,7 +129,7 @@ class Uniformity:
                 path.append((value, []))
                 return sources
             pending = [source for source in sources if source not in found or found[source] is not None]
-            if not pending:  # most values: a component of its own, of which no path has to be kept
+            if not pending:  # most values: a separate component, of which no path has to be kept
                 found[value] = None
                 return None
             number[value] = low[value] = len(number)
@@ -306,7 +306,7 @@ class Uniformity:
         return [region.operands[position]] if self._inside_manual(region) else []
 
     def _inside_manual(self, region: ir.Operation) -> bool:
-        """Whether a manual region stands inside another one, also when functions are called in between."""
+        """Whether a manual region is inside another one, also when functions are called in between."""
         return any(op.name == MANUAL for op in around([region], self.view))
 
     def _by_sharding(self, sharding: ir.Attribute, op: ir.Operation) -> list[ir.Value] | Varying:

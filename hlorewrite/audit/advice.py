@@ -21,7 +21,7 @@ def why_accumulated(kind: str, leaves: LeavesLoops, options: Mapping[str, str], 
       kind: of the collective.
       leaves: the loops it could leave.
       options: XLA flags of the job.
-      body: the body of the loop it stands in.
+      body: the body of the loop it is in.
 
     Returns:
       A sentence; one that says so where the text shows no reason.

@@ -42,7 +42,7 @@ class HloCollective:
       groups: device numbers of each group; for a permute the (source, target) pairs.
       source: the user's line as ``file:line:column``, or ``?``.
       trips_known: False when a loop around it has a trip count XLA does not know; that loop counts once.
-      in_branch: True when it stands in a branch of a ``conditional``; ``trips`` counts it as if always taken.
+      in_branch: True when it is in a branch of a ``conditional``; ``trips`` counts it as if always taken.
     """
 
     kind: str
@@ -253,7 +253,7 @@ def sent_by(module: HloText, computation: Computation, instruction: HloInstructi
 
     Args:
       module: the module.
-      computation: the computation the collective stands in.
+      computation: the computation the collective is in.
       instruction: the collective, or the ``-start`` half of its pair.
       kind: its kind, as ``collective_kind`` gives it.
 

@@ -92,7 +92,7 @@ def returned(op: ir.Operation, position: int, view: View) -> list[ir.Value] | No
 
 
 def around(ops: Iterable[ir.Operation], view: View) -> Iterator[ir.Operation]:
-    """The ops around some ops, and those around the calls of the functions these stand in, and so on, each once."""
+    """The ops around some ops, and those around the calls of the functions these are in, and so on, each once."""
     def outer(op: ir.Operation) -> list[ir.Operation]:
         return view.calls_of(op) if op.name == FUNCTION else list(islice(ancestors(op), 1))
     return (op for op in reachable([each for op in ops for each in ancestors(op)], outer, op_key) if op.name != CALL)

@@ -1,4 +1,4 @@
-"""The self-test of ``hlorewrite doctor``: what the doctor runs in a process of its own, where XLA may crash or hang.
+"""The self-test of ``hlorewrite doctor``: what the doctor runs in a separate process, where XLA may crash or hang.
 
 Each step is announced and answered by one line of JSON on standard output, so that the reader sees how far it came.
 """

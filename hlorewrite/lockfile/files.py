@@ -49,7 +49,7 @@ class PlanFiles:
 
     @property
     def is_folder(self) -> bool:
-        """Whether each step has a file of its own."""
+        """Whether each step has a separate file."""
         return not self.path.endswith(ENDING)
 
     def place(self, step: str, signature: str, module: str) -> PlanPlace:

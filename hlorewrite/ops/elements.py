@@ -62,7 +62,7 @@ def _reverse(ints: Ints, shape: Shape, operands: Sequence[Elements], copies: int
 
 
 def _broadcast(ints: Ints, shape: Shape, operands: Sequence[Elements], copies: int) -> Elements:
-    """Dimensions of the operand may stand in any order in the result: one that does not ascend also transposes."""
+    """Dimensions of the operand may be in any order in the result: one that does not ascend also transposes."""
     [x] = operands
     dimensions = [*range(copies), *(copies + d for d in ints("broadcast_dimensions"))]
     whole = (*x.shape[:copies], *shape)

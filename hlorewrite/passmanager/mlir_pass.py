@@ -21,7 +21,7 @@ class MlirPass(Pass):
 
     Attributes:
       mlir_name: its name in MLIR.
-      options: what stands between its braces, as MLIR reads it.
+      options: what is between its braces, as MLIR reads it.
       in_function: whether it runs on each function instead of the module.
     """
 
@@ -67,8 +67,8 @@ def make_mlir_pass(name: str, options: str, anchors: tuple[str, ...]) -> MlirPas
 
     Args:
       name: its name, in ``MLIR_PASSES``.
-      options: what stands between its braces.
-      anchors: the ops it is nested in, outermost first; empty means it stands alone.
+      options: what is between its braces.
+      anchors: the ops it is nested in, outermost first; empty means it is alone.
 
     Returns:
       The pass; standing alone, a pass on functions is nested in ``func.func`` by itself.

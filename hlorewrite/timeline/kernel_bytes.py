@@ -65,7 +65,7 @@ def instruction_bytes(computation: Computation, instruction: HloInstruction) -> 
     """Bytes that an instruction outside of fusions reads and writes.
 
     Args:
-      computation: what it stands in.
+      computation: what it is in.
       instruction: the kernel; not a fusion.
 
     Returns:

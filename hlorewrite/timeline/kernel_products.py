@@ -41,7 +41,7 @@ def instruction_products(computation: Computation, instruction: HloInstruction) 
     """What one instruction multiplies.
 
     Args:
-      computation: what it stands in.
+      computation: what it is in.
       instruction: ``dot``, ``convolution``, a custom call of cuBLAS or cuDNN, or anything else.
 
     Returns:

@@ -142,7 +142,7 @@ def _together(indices: tuple[int, ...], parts: Sequence[Choice]) -> Choice:
                   min((part.costs for part in parts), key=lambda costs: costs.margin))
 
 
-# ---- the copies into and out of a bucket's buffer that are kernels of their own
+# ---- the copies into and out of a bucket's buffer that are separate kernels
 
 
 _UNFUSED = frozenset((*KERNELS, *COLLECTIVES, "stablehlo.optimization_barrier", "stablehlo.return", "func.return",
@@ -151,7 +151,7 @@ _RESHAPE = "stablehlo.reshape"
 
 
 def copied_in(op: ir.Operation) -> bool:
-    """Whether a copy into a buffer of what a collective reads is a kernel of its own.
+    """Whether a copy into a buffer of what a collective reads is a separate kernel.
 
     Args:
       op: the collective.
@@ -169,7 +169,7 @@ def copied_in(op: ir.Operation) -> bool:
 
 
 def copied_out(op: ir.Operation) -> bool:
-    """Whether a copy of a collective's result out of a buffer is a kernel of its own.
+    """Whether a copy of a collective's result out of a buffer is a separate kernel.
 
     Args:
       op: the collective.

@@ -22,7 +22,7 @@ class GatherSource:
     Attributes:
       root: the value outside the loops.
       dimension: of the root along which shards are gathered.
-      loops: what stands between, the innermost first.
+      loops: what is between, the innermost first.
       converts: element types the root is converted to, in order.
       steps: slices, reshapes and transposes from the root to the gather, in order, and the dimension of the result of
         each along which shards are gathered.

@@ -81,7 +81,7 @@ class InterleaveHalves(Pass):
         """Rewrites a module in place; returns whether it changed."""
         if not ctx.view(module).ops(*COLLECTIVES):
             return False
-        # What stands between collectives may be in any function, such as one of jax.nn.
+        # What is between collectives may be in any function, such as one of jax.nn.
         return with_inlined(module, ctx, None, lambda inlined, view: self._on(inlined, view, ctx))
 
     def _on(self, module: Module, view: View, ctx: PassContext) -> bool:

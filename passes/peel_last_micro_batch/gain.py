@@ -107,7 +107,7 @@ class PeelingGain:
 def gain(loop: ir.Operation, reductions: Iterable[ReductionBehind], model: OverlapModel, *, sunk: bool) -> PeelingGain:
     """What peeling hides.
 
-    Next to the copy each reduction has a call of its own, and one for each row where it goes into a layer loop. After
+    Next to the copy each reduction has a separate call, and one for each row where it goes into a layer loop. After
     the loop all are ready at once and share calls, so the share that is hidden counts of the time of those: latencies
     that the copy adds do not count as gain.
 

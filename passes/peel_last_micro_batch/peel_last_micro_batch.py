@@ -94,7 +94,7 @@ class PeelLastMicroBatch(Pass):
         return bool(chosen)
 
     def _is_outermost(self, op: ir.Operation, view: View, ctx: PassContext) -> bool:
-        """Whether a loop stands in no other one; says that it stays if reductions follow it there."""
+        """Whether a loop is in no other one; says that it stays if reductions follow it there."""
         around = [outer for outer in ancestors(op) if outer.name == "stablehlo.while"]
         if around and ctx.wants_missed and not any(PEELED in outer.attributes for outer in around) and (
                 reductions_behind(op)):
@@ -132,7 +132,7 @@ def _is_single(op: ir.Operation) -> bool:
 
 
 def _holds_reductions(op: ir.Operation, view: View) -> bool:
-    """Whether reductions stand in a loop, or in what it calls."""
+    """Whether reductions are in a loop, or in what it calls."""
     holds = contains_any(REDUCING, view)
     callees = (view.callee(inner) for inner in nested_ops(op) if inner.name == "func.call")
     return any(inner.name in REDUCING for inner in nested_ops(op)) or any(

@@ -92,7 +92,7 @@ class IterationTimes:
         """Whether the rotated iteration hides most of these collectives, and takes about as long as the loop as it is.
 
         The times are those of a schedule that XLA can reach. Its scheduler comes less close to it where a collective
-        and what hides it stand in one iteration: on 24 steps it left a fourth exposed of what the model hides. Where
+        and what hides it are in one iteration: on 24 steps it left a fourth exposed of what the model hides. Where
         the halves give each other much, as all activations of a layer that is not rematerialised, that does not
         suffice: XLA copies some of them, and a step of Megatron's took 1.4 times as long.
         """

@@ -44,7 +44,7 @@ class RotateCollectives(Pass):
 
     Legal when the trip count is a constant of two or more, the condition has no effects, and not both halves
     hold ops with effects. Copies get channel handles of their own. Executed bytes stay as they are. Values that ``U``
-    gives to ``V`` are carried, and one copy of each half stands outside the loop. Carried values are copied once, and
+    gives to ``V`` are carried, and one copy of each half is outside the loop. Carried values are copied once, and
     both are taken from the memory budget. Pays when the loop takes at least ``min_gain`` less time, by a simulation of
     an iteration before and after. Gathers that compute of their own iteration hides stay there, unless the collectives
     fill most of an iteration: such a loop is marked, and ``all-reduce-fusion{crowded=true}`` merges its calls.
@@ -154,7 +154,7 @@ class RotateCollectives(Pass):
 
 @dataclass(frozen=True)
 class CollectiveLoop:
-    """A loop, the collectives that stand in its body itself, and whether all of these fill most of an iteration."""
+    """A loop, the collectives that are in its body itself, and whether all of these fill most of an iteration."""
 
     op: ir.Operation
     collectives: tuple[ir.Operation, ...]

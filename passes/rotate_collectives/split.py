@@ -150,7 +150,7 @@ def _of_body(op: ir.Operation, body: ir.Block) -> ir.Operation | None:
 
 
 def separate_barriers(loop: Loop, collectives: Sequence[ir.Operation], editor: Editor) -> int:
-    """Gives what collectives depend on a barrier of its own, where one barrier holds that and other values.
+    """Gives what collectives depend on a separate barrier, where one barrier holds that and other values.
 
     ``jax.checkpoint`` passes all that a layer's backward pass reads through one barrier: parameters, residuals and the
     incoming gradient. XLA then waits for that gradient before it gathers the parameters. Each result of a barrier is

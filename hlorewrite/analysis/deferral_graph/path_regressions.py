@@ -151,7 +151,7 @@ class _Tree:
         times: dict[ir.Block, Fraction] = {}
         decisions: list[tuple[ir.Operation, str]] = []
         pending = [(root, Fraction(1)) for root in self.roots]
-        for block, often in pending:  # Ends: blocks are added below a block only, and each stands in one op.
+        for block, often in pending:  # Ends: blocks are added below a block only, and each is in one op.
             times[block] = often
             for op in self.inside.get(block, {}).values():
                 pending += self._below(op, often, decisions)

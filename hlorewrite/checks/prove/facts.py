@@ -2,7 +2,7 @@
 
 A fact says ``op(AR(a) + p) = AR(op(a)) + op(p)`` with ``+`` the reduction, for every number of devices. By the fold
 lemma (``lemmas.py``) it holds for all of them exactly when ``f(x + y) = f(x) + f(y)`` for two devices, where a fixed
-operand that no condition makes uniform has a value of its own on each. Conditions are used through what they mean here
+operand that no condition makes uniform has a separate value on each. Conditions are used through what they mean here
 (``uniform``, ``is_identity``); a condition that is missing is a premise that is missing.
 """
 

@@ -60,7 +60,7 @@ class Comparison:
 
     Attributes:
       rows: one for each output.
-      problems: sentences about what is wrong beyond values (devices that would wait for ever).
+      problems: sentences about what is wrong beyond values (devices that would wait forever).
       notes: sentences about what was not executed.
     """
 
@@ -184,7 +184,7 @@ def _row(output: str, expected: Sequence[Array], actual: Sequence[Array], tolera
 
 def error_of(expected: Array, actual: Array) -> tuple[float, float]:
     """(largest absolute error, the same over the largest finite number expected); infinite where NaN or an infinity
-    stands on one side only.
+    is on one side only.
 
     Example:
       >>> error_of(np.array([1.0, np.nan]), np.array([1.5, np.nan]))

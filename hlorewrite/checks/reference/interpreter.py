@@ -92,7 +92,7 @@ def from_attributes(values: Sequence[ir.Attribute], type_: ir.Type) -> np.ndarra
     arrays = [np.array(value).reshape(tuple(tensor.shape)) for value in values]
     if len(arrays) == 2:  # real and imaginary part
         made = np.empty(arrays[0].shape, dtype)
-        made.real, made.imag = arrays  # 1j times an infinity is not a number
+        made.real, made.imag = arrays  # 1j times an infinity is NaN
         return made
     if str(tensor.element_type) in _CARRIERS:
         return arrays[0].view(dtype)

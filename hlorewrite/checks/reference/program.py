@@ -29,7 +29,7 @@ class Outcome:
 
     Attributes:
       outputs: for each process, its results; a global program has one process.
-      diverged: some, but not all, members of a group reached a collective: real devices would wait for ever.
+      diverged: some, but not all, members of a group reached a collective: real devices would wait forever.
       replicas_differ: values that should be replicas of one another differ beyond rounding.
     """
 
@@ -174,7 +174,7 @@ def execute(module: Module, inputs_per_device: Sequence[Sequence[Array]]) -> lis
       For each device, its outputs.
 
     Raises:
-      CannotExecute: something cannot be run, or devices would wait for each other for ever.
+      CannotExecute: something cannot be run, or devices would wait for each other forever.
     """
     outcome = prepare(module, per_device=True).run(inputs_per_device)
     if outcome.diverged:

@@ -2,9 +2,9 @@
 
 A kernel ends
 
-* at a matrix product, convolution, sort, scatter and so on, which is a kernel of its own;
+* at a matrix product, convolution, sort, scatter and so on, which is a separate kernel;
 * at a reduction, in whose kernel its operand is computed;
-* at any other op whose result has to be in memory: a kernel of its own, a collective, a loop or the end of the block
+* at any other op whose result has to be in memory: a separate kernel, a collective, a loop or the end of the block
   reads it. Other kernels that read it compute it again.
 
 A kernel reads what the ops in it need: of a gather the rows, of a slice the slice, nothing of a buffer that is updated
@@ -195,7 +195,7 @@ class _Kernels:
         return found
 
     def _levels(self) -> list[int]:
-        """For each op how many kernels that cannot be merged with it stand before it, one after another."""
+        """For each op how many kernels that cannot be merged with it are before it, one after another."""
         levels: list[int] = []
         for number, op in enumerate(self.graph.ops):
             makers = map(self.graph.maker.__getitem__, op.reads)

@@ -65,7 +65,7 @@ def granted(budget: MemoryBudget, module: Module, place: DeviceSet, cluster: str
       budget: what the user wrote; ``auto`` is 80 % of the memory of one device of the cluster, less arguments and
         results, less 5 % of that, less the temporaries of the compiled original.
       module: the original; it is not changed.
-      place: what it is compiled for.
+      place: the target.
       cluster: the topology of the devices; empty where it is not known.
       partitioned: keep the program that XLA's partitioner makes of the original.
 

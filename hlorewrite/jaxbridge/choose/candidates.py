@@ -44,7 +44,7 @@ class Contest:
 
     Attributes:
       module: the user's module; it is not changed.
-      place: what it is compiled for.
+      place: the target.
       devices: how many devices it is for.
       rewriter: runs passes.
       variants: the passes, then what takes less memory.
@@ -235,7 +235,7 @@ def partitioned_sources(module: Module, place: DeviceSet, exposing: bool,
 
     Args:
       module: the user's module.
-      place: what it is compiled for.
+      place: the target.
       exposing: whether XLA's partitioner has to run first.
       dump: what the platform's own partitioner made in another compilation; None to run it.
     """

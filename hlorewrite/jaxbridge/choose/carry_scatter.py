@@ -1,4 +1,4 @@
-"""Carried sums of a partitioned step that stand inside scatters, where no reduction can be deferred."""
+"""Carried sums of a partitioned step that are inside scatters, where no reduction can be deferred."""
 
 from fractions import Fraction
 

@@ -43,7 +43,7 @@ def rewrite_step(module: Module, options: StepOptions, place: DeviceSet) -> tupl
     Args:
       module: the step's module; it is changed.
       options: the passes and what is wanted of them.
-      place: what it is compiled for.
+      place: the target.
 
     Returns:
       The result, whose ``bytecode`` is None when JAX should compile the original, and sentences for the user. The
@@ -185,7 +185,7 @@ def replayed_step(module: Module, options: StepOptions, place: DeviceSet, how: s
     Args:
       module: the step's module; it is not changed.
       options: the passes and what is wanted of them.
-      place: what it is compiled for.
+      place: the target.
       how: the choices, as the text of a ``StepChoice``.
 
     Returns:

@@ -143,6 +143,6 @@ def _is_only_sliced(op: ir.Operation) -> bool:
 
 
 def _own(module: Module, bytecode: bytes | None = None) -> Module:
-    """A copy in a context of its own, for another thread; read from the module's bytecode where that is known."""
+    """A copy in a separate context, for another thread; read from the module's bytecode where that is known."""
     written = bytecode or emit(module, Format.BYTECODE)
     return replace(parse(written, name=module.name, context=new_context(load=False)), frames=module.frames)

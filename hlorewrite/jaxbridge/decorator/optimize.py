@@ -186,8 +186,7 @@ class OptimizedFunction(Generic[Arguments, Returned]):
     def in_shardings(self, *args: Arguments.args, **kwargs: Arguments.kwargs) -> tuple[Any, dict[str, Any]]:
         """How the compiled step takes its arguments, positional ones and named ones; None for what it does not read.
 
-        State that ``shard_update`` shards, and sums that ``partial_state`` keeps apart, are placed otherwise than they
-        were given.
+        ``shard_update`` and ``partial_state`` change the placement of the state that they shard or keep as local sums.
         """
         return self._step(args, kwargs).compiled.input_shardings
 
@@ -260,8 +259,7 @@ class OptimizedFunction(Generic[Arguments, Returned]):
         return outputs, compiled, leaves
 
     def _with_state(self, args: tuple, kwargs: dict) -> tuple[Any, jax.stages.Compiled | None, list[Any]]:
-        """A call of a step that keeps its state otherwise than the user's function; state is converted where it has to
-        be."""
+        """A call of a step that keeps its state differently from the user's function; state is converted if needed."""
         step = self._step(args, kwargs)
         leaves, tree = flat_with_sums(self._dynamic(args, kwargs))
         placed = step.placed(leaves)

@@ -166,7 +166,7 @@ class JitPatch:
 
 
 class _CompileHook:
-    """What stands in place of JAX's function while any patch is active; the innermost patch that wants a module gets
+    """Replaces JAX's function while any patch is active; the innermost patch that wants a module gets
     it. JAX has one compiler, so a process has one of these.
     """
 

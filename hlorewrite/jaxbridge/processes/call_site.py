@@ -1,4 +1,4 @@
-"""The object that a Python frame is calling: a call of C++ leaves no frame, but its name stands in the source."""
+"""The object that a Python frame is calling: a call of C++ leaves no frame, but its name is in the source."""
 
 import ast
 import builtins

@@ -1,6 +1,6 @@
 """Processes watch each other: one that dies, fails, stops or never comes is named, and ends those that need it.
 
-A collective of gloo or NCCL whose peer is gone may wait for ever, deep in C++ where no Python exception reaches. So
+A collective of gloo or NCCL whose peer is gone may wait forever, deep in C++ where no Python exception reaches. So
 each process has two threads: one writes a heartbeat into the key-value store of ``jax.distributed`` and reads those of
 its peers, with what each is doing; the other one looks at what was read. A call of the store blocks while process 0,
 which serves it, is stopped, so the second thread makes none. A peer that is silent, compiles or runs its own Python
@@ -17,7 +17,7 @@ Reasons for which a process ends, and the messages of the others:
 * a signal or a crash: on the same machine its process is seen to be gone; elsewhere no heartbeat comes;
 * a stopped process, a lost host: no heartbeat until the limit;
 * an ordinary exit before a step that needs it: the number of steps it began is compared;
-* the death of process 0, which holds the store: XLA aborts the others at once, with a message of its own; the last line
+* the death of process 0, which holds the store: XLA aborts the others at once, with a separate message; the last line
   is ours (``last_words.py``). Where process 0 ends for another reason it waits until the others have read why.
 """
 
@@ -245,7 +245,7 @@ class Watch:
         elif waits and theirs and theirs.kind not in (WAITING, mine.kind) and theirs.step <= max(self.begun, mine.step):
             shorter = min(mine.since_s, theirs.since_s)
         sentence = f"{what}, and process {self.process} has waited for {shorter:.0f} s"
-        if shorter > self._timeout_s and mine.kind == WAITING:  # who agrees has a limit of its own
+        if shorter > self._timeout_s and mine.kind == WAITING:  # who agrees has a separate limit
             return sentence
         self._name(peer, shorter > self._named_s, theirs.kind if theirs else "ended", sentence)
         return ""

@@ -263,7 +263,7 @@ class StepOptions:
 
     @property
     def keeps_state(self) -> bool:
-        """Whether the step may take and return state otherwise than the user's function."""
+        """Whether the step may take and return state in another form than the user's function."""
         return bool(self.shard_update or self.partial_state)
 
     @property

@@ -185,7 +185,7 @@ class Rewritten:
     """A rewritten module.
 
     Attributes:
-      module: the module after the passes, in a context of its own.
+      module: the module after the passes, in a separate context.
       bytecode: the same as JAX takes it; None when nothing changed.
       report: what happened.
       how: the pipeline and the choices made in it, a line for each.

@@ -1,6 +1,6 @@
 """``check="xla"``: whether XLA's passes leave a step what it is, asked once for each signature.
 
-The step is compiled once more, in a process of its own and up to the generation of code, with a dump of every pass.
+The step is compiled once more, in a separate process and up to the generation of code, with a dump of every pass.
 Then the programs of the dump are compared. A small step takes seconds, an unrolled model of many layers minutes.
 """
 

@@ -1,4 +1,4 @@
-"""Compiles a module with a dump of every pass, in a process of its own: what XLA aborts on ends that process alone."""
+"""Compiles a module with a dump of every pass, in a separate process: what XLA aborts on ends that process alone."""
 
 import os
 import subprocess

@@ -293,7 +293,7 @@ def device_copier(source: jax.sharding.Sharding, target: jax.sharding.Sharding,
 
 def host_placer(shape: tuple[int, ...], dtype: np.dtype, sharding: jax.sharding.NamedSharding
                 ) -> Callable[[Sequence[np.ndarray]], jax.Array]:
-    """Makes arrays of tiles that lie on the host, in a third of the time that ``make_array_from_callback`` takes.
+    """Makes arrays of tiles that are on the host, in a third of the time that ``make_array_from_callback`` takes.
 
     Args:
       shape: of the whole array.

@@ -53,7 +53,7 @@ OF_A_RUN = (MANIFEST, REWRITES, REMARKS, BEFORE, AFTER, TIMING, RULES, SOURCES, 
 
 
 def manifest(command: str, source: str, pipeline: str = "", topology: str = "") -> dict[str, Any]:
-    """A manifest as it stands before anything has run.
+    """A manifest as it is before anything has run.
 
     Args:
       command: what ran: ``opt``, ``optimize`` or ``pipeline simulate``.

@@ -115,7 +115,7 @@ def snapshot(module: Module, spec: str = "") -> Snapshot:
 
 
 def _of_program(module: Module, spec: str) -> Snapshot:
-    """Of a program of several meshes; each fragment counts as a loop of its own."""
+    """Of a program of several meshes; each fragment counts as a separate loop."""
     devices, pieces, remarks = program_adapter(module).pieces_of_program(module)
     nests: dict[tuple[str, int], int] = {}
     places = tuple(nests.setdefault((piece.fragment, piece.times), len(nests)) if piece.fragment else -1

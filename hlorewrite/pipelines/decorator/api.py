@@ -116,7 +116,7 @@ class PipelinedFunction:
         return jax.tree.unflatten(structure, [fetched(f"value {number}", leaf) for number, leaf in enumerate(leaves)])
 
     def summary(self, tree: Any) -> StateSummary:
-        """Norms and checks of a state whose arrays lie on several meshes; all processes call it.
+        """Norms and checks of a state whose arrays are on several meshes; all processes call it.
 
         Args:
           tree: results of a step: a pytree of arrays.
@@ -234,7 +234,7 @@ def pipeline(fun: Callable[..., Any] | None = None, /, *, meshes: Sequence[MeshL
       timeout_s: how long another process may be missing, silent, or keep this one waiting, seconds.
       stages: ``marked`` at the step's marks; ``auto`` where the cost model says, for a step without marks: one for
         each mesh, two where the schedule puts several on a mesh; or the cuts that ``auto`` chose, as its remarks say.
-      share_fragments: whether a fragment that contains another one runs it as a fragment of its own, which is compiled
+      share_fragments: whether a fragment that contains another one runs it as a separate fragment, which is compiled
         once (the pass ``share-fragments``): a shorter first call, more dispatches in each step. None: on CPU only.
       **jit_options: ``donate_argnums``, ``static_argnums`` and other options of ``jax.jit``.
 

@@ -84,7 +84,7 @@ def stage(x: Tree, index: int) -> Tree:
 
 
 def stage_layers(x: Tree, stages: int | Sequence[int], first: int = 0) -> Tree:
-    """The identity; cuts the loop over layers that it stands in into pipeline stages.
+    """The identity; cuts the loop over layers that it is in into pipeline stages.
 
     For layers in a ``lax.scan`` over stacked parameters ``[layers, ...]``, inside the loop over micro-batches. Each
     stage gets its rows of the parameters, of their gradients and of the optimizer's state.

@@ -126,7 +126,7 @@ class RowArrays:
         return parts
 
     def join(self, results: Sequence[jax.Array | None]) -> list[jax.Array | StageArray]:
-        """The step's results from the program's; what lies on meshes of other processes has no shard here."""
+        """The step's results from the program's; what is on meshes of other processes has no shard here."""
         joined = []
         for group, sharding in zip(self._results, self._shardings[True], strict=True):
             parts = [results[place] for place in group.positions]

@@ -11,7 +11,7 @@ import numpy as np
 
 
 class StageArray:
-    """One stack of layers whose rows lie on the meshes of several stages, in parts of any sizes.
+    """One stack of layers whose rows are on the meshes of several stages, in parts of any sizes.
 
     The shards of a ``jax.Array`` all have one size, and a device has one of them. So a step of ``hlorewrite.pipeline``
     returns a stack as this where stages have different numbers of its layers, where their meshes differ in size, and

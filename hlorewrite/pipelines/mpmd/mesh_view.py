@@ -5,7 +5,7 @@ The view of a mesh is one manual computation over all its axes: the mesh's fragm
 after the loop. So every pass for SPMD modules sees a gradient from the micro-batch where it is made to the update where
 it is used, and needs to know nothing of programs.
 
-What comes from other meshes is the result of an op of which nothing is known but along which axes it is cut; what is
+What comes from other meshes is the result of an op that nothing is known about but along which axes it is cut; what is
 sent away is the operand of such an op, so it must be there, reduced. Where a fragment begins and ends is marked, and
 its results pass an optimisation barrier: ``mesh_view_cut`` cuts the view into fragments again by these.
 """

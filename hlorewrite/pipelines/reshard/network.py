@@ -98,7 +98,7 @@ def network_of(topology: Topology, host_of: Mapping[int, int]) -> Network:
 
     Args:
       topology: the servers; the number of hosts is taken from ``host_of``.
-      host_of: device id -> host number; a host's devices stand on it in the order of their ids.
+      host_of: device id -> host number; a host's devices are on it in the order of their ids.
 
     Returns:
       The network.
@@ -127,7 +127,7 @@ def hosts_of_meshes(source: ReshardMesh, destination: ReshardMesh, gpus_per_host
 
     A mesh whose first axis is ``host`` has one host per row; of any other mesh the devices fill hosts
     in order. The hosts of the destination follow those of the source, unless the two share devices: then
-    device ``d`` stands on host ``d // devices per host``.
+    device ``d`` is on host ``d // devices per host``.
 
     Args:
       source: the mesh the tensor is on.

@@ -43,7 +43,7 @@ _LAST_PART = 1 / 6
 
 @dataclass(frozen=True)
 class ReshardPlan:
-    """What is sent by whom, and when. Rows stand in the order of their start.
+    """What is sent by whom, and when. Rows are in the order of their start.
 
     Args:
       tasks: the unit tasks the plan serves.
@@ -274,7 +274,7 @@ def _by_ports(tasks: UnitTasks, itemsize: int, network: Network, rows: SliceTran
 
 
 def _in_trees(tasks: UnitTasks, itemsize: int, network: Network, order: str, bound: float) -> ReshardPlan:
-    """The plan in which every block takes a tree of its own."""
+    """The plan in which every block takes a separate tree."""
     rows = _rows_of_trees(tasks, itemsize, network)
     planned = trees_schedule(rows, network)
     return ReshardPlan(tasks, itemsize, network, strategy="trees", order=order, rows=rows, job=np.arange(len(rows)),

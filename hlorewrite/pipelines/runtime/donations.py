@@ -1,4 +1,4 @@
-"""Whether arguments that a step gives away are buffers of their own: XLA would write over what others still read."""
+"""Whether arguments that a step gives away are separate buffers: XLA would write over what others still read."""
 
 import weakref
 from collections.abc import Sequence
@@ -57,7 +57,7 @@ class DonationCheck:
         """Notes what a call returned, in place of what was noted before.
 
         Args:
-          results: arrays with buffers of their own.
+          results: arrays with separate buffers.
         """
         self._made = {id(value): weakref.ref(value) for value in results if value is not None}
 

@@ -54,7 +54,7 @@ class PlacedMeshes:
         """The sharding of a value; the same object for the same mesh and cut, so that comparing it costs nothing.
 
         Raises:
-          InputError: the value lies on no mesh, holds parts of a sum, or is cut unevenly.
+          InputError: the value is on no mesh, holds parts of a sum, or is cut unevenly.
         """
         key = type_.mesh, type_.spec
         if key not in self._shardings:

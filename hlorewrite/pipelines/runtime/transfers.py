@@ -125,7 +125,7 @@ class TransferCompiler:
         return TransferPlan("plan", source, target, planned.plan)
 
     def _chosen(self, source: MeshTensor, target: MeshTensor) -> TransferPlan:
-        """How a transfer without a plan of its own is made."""
+        """How a transfer without a separate plan is made."""
         have, want = self.meshes.of_mesh(source.mesh), self.meshes.of_mesh(target.mesh)
         if not prod(source.shape):
             return TransferPlan("empty", source, target)
@@ -210,7 +210,7 @@ class Stacked:
         self.stacked_shape, self.stacked = (len(devices) * give[0], *give[1:]), stacked_sharding(devices)
         mine = [device for device in devices if device.process_index == jax.process_index()]
         held = list(source.addressable_devices_indices_map(shape))
-        # Where a device's tile stands in the array, or a buffer for a device that has none; that buffer is not read.
+        # Where a device's tile is in the array, or a buffer for a device that has none; that buffer is not read.
         self.parts = [held.index(device) if device in held else jax.device_put(np.zeros(give, dtype), device)
                       for device in mine]
         wanted = list(target.addressable_devices_indices_map(shape))

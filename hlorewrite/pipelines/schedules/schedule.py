@@ -21,7 +21,7 @@ KINDS = {"F": "forward", "B": "backward", "I": "input gradient", "W": "weight gr
 """Kinds of tasks and what errors call them."""
 
 ROW = {"F": 0, "B": 1, "I": 1, "W": 2}
-"""Where a kind stands in arrays of shape [3, stages, micro-batches]: ``B`` and ``I`` send the gradient upstream."""
+"""Where a kind is in arrays of shape [3, stages, micro-batches]: ``B`` and ``I`` send the gradient upstream."""
 
 MOST_FORWARDS = 2_000_000
 

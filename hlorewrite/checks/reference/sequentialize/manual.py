@@ -16,7 +16,7 @@ from hlorewrite.ir.binding import ir, sdy
 
 
 class Shards:
-    """How one global value lies on the devices.
+    """How one global value is on the devices.
 
     Args:
       lockstep: the writer, for the module's meshes.

@@ -135,7 +135,7 @@ def case_of_fetches(state: ProgramState, predicate: int, nodes: Sequence[int]) -
 
 
 def _below(state: ProgramState, node: int, bound: int) -> bool:
-    """Whether a number is clamped so that it lies between 0 and a bound, the bound excluded."""
+    """Whether a number is clamped so that it is between 0 and a bound, the bound excluded."""
     graph, divisor = state.graph, 1
     if op_of(graph, node, "stablehlo.divide") is not None:  # towards zero, and what is divided is not negative
         node, by = graph.args[node]

@@ -262,7 +262,7 @@ class _Joiner:
         return tuple(needs)
 
     def _unshaped(self, node: int, dim: int) -> list[int]:
-        """The dimensions of the operand of a reshape whose halves are those of the result: as much lies before them."""
+        """The dimensions of the operand of a reshape whose halves are those of the result: as much is before them."""
         before, after = (shape_and_element(self.graph.types[each]) for each in (self.graph.args[node][0], node))
         assert before is not None and after is not None
         fitting = [place for place in range(len(before[0])) if prod(before[0][:place]) == prod(after[0][:dim])]

@@ -4,7 +4,7 @@ A node stands for a tensor on every process, and inside loops for a stream of th
 around it. ``stream`` nodes are what a loop carries; their first element is their operand, and the next one is what the
 body yields, filled in when the body has been read.
 
-There are several nodes for an op of a large program, so a node takes few bytes: numbers stand in arrays, and equal
+There are several nodes for an op of a large program, so a node takes few bytes: numbers are in arrays, and equal
 expressions are found in a table of node numbers with open addressing.
 """
 

@@ -1,4 +1,4 @@
-"""Calls of a step that keeps its state otherwise than the user's function: other state is converted first."""
+"""Calls of a step that keeps its state differently from the user's function: other state is converted first."""
 
 from collections.abc import Callable, Collection, Hashable, Sequence
 from dataclasses import dataclass, field

@@ -53,7 +53,7 @@ class ReshardToBroadcast(Pass):
         readers = _called_with_gathers(ctx.view(module))
         if not readers:
             return self._rewrite(module, ctx)
-        # JAX puts ``W[i]`` into a function of its own. The inlined copy is kept only if something is found.
+        # JAX puts ``W[i]`` into a separate function. The inlined copy is kept only if something is found.
         inlined = module.clone()
         inline_calls(Editor(View(inlined)), lambda function: symbol_name(function) in readers)
         changed = self._rewrite(inlined, ctx)

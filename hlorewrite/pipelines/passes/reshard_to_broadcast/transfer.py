@@ -1,11 +1,11 @@
-"""Plans of transfers between the meshes of an ``mpmd`` program, and how they stand in the program.
+"""Plans of transfers between the meshes of an ``mpmd`` program, and how they are in the program.
 
 A transfer keeps its op, operand and type, so code that ignores plans computes the same. Next to them it gets the
 attribute ``hlorewrite.reshard``, a dictionary:
 
 * ``strategy``, ``order``: as ``plan_reshard`` chose them;
 * ``tasks``: in the order of their start, ``{slice = [start, stop, ...], sender, receivers, chunks}`` by device number;
-  receivers stand in the order of the chain;
+  receivers are in the order of the chain;
 * ``digest``: SHA-256 of the plan, so that processes can make sure that they follow the same one.
 """
 

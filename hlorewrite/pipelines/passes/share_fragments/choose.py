@@ -22,7 +22,7 @@ from hlorewrite.pipelines.passes.share_fragments.subgraph_match import (
 CALLS = 3
 """Fragments of one task of one stage, in all."""
 EXTRA = 0.1
-"""What may lie in buffers between pieces of a fragment, as a share of the bytes that it takes and gives."""
+"""What may be in buffers between pieces of a fragment, as a share of the bytes that it takes and gives."""
 GROWTH = 0.4
 """Calls that may be added to a micro-batch, as a share of those it makes."""
 
@@ -152,7 +152,7 @@ class DivisionChooser:
 
 
 def _check_crossing(division: ShareDivision) -> None:
-    """Whether values can lie between pieces as the contained fragment has them.
+    """Whether values can be between pieces as the contained fragment has them.
 
     Raises:
       CannotDivide: one lies otherwise in the fragment, or would be called equal on devices on which it may differ, or

@@ -25,7 +25,7 @@ class FragmentPiece:
     """What becomes a fragment.
 
     Attributes:
-      ops: positions of its ops, in the order they are written; one that moves data may stand in several pieces.
+      ops: positions of its ops, in the order they are written; one that moves data may be in several pieces.
       reads: numbers of the values it takes.
       gives: numbers of the values it returns.
       shared: whether it is the fragment that was found inside.

@@ -1,4 +1,4 @@
-"""The pass ``share-fragments``: a fragment that contains another one runs it as a fragment of its own."""
+"""The pass ``share-fragments``: a fragment that contains another one runs it as a separate fragment."""
 
 from dataclasses import dataclass, replace
 

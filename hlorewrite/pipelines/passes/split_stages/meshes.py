@@ -1,4 +1,4 @@
-"""The meshes of a program: their sizes, which stage runs on which, and how a value lies on one."""
+"""The meshes of a program: their sizes, which stage runs on which, and how a value is on one."""
 
 import math
 import re

@@ -58,7 +58,7 @@ class StagePlan:
       after: fragments after the loop.
       home: mesh of each argument.
       carried: the mesh each carried value lives on.
-      results: the mesh each result of the program lies on.
+      results: the mesh each result of the program is on.
       mesh_of: the mesh that makes each value that some fragment makes.
       outer: (value, mesh): what the micro-batch reads from outside the loop, and where.
     """

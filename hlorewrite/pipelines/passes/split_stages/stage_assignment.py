@@ -1,7 +1,7 @@
 """The stage and task that each op of a micro-batch belongs to.
 
 Positions are numbered in the order of one micro-batch: F0 .. F(n-1), B(n-1) .. B0, then W(n-1) .. W0 where backwards
-are split. An op stands at the largest position of its operands; a forward mark i lifts to F(i), a backward one to
+are split. An op is at the largest position of its operands; a forward mark i lifts to F(i), a backward one to
 B(i-1). Ops that depend on no mark float: they are placed where they are used.
 """
 
@@ -182,7 +182,7 @@ def varying_nodes(step: TrainStep) -> set[int]:
 def _pin(step: TrainStep, at: StageAssignment, varying: set[int]) -> list[StepNode]:
     """Gives floating nodes that are not cheap their position; takes out those that never change.
 
-    What a mark's operand depends on stands on the stage before the mark, what reads that follows it, and the rest
+    What a mark's operand depends on is on the stage before the mark, what reads that follows it, and the rest
     stands where it is first needed. A value carried without touching any stage (a random key, a count of tokens) is
     computed where it is first read, or on the last stage.
     """

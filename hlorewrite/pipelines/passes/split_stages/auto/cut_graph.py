@@ -1,6 +1,6 @@
 """A step without marks as what can be cut: its forward in an order, its backward in the order in which it runs.
 
-The forward stands in the order of the program, except that what depends on nothing but the micro-batch itself and
+The forward is in the order of the program, except that what depends on nothing but the micro-batch itself and
 costs little, such as the embedding of a decoder's tokens, stands right before its first reader. A cut is a number of
 forward ops. The backward is cut where least is sent: JAX writes it in the reverse order of the forward, so for each
 cut one place in it separates the two sides.

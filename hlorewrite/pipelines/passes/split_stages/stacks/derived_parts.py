@@ -72,7 +72,7 @@ class WritesParts(Protocol):
 
 
 def joins_tensors(op: ir.Operation) -> bool:
-    """Whether an op joins tensors along their rows: then each may lie on another mesh."""
+    """Whether an op joins tensors along their rows: then each may be on another mesh."""
     return op.name == _CONCATENATE and ir.IntegerAttr(op.attributes["dimension"]).value == 0 and \
         len(op.operands) > 1 and any((element_count(each.type) or 0) > 1 for each in op.operands)
 

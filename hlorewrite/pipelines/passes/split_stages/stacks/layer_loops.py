@@ -47,7 +47,7 @@ def layer_loops(view: View) -> list[LayerLoop]:
       The loops.
 
     Raises:
-      InputError: a mark stands outside such a loop, its boundaries are not layers of it, or it is not known how often
+      InputError: a mark is outside such a loop, its boundaries are not layers of it, or it is not known how often
         it runs.
     """
     marks: dict[int, tuple[ir.Operation, list[ir.Operation]]] = {}
