@@ -36,7 +36,7 @@ def kept_by_one(context: RuleContext, choice: ir.Operation, collective: ir.Opera
     devices = sorted(device for row in groups.rows for device in row)
     table = PerDeviceConstants(devices).table(_unspread(mask))
     if table is None:
-        return MatchFailure("the select's choice is not a known function of the device id", choice)
+        return MatchFailure("what the select takes is not a known function of the device id", choice)
     on_true = zeros[1]
     keeps = {device: [bool(taken) == on_true for taken in values.reshape(-1)]
              for device, values in zip(devices, table, strict=True)}

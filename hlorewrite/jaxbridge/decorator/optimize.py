@@ -367,14 +367,14 @@ def optimize(fun: Any = None, /, *, passes: Passes | None = None, **options: Unp
       **options: also those of ``jax.jit``, when ``fun`` is not jitted yet.
 
     Returns:
-      A function with the interface of ``jax.jit`` (``jax.stages.Wrapped``), or a decorator. Of ``flax.nnx.jit(f)``,
+      A function with the interface of ``jax.jit`` (``jax.stages.Wrapped``), or a decorator. For ``flax.nnx.jit(f)``,
       ``equinox.filter_jit(f)``, ``jax.pmap(f)``, and partials and methods of jitted functions: a callable that keeps
-      their semantics, with ``records`` of what was rewritten.
+      their semantics, with ``records`` of the rewrites.
 
     Raises:
-      PlanMismatch: by a call or ``lower``: the plan does not fit, or cannot be read as one.
+      PlanMismatch: a call or ``lower`` raises it if the plan does not fit or cannot be read.
       UsageError: an unknown option, pass or policy, jit options for a function that is jitted already, or a method of
-        an NNX object. A call raises it when updates of flax NNX objects would be lost.
+        an NNX object. A call also raises it if updates of flax NNX objects would be lost.
 
     Example:
       >>> import jax.numpy as jnp

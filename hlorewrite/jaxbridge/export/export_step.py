@@ -80,20 +80,20 @@ def export(step: Callable[..., Any], /, *args: Any, path: str | os.PathLike[str]
 
     Args:
       step: the step as you call it: a ``jax.jit`` or ``hlorewrite.optimize`` function, ``flax.nnx.jit``,
-        ``equinox.filter_jit``, a method or partial of one, or a function that is not jitted yet. Of the last, text,
+        ``equinox.filter_jit``, a method or partial of one, or a function that is not jitted yet. For the last, text,
         booleans and other leaves that are not arrays become part of the program.
-      *args: what you call it with.
-      path: where to write; MLIR text if it ends in ``.mlir``, otherwise a serialized ``jax.export``. Of several
-        processes the first writes. A step with an argument of this name needs a lambda around it.
-      platforms: what to lower for, such as ``cuda`` on a machine without a GPU; by default this machine's devices.
-      **kwargs: what you call it with, by name.
+      *args: the positional arguments of a call.
+      path: where to write; MLIR text if it ends in ``.mlir``, otherwise a serialized ``jax.export``. With several
+        processes, the first one writes. If the step itself has an argument of this name, wrap it in a lambda.
+      platforms: the platforms to lower for, such as ``cuda`` on a machine without a GPU; by default this machine's.
+      **kwargs: the keyword arguments of a call.
 
     Returns:
       The exported step, with the names of its arguments and results.
 
     Raises:
-      UsageError: an argument is not one that the step can take, or the step cannot be kept in a file: it calls back to
-        Python, or changes references.
+      UsageError: the step cannot take an argument, or a file cannot hold the step because it calls back to Python or
+        changes references.
       OutputError: the file cannot be written.
 
     Example:

@@ -287,16 +287,17 @@ _HOOK = _CompileHook()
 def patch_jit(passes: Passes | None = None, match: Match = None, **options: Unpack[PatchKeywords]) -> JitPatch:
     """Rewrites the communication of everything that is jitted from now on, by any library.
 
-    ``jax.jit``, ``pjit``, ``flax.nnx.jit``, ``equinox.filter_jit`` and what trainers build on them hand their modules
-    to one function of JAX; that function is wrapped. Modules for one device, and those without communication, pass it
-    untouched. Functions that were compiled before stay as they are. In a program of several processes each must patch;
-    they compare what they hold before they compile, and all compile the original when any cannot follow.
+    ``jax.jit``, ``pjit``, ``flax.nnx.jit``, ``equinox.filter_jit`` and everything that trainers build on them pass
+    their modules to one function of JAX, and the patch wraps that function. Modules for one device, and those without
+    communication, pass through unchanged. Functions compiled earlier stay as they are. In a program of several
+    processes, patch in each. The processes compare their modules before they compile, and all compile the original if
+    one of them differs.
 
     Args:
       {options}
 
     Returns:
-      The patch, active already: a context manager, with ``records`` and ``undo``.
+      The patch, which is already active: a context manager with ``records`` and ``undo``.
 
     Raises:
       UsageError: an unknown option, pass or policy.

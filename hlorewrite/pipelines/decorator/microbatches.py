@@ -15,8 +15,8 @@ Result = TypeVar("Result")
 def mean_over_microbatches(function: Callable[[Any], Result], batch: Any, microbatches: int) -> Result:
     """The mean of a function over the micro-batches of a batch, one after the other in a ``lax.scan``.
 
-    Micro-batch k takes rows k, k + m, k + 2m, ... of the batch, so that a batch cut over devices by rows stays where it
-    is: each device has an equal part of every micro-batch.
+    Micro-batch k takes rows k, k + m, k + 2m, ... of the batch, so a batch that is sharded by rows stays in place: each
+    device has an equal part of every micro-batch.
 
     Args:
       function: takes a micro-batch and returns a pytree of floating-point arrays, such as ``jax.value_and_grad`` of a
