@@ -98,7 +98,7 @@ def _reads(op: ir.Operation, readers: list[ir.Operation], groups: Groups) -> lis
             return "a slice of it reaches over several shards"
         how = delivery({d: row_of[d][start // shard] for d, start in what.starts.items()})
         if how is None:
-            return "its devices read shards in a pattern that neither one broadcast nor one permute delivers"
+            return "its devices read shards in a pattern that neither a broadcast nor a permute can deliver"
         offsets = {start % shard for start in what.starts.values()}
         reads.append(_Read(reader, how, what, offsets.pop() if len(offsets) == 1 else None))
     return reads

@@ -93,7 +93,7 @@ class HoistCollectives(Pass):
         if not all(isinstance(r.type, ir.RankedTensorType) for r in op.results):
             return None
         if not all(is_static_tensor(r.type) for r in op.results):
-            tell(ctx, "blocked", self.name, "it stays in its loop: its size is not known before it runs, and no budget "
+            tell(ctx, "blocked", self.name, "it stays in its loop: its size is known only at run time, and no budget "
                  "could bound it", view, op)
             return None
         cone = _invariant_cone(op, loop, varying, self.barriers)

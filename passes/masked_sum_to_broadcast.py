@@ -117,7 +117,7 @@ def _sources(op: ir.Operation, masked: _Masked, groups: Groups) -> _Sources | st
     """What a select contributes; or why it is not a broadcast."""
     kind = reduction_kind(op)
     if kind not in _NEUTRAL:
-        return f"nothing is known of masks under a {kind or 'reducer of this form'}"
+        return f"masks under a {kind or 'reducer of this form'} are not supported"
     mask = scalar_behind(masked.mask, masked.bound)
     if element_count(mask.type) != 1:
         return "its mask is not the same for all elements"

@@ -318,7 +318,7 @@ class Uniformity:
     def _differs_by(self, sharding: ir.Attribute) -> str:
         """Why a value of some sharding may differ between the devices of a group; empty when it cannot."""
         if not self._by_partition:
-            return "its groups are of replicas, and shardings speak of partitions"
+            return "its groups count replicas, but shardings count partitions"
         mesh = mesh_of(self.view, sdy.TensorShardingAttr(sharding).mesh_or_ref)
         if mesh is None or not set(self._row) <= set(mesh.device_ids):
             return "it is sharded over a mesh that does not hold these devices"
@@ -332,7 +332,7 @@ class Uniformity:
         if isinstance(other, str):
             return Varying(f"it comes from a collective that is ill-formed: {other}", op)
         if not self._counts_alike(other.mode):
-            return Varying("it comes from a collective whose groups count devices otherwise", op)
+            return Varying("it comes from a collective whose groups count devices in another way", op)
         row_of = {device: row for row in other.rows for device in row}
         if op.name in UNIFORM_AFTER and all(
                 set(row) <= set(row_of.get(row[0], ())) for row in self.groups.rows):
@@ -367,7 +367,7 @@ class Uniformity:
         if isinstance(pairs, str):
             return Varying(pairs, op)
         if not self._counts_alike(id_mode(op)):
-            return Varying("it comes from a collective_permute that counts devices otherwise", op)
+            return Varying("it comes from a collective_permute that counts devices in another way", op)
         source_of = {target: source for source, target in pairs}
         for members in self.groups.rows:
             rows = {self._row.get(source_of[device]) if device in source_of else "zero" for device in members}

@@ -31,7 +31,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
                         help="import a module, or a .py file, that registers natives for rule files; repeatable")
     add_step_flag(parser, "match", action="append")
     parser.add_argument("--report", default="", metavar="FILE",
-                        help="write what was rewritten when the program ends: .html, .json or text; - for stderr. "
+                        help="report the rewrites when the program ends: .html, .json or text; - for stderr. "
                              "An audit reports to standard error without it")
     add_frame_arguments(parser)
     for name in _FLAGS:

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from hlorewrite.jaxbridge.baseline.constraint_advice import ConstraintAdvice
     from hlorewrite.jaxbridge.validate_xla.chain import ChainReport, PassVerdict
 
-HELP = "check whether XLA on GPU would miscompile a module; exit code 1 when it would"
+HELP = "check whether XLA on GPU would miscompile a module; exit code 1 if so"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -104,7 +104,7 @@ class LintProof:
         lines = []
         if found:
             lines.append(f"confirmed: {CODE_MOTION} changes the program here: {moved[0].answer.example}" if moved else
-                         f"not confirmed: the passes of the XLA that is installed leave the program as it is "
+                         f"not confirmed: the passes of the installed XLA leave the program as it is "
                          f"({self.report.verdict})")
         lines += [f"{row.source or row.instruction}: warning: XLA's pass {row.passes[-1]} changes the program: "
                   f"{row.answer.example}" for row in self.changed if row not in moved or not found]

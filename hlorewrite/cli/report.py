@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from hlorewrite.cost import Topology
     from hlorewrite.cost.report.report import CommunicationReport, Executed
 
-HELP = "show every collective of a module with line, groups, bytes, trips and predicted time; and who talks to whom"
+HELP = "show every collective of a module with line, groups, bytes, trips and predicted time, and a traffic matrix"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -89,7 +89,7 @@ def rounding_between(before: _Input, after: _Input) -> SummationOrders:
     from hlorewrite.passmanager.programs import is_program
 
     if looks_like_hlo(before.data) or looks_like_hlo(after.data):
-        return SummationOrders(0, reason="optimised HLO does not say in which order it adds")
+        return SummationOrders(0, reason="optimised HLO does not state the order of its sums")
     modules = [parse(each.data, name=each.name) for each in (before, after)]
     if any(map(is_program, modules)):
         return SummationOrders(0, reason="a file is a program of several meshes")

@@ -73,7 +73,7 @@ def _differing_trips(view: View) -> Iterator[LintWarning]:
             is_loop = parent.name == _LOOP
             varying = known[groups.key].varying(Loop(parent).predicate if is_loop else parent.operands[0])
             if varying is not None:
-                does = "turn a different number of times" if is_loop else "take different branches"
+                does = "run a different number of times" if is_loop else "take different branches"
                 what = "loop" if is_loop else "conditional"
                 yield LintWarning("trips" if is_loop else "branches", view.place(op),
                                   f"the {what} at {view.place(parent)} may {does} on the devices of a group "
@@ -148,7 +148,7 @@ def _offloaded(view: View) -> Iterator[LintWarning]:
         if read is None or read.name != "stablehlo.dynamic_slice" or not _in_loop(read):
             continue
         if any(_falls(start) for start in list(read.operands)[1:]):
-            yield LintWarning("offload", view.place(read), "it reads what was offloaded to the host in reverse: "
+            yield LintWarning("offload", view.place(read), "it reads values offloaded to the host in reverse: "
                               "XLA:GPU with host offloading reads it forwards, and gradients are wrong",
                               "openxla/xla#46231")
 

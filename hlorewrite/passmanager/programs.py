@@ -77,6 +77,6 @@ def program_adapter(module: Module) -> ProgramAdapter:
       InputError: this installation has none.
     """
     if not PROGRAMS:
-        raise InputError("is a program of several meshes, and this installation holds no hlorewrite.pipelines",
-                         location=module.name, hint="install hlorewrite as it is released")
+        raise InputError("is a program of several meshes, but this installation has no hlorewrite.pipelines",
+                         location=module.name, hint="install a released version of hlorewrite")
     return cast(ProgramAdapter, importlib.import_module(PROGRAMS[0]))

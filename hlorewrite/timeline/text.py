@@ -80,4 +80,4 @@ def unknown_line(one: UnknownTime) -> str:
     if one.what == "custom call":
         return (f"{where}{one.name} calls {one.detail or 'a target that is not named'}{runs}; its time is not known "
                 "and counts nothing (give --kernel-times)")
-    return f"{where}{one.name} is a collective whose payload or groups cannot be read{runs}; it counts nothing"
+    return f"{where}{one.name} is a collective whose payload or groups cannot be read{runs}; it counts as zero"

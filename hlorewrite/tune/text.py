@@ -35,7 +35,7 @@ def tuned_text(tuned: TunedStep, target: str) -> str:
         lines += [f"{too_large} of them take more than {format_bytes(tuned.memory, 1)}"] if too_large else []
     if tuned.left_out:
         lines.append(f"the time was over before {tuned.left_out} more were tried; "
-                     "with a cache, the same command goes on with them")
+                     "with a cache, the same command continues with them")
     if not tuned.frontier:
         measured = any(point.step_s is not None for point in tuned.points)
         return "\n".join([*lines, "no choice fits" if measured else "no choice was measured"])

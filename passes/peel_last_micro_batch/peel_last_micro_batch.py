@@ -143,7 +143,7 @@ def _how_it_counts(loop: Loop, view: View) -> LoopCounter | NextCondition | str:
     """How a loop counts, or why it cannot be peeled."""
     counter = counter_of(loop)
     if counter is not None and counter.trips == 0:
-        return "it runs not at all"
+        return "it does not run at all"
     condition = [each.operation for each in loop.condition.operations]
     if name := Effects(view).first(condition, collectives=True):
         return f"its condition runs {name}, once more than the body"
@@ -175,9 +175,9 @@ def why_not_speculative(loop: Loop, view: View) -> str:
         return "it may not run at all, and it carries a value that is not a tensor"
     body = [each.operation for each in loop.body.operations]
     if name := Effects(view).first(body, collectives=True):
-        return f"it may run not at all, and its body runs {name}"
+        return f"it may not run at all, and its body runs {name}"
     if any(op.name == "stablehlo.while" and trip_count(op) is None for op in _reached(body, view, set())):
-        return "it may run not at all, and it is not known whether a loop in it then ends"
+        return "it may not run at all, and it is not known whether a loop in it then ends"
     return ""
 
 

@@ -205,7 +205,7 @@ def _refusal(op: ir.Operation, split: BodySplit, model: OverlapModel, effects: E
     """Why a loop cannot be rotated around a split, or would gain nothing; empty when it can."""
     trips, loop = trip_count(op), Loop(op)
     if trips is None:
-        return "it is not known how often it runs"
+        return "its trip count is unknown"
     if trips < 2:
         return f"it runs {'once' if trips else 'not at all'}"
     if name := effects.first(_ops_of(loop.condition), collectives=True):

@@ -41,7 +41,7 @@ class ShardRegionFinder(RegionFinder):
         for value in member.values or tuple(member.op.results):
             reason = self.uniformity.varying(value)
             if reason is not None:
-                return f"gives each device of a group a value of its own: {reason.sentence}"
+                return f"gives each device of a group a different value: {reason.sentence}"
         return self._runs_apart(member.op)
 
     def _runs_apart(self, op: ir.Operation) -> str:

@@ -37,7 +37,7 @@ def read_nsys(content: bytes, name: str) -> tuple[ProfiledKernel, ...]:
     lines = content.decode(errors="replace").splitlines()
     at = next((number for number, line in enumerate(lines) if _columns(line, _SUM) or _columns(line, _TRACE)), None)
     if at is None:
-        raise InputError("is not an nsys statistics file that hlorewrite reads", location=name, hint=_HOW)
+        raise InputError("is not an nsys statistics file that hlorewrite can read", location=name, hint=_HOW)
     summed = _columns(lines[at], _SUM)
     kernels = []
     with long_fields():

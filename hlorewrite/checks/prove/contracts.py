@@ -48,9 +48,9 @@ class RuleObligation(Protocol):
 
 
 EXEMPT = {
-    "one_use": "says what pays", "unused": "what is read is not erased", "only_used_by": "says what pays",
+    "one_use": "says what pays", "unused": "an op that is read is not erased", "only_used_by": "says what pays",
     "same_block": "is about control flow", "before": "is about control flow: values are defined before they are read",
-    "holds_number": "what `splat` cannot make is not rewritten", "bytes": "says what pays",
+    "holds_number": "a value that `splat` cannot make is not rewritten", "bytes": "says what pays",
     "reassociates": "is the user's permission",
 }
 """Natives that say nothing about values; leaving one out of a rule leaves its equation proved."""

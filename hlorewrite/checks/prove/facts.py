@@ -69,7 +69,7 @@ def prove_fact(fact: ast.Linear, relations: Relations, meanings: Ask, location: 
     count = len(_operand_names(pattern))
     other = next((name for name in pattern.names if meanings[name].count not in (None, count)), None)
     if other is not None:
-        return Verdict(fact.name, location, UNKNOWN, f"the meaning of {other} has another number of operands")
+        return Verdict(fact.name, location, UNKNOWN, f"the meaning of {other} has a different number of operands")
     strength = _strength(fact.floats.names)
     asked, typings, over_reals = 0, 0, False
     known: dict[Obligation, list[tuple[SolverAnswer, bool]]] = {}

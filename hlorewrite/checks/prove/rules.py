@@ -107,7 +107,7 @@ def _compared(scene: ProofObligation) -> tuple[ElementComparison, str]:
         places = [z3.IntVal(i) for i in range(_MOST_DIMENSIONS)] + scene.used_dimensions
         somewhere = [z3.And(index[i] == 0, a.sizes[i] >= 1) for i in places]
         if not possible([*scene.premises, *somewhere], scene.every_groups()):
-            return comparison, "its conditions are not shown to hold together on one to three devices"
+            return comparison, "its conditions are not shown to be satisfiable on one to three devices"
         if not comparison.follows(a.sizes == b.sizes, []):
             return comparison, f"%{new} is not shown to have the shape of %{old}"
         if not comparison.equal(a.at(device, index), b.at(device, index), inside):

@@ -130,11 +130,11 @@ def compare(before: Outcome, after: Outcome, name: str = "", tolerance: float | 
     """
     problems = []
     if after.diverged and not before.diverged:
-        problems.append(f"devices of one group would wait for each other for ever in @{name} after the passes")
+        problems.append(f"devices of one group would wait for each other forever in @{name} after the passes")
     if after.replicas_differ and not before.replicas_differ:
         problems.append(f"replicas of one result differ between devices in @{name} after the passes")
     if len(before.outputs) != len(after.outputs) or len(before.outputs[0]) != len(after.outputs[0]):
-        return Comparison((), (*problems, f"@{name} has another number of results or devices after the passes"))
+        return Comparison((), (*problems, f"@{name} has a different number of results or devices after the passes"))
     identical = tolerance is None and rounding is None and same_bits(before, after)
     rows = []
     for k in range(len(before.outputs[0])):

@@ -101,7 +101,7 @@ class LockstepProgram:
         """
         if len(inputs) != self.processes or any(len(row) != len(self.input_types) for row in inputs):
             raise CannotExecute(f"the program takes {len(self.input_types)} inputs for each of {self.processes} "
-                                f"processes", hint="give a list of inputs for each process")
+                                f"processes", hint="pass a list of inputs for each process")
         with self.lowered.context, ir.Location.unknown():
             given = [interpreter.to_attribute(array, kind)
                      for row in inputs for array, kind in zip(row, self.input_types, strict=True)]

@@ -12,7 +12,7 @@ from hlorewrite.cli.doctor.diagnosis import Diagnosis
 HELP = "check Python, JAX, plug-ins, extras and settings, and test in seconds what works here; exit code 1 for a fault"
 _MARKS = {"ok": "", "note": "note", "missing": "missing", "wrong": "WRONG"}
 _WORKS = {"read a module": "reading modules", "run a pass": "rewriting", "run on CPU devices": "running on CPU devices",
-          "compile for a described GPU": "compiling for GPUs that are not here", "devices": "finding devices"}
+          "compile for a described GPU": "compiling for described GPUs", "devices": "finding devices"}
 """Step of the self-test -> what works with it."""
 
 

@@ -233,7 +233,7 @@ class _Watch:
             self.reason = f"reached the memory limit of {format_bytes(memory)}"
         if self.reason and self.shared.flag(_READING):
             self.damaged = True
-            self.reason = "took far more time or memory than its size explains; the file seems damaged, write it again"
+            self.reason = "took far more time or memory than its size justifies; the file seems damaged, write it again"
         elif self.reason:
             self.reason += "; raise it, or give it less to do"
         if self.reason:

@@ -30,7 +30,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.set_defaults(action=None)
     actions = parser.add_subparsers(metavar="ACTION", title="actions")
     every: list[tuple[str, str, Callable[[argparse.Namespace], int]]] = [
-        ("list", "list rules and linearity facts", _list), ("show", "print one rule as its file has it", _show),
+        ("list", "list rules and linearity facts", _list), ("show", "print one rule as written in its file", _show),
         ("check", "check rule files: names, kinds, arity; then both sides of each rule", _check),
         ("prove", proving.DESCRIPTION, _prove),
         ("docs", "print the documentation of rules as Markdown", _docs)]

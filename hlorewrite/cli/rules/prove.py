@@ -25,7 +25,7 @@ def add_prove_arguments(parser: argparse.ArgumentParser) -> None:
                         help="prove this rule or fact only; repeatable")
     parser.add_argument("--lemmas", action="store_true", help="check the steps of the lemmas too")
     parser.add_argument("--counterexamples", metavar="DIR",
-                        help="write two modules for each wrong rule or fact, which compute different values")
+                        help="write two modules with different values for each wrong rule or fact")
     parser.add_argument("--natives", action="append", default=[], metavar="MODULE",
                         help="import a module, or a .py file, that registers natives; repeatable")
 

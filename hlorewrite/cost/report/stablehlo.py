@@ -18,7 +18,7 @@ from hlorewrite.ir.view import View, ancestors, callee_name, nested_ops
 from hlorewrite.ops.table import RAGGED_ALL_TO_ALL_CALL, SHARDY_COLLECTIVES, may_communicate
 from hlorewrite.util.sizes import format_bytes
 
-_SUMS = "sums of unreduced values are not counted; XLA makes them when it partitions"
+_SUMS = "sums of unreduced values are not counted; XLA creates them when it partitions"
 _BETWEEN_PROGRAMS = ("stablehlo.send", "stablehlo.recv")
 _KNOWN_DIALECTS = frozenset(("builtin", "stablehlo", "chlo", "func", "sdy", "mpmd", "arith", "math", "shape", "tensor"))
 

@@ -44,7 +44,7 @@ def memory_text(memory: MemoryVerdict, topo: Topology) -> str:
         "fits": "fits",
         "tight": f"may not fit: measured peaks lie within {MARGIN:.0%} of predicted ones",
         "recompute": f"fits only with recomputation or offloading; {format_bytes(memory.least_bytes)} with --recompute",
-        "no": "DOES NOT FIT, with full recomputation neither",
+        "no": "DOES NOT FIT, not even with full recomputation",
     }[memory.fits]
     return f"memory {format_bytes(memory.bytes_per_gpu)} of {format_bytes(topo.memory_bytes)} per GPU: {says}"
 

@@ -75,7 +75,7 @@ class TuneMeasurer:
                 self._made[key] = timed(made, self._place.topology)
         except HlorewriteError as error:
             unknown = _UNKNOWN in error.what  # which one XLA names first differs from run to run
-            return TunePoint(choice, failed="this XLA has not all of these flags" if unknown else error.what)
+            return TunePoint(choice, failed="this XLA lacks some of these flags" if unknown else error.what)
         made = self._made[key]
         if not choice.passes and not choice.flags:
             self._unknown = made.unknown

@@ -289,7 +289,7 @@ class OptimizedFunction(Generic[Arguments, Returned]):
             return compiled(*args, **kwargs)
         if private.has_effects(lowered):
             self._say("is not checked on its first call, because it prints, calls back or changes references: "
-                      "running it twice would be seen")
+                      "running it twice would be visible")
             return compiled(*args, **kwargs)
         outputs, self._compared = run_both(lowered, compiled, args, kwargs, self.__name__)
         return outputs
@@ -386,7 +386,7 @@ def optimize(fun: Any = None, /, *, passes: Passes | None = None, **options: Unp
     """
     decorating = not callable(fun) or isinstance(fun, Pass)
     if decorating and fun is not None and passes is not None:
-        raise UsageError("optimize was given two pipelines", hint="leave out passes=")
+        raise UsageError("optimize got two pipelines", hint="leave out passes=")
     own: dict[str, Any] = {"passes": fun if decorating and fun is not None else passes}
     jit_options: dict[str, Any] = {}
     for name, value in options.items():
@@ -410,7 +410,7 @@ def _optimized(fun: Any, options: StepOptions, jit_options: dict[str, Any]) -> O
 
 def _jitted(fun: Any, jit_options: dict[str, Any]) -> Any:
     if isinstance(fun, OptimizedFunction):
-        raise UsageError(f"{fun.__name__} is optimized already", hint="name all passes in one optimize")
+        raise UsageError(f"{fun.__name__} is optimized already", hint="name all passes in one call of optimize")
     if private.jit_options(fun) is None:
         refuse_foreign_jit(fun)
         return jax.jit(fun, **jit_options)

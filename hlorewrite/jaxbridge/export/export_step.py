@@ -103,7 +103,7 @@ def export(step: Callable[..., Any], /, *args: Any, path: str | os.PathLike[str]
       (("state['w']",), ("result['w']",))
     """
     if not callable(step):
-        raise UsageError(f"export takes a step, and was given {type(step).__name__}", location=users_line(),
+        raise UsageError(f"export takes a step, but got {type(step).__name__}", location=users_line(),
                          hint="write hlorewrite.export(step, state, batch, path=\"step.export\")")
     names = _checked_platforms((platforms,) if isinstance(platforms, str) and platforms else tuple(platforms))
     name = getattr(step, "__name__", type(step).__name__)

@@ -194,7 +194,7 @@ class _CompileHook:
         with self._lock:
             current = private.compile_function()
             if current is None:
-                return "this version of JAX compiles in another way than hlorewrite expects"
+                return "this version of JAX does not compile as hlorewrite expects"
             if self._installed is None or current is not self._installed[0]:
                 self._installed = self._around(current), current
                 private.set_compile_function(self._installed[0])

@@ -195,7 +195,8 @@ class Agreement:
         except Exception as error:
             return self.refuse(one_line(error), "comparing")
         if difference:
-            return self.refuse(f"it holds another module than process {self._first}: {difference}; {hint}", "comparing")
+            return self.refuse(f"its module differs from that of process {self._first}: {difference}; {hint}",
+                               "comparing")
         self._insistently(lambda: write_once(self.store, self._key("holds"), "the same"))
         _, late = self._wait("verdict", self._first)
         return self._settled(late)
@@ -242,11 +243,11 @@ class Agreement:
             own_s = self._finished - self._began
             since = max(self._finished, self._seen_to_come.get(other, 0.0) + own_s)
             waited, limit = now - since, self.patience.for_rewriting(own_s)
-            missing = f"it was not done with rewriting {limit:.0f} s after process {self.process}"
+            missing = f"it had not finished rewriting {limit:.0f} s after process {self.process}"
         else:
             seen = watch is None or watch.seen(other)
             limit = self.patience.present if seen else min(self.patience.absent, self.patience.present)
-            missing = f"it did not come to this module within {limit:g} s; it is slow, gone, or runs without hlorewrite"
+            missing = f"it did not reach this module within {limit:g} s; it is slow, gone, or runs without hlorewrite"
         return f"process {other} ({phase}): {missing}" if waited > limit else ""
 
     # ---- the verdict

@@ -79,7 +79,7 @@ def agreement_of(topic: str, members: Iterable[int], patience: Patience,
         return None
     store = distributed_client()
     if store is None:
-        raise PlanError("devices of several processes, and no distributed runtime",
+        raise PlanError("the devices belong to several processes, but there is no distributed runtime",
                         hint="call jax.distributed.initialize first")
     everyone = hashlib.sha256(repr(numbers).encode()).hexdigest()[:12]
     name = f"hlorewrite/decide/{topic}/{everyone}"

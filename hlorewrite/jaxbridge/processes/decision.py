@@ -78,7 +78,7 @@ class Decision:
             other = theirs.partition(" ")[2]
             hint = "name the same passes everywhere" if name == "pipeline" else "give the same options everywhere"
             return f"its {name} is {(value if mine else '') or 'none'}, not {other or 'none'}", hint
-        return ("the same module and pipeline gave another result",
+        return ("the same module and pipeline gave a different result",
                 "use the same rule files and topology files everywhere")
 
 

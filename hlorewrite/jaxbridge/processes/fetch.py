@@ -80,7 +80,7 @@ def _receive(store: Any, key: str, size: int, name: str, owner: int, timeout_s: 
                         for place in range(0, max(size, 1), _CHUNK_BYTES))
     except jax.errors.JaxRuntimeError as error:
         raise PlanError(f"{name} did not come from process {owner} within {timeout_s:g} s",
-                        hint="let every process fetch it, and allow for the time of a step") from error
+                        hint="fetch it on every process, and allow for the time of a step") from error
 
 
 def _meet(store: Any, key: str, members: list[int], name: str, timeout_s: float) -> None:
@@ -89,4 +89,4 @@ def _meet(store: Any, key: str, members: list[int], name: str, timeout_s: float)
         store.wait_at_barrier(key, round(timeout_s * 1000), members)
     except jax.errors.JaxRuntimeError as error:
         raise PlanError(f"not every process has fetched {name} within {timeout_s:g} s",
-                        hint="let every process fetch it, and allow for the time of a step") from error
+                        hint="fetch it on every process, and allow for the time of a step") from error

@@ -215,7 +215,7 @@ class Watch:
         if heard_s < 2 * self.interval_s:
             since_now = replace(phase, since_s=phase.since_s + silence_s)  # what it does has gone on since it was said
             return self._held_up(peer, f"{who} is {phase.words}", since_now)
-        silent = f"{who} has not been heard of for {heard_s:.0f} s: it was ended or stopped, or its host is gone"
+        silent = f"{who} has not been heard of for {heard_s:.0f} s: it has ended or stopped, or its host is gone"
         if heard_s > self._silence_s:
             return silent
         self._name(peer, heard_s > self._named_s, "silent", f"{silent}; it was last seen {phase.kind}")

@@ -36,7 +36,7 @@ def checked_step(module: Module, place: DeviceSet) -> tuple[str, str]:
     """
     target = f"cpu:{for_spmd(module).devices}" if place.platform == "cpu" else place.topology
     if not target:
-        why = "the cluster is not one of those that are described"
+        why = "there is no description of this cluster"
         return f"unknown: {why}", f"is compiled without a check of XLA's passes: {why}"
     with tempfile.TemporaryDirectory(prefix="hlorewrite-") as name:
         try:

@@ -137,7 +137,7 @@ def partitioned_hlo(module: Module, devices: int, place: DeviceSet) -> bytes:
             message = str(error).splitlines()[0] if str(error) else type(error).__name__
         dump = partitioned_dump(Path(folder))
         if dump is None:
-            raise InputError(f"XLA's partitioner gives no program ({message or 'no dump'})", location=module.name,
+            raise InputError(f"XLA's partitioner produces no program ({message or 'no dump'})", location=module.name,
                              hint="compile the step without hlorewrite to see the whole message")
         return dump
 

@@ -429,7 +429,7 @@ def devices_of(lowered: jax.stages.Lowered) -> Sequence[Any]:
 
 
 def has_effects(lowered: jax.stages.Lowered) -> bool:
-    """Whether running it prints, calls back or changes references, so that running it twice would be seen."""
+    """Whether running it prints, calls back or changes references, so that running it twice would be visible."""
     arguments = lowered._lowering.compile_args
     return bool(arguments["unordered_effects"] or arguments["ordered_effects"] or arguments["host_callbacks"]
                 or (arguments["mut"] is not None))

@@ -157,7 +157,7 @@ def _shards(value: ir.Value, where: str, parts: dict[str, Mesh]) -> tuple[Mesh, 
     shardings += [[]] * (tensor.rank - len(shardings))
     sizes = dict(part.axes)
     if any(axis not in sizes for axes in shardings for axis in axes):
-        raise InputError(f"a sharding names an axis its mesh has not: {text[:80]}", location=where,
+        raise InputError(f"a sharding names an axis that its mesh does not have: {text[:80]}", location=where,
                          hint="write whole axes of the mesh")
     places = [part.coordinates(axes) for axes in shardings]
     boxes = []

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from hlorewrite.pipelines.schedules import Schedule
     from hlorewrite.pipelines.simulate import Description, Simulation
 
-HELP = "simulate pipeline schedules (iteration time, bubble, exposed communication, memory), or run a program by them"
+HELP = "simulate pipeline schedules (iteration time, bubble, exposed communication, memory), or run a program with them"
 ACTIONS = ("simulate", "run", "search", "schedules")
 
 Value = TypeVar("Value", int, float)
@@ -181,7 +181,7 @@ def simulated(args: argparse.Namespace) -> Simulation:
     topo = topology(args.topology) if args.topology else None
     moving = any(description.act_bytes) or any(description.grad_bytes)
     if topo is None and moving and (schedule.meshes > 1 or meshes):
-        raise UsageError("without a topology it is not known how long these bytes take",
+        raise UsageError("without a topology, the time of these bytes is unknown",
                          hint="give --topology, such as h200 or tsubame4, or drop --act-bytes and --grad-bytes")
     if topo and ":" in args.topology and topo.gpus < (needed := sum(data * tensor for data, tensor in
                                                                    description.meshes)):

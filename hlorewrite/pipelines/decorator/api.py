@@ -186,7 +186,7 @@ def _check_hashable(name: int | str, value: Any) -> None:
         hash(value)
     except TypeError:
         raise UsageError(f"static argument {name!r} is a {type(value).__name__}, which cannot be hashed",
-                         hint="give a value that can, such as a tuple, or do not make it static") from None
+                         hint="pass a hashable value, such as a tuple, or do not make it static") from None
 
 
 def _positions(given: int | Sequence[int] | None, count: int) -> frozenset[int]:

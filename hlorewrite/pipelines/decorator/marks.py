@@ -114,8 +114,8 @@ def stage_layers(x: Tree, stages: int | Sequence[int], first: int = 0) -> Tree:
     if isinstance(stages, Sequence):
         layers = [_integer(each) for each in stages]
         if not layers or layers != sorted(set(layers)) or layers[0] < 1:
-            raise UsageError(f"stages={stages!r} are not the layers with which stages begin",
-                             hint="give rising layer numbers from 1, such as (3, 6), or the number of stages")
+            raise UsageError(f"stages={stages!r} are not the first layers of stages",
+                             hint="pass increasing layer numbers from 1, such as (3, 6), or the number of stages")
         boundaries = ",".join(map(str, layers))
     else:
         boundaries = f"/{_integer(stages)}"

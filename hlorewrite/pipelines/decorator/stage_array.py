@@ -79,7 +79,7 @@ class StageArray:
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
         """All rows on the host."""
         if copy is False:
-            raise ValueError("the rows of a StageArray lie on several meshes: one array of them is a copy")
+            raise ValueError("the rows of a StageArray are on several meshes, so one array of them is a copy")
         return np.concatenate([np.asarray(each) for each in self.parts]).astype(dtype or self.dtype, copy=False)
 
     def __jax_array__(self) -> jax.Array:

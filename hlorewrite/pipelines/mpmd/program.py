@@ -304,7 +304,7 @@ class _ProgramReader:
         """The loop over micro-batches."""
         where = self.view.source(op)
         if self.loop is not None:
-            raise InputError("the program holds two loops", location=where, hint="a step has one loop of micro-batches")
+            raise InputError("the program has two loops", location=where, hint="a step has one loop of micro-batches")
         self.loop = op
         block = op.regions[0].blocks[0]
         call = self.bind(op, block)

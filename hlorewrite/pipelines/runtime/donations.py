@@ -46,7 +46,7 @@ class DonationCheck:
         places: list[tuple[int, int]] = []
         for position, value in given:
             if value.is_deleted():
-                raise UsageError(f"argument {position} was given away to a step before (donate_argnums)",
+                raise UsageError(f"argument {position} was donated to an earlier step (donate_argnums)",
                                  location=self._name, hint="pass the results of that step")
             if value.size:
                 places += [(part.unsafe_buffer_pointer(), position) for part in private.single_device_arrays(value)]

@@ -72,8 +72,8 @@ def check_arguments(arguments: Sequence[Any], kinds: Sequence[MeshTensor], shard
 
 def _check_kind(position: int, value: Any, type_: MeshTensor) -> None:
     if tuple(value.shape) != type_.shape:
-        raise UsageError(f"argument {position} has shape {list(value.shape)}, the program wants {list(type_.shape)}",
+        raise UsageError(f"argument {position} has shape {list(value.shape)}, the program needs {list(type_.shape)}",
                          hint="give it the program's shape")
     if value.dtype != numpy_type(type_):
-        raise UsageError(f"argument {position} is {value.dtype}, the program wants {numpy_type(type_)}",
+        raise UsageError(f"argument {position} is {value.dtype}, but the program needs {numpy_type(type_)}",
                          hint="convert it first")

@@ -120,7 +120,7 @@ class TransferCompiler:
         planned = plan_transfer(op, view, self.topology, strategy, order, SolverBudget(self.solver_effort))
         if planned is None or isinstance(planned, str) or planned.plan.digest != digest:
             why = planned if isinstance(planned, str) else "another one comes out" if planned else "it needs none"
-            raise PlanError(f"the plan of this transfer cannot be made again ({why})", location=view.source(op),
+            raise PlanError(f"the plan of this transfer cannot be rebuilt ({why})", location=view.source(op),
                             hint="give the topology that reshard-to-broadcast was given, or run that pass again")
         return TransferPlan("plan", source, target, planned.plan)
 

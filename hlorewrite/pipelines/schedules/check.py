@@ -67,7 +67,7 @@ _NEXT = {"": "F", "F": "BI", "FI": "W", "FB": "", "FIW": ""}
 
 def _misplaced(task: Task, before: str, mesh: int) -> PlanError:
     if before in ("FB", "FIW", "FI"):
-        return PlanError(f"{task.words} runs after its backward has run already",
+        return PlanError(f"{task.words} runs after its backward pass",
                          hint=f"use either B, or I and W; drop {task.label} of mesh {mesh}")
     needed = task._replace(kind="I" if task.kind == "W" and before else "F")
     return PlanError(f"{task.words} runs before its {KINDS[needed.kind]}",

@@ -171,7 +171,7 @@ class Driver:
         except (Exception, SystemExit) as error:  # a native is code of a plug-in
             raise PassFailed(f"rule {rule.name}: a check raised {type(error).__name__}: {_first_line(error)}",
                              location=self.view.source(op),
-                             hint=f"see the natives called at {rule.location}") from error
+                             hint=f"check the natives called at {rule.location}") from error
         if found is None:
             return False
         self.tallies[rule.name].matched += 1

@@ -28,8 +28,8 @@ def check_declared(item: ast.Rule | ast.Linear, natives: Mapping[str, ast.Native
     """
     problems: list[Problem] = []
     if item.types is None:
-        problems.append(Problem(f"`{item.name}` does not say for which element types it holds",
-                                f"add `types {_relation(item)}`, or `types any;` where they do not matter",
+        problems.append(Problem(f"`{item.name}` does not state its element types",
+                                f"add `types {_relation(item)}`, or `types any;` if they do not matter",
                                 item.name_span))
     if item.floats is None:
         problems.append(Problem(f"`{item.name}` does not state its effect on floating-point numbers",

@@ -100,7 +100,7 @@ class ExpressionChecker:
         for kind in kinds:
             if not accepts(wanted, kind):
                 self._report(f"`{operator}` needs {'truth values' if wanted == 'Bool' else 'numbers'}, "
-                             f"this is of type {kind}", "call a native that answers with one", span)
+                             f"this is of type {kind}", "call a native that returns one", span)
         return result
 
     def _call(self, node: ast.Call) -> str:

@@ -69,7 +69,7 @@ def test_a_mesh_that_does_not_hold_the_devices_says_nothing() -> None:
 def test_groups_of_replicas_are_not_what_shardings_speak_of() -> None:
     of_replicas = rows((0, 1), mode="cross_replica")
     assert reason(manual(READ), of_replicas, replicas=2) == (
-        "its groups are of replicas, and shardings speak of partitions")
+        "its groups count replicas, but shardings count partitions")
     both = rows((0, 1, 2, 3, 4, 5, 6, 7))
     assert "groups are of replicas" in (reason(manual(READ), both, replicas=2) or "")
 
@@ -361,7 +361,7 @@ def test_permutes_that_count_devices_otherwise_are_refused() -> None:
 
 @pytest.mark.parametrize(("line", "sentence"), [
     (f'%v = "stablehlo.rng"(%f0, %f1, %shape) {{test.v, rng_distribution = #stablehlo<rng_distribution UNIFORM>}} : '
-     f"(tensor<f32>, tensor<f32>, tensor<1xi64>) -> {V}", "it is a random number generator with state of its own"),
+     f"(tensor<f32>, tensor<f32>, tensor<1xi64>) -> {V}", "it is a random number generator with separate state"),
     (f'%v = stablehlo.custom_call @my_kernel(%r) {{test.v}} : ({V}) -> {V}', "custom call that may differ"),
     (f'%v = stablehlo.custom_call @Sharding(%r) {{test.v, has_side_effect = true}} : ({V}) -> {V}',
      "custom call that may differ"),

@@ -51,7 +51,7 @@ def test_a_plan_for_something_else_does_not_fit():
 
 def test_a_module_of_another_digest_is_refused():
     wrong = replace(plan_of(parse(RESULT)), digest="0" * 64)
-    with pytest.raises(PlanMismatch, match="another digest"):
+    with pytest.raises(PlanMismatch, match="digest differs"):
         restored(wrong, parse(ORIGINAL), "a.plan")
 
 

@@ -65,7 +65,7 @@ def fact(types: str = "types any;", floats: str = "floats exact;") -> str:
 
 @pytest.mark.parametrize("make", [rule, fact])
 @pytest.mark.parametrize("types, floats, what", [
-    ("", "floats exact;", "`a` does not say for which element types it holds"),
+    ("", "floats exact;", "`a` does not state its element types"),
     ("types any;", "", "`a` does not state its effect on floating-point numbers"),
     ("types { one_use(%r); }", "floats exact;", "`one_use(%r)` says nothing about element types"),
     ("types { same(%x, %r) or one_use(%r); }", "floats exact;", "`one_use(%r)` says nothing about element types"),

@@ -196,7 +196,7 @@ def _combined(runs: Sequence[Replayed], analyses: list[ErrorAnalysis], arithmeti
         first, second = (run.tape.cells[slot] for run, slot in zip(runs, slots, strict=True))
         known = [analysis.of(slot) for analysis, slot in zip(analyses, slots, strict=True)]
         if first.value.shape != second.value.shape:
-            raise NoBound("the outputs have other shapes")
+            raise NoBound("the outputs have different shapes")
         most = (known[0].error + known[1].error) * _SLACK
         if arithmetic.repeats:
             most = np.where(first.prints == second.prints, 0.0, most)

@@ -175,7 +175,7 @@ def _reason(step: TraceStep, read: list[Known], result: np.ndarray) -> str:
     if step.picked and any(known.error.any() for known in read[:step.picked]):
         return f"an index is computed from a value that differs{where}"
     if step.kind == "convolution" and np.isfinite(result).all() and all(np.isfinite(k.value).all() for k in read):
-        return f"convolution may be computed by another algorithm than sums of products{where}"
+        return f"convolution may be computed by an algorithm other than sums of products{where}"
     if step.kind == "opaque":
         return f"{name} reads a value that differs, or is in one module only{where}"
     if any(not np.isfinite(known.value).all() for known in read if known.form):

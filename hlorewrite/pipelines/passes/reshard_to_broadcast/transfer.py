@@ -169,7 +169,7 @@ def layout_of_type(type_: ir.Type, meshes: dict[str, ReshardMesh]) -> tuple[str,
     if tensor.mesh not in meshes:
         return "its type names no mesh of the program"
     if tensor.unreduced:
-        return "it holds parts of a sum that is still to be made"
+        return "it holds parts of an unreduced sum"
     return tensor.mesh, layout_of(tensor, meshes), ir.Type.parse(tensor.element, context=type_.context)
 
 

@@ -238,7 +238,7 @@ class SplitStages(Pass):
             if stage == plan.step.stages - 1:
                 raise InputError(f"stage {stage}, the last one, computes nothing", location=marks.get(stage),
                                  hint="use the result of the last mark")
-            ctx.remark(Remark("unprofitable", self.name, f"stage {stage} computes nothing: values pass it by",
+            ctx.remark(Remark("unprofitable", self.name, f"stage {stage} computes nothing: values bypass it",
                               marks.get(max(stage, 1), plan.step.view.module.name)))
 
     def _tell(self, plan: StagePlan, ctx: PassContext) -> None:

@@ -164,7 +164,7 @@ module @step {
     %zero = stablehlo.constant dense<0.0> : tensor<f32>
     %zeros = stablehlo.constant dense<0.0> : tensor<8x8xf32>
     %start = stablehlo.constant dense<0> : tensor<i32>
-      // expected-error@+1 {{it is not known how often the loop over micro-batches runs}}
+      // expected-error@+1 {{the trip count of the loop over micro-batches is unknown}}
     %r:4 = stablehlo.while(%k = %start, %a0 = %zeros, %a1 = %zeros, %l = %zero) : tensor<i32>, tensor<8x8xf32>, tensor<8x8xf32>, tensor<f32>
     cond {
       %end = stablehlo.convert %l : (tensor<f32>) -> tensor<i32>

@@ -110,9 +110,9 @@ REFUSED = {
         before="%first = stablehlo.constant dense<true> : tensor<i1>",
         condition="%both = stablehlo.and %more, %go : tensor<i1>"),
     "its condition runs stablehlo.custom_call, once more than the body": loop(condition=EFFECT),
-    "it may run not at all, and its body runs stablehlo.custom_call": loop(body=EFFECT),
-    "it may run not at all, and its body runs stablehlo.all_reduce": loop(body=m.reduce("%all", "%acc", T)),
-    "it may run not at all, and it is not known whether a loop in it then ends": loop(
+    "it may not run at all, and its body runs stablehlo.custom_call": loop(body=EFFECT),
+    "it may not run at all, and its body runs stablehlo.all_reduce": loop(body=m.reduce("%all", "%acc", T)),
+    "it may not run at all, and it is not known whether a loop in it then ends": loop(
         body=INNER.replace("BOUND", "%n")),
     "it may not run at all, and it carries a value that is not a tensor": loop(
         before="%token = stablehlo.create_token : !stablehlo.token", carried=", %t = %token",
@@ -165,11 +165,11 @@ CONDITIONS = [
     (NEXT, "len(op.regions) == 0\n            and all(element_count(result.type) == 1 for result in op.results))",
      "True)", "its condition depends on a value that its body computes from data"),
     (SPECULATIVE, "if name := Effects(view).first(body, collectives=True):", "if name := \"\":",
-     "it may run not at all, and its body runs stablehlo.custom_call"),
+     "it may not run at all, and its body runs stablehlo.custom_call"),
     (SPECULATIVE, "first(body, collectives=True)", "first(body)",
-     "it may run not at all, and its body runs stablehlo.all_reduce"),
+     "it may not run at all, and its body runs stablehlo.all_reduce"),
     (SPECULATIVE, "trip_count(op) is None for", "False for",
-     "it may run not at all, and it is not known whether a loop in it then ends"),
+     "it may not run at all, and it is not known whether a loop in it then ends"),
 ]
 
 
@@ -240,7 +240,7 @@ def test_a_loop_that_never_runs_stays() -> None:
     before = loop(bound="%zero")
     after, changed, said = peeled(before)
     assert not changed and after.text() == before.text()
-    assert said[0].endswith("blocked: its last iteration stays in the loop: it runs not at all")
+    assert said[0].endswith("blocked: its last iteration stays in the loop: it does not run at all")
 
 
 def test_a_loop_in_another_one_stays() -> None:
@@ -250,4 +250,4 @@ def test_a_loop_in_another_one_stays() -> None:
     assert not changed and after.text() == text
     assert [each.partition(": ")[2] for each in said] == [
         "missed: its last iteration stays in the loop: the loop is inside another one",
-        "blocked: its last iteration stays in the loop: it may run not at all, and its body runs stablehlo.all_reduce"]
+        "blocked: its last iteration stays in the loop: it may not run at all, and its body runs stablehlo.all_reduce"]

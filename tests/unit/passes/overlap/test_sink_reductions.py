@@ -149,9 +149,9 @@ ILLEGAL = {
 
 
 REASONS = {
-    "an unknown trip count": "it is not known how often it runs, so not whether it writes each row",
+    "an unknown trip count": "its trip count is unknown, so it may not write each row",
     **dict.fromkeys(("one row twice", "rows left out", "rows written again", "a window of two rows", "half a row",
-                     "an index that differs between devices"), "it is not known that it writes each row once"),
+                     "an index that differs between devices"), "it may not write each row exactly once"),
     **dict.fromkeys(("read in the loop", "read by the condition"), "the loop itself reads the tensor it stacks"),
     **dict.fromkeys(("read after the loop too", "a step read twice", "both sides from the loop"),
                     "its stack has another reader after it"),

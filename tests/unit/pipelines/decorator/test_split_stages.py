@@ -469,7 +469,7 @@ def test_marks_outside_the_loop():
         return jax.tree.map(lambda p, g: p - g, params, jax.grad(mlp_loss)(params, xs[0], ys[0]))
 
     said = refusal(step, (weights(2), *batch()))
-    assert "the mark of stage 1 stands outside the loop over micro-batches" in said and "pipeline_steps.py:" in said
+    assert "the mark of stage 1 is outside the loop over micro-batches" in said and "pipeline_steps.py:" in said
 
 
 def test_marks_in_a_loop_inside_the_micro_batch():

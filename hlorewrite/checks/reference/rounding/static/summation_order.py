@@ -158,7 +158,7 @@ def summation_orders(before: Module, after: Module) -> SummationOrders:
         with after.context:
             second, others = _walked(after, None)
         if len(kinds) != len(others):
-            return SummationOrders(0, reason="the modules have other outputs")
+            return SummationOrders(0, reason="the modules have different outputs")
         if [each.key for each in first.results] == [each.key for each in second.results]:
             return SummationOrders(len(kinds))
         with before.context:

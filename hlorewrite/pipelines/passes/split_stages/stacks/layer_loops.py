@@ -56,7 +56,7 @@ def layer_loops(view: View) -> list[LayerLoop]:
         loop = around.operation if around is not None else None
         if loop is None or loop.name != "stablehlo.while" or loop.parent is None or \
                 loop.parent.operation.name != "stablehlo.while":
-            raise InputError("the mark of layers stands outside a loop over layers", location=view.source(op),
+            raise InputError("the mark of layers is outside a loop over layers", location=view.source(op),
                              hint=_HOW)
         marks.setdefault(op_key(loop), (loop, []))[1].append(op)
     return [_layer_loop(view, loop, inside) for loop, inside in marks.values()]
@@ -103,7 +103,7 @@ def _layer_loop(view: View, loop: ir.Operation, marks: list[ir.Operation]) -> La
                          hint="mark the layers of a loop once")
     layers = trip_count(loop)
     if layers is None:
-        raise InputError("it is not known how often the loop over layers runs", location=where,
+        raise InputError("the trip count of the loop over layers is unknown", location=where,
                          hint="use lax.scan, or lax.fori_loop with Python integers as bounds")
     boundaries, first = said.pop()
     backward = any(each.backward for each in given)

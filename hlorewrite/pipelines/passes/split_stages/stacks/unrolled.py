@@ -112,7 +112,7 @@ class _LayerChain:
             return 0, 1
         times = trip_count(op)
         if times is None:
-            raise InputError("it is not known how often the loop over layers runs", location=self.view.source(op),
+            raise InputError("the trip count of the loop over layers is unknown", location=self.view.source(op),
                              hint="use lax.scan, or lax.fori_loop with Python integers as bounds")
         return _marks_in_turn(Loop(op).body, wanted, again), times
 
