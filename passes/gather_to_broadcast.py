@@ -1,4 +1,4 @@
-"""gather-to-broadcast: a gather of which every device reads one shard becomes a broadcast or a permute."""
+"""gather-to-broadcast: a gather whose devices all read one shard becomes a broadcast or a permute."""
 
 from dataclasses import dataclass
 from typing import ClassVar
@@ -35,7 +35,7 @@ class _Read:
 
 @dataclass(frozen=True)
 class GatherToBroadcast(OpByOp):
-    """Sends the one shard each device reads of an all-gather, instead of all shards to all.
+    """Sends only the shard of an all-gather that devices read, instead of all shards to all.
 
     The index of each slice is evaluated for every device. If the devices of a group read the same shard it is
     broadcast, if they read different ones it is permuted, if each reads its own nothing is sent. XLA does none of

@@ -18,7 +18,7 @@ _MARKS = "hlorewrite."
 
 @dataclass(frozen=True)
 class HoistCollectives(Pass):
-    """Moves collectives whose operands do not change in a loop before it, with what they are computed from.
+    """Moves loop-invariant collectives, and the ops that compute their operands, before the loop.
 
     Operands do not change when they are made outside the loop, carried through it unchanged, or computed from such by
     ops without effects. An optimization barrier returns its operands, so each of its results may be taken for the

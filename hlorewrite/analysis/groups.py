@@ -176,7 +176,7 @@ def _misfit(op: ir.Operation, size: int) -> str:
     for small, large in pairs if row.larger == "result" else [(after, before) for before, after in pairs]:
         before, after = (ir.RankedTensorType(value.type).shape[dimension] for value in (small, large))
         if after != before * size:
-            return f"it turns {before} rows into {after} or back, and its groups have {size} members"
+            return f"it splits {before} rows into {after} or joins them, and its groups have {size} members"
     return ""
 
 

@@ -102,7 +102,7 @@ def _text(found: ChainReport, seed: int) -> str:
         for row in rows:
             lines += _row(row)
     if found.partitioned:
-        lines.append("the partitioner itself is not compared: it turns global values into values of one device")
+        lines.append("the partitioner itself is not compared: it maps global values to values of one device")
     lines += [f"not read: {file}: {reason}" for file, reason in found.unread]
     if found.verdict is Certainty.DIFFERS:
         lines.append(f"again with --seed {seed}")

@@ -47,7 +47,7 @@ Kind = Literal["all-reduce", "reduce-scatter", "all-gather", "collective-permute
 
 @dataclass(frozen=True)
 class AllReduceFusion(Pass):
-    """Makes few well-sized calls out of many independent collectives with equal groups.
+    """Merges many independent collectives with equal groups into a few well-sized calls.
 
     Collectives of one block share a call when none waits for another, directly or through other ops. The grouping is
     the one that the cost model finds best: the least exposed time first, then the least time on the wires. Values are

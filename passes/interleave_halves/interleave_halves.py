@@ -43,7 +43,7 @@ class Saving:
 
 @dataclass(frozen=True)
 class InterleaveHalves(Pass):
-    """Divides work that waits for collectives into two halves of the batch.
+    """Splits work that waits for collectives into two halves of the batch.
 
     Tensor-parallel layers reduce their activations and wait: the next op needs the sum. Here the ops between such
     collectives run on two halves of a dimension that none of them mixes (the batch, as a rule), so that the collective

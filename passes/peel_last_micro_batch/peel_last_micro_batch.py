@@ -18,7 +18,7 @@ from hlorewrite.passmanager.base import Pass, PassContext
 
 @dataclass(frozen=True)
 class PeelLastMicroBatch(Pass):
-    """Runs the last iteration of a loop after it when reductions of its results follow.
+    """Runs the last iteration of a loop after the loop, if reductions of its results follow.
 
     A reduction after an accumulation loop has nothing to overlap with. In a copy of the last iteration each gradient is
     final as soon as its own backward op is done. A reduction ``AR(acc + g)`` then depends on that gradient alone and

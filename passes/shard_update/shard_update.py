@@ -25,7 +25,7 @@ class _ShardedUpdate:
 
 @dataclass(frozen=True)
 class ShardUpdate(Pass):
-    """Shards optimizer state, and the update of it, over a mesh axis along which parameters are replicated.
+    """Shards optimizer state and its update over a mesh axis along which parameters are replicated.
 
     A data-parallel step reduces each gradient on every device, and every device updates the same state. Here each
     device keeps one shard of the state, and updates that:

@@ -28,7 +28,7 @@ def report_text(report: CommunicationReport) -> str:
             total += f", {format_seconds(report.time_s)} one after the other"
             exposed = report.exposed_s
             total += "; exposed time needs a schedule: `hlorewrite timeline`" if exposed is None else \
-                f", {format_seconds(exposed)} of it exposed"
+                f", {format_seconds(exposed)} exposed"
         lines += ["", total]
     lines += [f"note: {remark}" for remark in report.remarks]
     return "\n".join(lines)

@@ -17,7 +17,7 @@ from hlorewrite.rules.listener import Remark
 
 @dataclass(frozen=True)
 class ShareFragments(Pass):
-    """Cuts fragments of a pipeline program where they contain another one, so that XLA compiles its code once.
+    """Cuts fragments of a pipeline program that contain another one, so that XLA compiles equal parts once.
 
     A first stage is often an embedding and a layer, the next one a layer: equal fragments are compiled once, and equal
     parts of fragments for each. The fragment becomes two or three, which run one after the other on its mesh; the one

@@ -152,8 +152,8 @@ def test_a_process_that_chose_otherwise_makes_the_choice_of_the_first_one() -> N
     same_choice = Decision(SAME.original, "d", SAME.how, SAME.versions)
     said = together([(SAME, SAME), (other, same_choice)])
     assert [why for why, _ in said] == [
-        "process 1 (comparing): its module differs from that of process 0: the same module and pipeline gave a different "
-        "result; use the same rule files and topology files everywhere"] * 2
+        "process 1 (comparing): its module differs from that of process 0: the same module and pipeline gave a "
+        "different result; use the same rule files and topology files everywhere"] * 2
 
 
 def test_another_module_is_not_rewritten_by_the_choice_of_the_first_one() -> None:
