@@ -63,7 +63,7 @@ def test_a_module_that_does_not_parse_is_refused():
 
 @pytest.mark.parametrize(("old", "new", "words"), [
     ("{tf.aliasing_output = 0 : i32}", "", "lost tf.aliasing_output"), ("4xf32", "5xf32", "became"),
-    ('"1"', '"2"', "custom call that the step does not make: mine"), ("@mine", "@theirs", "does not make: theirs")])
+    ('"1"', '"2"', "custom call that the step does not have: mine"), ("@mine", "@theirs", "does not have: theirs")])
 def test_a_module_that_may_not_replace_the_step_is_refused(old: str, new: str, words: str):
     assert words in refusal(RESULT.replace(old, new))
 
