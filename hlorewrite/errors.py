@@ -1,7 +1,7 @@
 """Errors a user can cause, each one line: where, what, what to do next.
 
-Every error carries its exit code, so the command line needs no table of its own:
-0 ok, 1 failed or findings, 2 usage or unreadable input, 3 values differ.
+Every error carries its exit code, so the command line needs no separate table: 0 ok, 1 failed or findings, 2 usage or
+unreadable input, 3 values differ.
 """
 
 import difflib

@@ -82,7 +82,7 @@ class UniformContext:
         return is_identity(value, self.kind)
 
     def release(self) -> None:
-        """Frees what was found out; what is asked later is searched anew."""
+        """Frees the cached results; later questions are answered anew."""
         self.uniformity.release()
 
 

@@ -322,7 +322,7 @@ def continues(argument: str, result: str) -> bool:
 
 
 def at_the_same_place(argument: str, result: str) -> bool:
-    """Whether a result stands where an argument does, by the numbers of their places, which need not have names.
+    """Whether a result takes the position of an argument; positions need not have names.
 
     Example:
       >>> at_the_same_place("state[1][0]", "result[0][1][0]"), at_the_same_place("state[1][0]", "result[0][1][1]")

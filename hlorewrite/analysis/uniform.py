@@ -113,7 +113,7 @@ class Uniformity:
         self._map.forget(value)
 
     def release(self) -> None:
-        """Frees what was found out of values; a value asked about later is searched anew."""
+        """Frees the cached results; later questions about a value are answered anew."""
         self._found.clear()
 
     def _search(self, root: ir.Value) -> None:

@@ -1,9 +1,9 @@
 """Whether the result of a collective is only summed up, stacked or carried out by the loop it is in.
 
-The result is followed through the instructions of the loop's body and through fusions, as long as what is made of it is
-linear in it with coefficients that no iteration changes. It leaves the loop where it is added to an element of the
-loop's tuple, written into one at an index, or takes the place of one that the body does not read. Anything else needs
-the value in every iteration.
+The result is followed through the instructions of the loop's body and through fusions, as long as the values made from
+it are linear in it with loop-invariant coefficients. It leaves the loop where it is added to an element of the loop's
+tuple, written into one at an index, or takes the place of one that the body does not read. Anything else needs the
+value in every iteration.
 """
 
 from dataclasses import dataclass
@@ -40,7 +40,7 @@ class LinearUse:
 
 @dataclass(frozen=True)
 class LeavesLoops:
-    """Out of which loops a collective could be taken.
+    """The loops that a collective could leave.
 
     Attributes:
       out_of: loop bodies in whose turns the result is only summed up, or whose last iteration's result is wanted alone.

@@ -24,7 +24,7 @@ Parts = int | tuple[int, ...]
 
 @dataclass(frozen=True)
 class LoopSummary:
-    """A loop, seen from what it is in.
+    """A loop, seen from the surrounding computation.
 
     Attributes:
       outer: the computation it is in.
@@ -85,7 +85,7 @@ class LoopVariance:
         """In which loops around it a value changes.
 
         Args:
-          computation: what it is in.
+          computation: the computation that it is in.
           name: the value.
 
         Returns:

@@ -98,7 +98,7 @@ class LintProof:
         return as_dict(self.report, 0)
 
     def text(self, found: bool) -> str:
-        """The forms that are confirmed, and the passes that change the program besides."""
+        """The confirmed forms, and other passes that change the program."""
         from hlorewrite.hlo.xla_versions import CODE_MOTION
         moved = [row for row in self.changed if row.passes[-1].endswith(f"/{CODE_MOTION}")]
         lines = []

@@ -310,7 +310,8 @@ def _sliced(computation: Computation, operands: tuple[str, ...], sizes: str) -> 
 
 
 class CollectiveSources:
-    """The user's lines of collectives; one that XLA combined has none, so its readers or operands are asked.
+    """The user's lines of collectives; one that XLA combined has none, so the lines of its readers or operands are
+    used.
 
     Args:
       module: the module.

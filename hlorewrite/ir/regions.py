@@ -48,7 +48,7 @@ class Loop:
         return self.op.operands[position], self.yields[position]
 
     def keeps(self, position: int) -> bool:
-        """Whether each iteration yields what it is given at a position."""
+        """Whether each iteration yields its argument at a position unchanged."""
         return self.yields[position] == self.body.arguments[position]
 
     def tests(self, position: int) -> bool:

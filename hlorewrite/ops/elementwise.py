@@ -104,7 +104,7 @@ def of_integers(name: str, operands: Sequence[Array], dtype: np.dtype, direction
 
     Args:
       name: the op, one of ``INTEGER_OPS``.
-      operands: arrays of one shape, or with fewer trailing dimensions where one number stands for all places.
+      operands: arrays of one shape, or with fewer trailing dimensions if one number applies to all places.
       dtype: of the result.
       direction: of a ``compare``.
 

@@ -146,7 +146,7 @@ def compare(before: Outcome, after: Outcome, name: str = "", tolerance: float | 
 
 
 def same_bits(before: Outcome, after: Outcome) -> bool:
-    """Whether two outcomes are equal bit for bit, so that no bound of rounding can change what is said of them."""
+    """Whether two outcomes are equal bit for bit, so that no rounding bound can change the verdict."""
     pairs = zip(before.outputs, after.outputs, strict=False)
     return len(before.outputs) == len(after.outputs) and all(
         len(a) == len(b) and all(x.dtype == y.dtype and x.shape == y.shape and x.tobytes() == y.tobytes()

@@ -29,7 +29,7 @@ def refine_partition(graph: Graph, roots: Sequence[int], pairs: Sequence[tuple[i
     Args:
       graph: the graph; every stream in reach has its yield.
       roots: the nodes to begin with.
-      pairs: nodes that are asked about; once one of them is apart, classes are split no further.
+      pairs: the nodes in question; once one pair is separated, classes are not split further.
 
     Returns:
       Node -> number of its class; ``APART`` for nodes out of reach.

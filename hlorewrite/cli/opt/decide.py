@@ -48,7 +48,7 @@ class OptDecision:
 
 
 def is_auto(texts: Sequence[str]) -> bool:
-    """Whether ``-O auto`` is asked for.
+    """Whether ``-O auto`` is set.
 
     Raises:
       UsageError: it stands with other passes.

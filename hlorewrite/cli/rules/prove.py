@@ -34,7 +34,7 @@ def prove(args: argparse.Namespace, files: Sequence[str]) -> int:
     """Proves the files; answers the exit code.
 
     Raises:
-      InputError: a rule or fact that is asked for is in none of them.
+      InputError: a named rule or fact is in none of them.
     """
     from hlorewrite.checks.prove.prove import has_solver, prove_file, prove_lemmas
     from hlorewrite.rules.register import load_natives

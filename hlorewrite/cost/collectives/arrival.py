@@ -1,4 +1,4 @@
-"""Waiting for late ranks: what a collective that nothing hides takes on top of its own time.
+"""Waiting for late ranks: the time that an exposed collective takes in addition to its own.
 
 Ranks reach a collective at different times, and it ends after the last. Each is late by an exponential law of mean
 ``arrival_s`` (``data/collectives.toml``); of n ranks the last is late by H_n = 1 + 1/2 + ... + 1/n of it on average.

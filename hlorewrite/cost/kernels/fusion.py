@@ -12,7 +12,7 @@ in place. Three fusions of XLA save more than that:
 
 * Normalisations (openxla/xla, ``softmax_rewriter_triton``): an op that reads rows, and a reduction of the same rows
   that is broadcast to them again, are one kernel.
-* Multi-output fusion: kernels that read the same, and of which none waits for the other, read it once.
+* Multi-output fusion: independent kernels that read the same value read it once.
 * Products compute transposes, broadcasts and conversions of their operands themselves.
 """
 

@@ -44,7 +44,7 @@ class ModelShape:
       rope_dim: width of a head's rotary part in latent attention.
       dense_layers: layers at the start whose feed-forward has no experts.
       dense_feed_forward: width of the feed-forward of those; 0 is ``feed_forward``.
-      shared_experts: experts of a layer that each token goes to besides its ``top_k``.
+      shared_experts: experts of a layer that each token goes to in addition to its ``top_k``.
       window: tokens that every second layer attends to; 0 is all.
 
     Example:

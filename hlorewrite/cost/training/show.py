@@ -19,7 +19,7 @@ PARTS = (("t_comp_s", "compute"), ("t_tp_s", "tensor-parallel"), ("t_cp_s", "con
 
 def estimate_text(shape: ModelShape, sizes: Parallelism, topo: Topology, estimated: Estimate, stack: StackProfile,
                   memory: MemoryVerdict) -> str:
-    """One estimate: what was asked, the parts of the iteration, and memory."""
+    """One estimate: the configuration, the parts of the iteration, and memory."""
     named, numbers = ("(p,t,d)", f"({sizes.pp},{sizes.tp},{sizes.dp})")
     if sizes.cp > 1:
         named, numbers = ("(p,t,cp,d)", f"({sizes.pp},{sizes.tp},{sizes.cp},{sizes.dp})")

@@ -89,7 +89,7 @@ class Options:
 
 
 def chosen_stack(shape: ModelShape, topo: Topology, options: Options) -> StackProfile:
-    """The profile an estimate uses: the one named, or the one whose measured rows are like what is asked.
+    """The profile that an estimate uses: the named one, or the one whose measured rows resemble the configuration.
 
     Example:
       >>> from hlorewrite.cost import model, topology

@@ -24,7 +24,7 @@ class BaselineRun:
     Attributes:
       future: its result.
       dumps: the folder that XLA dumps to meanwhile; None where no program is to be read.
-      flags: what it is compiled with beyond the user's flags.
+      flags: XLA options in addition to the user's.
     """
 
     future: Future[AloneMeasured]

@@ -38,7 +38,7 @@ def why_not(alone: Measured, ours: Measured, budget: int | None = None, or_equal
       alone: the user's own module under XLA alone.
       ours: the way.
       budget: bytes of temporaries that the user allows; None without a budget.
-      or_equal: whether it need not be better, because the passes changed something else than what it communicates.
+      or_equal: whether it need not be better, because the passes changed more than its communication.
       name: of the way, for the sentence.
 
     Returns:

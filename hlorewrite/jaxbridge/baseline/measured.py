@@ -79,7 +79,7 @@ def timed(made: Measured, cluster: str) -> Measured:
       cluster: the topology; empty where it is not known.
 
     Returns:
-      The same with its times, or with why there are none: a step of which anything is unknown has no ``step_s``.
+      The same with its times, or with the reason why there are none: a step with unknown parts has no ``step_s``.
     """
     if not cluster:
         return replace(made, untimed="the topology of the devices is not known")

@@ -42,7 +42,7 @@ class MiscompilePolicy:
             str(place.flags.get(miscompile_workarounds.FLAG, ""))) if self.contest.protect else {}
 
     def miscompiles(self, partitioned: Module) -> bool:
-        """Whether XLA alone miscompiles the module, of which its partitioner made this; found out once."""
+        """Whether XLA alone miscompiles the module that its partitioner made this from; computed once."""
         if self._wrong is None:
             self._wrong = bool(self.flags) and miscompiled(partitioned)
         return self._wrong

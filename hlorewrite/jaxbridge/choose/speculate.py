@@ -101,7 +101,7 @@ class Compilations:
         """XLA alone on the user's module, begun in another thread.
 
         Args:
-          flags: what it is compiled with beyond the user's flags.
+          flags: XLA options in addition to the user's.
           dumps: an empty folder for the program of its partitioner; None where that is not wanted.
         """
         return BaselineRun(self.begun_alone(flags, dumps), dumps, flags)

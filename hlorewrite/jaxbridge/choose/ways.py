@@ -169,7 +169,7 @@ def flagged(way: Way, users: Mapping[str, object], sets: Sequence[str]) -> list[
       sets: names of the published sets.
 
     Returns:
-      One way for each set, except for those of which the user sets all flags.
+      One way for each set, except for those whose flags the user sets all.
 
     Example:
       >>> [each.name for each in flagged(Way("time"), {}, (UNROLLED,))]

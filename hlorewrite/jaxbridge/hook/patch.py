@@ -48,7 +48,7 @@ _SEVERAL = 2
 
 
 class JitPatch:
-    """An active patch; what it did is in ``records``. Use it as a context manager, or end it with ``undo``.
+    """An active patch; ``records`` lists its rewrites. Use it as a context manager, or end it with ``undo``.
 
     Args:
       options: passes and policies.

@@ -39,7 +39,7 @@ Answer = TypeVar("Answer")
 
 
 class ProcessesDisagree(HlorewriteError):
-    """The processes of a module do not run the rewritten one, and were asked to stop then."""
+    """The processes of a module do not run the rewritten one, and their options say to stop then."""
 
 
 class Undecided(HlorewriteError):
@@ -111,7 +111,7 @@ class Agreement:
 
         Args:
           what: a word.
-          mine: what it says if it is this process.
+          mine: its decision if it is this process.
 
         Returns:
           Its decision; or the empty text, and why all stop.

@@ -48,7 +48,7 @@ class Decision:
         return cls(**data)
 
     def chose_otherwise(self, first: Decision) -> bool:
-        """Whether the process that decides was asked for the same of the same module, and made another choice."""
+        """Whether the deciding process has the same options and module, but made another choice."""
         asked, theirs = self.how.partition("\n")[0], first.how.partition("\n")[0]
         return self.how != first.how and (self.original, self.versions, asked) == (
             first.original, first.versions, theirs)

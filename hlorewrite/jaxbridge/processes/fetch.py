@@ -14,7 +14,7 @@ _CHUNK_BYTES = 1 << 20  # the store takes messages of 4 MiB
 
 def fetch_value(name: str, value: jax.Array, watch: Watch | None, timeout_s: float, to: int | None = None
                 ) -> np.ndarray | None:
-    """The whole value of an array of which each process may have a part or nothing; all processes call it.
+    """The whole value of an array; each process may have a part of it or nothing. All processes call it.
 
     Args:
       name: of the value, for errors and keys; the same on all processes.

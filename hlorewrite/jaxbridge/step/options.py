@@ -1,7 +1,7 @@
 """The options of a step, written down once: ``optimize``, ``patch_jit``, ``exec`` and plans are views of them.
 
-A field says what it does, how it is checked and how it is a flag of the command line. The names that users write are
-typed by ``TypedDict`` classes, one a surface. This file imports no jax, so that the command line starts fast.
+A field holds the text of an option, its check, and its form on the command line. The names that users write are typed
+by ``TypedDict`` classes, one a surface. This file imports no jax, so that the command line starts fast.
 """
 
 from __future__ import annotations
@@ -42,10 +42,10 @@ _TUNED = ("passes", "keep", "topology", "memory_budget")
 
 @dataclass(frozen=True)
 class OptionField:
-    """What is known of an option besides its type and default.
+    """Properties of an option other than its type and default.
 
     Attributes:
-      text: what it does, as Markdown without a final full stop; the first sentence is the help of the flag.
+      text: its effect, as Markdown without a final full stop; the first sentence is the help of the flag.
       choices: the values there are; empty for any.
       check: makes of what a user writes what is kept; raises ``UsageError``.
       metavar: of the flag; empty for a flag without a value.
@@ -194,7 +194,7 @@ class StepOptions:
         Args:
           surface: where they are written.
           given: by name; None for one that is left out.
-          more: names of options that are known there besides.
+          more: names of other options that are known there.
 
         Raises:
           UsageError: an unknown option or value, or options that exclude each other.
@@ -318,7 +318,7 @@ class Surface:
 
         Args:
           name: of the option.
-          more: names that are known besides.
+          more: other known names.
 
         Raises:
           UsageError: says why, or names the closest option.

@@ -103,7 +103,7 @@ class RewriteReport:
       after: collectives after them.
       remarks: what the passes said.
       rewrites: how many rewrites they recorded.
-      digested: the digest, or what it is made of.
+      digested: the digest, or the text that it is made from.
       failure: why the original runs instead, under ``on_error="fallback"``; empty otherwise.
       proof: under ``check="proof"``, whether the result is proved to compute the same: ``proved``, or ``unknown`` and
         why; empty when it was not asked for, or nothing changed. Under ``check="xla"``, the verdict on XLA's passes.

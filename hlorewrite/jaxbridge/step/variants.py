@@ -1,4 +1,4 @@
-"""A pipeline, and what is left of it where memory is short."""
+"""A pipeline, and its reduced form for short memory."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``check="xla"``: whether XLA's passes leave a step what it is, asked once for each signature.
+"""``check="xla"``: whether XLA's passes preserve a step, checked once for each signature.
 
 The step is compiled once more, in a separate process and up to the generation of code, with a dump of every pass.
 Then the programs of the dump are compared. A small step takes seconds, an unrolled model of many layers minutes.

@@ -45,7 +45,7 @@ class Compilation:
       memory: bytes on one device.
       collectives: what the optimised HLO communicates.
       hlo: the optimised HLO.
-      executable: XLA's executable; loaded when it was asked for.
+      executable: XLA's executable; loaded if requested.
     """
 
     target: str

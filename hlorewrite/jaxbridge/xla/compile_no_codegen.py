@@ -48,7 +48,7 @@ class DeviceSet:
 
     Attributes:
       platform: ``cpu`` or ``gpu``.
-      devices: real or described devices; empty for CPU devices, of which any number can be made.
+      devices: real or described devices; empty for CPU devices, which can be created in any number.
       flags: XLA flags the step is compiled with, without dashes.
     """
 

@@ -27,7 +27,7 @@ def drop_shardings_of_shardy(op: ir.Operation) -> None:
 
 
 def lost_annotation(before: Module, after: Module) -> str:
-    """An annotation of a module that nothing in another one stands for.
+    """An annotation of a module that has no counterpart in another one.
 
     Args:
       before: the user's module.

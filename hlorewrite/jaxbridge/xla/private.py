@@ -515,7 +515,7 @@ def being_traced(args: Any) -> bool:
 
 
 def is_tracer(value: Any) -> bool:
-    """Whether a value stands for one that a transformation will give."""
+    """Whether a value is a placeholder inside a transformation."""
     return isinstance(value, core.Tracer)
 
 

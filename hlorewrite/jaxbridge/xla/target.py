@@ -22,7 +22,7 @@ class Target:
       text: as the user wrote it.
       platform: ``cpu``, ``gpu`` (the GPUs of this machine) or ``described`` (GPUs that need not be here).
       hosts: machines.
-      devices_per_host: devices of each; 0 for ``gpu``, whose number is known when it is asked.
+      devices_per_host: devices of each host; 0 for ``gpu``, whose number is looked up later.
       description: XLA's text description of the GPU; empty unless described.
     """
 

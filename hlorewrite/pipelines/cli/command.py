@@ -126,7 +126,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def write_files(simulation: Simulation, args: argparse.Namespace) -> None:
-    """Writes the chart and the trace, where they were asked for."""
+    """Writes the chart and the trace, if requested."""
     if args.gantt:
         from hlorewrite.cost.training.plots import save
         from hlorewrite.pipelines.simulate.gantt import draw_gantt

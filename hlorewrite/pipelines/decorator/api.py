@@ -92,7 +92,7 @@ class PipelinedFunction:
         """The values of a step's results on the host, of every process or of one; all processes call it.
 
         Args:
-          tree: results of a step: a pytree of arrays, of which this process may have a part or nothing.
+          tree: results of a step: a pytree of arrays; this process may have a part of each or nothing.
           to: the process that gets the values; None for all.
 
         Returns:
@@ -139,9 +139,9 @@ class PipelinedFunction:
         return watches[-1] if watches else None
 
     def to_global(self, tree: Any) -> Any:
-        """A state as arrays of which every process has a part, which checkpoints (orbax) save and restore.
+        """Converts a state to arrays that every process has a part of, for checkpoints (orbax).
 
-        The step takes such arrays as arguments: what was restored is brought to its stages. All processes call it.
+        The step takes such arrays as arguments and brings restored values to their stages. All processes call it.
 
         Args:
           tree: a pytree of results of a step, or of host values, the same on every process: then it shows orbax what

@@ -50,7 +50,7 @@ class PipelineLowered:
     Attributes:
       module: the program.
       original: the lowering of the unsplit step, over one mesh.
-      settings: what was asked for.
+      settings: the requested settings.
       remarks: what the passes said.
     """
 
@@ -61,7 +61,7 @@ class PipelineLowered:
         self._split, self._dynamic = split, dynamic
 
     def program(self) -> str:
-        """The program that will run, as text; on CPU parts of its fragments may run as fragments of their own."""
+        """The program that will run, as text; on CPU, parts of its fragments may run as separate fragments."""
         return self.module.text()
 
     as_text = program

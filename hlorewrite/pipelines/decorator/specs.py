@@ -235,7 +235,7 @@ def check_spec(mesh: AbstractMesh, spec: P, shape: tuple[int, ...], what: str) -
 
 
 def uncut_microbatches(meshes: StageMeshes, arguments: Any, microbatches: int) -> list[str]:
-    """What is said about arguments cut by rows whose micro-batches a mesh cannot cut.
+    """The remark about arguments sharded by rows whose micro-batches a mesh does not divide.
 
     Args:
       meshes: the meshes.

@@ -1,4 +1,4 @@
-"""An array of which each stage has some rows, where these cannot be the shards of one ``jax.Array``."""
+"""An array whose rows are distributed over stages and cannot be the shards of one ``jax.Array``."""
 
 from __future__ import annotations
 

@@ -49,7 +49,7 @@ class ReshardPlan:
       tasks: the unit tasks the plan serves.
       itemsize: bytes of an element.
       network: the links it is made for.
-      strategy: the strategy that was asked for or chosen.
+      strategy: the requested or chosen strategy.
       order: ``naive``, ``size`` or ``optimal``.
       rows: the transfers, sorted by start.
       job: the job each row belongs to: rows of a job share their links, shape ``[rows]``.

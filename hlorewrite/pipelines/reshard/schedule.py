@@ -55,7 +55,7 @@ def rotated(jobs: Jobs, network: Network) -> TransferSchedule:
     Where holders or receivers are at several ports, jobs are dealt out to these one after another.
 
     Args:
-      jobs: jobs of which ``to_one_host`` holds.
+      jobs: jobs for which ``to_one_host`` holds.
       network: the links.
 
     Returns:

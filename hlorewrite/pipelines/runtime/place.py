@@ -23,7 +23,7 @@ def place_value(position: int, value: Any, type_: MeshTensor, sharding: NamedSha
       here: whether this process has devices of the mesh.
 
     Returns:
-      The array, with buffers of its own unless it lies there already; None when it lives elsewhere.
+      The array, with separate buffers unless it is already there; None when it lives elsewhere.
 
     Raises:
       UsageError: its shape or dtype differ, or it is spread over processes that do not hold all of it.

@@ -1,9 +1,9 @@
 """How far the outputs of a module and of a rewritten one may differ by rounding, on given inputs.
 
-``|a - b| <= |a - f| + |b - f|`` for the results a and b of both programs and the function f of real numbers that both
-stand for. Both distances come from an error analysis (`propagate.py`) that starts at a cut: elements that both programs
-compute bit for bit alike, which their fingerprints say. The bound of the ops after the cut alone is smaller by
-orders of magnitude than one from the inputs.
+``|a - b| <= |a - f| + |b - f|`` for the results a and b of both programs and the real function f that both approximate.
+Both distances come from an error analysis (`propagate.py`) that starts at a cut: elements that both programs compute
+bit for bit alike, which their fingerprints say. The bound of the ops after the cut alone is smaller by orders of
+magnitude than one from the inputs.
 
 The bound needs that both programs are one function of the cut, not only on the values that the cut has. A sum that one
 program takes from the cut, and the other forms again from terms in the cut, breaks this: the rounding of the shared sum

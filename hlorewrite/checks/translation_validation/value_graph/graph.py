@@ -1,6 +1,6 @@
 """The dataflow graph that both programs are evaluated to: equal expressions are one node.
 
-A node stands for a tensor on every process, and inside loops for a stream of them: one for each iteration of each loop
+A node represents a tensor on every process, and inside loops for a stream of them: one for each iteration of each loop
 around it. ``stream`` nodes are what a loop carries; their first element is their operand, and the next one is what the
 body yields, filled in when the body has been read.
 

@@ -32,7 +32,7 @@ class StepWithState:
     _called: bool = False
 
     def is_new(self) -> bool:
-        """Whether this is asked for the first time."""
+        """Whether this is the first such question."""
         new, self._called = not self._called, True
         return new
 
@@ -62,7 +62,7 @@ class StepWithState:
         return self.given_back(jax.tree.structure(outputs), jax.tree.leaves(outputs), self.lowered.returned_sums)
 
     def given_back(self, tree: Any, leaves: Sequence[Any], sums: Collection[int] | None = None) -> Any:
-        """A tree of arrays with sums that are kept apart as such.
+        """A tree of arrays in which local sums stay local.
 
         Args:
           tree: its structure, where each of them is one array.

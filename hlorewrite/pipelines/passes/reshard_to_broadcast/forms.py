@@ -34,7 +34,7 @@ class BroadcastTimes:
     Attributes:
       times: times of collectives on the cluster.
       target: ``gpu`` has ``collective_broadcast``; ``cpu`` says it with a sum or a chain of permutes.
-      legalizer: how it is said for ``cpu``.
+      legalizer: writes it for ``cpu``.
 
     Example:
       >>> gpu = BroadcastTimes(CollectiveTimes("h200:1x8", 8), "gpu", LegalizeForCpu())
@@ -94,7 +94,7 @@ class _ForTarget:
 
 @dataclass(frozen=True)
 class Gathers(_ForTarget, GatherToBroadcast):
-    """Gathers of which each device reads one shard, and stacks read one layer at a time."""
+    """Gathers whose result each device reads one shard of, and stacks read one layer at a time."""
 
     def _one(self, op: ir.Operation, view: View, ctx: PassContext) -> bool:
         if not reads_at_run_time(op):

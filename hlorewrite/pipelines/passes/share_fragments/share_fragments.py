@@ -86,7 +86,7 @@ class _Graphs:
         return graphs
 
     def forget(self, callees: set[str]) -> None:
-        """Fragments that others take the place of, of which one may have the same name."""
+        """Fragments that others replace; one of these may have the same name."""
         for callee in callees:
             self._known.pop(callee, None)
 

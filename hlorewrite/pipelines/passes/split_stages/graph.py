@@ -77,7 +77,7 @@ class Values:
         return len(self.types) - 1
 
     def find(self, number: int) -> int:
-        """The value a number stands for, after some were found to be the same."""
+        """The value of a number, after equal ones were merged."""
         # Ends: values are joined at their ends (``unite``), so the chain has no circle.
         while number in self.same:
             number = self.same[number]

@@ -306,8 +306,7 @@ def unused_received_rows(plan: StagePlan) -> Iterator[tuple[str, StepNode]]:
     Args:
       plan: the plan of a program.
 
-    Yields:
-      (what is said, an op that reads the rows), once for each argument and stage.
+    Yields: (message, an op that reads the rows), once for each argument and stage.
     """
     values = plan.step.values
     for fragment in (*plan.before, *plan.body):

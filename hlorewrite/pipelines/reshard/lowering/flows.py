@@ -1,4 +1,4 @@
-"""From a plan to flows: which slice goes through which devices, in messages of which shape."""
+"""Converts a plan to flows: the devices that each slice passes through, and the shapes of its messages."""
 
 import math
 from collections.abc import Iterator, Sequence

@@ -1,1 +1,1 @@
-"""Broadcasts in blocks of which each takes a separate tree."""
+"""Broadcasts in blocks that each use a separate tree."""

@@ -1,4 +1,4 @@
-"""The strategy ``trees``: slices that go to the same hosts, in blocks of which each takes a separate tree.
+"""The strategy ``trees``: slices that go to the same hosts, in blocks that each use a separate tree.
 
 In a chain the last of n hosts gets its first block after n hops; here after about log2(n), or fewer where each host
 gets all slices and so can pass a block on by any of its ports.

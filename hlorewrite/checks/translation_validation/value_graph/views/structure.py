@@ -49,7 +49,7 @@ class StructuralHashes:
 
 
 class Layouts:
-    """How the dimensions of expressions lie in what they are computed from.
+    """How the dimensions of expressions map to those of their operands.
 
     Args:
       moves: the views.
