@@ -69,7 +69,9 @@ class Dependence:
     # ---- opaque values
 
     def opaque(self, root: ir.Value) -> bool:
-        """Whether a value depends on an argument of the program or on what a loop changes: it is not a constant."""
+        """Whether a value depends on an argument of the program or on a value that a loop changes, so it is not a
+        constant.
+        """
         if root not in self._opaque:
             values = _postorder(root, lambda value: [each for each in self._below(value) if each not in self._opaque])
             self._opaque.update(dict.fromkeys(values, False))

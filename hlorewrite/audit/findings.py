@@ -37,7 +37,7 @@ from hlorewrite.ir.collectives import (
 from hlorewrite.timeline.result import CollectiveExposure, StepTimeline
 
 _LEAST_SHARE = 0.002
-"""What saves less of the communication time than this is not shown."""
+"""Findings that save a smaller share of the communication time are not shown."""
 
 
 @dataclass(frozen=True)

@@ -19,7 +19,7 @@ _EFFECT = "custom_call_has_side_effect=true"
 _CALLED = ("calls", "to_apply", "called_computations", "branch_computations", "true_computation", "false_computation")
 
 Parts = int | tuple[int, ...]
-"""What a value depends on: bits of parameter elements; of a tuple, those of each element."""
+"""The parameter elements that a value depends on, as bits; for a tuple, those of each element."""
 
 
 @dataclass(frozen=True)

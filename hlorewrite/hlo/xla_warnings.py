@@ -38,7 +38,7 @@ LOOKED_AT = {
     "cycles": "permutes of several cycles",
     "offload": "residuals that are offloaded to the host and read back in reverse",
 }
-"""By form, what a module is searched for."""
+"""Texts to search a module for, by form."""
 
 
 def find_warnings(view: View) -> list[LintWarning]:

@@ -15,7 +15,7 @@ _ARGUMENT = re.compile(rf"loc\({_QUOTED}(?:\(unknown\))?\)")
 _NAME = re.compile(rf"loc\({_QUOTED}\(")
 
 UNKNOWN = "?"
-"""Shown for what has no source line."""
+"""Shown for ops without a source line."""
 
 
 @dataclass(frozen=True)

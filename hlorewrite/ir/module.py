@@ -33,7 +33,7 @@ class Module:
       version: the StableHLO version of the portable artifact it came from.
       has_locations: whether the input had locations (text without ``loc(...)`` has none).
       frames: which frames of call stacks are the user's own.
-      edits: how many edits of it an ``Editor`` has made.
+      edits: number of edits that an ``Editor`` has made.
     """
 
     mlir: ir.Module

@@ -23,7 +23,7 @@ def moved(name: str, ints: Ints, shape: Sequence[int], operands: Sequence[Elemen
       ints: reads an attribute of the op.
       shape: of its result.
       operands: the elements of its operands; the mask of a ``select`` and the starts of slices as numbers.
-      copies: how many leading dimensions of all arrays count copies of the tensors, such as one for each device.
+      copies: number of leading dimensions that index copies of the tensors, such as one for each device.
 
     Returns:
       An array of the shape of the copies and of the result; it may be a view.

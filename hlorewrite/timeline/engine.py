@@ -34,7 +34,7 @@ from hlorewrite.timeline.program import (
 )
 
 _DIGITS = 11
-"""Decimals of a second, by which two states are one."""
+"""Decimals of a second to which two states must agree to count as one."""
 _MOST_STATES = 128
 """Iterations of one loop that are simulated before its period is taken to have begun."""
 

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from hlorewrite.passes.all_reduce_fusion.model import Costs, FusionItem, FusionPlan, Limits
 
 _LATENCY_BOUND = 1.1
-"""A call that takes no more than so many times the shortest is all latency."""
+"""A call that takes at most this many times as long as the shortest is all latency."""
 IDLE = 0.5
 """The stream counts as idle where calls take no more than so much of the time kernels take."""
 _SOON = 0.25

@@ -11,7 +11,7 @@ _BARRIER = "stablehlo.optimization_barrier"
 _CONVERT, _RESHAPE = "stablehlo.convert", "stablehlo.reshape"
 _TRANSPOSE = "stablehlo.transpose"
 STEPS = (_CONVERT, _RESHAPE, _TRANSPOSE, *SLICES)
-"""What commutes with an all-gather, except for barriers."""
+"""Ops that commute with an all-gather, except for barriers."""
 _MOST_STEPS = 32
 
 

@@ -24,7 +24,7 @@ from hlorewrite.ir import BRANCHES, View, ir, op_key
 
 _LOOP = "stablehlo.while"
 _OFTEN = 1 << 100
-"""Iterations that stand for "without bound": more than any sum of bytes can make up for."""
+"""Iterations that represent "without bound": no sum of bytes can make up for more."""
 
 
 @dataclass(frozen=True)

@@ -13,7 +13,7 @@ _HOW = ("write it with nsys stats --report cuda_gpu_kern_sum --format csv PROFIL
 _SUM = ("Name", "Total Time (ns)", "Instances")
 _TRACE = ("Name", "Start (ns)", "Duration (ns)")
 _MOST = 1e18
-"""Of nanoseconds, thirty years, and of runs: what is computed of them stays finite."""
+"""Limit of nanoseconds (thirty years) and of runs, so that results stay finite."""
 _COPIES = ("[CUDA mem", "[CUDA memcpy", "[CUDA memset")
 
 

@@ -20,7 +20,7 @@ from hlorewrite.rules.syntax import ast
 
 Ask = Mapping[str, OpSemantics]
 _MOST_SPREAD = 2
-"""A spread stands for any number of operands; each is treated alike, so two of them are enough."""
+"""A spread has any number of operands; all are treated alike, so two are enough."""
 
 
 @dataclass(frozen=True)

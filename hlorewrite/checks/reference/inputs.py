@@ -14,7 +14,7 @@ _INDICES = (-3, 24)
 """From and below: outside of small tensors on both sides."""
 
 Role = Literal["", "deciding", "indexing"]
-"""What an integer is for: nothing in particular, a trip count or branch, or an index."""
+"""The purpose of an integer: none in particular, a trip count or branch, or an index."""
 
 
 def random_array(type_: ir.Type, generator: np.random.Generator, role: Role = "") -> Array:

@@ -53,7 +53,7 @@ class Job:
     args: argparse.Namespace
     timings: Timings = field(default_factory=Timings)
     _objects: list[dict[str, Any]] = field(default_factory=list, init=False)
-    """What ``--json`` prints: a decision for each module."""
+    """The output of ``--json``: a decision for each module."""
 
     def run(self) -> int:
         """Does everything; returns the exit code."""

@@ -68,7 +68,7 @@ DTYPES = ("f64", "f32", "tf32", "bf16", "f16", "f8", "f4", "i8")
 OPTIONAL_FIELDS = {"", "hosts"}
 _MOST_SHOWN = 60
 LEAST, MOST = 1e-30, 1e30
-"""Between these is every number of a cluster; what is computed of them stays finite."""
+"""Bounds of every number of a cluster, so that results stay finite."""
 
 
 def topology_names() -> list[str]:

@@ -34,7 +34,7 @@ from hlorewrite.cost.kernels.work import (
 )
 
 FREE = frozenset(("reshape", "bitcast-convert", "optimization-barrier", "tuple", "get-tuple-element"))
-"""Ops that change nothing in memory: what reads their result reads their operand."""
+"""Ops that change nothing in memory: readers of their result read their operand."""
 GIVEN = frozenset(("constant", "after-all", "create-token", "partition-id", "replica-id"))
 """Ops whose results take no time and are there for all."""
 HELD = "held"

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 UNCOUNTED_CALLS = "custom calls that may communicate are not counted"
 UNCOUNTED_MESSAGES = "messages between devices are not counted"
 MOST_PRINTED_DEVICES = 2048
-"""JSON holds the matrices of so many devices: four million numbers."""
+"""JSON holds matrices of up to this many devices: four million numbers."""
 
 
 def counted_names(found: Mapping[str, Mapping[str, int]]) -> list[str]:

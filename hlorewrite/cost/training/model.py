@@ -16,7 +16,7 @@ _OF_EXPERTS = ("top_k", "shared_experts", "dense_layers", "dense_feed_forward")
 _MAY_BE_ZERO = ("head_dim", "query_rank", "kv_rank", "rope_dim", "dense_layers", "dense_feed_forward",
                 "shared_experts", "window")
 MOST = 10**12
-"""Of a size of a model: far above any, and far below what arithmetic in floats can hold."""
+"""Upper bound of a model's sizes: far above any model, and far below the range of floats."""
 
 
 @dataclass(frozen=True, slots=True)

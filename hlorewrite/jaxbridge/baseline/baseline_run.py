@@ -10,7 +10,7 @@ from hlorewrite.jaxbridge.baseline.memory_grant import AloneMeasured
 from hlorewrite.jaxbridge.xla.compile_no_codegen import program_so_far
 
 POLL_S = 0.01
-"""How often it is looked for what the partitioner makes; a look takes less than a hundredth of that."""
+"""Seconds between checks for the partitioner's output; a check takes less than a hundredth of that."""
 
 
 class NotCompared(InputError):

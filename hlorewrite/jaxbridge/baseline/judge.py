@@ -23,7 +23,7 @@ MEMORY_SLACK = 64 * 1024
 """Bytes by which temporaries may grow in any case: less than a buffer of a step worth rewriting."""
 ALONE = "XLA alone"
 REWRITTEN = "the rewritten module"
-"""What a way is called where there is only one."""
+"""The name of a way if there is only one."""
 AS_WELL = "XLA alone does as well"
 
 

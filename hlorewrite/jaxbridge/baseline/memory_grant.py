@@ -17,7 +17,7 @@ for temporaries. Above it, XLA overlaps nothing and recomputes. The rest is for 
 fragmentation.
 """
 AloneMeasured = tuple[Measured, bytes | None]
-"""What XLA alone makes of a step, and its partitioned program where it was asked for."""
+"""XLA's compilation of a step, and its partitioned program if requested."""
 
 
 def free_bytes(alone: Measured) -> int | None:

@@ -34,8 +34,9 @@ Rewriter = Callable[[Module, Variant], Rewritten]
 """Runs the passes of a variant over a module, which it changes."""
 Program = Callable[[], Module]
 NEAR = 1.02
-"""Candidates whose bytes are this close count as equal: such ones are tried before the passes run again with less
-memory, and what takes memory has to save more."""
+"""Candidates whose bytes are this close count as equal. They are tried before the passes run again with less memory,
+and a candidate that takes memory must save more.
+"""
 
 
 @dataclass(frozen=True)

@@ -31,7 +31,7 @@ class MiscompilePolicy:
 
     contest: Contest
     flags: Flags = field(init=False)
-    """What a rewritten module is compiled with beyond the user's flags."""
+    """XLA options of a rewritten module in addition to the user's."""
     _wrong: bool | None = field(default=None, init=False)
     _protected: Future[AloneMeasured] | None = field(default=None, init=False)
 

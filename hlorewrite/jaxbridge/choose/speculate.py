@@ -48,7 +48,7 @@ class Compilations:
     pool: ThreadPoolExecutor | None = None
     _asked: dict[_Asked, Future[Measured]] = field(default_factory=dict, init=False)
     ahead: dict[RewriteCandidate, Future[Measured]] = field(default_factory=dict, init=False)
-    """What began before it was asked for."""
+    """Compilations that started before they were requested."""
 
     def measured(self, candidate: RewriteCandidate, more: Flags | None = None) -> Measured:
         """XLA's compilation of a candidate.

@@ -47,7 +47,7 @@ class TuneProcess:
     target: str
     ends: float | None = None
     command: tuple[str, ...] = (sys.executable, "-m", __name__)
-    """What answers requests; it is given the path of the module, its name and the target."""
+    """Answers requests; it receives the path of the module, its name and the target."""
     _process: subprocess.Popen[bytes] | None = field(default=None, init=False)
     _folder: tempfile.TemporaryDirectory[str] = field(init=False)
 

@@ -60,7 +60,9 @@ class TuneMeasurer:
     """By choice without its XLA flags."""
     _made: dict[tuple[str, tuple[tuple[str, Flag], ...]], Measured] = field(default_factory=dict, init=False)
     _unknown: tuple[str, ...] = field(default=(), init=False)
-    """What has no known time in the user's own module; choices that lack the same are compared by the rest."""
+    """Parts of the user's own module without a known time; choices that lack the same parts are compared by the
+    rest.
+    """
 
     def __post_init__(self) -> None:
         self._place = place_of(parse_target(self.target), self.module)

@@ -18,7 +18,7 @@ HIDDEN = 0.01
 FREE_MEMORY = 0.1
 """Free memory is spent only while communication adds more than this share: on 35 steps it helped none below."""
 ENOUGH = 0.03
-"""What the best way gains, as a share, where leaving calls apart is not tried too: on 35 steps it won below that."""
+"""Gain of the best way, as a share, from which unfused calls are not tried: on 35 steps they won only below it."""
 LITTLE = 0.02
 """The same for XLA alone under published flags, other than combined messages."""
 FLAGGED = 0.05
@@ -27,7 +27,7 @@ as long to compile."""
 LEAST_COMPUTE = 0.95
 """No pass saves more than a twentieth of the kernels' time, so a way is not tried once the best step is as short."""
 PIPELINED, COMBINED, UNROLLED = "pipelined", "pipelined, combined", "pipelined, double-buffered"
-"""The published flags that are tried. Combined messages pay on several hosts, whose links need large ones. Unrolled
+"""The published flags to try. Combined messages pay on several hosts, whose links need large ones. Unrolled
 loops take two to four times as long to compile: they come last, and only where pipelining alone lengthens no step."""
 HALVES = "interleave-halves"
 """The pass without which ``time`` is tried once more, where it gains little: XLA may schedule two halves badly."""

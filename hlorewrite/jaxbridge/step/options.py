@@ -37,7 +37,7 @@ Match = str | Sequence[str] | Callable[[str], bool] | None
 communicate."""
 Function = TypeVar("Function", bound=Callable[..., Any])
 _TUNED = ("passes", "keep", "topology", "memory_budget")
-"""What a plan of ``hlorewrite tune`` says where the user leaves it open."""
+"""Options that a plan of ``hlorewrite tune`` sets if the user leaves them open."""
 
 
 @dataclass(frozen=True)

@@ -36,7 +36,7 @@ from hlorewrite.jaxbridge.xla.target import device_topology
 UNKNOWN_CALL = "hlorewrite.stop"
 """A custom call that XLA refuses to compile."""
 _PARTITIONED = "after_spmd-partitioning"
-"""How XLA names the dump of what its partitioner made. GPUs also dump unasked what the passes after it leave, where
+"""XLA's name for the dump of its partitioner's program. GPUs also dump the output of the passes after it, where
 computation on the host has become calls that cannot be written back."""
 _HLO, _BUFFERS = "after_optimizations.txt", "buffer-assignment.txt"
 _ALLOCATION = re.compile(r"^allocation \d+: size (\d+), (.*)$", re.MULTILINE)

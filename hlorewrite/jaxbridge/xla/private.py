@@ -47,7 +47,7 @@ except ImportError as gone:
                      hint="install jax 0.10.2 to 0.12; reading and rewriting files needs no jax") from gone
 
 _PMAP = "jax._src.pmap"
-"""The module that defines what ``jax.pmap`` returns."""
+"""The module that defines the result type of ``jax.pmap``."""
 
 # ---- what of a thread's configuration is part of jit's key
 

@@ -17,7 +17,7 @@ from hlorewrite.pipelines.schedules import ROW, Schedule, Task, ticks
 from hlorewrite.util.reachability import reachable
 
 OUTSIDE = -1
-"""The micro-batch of what runs before or after the loop."""
+"""The micro-batch of actions before or after the loop."""
 
 
 @dataclass(frozen=True)

@@ -56,7 +56,7 @@ class ExecutableStore:
 
 
 _WANTED: ContextVar[tuple[ExecutableStore, str] | None] = ContextVar("wanted", default=None)
-"""Where what the running thread compiles is kept, and what it computes."""
+"""The store for executables that the running thread compiles, and their digests."""
 
 
 class _ListeningClient:

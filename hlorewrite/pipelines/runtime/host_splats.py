@@ -20,7 +20,7 @@ from hlorewrite.pipelines.mpmd.mesh_view import manual_body
 
 Number = float | int | bool
 _REPEATS = frozenset(f"stablehlo.{name}" for name in ("broadcast_in_dim", "reshape", "transpose", "slice"))
-"""Ops whose result holds what their operand holds, and nothing else."""
+"""Ops whose result has the same elements as their operand."""
 _ELEMENTS = frozenset(("i1", "i8", "i16", "i32", "ui8", "ui16", "ui32", "f16", "bf16", "f32"))
 _WIDE_ELEMENTS = frozenset(("i64", "ui64", "f64"))
 """JAX makes 32 bits of them by default."""

@@ -50,7 +50,7 @@ def check_arguments(arguments: Sequence[Any], kinds: Sequence[MeshTensor], shard
     """Refuses arguments that do not lie where the program expects them.
 
     Raises:
-      UsageError: their number, or one's shape, dtype or place, differs.
+      UsageError: the number of values, or the shape, dtype or placement of one, differs.
     """
     if len(arguments) != len(kinds):
         raise UsageError(f"the program has {len(kinds)} arguments and is given {len(arguments)}", location=name,

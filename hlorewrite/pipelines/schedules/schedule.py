@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     import numpy as np
 
 KINDS = {"F": "forward", "B": "backward", "I": "input gradient", "W": "weight gradient"}
-"""Kinds of tasks and what errors call them."""
+"""Kinds of tasks and their names in errors."""
 
 ROW = {"F": 0, "B": 1, "I": 1, "W": 2}
 """Where a kind is in arrays of shape [3, stages, micro-batches]: ``B`` and ``I`` send the gradient upstream."""

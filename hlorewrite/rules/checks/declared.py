@@ -106,7 +106,7 @@ def check_meaning(meaning: ast.Meaning, natives: Mapping[str, ast.Native]) -> li
 
 
 SCALAR_FUNCTIONS = ("max", "min", "convert")
-"""What the expression of a meaning may call."""
+"""Functions that the expression of a meaning may call."""
 
 
 def _values(node: Any) -> Iterator[ast.ValueRef]:

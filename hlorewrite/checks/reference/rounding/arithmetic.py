@@ -36,7 +36,7 @@ INTERPRETER = RoundingArithmetic(1.0, 2.0, False, True)
 """The StableHLO interpreter: each op is rounded once; functions are computed in double precision first, and those of
 double precision itself by the C library, which is within one unit in the last place."""
 IN_RANGE = replace(INTERPRETER, underflows=False)
-"""The same on inputs for which the original loses nothing to underflow: then neither may what it is rewritten to."""
+"""The same on inputs for which the original loses nothing to underflow: then the rewritten program must not either."""
 COMPILED = RoundingArithmetic(2.0, 16.0, True, False)
 """XLA: another fusion may contract a product and a sum, keep a wider type, or divide by multiplying with a reciprocal;
 its own approximations of functions are within a few units in the last place."""

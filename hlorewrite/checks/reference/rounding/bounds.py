@@ -31,7 +31,7 @@ from hlorewrite.ir.binding import ir
 _SLACK = 1 + 2.0**-20
 """The bound is itself computed in float64."""
 _UNACCOUNTED = 2.0**-6
-"""What roundings in the cut may cause, relative to the bound, before the cut is given up."""
+"""Error from roundings in the cut, relative to the bound, above which the cut is not used."""
 
 
 @dataclass(frozen=True)

@@ -34,10 +34,10 @@ from hlorewrite.ops.table import COMMUTATIVE
 Task = tuple[int, ...]
 """(node,): the node, rewritten; (first, second, dimension): the two joined along a dimension."""
 JOINS = ("stablehlo.concatenate", "stablehlo.slice")
-"""What cuts tensors and joins them."""
+"""Ops that cut and join tensors."""
 _MOST_ATTEMPTS = 64
 _ROUNDS = 3
-"""How far shapes of expressions are followed through what loops yield."""
+"""Depth to which shapes of expressions are followed through yields of loops."""
 _SLICE, _ADD, _CONCATENATE, _RESHAPE = (f"stablehlo.{name}" for name in ("slice", "add", "concatenate", "reshape"))
 
 

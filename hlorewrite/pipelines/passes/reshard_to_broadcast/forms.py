@@ -23,8 +23,8 @@ from hlorewrite.pipelines.passes.reshard_to_broadcast.layers import LayerRead, S
 Target = Literal["gpu", "cpu"]
 
 SWITCH_SECONDS = {"gpu": 2e-5, "cpu": 0.0}
-"""What a branch chosen at run time costs in addition to its ops: XLA:GPU copies the index to the host and waits for
-it. An assumed figure, of the size of two launches."""
+"""Cost of a branch chosen at run time, in addition to its ops: XLA:GPU copies the index to the host and waits for it.
+An assumed figure, of the size of two launches."""
 
 
 @dataclass(frozen=True)

@@ -22,7 +22,7 @@ from hlorewrite.pipelines.passes.share_fragments.subgraph_match import (
 CALLS = 3
 """Fragments of one task of one stage, in all."""
 EXTRA = 0.1
-"""What may be in buffers between pieces of a fragment, as a share of the bytes that it takes and gives."""
+"""Limit of bytes in buffers between pieces of a fragment, as a share of its inputs and outputs."""
 GROWTH = 0.4
 """Calls that may be added to a micro-batch, as a share of those it makes."""
 
