@@ -345,8 +345,8 @@ ADVICE: Mapping[Need, str] = MappingProxyType({
     "region": "if you mean the accumulated value, do this after the loop",
     "shape": "give it a static shape",
 })
-NEXT_ITERATION = ("the next iteration computes with what this one changes; where gradients are meant to be "
-                  "accumulated, update the parameters once, after the loop")
+NEXT_ITERATION = ("the next iteration reads the values that this one changes; to accumulate gradients, update the "
+                  "parameters once, after the loop")
 EXPECTED = "comm-shift{expected} moves it"
 BUDGET = "allow the bytes by comm-shift{memory-budget=SIZE}"
 EXACT = "leave out exact, or accumulate in integers"

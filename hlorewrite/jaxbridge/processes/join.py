@@ -71,7 +71,7 @@ def join(coordinator: str, processes: int, process: int, timeout_s: float = TIME
             _answer(host, int(port), process, timeout_s, secret)
         if missing:
             many = "," in missing
-            raise PlanError(f"process{'es' if many else ''} {missing} did not come within {timeout_s:g} s",
+            raise PlanError(f"process{'es' if many else ''} {missing} did not arrive within {timeout_s:g} s",
                             location=f"process {process}", hint="check that every process was started with the same "
                                                                 f"token and reaches {coordinator}")
     jax.config.update("jax_cpu_collectives_implementation", "gloo")

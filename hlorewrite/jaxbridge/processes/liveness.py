@@ -231,7 +231,7 @@ class Watch:
     def _absent(self, peer: int, who: str, silence_s: float) -> str:
         """What ends this process when a peer never came; the agreement on what to run speaks first."""
         if not self._only_waiting and silence_s > self._silence_s + 5 * self.interval_s:
-            return f"{who} did not come within {silence_s:.0f} s"
+            return f"{who} did not arrive within {silence_s:.0f} s"
         why = ": it is late, or runs without hlorewrite" if self._only_waiting else ""
         self._name(peer, silence_s > self._named_s, "absent", f"{who} has not come yet{why}")
         return ""

@@ -101,7 +101,7 @@ def test_one_that_takes_too_long_to_rewrite(slow: int) -> None:
     said = outcomes([holds(after_s=4.0 if process == slow else 0.1) for process in range(3)], patience=Patience(
         rewriting=1.0))
     assert said == [said[0]] * 3
-    assert said[0].startswith(f"process {slow} (rewriting): it was not done with rewriting 1 s after process ")
+    assert said[0].startswith(f"process {slow} (rewriting): it had not finished rewriting 1 s after process ")
     assert time.monotonic() - start < 10
 
 
