@@ -1,7 +1,7 @@
 """Errors a user can cause, each one line: where, what, what to do next.
 
-Every error carries its exit code, so the command line needs no table of its own:
-0 ok, 1 failed or findings, 2 usage or unreadable input, 3 values differ.
+Every error carries its exit code, so the command line needs no separate table: 0 ok, 1 failed or findings, 2 usage or
+unreadable input, 3 values differ.
 """
 
 import difflib
@@ -15,7 +15,7 @@ class HlorewriteError(Exception):
     """A mistake in the input, reported in one line.
 
     Args:
-      what: the sentence that says what is wrong, without a final full stop.
+      what: the message, without a final full stop.
       location: where, as ``FILE:LINE:COL`` or the user's own source line.
       hint: what to do next.
       excerpt: lines to show below the sentence (the source line and a caret).
@@ -55,7 +55,7 @@ class InputError(HlorewriteError):
 
 
 class OutputError(HlorewriteError):
-    """A result cannot be written where it was asked for."""
+    """A result cannot be written to the given path."""
 
 
 class PassFailed(HlorewriteError):
@@ -69,21 +69,21 @@ class RuleSyntaxError(HlorewriteError):
 
 
 class RuleCheckError(HlorewriteError):
-    """A rule file parses, and means nothing: an unknown name, a wrong kind or arity."""
+    """A rule file parses but is not valid: an unknown name, a wrong kind or arity."""
 
     exit_code = 2
 
 
 class PlanError(HlorewriteError):
-    """A plan, schedule or topology is not possible as asked for."""
+    """The requested plan, schedule or topology is impossible."""
 
 
 class PlanMismatch(InputError):
     """A plan file does not fit this run, or cannot be read as a plan.
 
     Args:
-      what: as of every error; so are ``location`` and ``hint``.
-      stops: the program stops, whatever is done about other errors.
+      what: the message, as in every error; so are ``location`` and ``hint``.
+      stops: the program stops, even if other errors would fall back.
     """
 
     def __init__(self, what: str, *, location: str | None = None, hint: str | None = None, stops: bool = True) -> None:
@@ -138,6 +138,6 @@ def did_you_mean(name: str, known: Iterable[str], listed_by: str = "") -> str:
 
 
 class CannotExecute(HlorewriteError):
-    """The reference interpreter, or running devices in lockstep, does not cover something in the module."""
+    """The reference interpreter, or lockstep execution, does not support an op or construct in the module."""
 
     exit_code = 2

@@ -1,4 +1,4 @@
-"""What a pass of a user imports: the base class, the module and its ops, sizes, remarks.
+"""The interface for user passes: the base class, the module and its ops, sizes, remarks.
 
 The names here stay; the modules that define them may move.
 """

@@ -13,7 +13,7 @@ from hlorewrite.rules.library import load, select
 
 @dataclass(frozen=True)
 class ApplyRules(Pass):
-    """Applies the rules of rule files until none applies any more.
+    """Applies the rules of rule files until none applies.
 
     Attributes:
       files: rule files: paths, or names of shipped files such as ``collectives``.

@@ -17,10 +17,10 @@ _Result = tuple[ir.Operation, int]
 
 @dataclass(frozen=True)
 class CollectiveCse(Pass):
-    """Merges collectives that compute the same, also inside called functions, and removes those that no op reads.
+    """Merges equal collectives, also inside called functions, and removes those that no op reads.
 
     Two collectives compute the same when they are equal except for their channel and their operands have equal value
-    numbers. The one that stays must run whenever the other does: it stands before it, in the same block or around it.
+    numbers. The one that stays must run whenever the other does: it is before it, in the same block or around it.
     XLA merges collectives only where their operands are one instruction.
 
     Example:

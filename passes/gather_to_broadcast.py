@@ -1,4 +1,4 @@
-"""gather-to-broadcast: a gather of which every device reads one shard becomes a broadcast or a permute."""
+"""gather-to-broadcast: a gather whose devices all read one shard becomes a broadcast or a permute."""
 
 from dataclasses import dataclass
 from typing import ClassVar
@@ -35,7 +35,7 @@ class _Read:
 
 @dataclass(frozen=True)
 class GatherToBroadcast(OpByOp):
-    """Sends the one shard each device reads of an all-gather, instead of all shards to all.
+    """Sends only the shard of an all-gather that devices read, instead of all shards to all.
 
     The index of each slice is evaluated for every device. If the devices of a group read the same shard it is
     broadcast, if they read different ones it is permuted, if each reads its own nothing is sent. XLA does none of
@@ -98,7 +98,7 @@ def _reads(op: ir.Operation, readers: list[ir.Operation], groups: Groups) -> lis
             return "a slice of it reaches over several shards"
         how = delivery({d: row_of[d][start // shard] for d, start in what.starts.items()})
         if how is None:
-            return "its devices read shards in a pattern that neither one broadcast nor one permute delivers"
+            return "its devices read shards in a pattern that neither a broadcast nor a permute can deliver"
         offsets = {start % shard for start in what.starts.values()}
         reads.append(_Read(reader, how, what, offsets.pop() if len(offsets) == 1 else None))
     return reads
@@ -118,7 +118,7 @@ def _seconds(times: CollectiveTimes, read: _Read, op: ir.Operation) -> float:
 
 
 def _rewrite(editor: Editor, op: ir.Operation, read: _Read) -> None:
-    """Replaces one slice; what is sent is sent where the gather stood, for a slice may stand in a branch."""
+    """Replaces one slice; what is sent is sent where the gather stood, for a slice may be in a branch."""
     dim = ir.IntegerAttr(op.attributes["all_gather_dim"]).value
     reader, source = read.op, op.operands[0]
     shape = ir.RankedTensorType(source.type).shape

@@ -18,7 +18,7 @@ _MARKS = "hlorewrite."
 
 @dataclass(frozen=True)
 class HoistCollectives(Pass):
-    """Moves collectives whose operands do not change in a loop before it, with what they are computed from.
+    """Moves loop-invariant collectives, and the ops that compute their operands, before the loop.
 
     Operands do not change when they are made outside the loop, carried through it unchanged, or computed from such by
     ops without effects. An optimization barrier returns its operands, so each of its results may be taken for the
@@ -93,7 +93,7 @@ class HoistCollectives(Pass):
         if not all(isinstance(r.type, ir.RankedTensorType) for r in op.results):
             return None
         if not all(is_static_tensor(r.type) for r in op.results):
-            tell(ctx, "blocked", self.name, "it stays in its loop: its size is not known before it runs, and no budget "
+            tell(ctx, "blocked", self.name, "it stays in its loop: its size is known only at run time, and no budget "
                  "could bound it", view, op)
             return None
         cone = _invariant_cone(op, loop, varying, self.barriers)

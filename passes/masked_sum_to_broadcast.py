@@ -117,7 +117,7 @@ def _sources(op: ir.Operation, masked: _Masked, groups: Groups) -> _Sources | st
     """What a select contributes; or why it is not a broadcast."""
     kind = reduction_kind(op)
     if kind not in _NEUTRAL:
-        return f"nothing is known of masks under a {kind or 'reducer of this form'}"
+        return f"masks under a {kind or 'reducer of this form'} are not supported"
     mask = scalar_behind(masked.mask, masked.bound)
     if element_count(mask.type) != 1:
         return "its mask is not the same for all elements"
@@ -133,7 +133,7 @@ def _sources(op: ir.Operation, masked: _Masked, groups: Groups) -> _Sources | st
     kept = masked.on_false if neutral[0] else masked.on_true
     kept = masked.bound.get(kept, kept)
     if masked.bound and kept not in masked.bound.values():
-        return "what it reduces is computed inside a called function"
+        return "the reduced value is computed inside a called function"
     rows = _rows(groups, chosen)
     return rows if isinstance(rows, str) else (kept, rows)
 

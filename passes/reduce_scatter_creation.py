@@ -1,4 +1,4 @@
-"""reduce-scatter-creation: an all-reduce of which each device keeps its own slice becomes a reduce-scatter.
+"""reduce-scatter-creation: an all-reduce whose result each device keeps a slice of becomes a reduce-scatter.
 
 Where several devices of a group keep the same slice (sharded within hosts, replicated across them), an all-reduce of
 the slice among these follows.
@@ -45,7 +45,7 @@ class ShardLayout:
 
 @dataclass(frozen=True)
 class _SliceChain:
-    """What stands between a reduction and the slice of it.
+    """What is between a reduction and the slice of it.
 
     Attributes:
       steps: reshapes, elementwise ops of one value and such with a splat constant, in order.
@@ -58,10 +58,10 @@ class _SliceChain:
 
 @dataclass(frozen=True)
 class ReduceScatterCreation(OpByOp):
-    """Turns an all-reduce followed by the slice each device owns into a reduce-scatter.
+    """Turns an all-reduce and the slice that each device keeps into a reduce-scatter.
 
     The start of the slice is evaluated for every device; along one dimension the members of each group must read all
-    shards, each as often, in whatever order. Reshapes and elementwise ops with a constant may stand in between, as in
+    shards, each as often, in whatever order. Reshapes and elementwise ops with a constant may be in between, as in
     the slice of a mean. Each device then receives 1/n of the payload. Where r members read each shard, an all-reduce
     of the shard over these r follows, which comm-shift can defer. XLA's ReduceScatterCreator looks through reshapes
     alone, and takes one member for each shard only.

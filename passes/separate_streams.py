@@ -72,9 +72,9 @@ class SeparateStreams(Pass):
         for op, ports in zip(ops, alone, strict=True):
             # XLA puts collectives without an annotation on its streams in turn.
             editor.set_attribute(op, FRONTEND, with_frontend(op, STREAM, _PORTS if ports else _LINKS))
-        ctx.count("collectives on a stream of their own", sum(alone))
+        ctx.count("collectives on a separate stream", sum(alone))
         first = ops[alone.index(True)]
-        tell(ctx, "applied", self.name, f"it runs on a stream of its own, with {sum(alone) - 1} more that only network "
+        tell(ctx, "applied", self.name, f"it runs on a separate stream, with {sum(alone) - 1} more that only network "
              f"ports of {topology.spec} carry, where XLA is compiled with {' '.join(_OPTIONS)}", view, first)
         return True
 

@@ -13,7 +13,7 @@ _SPREADS = ("stablehlo.broadcast_in_dim", "stablehlo.reshape")
 
 @native
 def kept_by_one(context: RuleContext, choice: ir.Operation, collective: ir.Operation) -> ir.Value | MatchFailure:
-    """What a select takes on one member of each group of a collective, where it takes zero on all others.
+    """The value that a select takes on one member of each group of a collective, if it takes zero on all others.
 
     XLA's partitioner writes so: a sum over devices into which a value goes that each of them holds must count it once.
     The mask is evaluated for each device.

@@ -37,7 +37,7 @@ def executed_times(op: ir.Operation, known_blocks: dict[ir.Block, tuple[float, b
 
 
 def never_runs(op: ir.Operation) -> bool:
-    """Whether an op stands in a branch that is known never to be taken; XLA removes such branches."""
+    """Whether an op is in a branch that is known never to be taken; XLA removes such branches."""
     block = op.block
     # Ends: each step goes to the block around.
     while block is not None and (parent := block.owner.operation).name != "builtin.module":
@@ -80,7 +80,7 @@ def taken_shares(op: ir.Operation) -> tuple[Fraction, ...] | None:
 
     Returns:
       A share for each region, 1 in total; None unless its predicate is computed from constants, or from constants and
-      the counters of the loop of known trip count whose body it stands in.
+      the counters of the loop of known trip count whose body it is in.
     """
     counters, trips = _counters(op)
     table = PerDeviceConstants.of_iterations(counters).table(op.operands[0])

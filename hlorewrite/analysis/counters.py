@@ -1,4 +1,4 @@
-"""What integer values of a loop's body are in each iteration, where its counters start, step and end at constants."""
+"""Values of a loop's integers in each iteration, for counters that start, step and end at constants."""
 
 import numpy as np
 
@@ -10,7 +10,7 @@ _MOST_TRIPS = 1 << 16
 
 
 def loop_counters(loop: Loop) -> tuple[dict[ir.Value, np.ndarray], int] | None:
-    """What the counters of a loop hold in each iteration.
+    """The values of a loop's counters in each iteration.
 
     Args:
       loop: the loop.

@@ -1,4 +1,4 @@
-"""What a compiler must compute: dependences that neither simplification nor loop-invariant code motion removes.
+"""Dependences that a compiler must keep: neither simplification nor loop-invariant code motion removes them.
 
 A program that relies on its own collectives, as ``equal_trips`` does, needs to know which of them survive compilation.
 XLA:CPU moves a collective out of a loop when its operand is invariant there, also where that becomes visible only after
@@ -69,7 +69,9 @@ class Dependence:
     # ---- opaque values
 
     def opaque(self, root: ir.Value) -> bool:
-        """Whether a value depends on an argument of the program or on what a loop changes: it is not a constant."""
+        """Whether a value depends on an argument of the program or on a value that a loop changes, so it is not a
+        constant.
+        """
         if root not in self._opaque:
             values = _postorder(root, lambda value: [each for each in self._below(value) if each not in self._opaque])
             self._opaque.update(dict.fromkeys(values, False))

@@ -164,7 +164,7 @@ def _misfit(op: ir.Operation, size: int) -> str:
     """
     if any(isinstance(value.type, ir.RankedTensorType) and not value.type.has_static_shape
            for value in (*op.operands, *op.results)):
-        return "its size is not known before it runs"
+        return "its size is known only at run time"
     row = BY_OP[op.name]
     if not row.larger and SPLIT_COUNT not in row.dimensions:
         return ""
@@ -176,7 +176,7 @@ def _misfit(op: ir.Operation, size: int) -> str:
     for small, large in pairs if row.larger == "result" else [(after, before) for before, after in pairs]:
         before, after = (ir.RankedTensorType(value.type).shape[dimension] for value in (small, large))
         if after != before * size:
-            return f"it makes {after} of {before} rows or back, and its groups have {size} members"
+            return f"it splits {before} rows into {after} or joins them, and its groups have {size} members"
     return ""
 
 
@@ -219,7 +219,7 @@ def ragged_groups(op: ir.Operation, view: View) -> Groups | str:
     """
     config = op.attributes.get("backend_config", None)
     if not isinstance(config, ir.DictAttr) or REPLICA_GROUPS not in config:
-        return "its backend_config does not say its replica groups"
+        return "its backend_config does not name its replica groups"
     attribute = config[REPLICA_GROUPS]
     if not isinstance(attribute, ir.DenseIntElementsAttr):
         return "its replica groups have an unknown form"
@@ -402,7 +402,7 @@ def _stated(view: View, name: str) -> int | None:
     return ir.IntegerAttr(attributes[name]).value if name in attributes else None
 
 
-_ONE_DEVICE = ("; was it lowered without shardings? JAX takes a step over an abstract mesh for one of a single device "
+_ONE_DEVICE = ("; was it lowered without shardings? JAX assumes a single device for a step over an abstract mesh "
                "unless its arguments name theirs: "
                "jax.ShapeDtypeStruct(shape, dtype, sharding=NamedSharding(mesh, spec))")
 

@@ -1,4 +1,4 @@
-"""What the deferred-reduction analysis asks about single ops; the answers stand in ``patterns/linearity.hlopat``.
+"""Linearity of single ops, for the deferred-reduction analysis; ``patterns/linearity.hlopat`` declares it.
 
 An op is *jointly linear* in some operands when, with all others fixed and uniform over the groups,
 ``op(AR(a) + p, AR(b) + q) = AR(op(a, b)) + op(p, q)``. For reductions other than a sum, ``+`` is that reduction.
@@ -43,7 +43,7 @@ class NotLinear:
 
 
 class FactContext(Protocol):
-    """What a linearity fact may ask about the values around an op."""
+    """Questions that a linearity fact may ask about the values around an op."""
 
     @property
     def kind(self) -> str: ...
@@ -53,7 +53,7 @@ class FactContext(Protocol):
 
 
 class FlowContext(FactContext, Protocol):
-    """What a flow is built with: it answers for many values, and frees what it found out."""
+    """Builds a flow: answers for many values, and caches the answers."""
 
     def release(self) -> None: ...
 
@@ -82,7 +82,7 @@ class UniformContext:
         return is_identity(value, self.kind)
 
     def release(self) -> None:
-        """Frees what was found out; what is asked later is searched anew."""
+        """Frees the cached results; later questions are answered anew."""
         self.uniformity.release()
 
 

@@ -22,7 +22,7 @@ def trip_count(op: ir.Operation) -> int | None:
 
 @dataclass(frozen=True)
 class LoopCounter:
-    """What a loop counts by: a carried integer that its condition compares with a bound.
+    """The counter of a loop: a carried integer that its condition compares with a bound.
 
     Attributes:
       compare: the comparison.
@@ -30,7 +30,7 @@ class LoopCounter:
       side: which operand of the comparison it is; the bound is the other.
       direction: how it compares to the bound while the loop goes on, ``LT`` and the like, the counter on the left.
       start: its value before the first iteration.
-      bound: what it is compared with.
+      bound: the value that it is compared with.
       step: by how much it grows in an iteration.
     """
 

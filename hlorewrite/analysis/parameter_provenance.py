@@ -20,7 +20,7 @@ from hlorewrite.ops.table import TERMINATORS
 from hlorewrite.util.reachability import reachable
 
 _MOST_STEPS = 100_000
-"""Where programs are so large, or so entangled, that more would be needed, the rest has no names."""
+"""The limit of a search; in a program that needs more steps, the remaining values have no names."""
 _MOVES = frozenset({f"stablehlo.{name}" for name in (
     "convert", "transpose", "reshape", "optimization_barrier", "reduce_precision")} | {"sdy.sharding_constraint"})
 _MOVES_OF_ONE = ("stablehlo.broadcast_in_dim", "stablehlo.reduce", "stablehlo.slice")
@@ -186,7 +186,7 @@ class ParameterProvenance:
         elif parent.name == FUNCTION and place.calls:
             yield _Place(self._calls[place.calls[-1]].operands[position], place.calls[:-1])
 
-    # ---- whether a step reads an argument otherwise than to update it
+    # ---- whether a step reads an argument other than to update it
 
     def _is_read(self, argument: ir.Value, behind: frozenset[str] = frozenset()) -> bool:
         """Whether an op reads an argument, or what ops of some names make of it."""
@@ -279,7 +279,7 @@ def _shape(value: ir.Value) -> list[int] | None:
 
 
 def result_paths(function: ir.Operation, count: int) -> list[str]:
-    """What JAX calls the results of a function; empty where it does not say."""
+    """JAX's names for the results of a function; empty if it gives none."""
     listed = readable(function, "res_attrs")
     if listed is None:
         return [""] * count
@@ -322,7 +322,7 @@ def continues(argument: str, result: str) -> bool:
 
 
 def at_the_same_place(argument: str, result: str) -> bool:
-    """Whether a result stands where an argument does, by the numbers of their places, which need not have names.
+    """Whether a result takes the position of an argument; positions need not have names.
 
     Example:
       >>> at_the_same_place("state[1][0]", "result[0][1][0]"), at_the_same_place("state[1][0]", "result[0][1][1]")

@@ -113,7 +113,7 @@ class Uniformity:
         self._map.forget(value)
 
     def release(self) -> None:
-        """Frees what was found out of values; a value asked about later is searched anew."""
+        """Frees the cached results; later questions about a value are answered anew."""
         self._found.clear()
 
     def _search(self, root: ir.Value) -> None:
@@ -129,7 +129,7 @@ class Uniformity:
                 path.append((value, []))
                 return sources
             pending = [source for source in sources if source not in found or found[source] is not None]
-            if not pending:  # most values: a component of its own, of which no path has to be kept
+            if not pending:  # most values: a separate component, of which no path has to be kept
                 found[value] = None
                 return None
             number[value] = low[value] = len(number)
@@ -223,9 +223,9 @@ class Uniformity:
         if op_name == "stablehlo.custom_call" and not is_pure_custom_call(op) and not is_received(op):
             return Varying("it is the result of a custom call that may differ between devices", op)
         if has_some and any(name in attributes for name in _OF_COLLECTIVES):
-            return Varying(f"it is the result of {op_name}, a collective of which nothing is known", op)
+            return Varying(f"it is the result of {op_name}, a collective that the analysis does not know", op)
         if not op_name.startswith(DIALECTS) and op_name not in ("sdy.sharding_constraint", "sdy.reshard"):
-            return Varying(f"it is the result of {op_name}, of which nothing is known", op)
+            return Varying(f"it is the result of {op_name}, an op that the analysis does not know", op)
         sources = list(op.operands)
         if len(op.regions):
             odd = next((inner for inner in nested_ops(op)[1:] if is_odd_in_region(inner)), None)
@@ -306,7 +306,7 @@ class Uniformity:
         return [region.operands[position]] if self._inside_manual(region) else []
 
     def _inside_manual(self, region: ir.Operation) -> bool:
-        """Whether a manual region stands inside another one, also when functions are called in between."""
+        """Whether a manual region is inside another one, also when functions are called in between."""
         return any(op.name == MANUAL for op in around([region], self.view))
 
     def _by_sharding(self, sharding: ir.Attribute, op: ir.Operation) -> list[ir.Value] | Varying:
@@ -318,7 +318,7 @@ class Uniformity:
     def _differs_by(self, sharding: ir.Attribute) -> str:
         """Why a value of some sharding may differ between the devices of a group; empty when it cannot."""
         if not self._by_partition:
-            return "its groups are of replicas, and shardings speak of partitions"
+            return "its groups count replicas, but shardings count partitions"
         mesh = mesh_of(self.view, sdy.TensorShardingAttr(sharding).mesh_or_ref)
         if mesh is None or not set(self._row) <= set(mesh.device_ids):
             return "it is sharded over a mesh that does not hold these devices"
@@ -332,7 +332,7 @@ class Uniformity:
         if isinstance(other, str):
             return Varying(f"it comes from a collective that is ill-formed: {other}", op)
         if not self._counts_alike(other.mode):
-            return Varying("it comes from a collective whose groups count devices otherwise", op)
+            return Varying("it comes from a collective whose groups count devices in another way", op)
         row_of = {device: row for row in other.rows for device in row}
         if op.name in UNIFORM_AFTER and all(
                 set(row) <= set(row_of.get(row[0], ())) for row in self.groups.rows):
@@ -367,7 +367,7 @@ class Uniformity:
         if isinstance(pairs, str):
             return Varying(pairs, op)
         if not self._counts_alike(id_mode(op)):
-            return Varying("it comes from a collective_permute that counts devices otherwise", op)
+            return Varying("it comes from a collective_permute that counts devices in another way", op)
         source_of = {target: source for source, target in pairs}
         for members in self.groups.rows:
             rows = {self._row.get(source_of[device]) if device in source_of else "zero" for device in members}

@@ -7,10 +7,10 @@ program computes it from the device's id, it differs (``Uniformity`` and the val
 
 What has to hold:
 
-* the loop is entered once by each device: it stands in no other loop and no branch, no function around it is called
+* the loop is entered once by each device: it is in no other loop and no branch, no function around it is called
   twice, and it has no copy (calls are inlined). Otherwise two devices could run 3 and 5, then 5 and 3 iterations, and
   still meet 8 times;
-* the collective stands in the body or the condition itself, so that nothing decides whether it runs;
+* the collective is in the body or the condition itself, so that nothing decides whether it runs;
 * every compiler executes it in each iteration: its operand changes in the loop, and a result of the program depends on
   it. XLA moves a collective of what does not change before the loop, or drops one without readers, and the loop then
   ends after a different number of iterations on each device (``dependence``);
@@ -92,7 +92,7 @@ def equal_trip_predicates(view: View, rows: Rows, modes: Iterable[str]) -> set[i
       modes: the modes of groups whose ids mean the devices of ``rows``.
 
     Returns:
-      What the conditions of these loops return; without those that run a constant number of times.
+      The results of these loops' conditions, without loops that run a constant number of times.
     """
     witnesses = LoopWitnesses(view)
     proven: set[ir.Value] = set()
@@ -116,7 +116,7 @@ def entered_once(op: ir.Operation, view: View) -> bool:
       view: the module.
 
     Returns:
-      False when it stands in a loop, a branch or another region, or in a function that is called more than once.
+      False when it is in a loop, a branch or another region, or in a function that is called more than once.
     """
     seen: set[int] = set()
     while op_key(op) not in seen:  # Ends: each round comes to a call not seen before.

@@ -5,10 +5,10 @@ from hlorewrite.ops.table import DEVICE_IDS
 
 _PURE_CUSTOM_CALLS = {"Sharding", "annotate_device_placement", "cu_threefry2x32", "cu_threefry2x32_ffi"}
 VARYING_OPS = {
-    "stablehlo.rng": "a random number generator with state of its own",
+    "stablehlo.rng": "a random number generator with separate state",
     "stablehlo.infeed": "read from an infeed", "stablehlo.recv": "received from another program",
     "stablehlo.send": "ordered with a send", "stablehlo.outfeed": "ordered with an outfeed",
-    "stablehlo.composite": "the result of a composite, of which nothing is known",
+    "stablehlo.composite": "the result of a composite that the analysis does not know",
     "stablehlo.async_start": "the result of an asynchronous call", "stablehlo.async_done": "the result of one",
     "stablehlo.create_token": "ordered by a token", "stablehlo.after_all": "ordered by tokens",
 }

@@ -1,1 +1,1 @@
-"""What a compiled step communicates in loops, why XLA left it there, and what a user can do about it."""
+"""Finds the collectives that a compiled step runs in loops, why XLA left them there, and how to remove them."""

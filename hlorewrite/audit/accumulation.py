@@ -1,7 +1,7 @@
-"""Whether the result of a collective is only summed up, stacked or carried out by the loop it stands in.
+"""Whether the result of a collective is only summed up, stacked or carried out by the loop it is in.
 
-The result is followed through the instructions of the loop's body and through fusions, as long as what is made of it
-is linear in it with coefficients that no turn changes. It leaves the loop where it is added to an element of the loop's
+The result is followed through the instructions of the loop's body and through fusions, as long as the values made from
+it are linear in it with loop-invariant coefficients. It leaves the loop where it is added to an element of the loop's
 tuple, written into one at an index, or takes the place of one that the body does not read. Anything else needs the
 value in every iteration.
 """
@@ -22,14 +22,14 @@ ALONE, SUMMED, STACKED, NEEDED = "alone", "summed", "stacked", "needed"
 
 @dataclass(frozen=True)
 class LinearUse:
-    """What a value is made of a collective's result.
+    """How a value depends on a collective's result.
 
     Attributes:
       form: ``alone``: linear in it; ``summed``: an element of the loop's tuple plus that; ``stacked``: such an element
         with that written into it; ``needed``: anything else.
       element: the element.
       reader: the instruction that needs it.
-      scaled: a factor stands between the result and this value.
+      scaled: a factor is between the result and this value.
     """
 
     form: str
@@ -40,12 +40,12 @@ class LinearUse:
 
 @dataclass(frozen=True)
 class LeavesLoops:
-    """Out of which loops a collective could be taken.
+    """The loops that a collective could leave.
 
     Attributes:
       out_of: loop bodies in whose turns the result is only summed up, or whose last iteration's result is wanted alone.
       through: loop bodies that stack the result: the collective leaves them too, and sends the whole stack.
-      scaled: a factor stands between the collective and the sum.
+      scaled: a factor is between the collective and the sum.
       needed_by: the instruction that needs the result in an iteration, when no loop could be left.
     """
 
@@ -74,7 +74,7 @@ class Accumulations:
         """Follows one result.
 
         Args:
-          computation: what the collective stands in.
+          computation: what the collective is in.
           name: the collective; of a pair its start.
 
         Returns:
@@ -161,7 +161,7 @@ class Accumulations:
         return ends
 
     def _root_places(self, body: Computation, root: HloInstruction) -> dict[str, list[int]]:
-        """By the name of a value, where it stands in the tuple that a body returns."""
+        """By the name of a value, where it is in the tuple that a body returns."""
         if body.name not in self._roots:
             found = self._roots[body.name] = {}
             for index, operand in enumerate(root.operands):

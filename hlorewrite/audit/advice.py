@@ -21,7 +21,7 @@ def why_accumulated(kind: str, leaves: LeavesLoops, options: Mapping[str, str], 
       kind: of the collective.
       leaves: the loops it could leave.
       options: XLA flags of the job.
-      body: the body of the loop it stands in.
+      body: the body of the loop it is in.
 
     Returns:
       A sentence; one that says so where the text shows no reason.
@@ -31,7 +31,7 @@ def why_accumulated(kind: str, leaves: LeavesLoops, options: Mapping[str, str], 
     if kind == REDUCE_SCATTER.kind:
         return f"XLA:GPU leaves the part of {CODE_MOTION} for reduce-scatters switched off"
     if leaves.through or body not in leaves.out_of:
-        return (f"XLA's {CODE_MOTION} takes a reduction out of the loop it stands in only; this one is stacked by that "
+        return (f"XLA's {CODE_MOTION} takes a reduction out of the innermost loop only; this one is stacked by that "
                 "loop and summed up by a loop around it")
     if leaves.scaled:
         return (f"a factor stands between the reduction and the sum (a mean, say), and XLA's {CODE_MOTION} does not "
@@ -57,7 +57,7 @@ def why_separate(kind: str, payload: int, options: Mapping[str, str], several_ty
 
 
 def advice(form: str, line: str, memory: int = 0, stacked: bool = False) -> str:
-    """What a user has to do.
+    """The advice to the user.
 
     Args:
       form: of the finding.

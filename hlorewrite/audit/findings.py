@@ -1,4 +1,4 @@
-"""What a schedule communicates that it need not, or need not so often: found on optimised HLO alone.
+"""Unnecessary communication in a schedule, found on optimised HLO alone.
 
 No source is needed. A finding is a prediction: whether values are equal on all devices, which a rewrite must know,
 the text does not say.
@@ -37,7 +37,7 @@ from hlorewrite.ir.collectives import (
 from hlorewrite.timeline.result import CollectiveExposure, StepTimeline
 
 _LEAST_SHARE = 0.002
-"""What saves less of the communication time than this is not shown."""
+"""Findings that save a smaller share of the communication time are not shown."""
 
 
 @dataclass(frozen=True)

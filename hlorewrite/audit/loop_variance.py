@@ -1,4 +1,4 @@
-"""In which of the loops around it a value of HLO changes from turn to turn.
+"""In which of the loops around it a value of HLO changes from iteration to iteration.
 
 Each computation is read once: a value depends on elements of the computation's parameters, kept as bits. Of a loop's
 tuple, an element that the body passes on unchanged is the same in every iteration; another depends on whatever its next
@@ -19,15 +19,15 @@ _EFFECT = "custom_call_has_side_effect=true"
 _CALLED = ("calls", "to_apply", "called_computations", "branch_computations", "true_computation", "false_computation")
 
 Parts = int | tuple[int, ...]
-"""What a value depends on: bits of parameter elements; of a tuple, those of each element."""
+"""The parameter elements that a value depends on, as bits; for a tuple, those of each element."""
 
 
 @dataclass(frozen=True)
 class LoopSummary:
-    """A loop, seen from what it stands in.
+    """A loop, seen from the surrounding computation.
 
     Attributes:
-      outer: the computation it stands in.
+      outer: the computation it is in.
       loop: its ``while``.
       same: elements of its tuple that the body passes on unchanged, as bits.
       closed: for each element, the elements whose first values its value in any turn depends on.
@@ -85,11 +85,11 @@ class LoopVariance:
         """In which loops around it a value changes.
 
         Args:
-          computation: what it stands in.
+          computation: the computation that it is in.
           name: the value.
 
         Returns:
-          Names of loop bodies; None when that cannot be said: the value stands in a computation that is called.
+          Names of loop bodies; None when that cannot be said: the value is in a computation that is called.
         """
         value = self._values.get(computation.name, {}).get(name)
         if value is None:

@@ -1,4 +1,4 @@
-"""Exchanges that XLA's partitioner inserts because a value is sharded otherwise than its reader wants it."""
+"""Exchanges that XLA's partitioner inserts because a value's sharding differs from the one that its reader wants."""
 
 import re
 from dataclasses import dataclass

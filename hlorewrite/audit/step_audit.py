@@ -14,7 +14,7 @@ from hlorewrite.timeline.simulate import ScheduledStep
 
 @dataclass(frozen=True)
 class DumpRewrite:
-    """What hlorewrite makes of the program of a dump before XLA optimises it.
+    """The program of a dump before XLA's optimisations, rewritten by hlorewrite.
 
     Attributes:
       passes: what was asked for: ``auto``, a pipeline or its name.
@@ -39,7 +39,7 @@ class DumpRewrite:
 
 @dataclass(frozen=True)
 class StepAudit:
-    """What a compiled step communicates, and what it need not.
+    """The communication of a compiled step, and the unnecessary part of it.
 
     Attributes:
       name: of the input.

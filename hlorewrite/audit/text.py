@@ -50,7 +50,7 @@ def _sent(audit: StepAudit) -> list[str]:
 
 def _findings(findings: tuple[AuditFinding, ...]) -> list[str]:
     if not findings:
-        return ["nothing is found in the schedule that need not be sent"]
+        return ["no unnecessary communication found in the schedule"]
     lines = [f"{len(findings)} finding{'s' if len(findings) > 1 else ''}"]
     for number, each in enumerate(findings[:_MOST_FINDINGS], 1):
         lines += [f"{number}. {each.kind} at {each.source} ({each.tensor}): {_what(each)}",
@@ -63,7 +63,7 @@ def _what(finding: AuditFinding) -> str:
     return {"accumulated": "reduced in every iteration of a loop that only sums the results up",
             "invariant": "of a value that is the same in every iteration of a loop",
             "separate": f"{len(finding.collectives)} calls that could be one",
-            "resharded": "the partitioner's, written by no line of the program"}[finding.form]
+            "resharded": "inserted by the partitioner, not written in the program"}[finding.form]
 
 
 def _amounts(finding: AuditFinding) -> str:
@@ -83,7 +83,7 @@ def _calls(number: int) -> str:
 def _rewritten(made: DumpRewrite) -> list[str]:
     """The decision for the program before optimisations, and what stays as it is."""
     if not made.table and not made.sentence:
-        return [f"what hlorewrite makes of the program is not known: {made.why_not}"]
+        return [f"hlorewrite cannot rewrite the program: {made.why_not}"]
     said = [each for each in (made.sentence, made.why_not) if each]
     stays = [f"stays: {remark}" for remark in made.remarks[:_MOST_REMARKS]]
     left = len(made.remarks) - _MOST_REMARKS

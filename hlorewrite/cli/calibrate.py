@@ -17,9 +17,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--name", metavar="TOPOLOGY",
                         help="name of the new topology (default: the old one + -calibrated)")
     parser.add_argument("--kind", metavar="COLLECTIVE",
-                        help="the collective, where the output does not name its binary")
+                        help="the collective, if the output does not name its binary")
     parser.add_argument("--ranks", type=int, metavar="N",
-                        help="ranks that took part, where the output does not list them")
+                        help="the number of ranks, if the output does not list them")
     parser.add_argument("-o", "--output", default="-", metavar="FILE", help="write there instead of standard output")
     parser.add_argument("--json", action="store_true", help="print the errors before and after as one JSON object")
 

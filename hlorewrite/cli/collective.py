@@ -20,7 +20,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--group-size", type=int, metavar="N", help="groups of N neighbours (default: all GPUs, one)")
     parser.add_argument("--groups", metavar="LISTS", help='explicit groups, as in "{{0,2},{1,3}}"; pairs of a permute')
     parser.add_argument("--model", choices=["measured", "nccl"], default="measured",
-                        help="measured curves where the topology has them, or NCCL's tuning model alone")
+                        help="measured curves if the topology has them, or NCCL's tuning model alone")
     parser.add_argument("--plot", metavar="FILE", help="draw effective bandwidth over size into a PNG or SVG")
     parser.add_argument("--json", action="store_true", help="print one JSON object")
 
@@ -52,7 +52,7 @@ def run(args: argparse.Namespace) -> int:
     print(f"  algorithm bandwidth {described['algorithm_bandwidth_bytes_per_s'] / 1e9:.1f} GB/s, "
           f"bus bandwidth {described['bus_bandwidth_bytes_per_s'] / 1e9:.1f} GB/s; NCCL would choose "
           f"{described['algorithm']}/{described['protocol']}")
-    print(f"  where nothing hides it, it also waits for late ranks: {format_seconds(wait.mean)} on average, in 80 "
+    print(f"  if nothing hides it, it also waits for late ranks: {format_seconds(wait.mean)} on average, in 80 "
           f"of 100 calls {format_seconds(wait.low)} to {format_seconds(wait.high)}; a call from Python adds about "
           f"{format_seconds(host)}")
     return 0

@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from hlorewrite.ir.module import Module
     from hlorewrite.jaxbridge.xla.target import Target
 
-HELP = "compile a module for a mesh, also without the GPUs, and show its collectives and memory"
+HELP = "compile a module for a mesh, even without the GPUs, and show its collectives and memory"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

@@ -30,7 +30,7 @@ def _model_arguments(parser: argparse.ArgumentParser) -> None:
     shape.add_argument("--layers", type=int, metavar="N", help="l, number of layers")
     shape.add_argument("--hidden", type=int, metavar="N", help="h, width")
     shape.add_argument("--heads", type=int, metavar="N", help="attention heads")
-    shape.add_argument("--kv-heads", type=int, metavar="N", help="heads of keys and values (default: as many as heads)")
+    shape.add_argument("--kv-heads", type=int, metavar="N", help="heads of keys and values (default: that of --heads)")
     shape.add_argument("--seq", type=int, metavar="N", help="s, tokens of a sequence")
     shape.add_argument("--vocab", type=int, metavar="N", help="V, rows of the embedding")
     shape.add_argument("--feed-forward", type=int, metavar="N", help="width of the feed-forward part (default: 4h)")
@@ -42,9 +42,9 @@ def _model_arguments(parser: argparse.ArgumentParser) -> None:
     shape.add_argument("--rope-dim", type=int, metavar="N", help="latent attention: width of a head's rotary part")
     shape.add_argument("--dense-layers", type=int, metavar="N", help="layers at the start without experts")
     shape.add_argument("--dense-feed-forward", type=int, metavar="N", help="width of their feed-forward part")
-    shape.add_argument("--shared-experts", type=int, metavar="N", help="experts every token goes to besides its k")
+    shape.add_argument("--shared-experts", type=int, metavar="N", help="experts that each token goes to, next to its k")
     shape.add_argument("--window", type=int, metavar="N", help="tokens that every second layer attends to")
-    shape.add_argument("--parameters", type=float, metavar="N", help="parameters, in place of the count from the shape")
+    shape.add_argument("--parameters", type=float, metavar="N", help="parameters, instead of the count from the shape")
 
 
 def _work_arguments(parser: argparse.ArgumentParser) -> None:
@@ -87,7 +87,7 @@ def _work_arguments(parser: argparse.ArgumentParser) -> None:
 def _machine_arguments(parser: argparse.ArgumentParser) -> None:
     machine = parser.add_argument_group("machine")
     machine.add_argument("--topology", required=True, metavar="NAME[:HOSTSxGPUS]", help="such as h200:4x8, or a file")
-    machine.add_argument("--gpus", type=int, metavar="N", help="number of GPUs, in place of HOSTSxGPUS")
+    machine.add_argument("--gpus", type=int, metavar="N", help="number of GPUs, instead of HOSTSxGPUS")
     machine.add_argument("--stack", metavar="NAME", default="auto",
                          help="profile of the training stack: xla, xla-flash, megatron, megatron-26.04, megatron-lm, "
                               "torch-fsdp, torch-fsdp2 (default: auto, the one measured on rows like this)")

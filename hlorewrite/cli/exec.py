@@ -15,7 +15,7 @@ from hlorewrite.util.frames import Frames
 if TYPE_CHECKING:
     from hlorewrite.jaxbridge.step.options import StepOptions
 
-HELP = "run a program unedited, rewriting the communication of what it jits"
+HELP = "run a program unedited, rewriting the communication of every jitted function"
 _FLAGS = ("on_error", "protect", "trace", "keep", "timeout_s", "topology", "memory_budget", "plan", "on_mismatch",
           "audit")
 """Options whose flags are as ``StepOptions`` has them."""
@@ -31,7 +31,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
                         help="import a module, or a .py file, that registers natives for rule files; repeatable")
     add_step_flag(parser, "match", action="append")
     parser.add_argument("--report", default="", metavar="FILE",
-                        help="write what was rewritten when the program ends: .html, .json or text; - for stderr. "
+                        help="report the rewrites when the program ends: .html, .json or text; - for stderr. "
                              "An audit reports to standard error without it")
     add_frame_arguments(parser)
     for name in _FLAGS:

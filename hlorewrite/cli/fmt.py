@@ -10,8 +10,8 @@ HELP = "write rule files (*.hlopat) in their canonical form"
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The options of ``fmt``."""
     parser.add_argument("files", nargs="+", metavar="FILE", help="rule files; - reads standard input and prints")
-    parser.add_argument("--check", action="store_true", help="change nothing; exit 1 when a file would change")
-    parser.add_argument("--diff", action="store_true", help="change nothing; print what would change")
+    parser.add_argument("--check", action="store_true", help="change nothing; exit 1 if a file would change")
+    parser.add_argument("--diff", action="store_true", help="change nothing; print the changes")
 
 
 def run(args: argparse.Namespace) -> int:

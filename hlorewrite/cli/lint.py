@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from hlorewrite.jaxbridge.baseline.constraint_advice import ConstraintAdvice
     from hlorewrite.jaxbridge.validate_xla.chain import ChainReport, PassVerdict
 
-HELP = "check whether XLA on GPU would miscompile a module; exit code 1 when it would"
+HELP = "check whether XLA on GPU would miscompile a module; exit code 1 if so"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -28,7 +28,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("input", metavar="IN", help="StableHLO module or serialized jax.export; optimised HLO text; "
                                                     "or a folder of --xla_dump_to; - is standard input")
     parser.add_argument("--module", metavar="NAME", default="", help="which module of a dump")
-    parser.add_argument("--jaxlib", metavar="VERSION", help="only what this release gets wrong, such as 0.10.2")
+    parser.add_argument("--jaxlib", metavar="VERSION", help="only what this release miscompiles, such as 0.10.2")
     parser.add_argument("--prove", action="store_true",
                         help="also compile it here for described GPUs, compare the programs between XLA's passes, and "
                              "say which of the forms found are confirmed; of a dump, compare its programs")
@@ -78,7 +78,7 @@ def run(args: argparse.Namespace) -> int:
 
 @dataclass(frozen=True)
 class LintProof:
-    """What comparing the programs between XLA's passes found.
+    """The result of comparing the programs between XLA's passes.
 
     Attributes:
       report: the verdicts.
@@ -98,13 +98,13 @@ class LintProof:
         return as_dict(self.report, 0)
 
     def text(self, found: bool) -> str:
-        """The forms that are confirmed, and the passes that change the program besides."""
+        """The confirmed forms, and other passes that change the program."""
         from hlorewrite.hlo.xla_versions import CODE_MOTION
         moved = [row for row in self.changed if row.passes[-1].endswith(f"/{CODE_MOTION}")]
         lines = []
         if found:
             lines.append(f"confirmed: {CODE_MOTION} changes the program here: {moved[0].answer.example}" if moved else
-                         f"not confirmed: the passes of the XLA that is installed leave the program as it is "
+                         f"not confirmed: the passes of the installed XLA leave the program as it is "
                          f"({self.report.verdict})")
         lines += [f"{row.source or row.instruction}: warning: XLA's pass {row.passes[-1]} changes the program: "
                   f"{row.answer.example}" for row in self.changed if row not in moved or not found]
@@ -166,7 +166,7 @@ def _read(args: argparse.Namespace) -> LintInput:
     with located(found.name):
         lines = resharded_lines(found.text)
     if found.dump is None or not found.dump.partitioned:
-        return LintInput(found.name, None, lines, "what XLA miscompiles is seen before its optimisations only; give "
+        return LintInput(found.name, None, lines, "lint needs the program before XLA's optimisations; give "
                          "StableHLO, or a dump that holds after_spmd_partitioner.txt")
     quiet_xla("cpu")
     from hlorewrite.jaxbridge.choose.dumped import program_of_dump

@@ -181,7 +181,7 @@ def _help(words: Sequence[str]) -> int:
     if topic not in available():
         passes = [each.name for each in all_passes()]
         if topic not in passes:
-            raise UsageError(f'no pass, pipeline or subcommand is called "{topic}"',
+            raise UsageError(f'there is no pass, pipeline or subcommand "{topic}"',
                              hint=did_you_mean(topic, [*passes, *ABOUT, *available()], "hlorewrite opt --list-passes"))
         print(pass_help(topic), end="")
         return 0
@@ -208,7 +208,7 @@ def _system(error: OSError) -> str:
     """An error of the system that no place expects; without a file it is one of standard output."""
     if error.filename is None:
         drop_output()
-        return (f"standard output cannot be written ({os.strerror(error.errno or 0)}); "
+        return (f"cannot write standard output ({os.strerror(error.errno or 0)}); "
                 "make room, or name a file with -o where there is one")
     return f"{os.fsdecode(error.filename)}: {os.strerror(error.errno or 0)}; check the path and its permissions"
 

@@ -47,7 +47,7 @@ def add_frame_arguments(parser: argparse._ActionsContainer) -> None:
                         help="name no source lines of this package where yours are known, as if it were installed; "
                         "repeatable")
     parser.add_argument("--own-frames", action="append", default=[], metavar="PACKAGE",
-                        help="take source lines of this installed package for yours; repeatable")
+                        help="treat source lines of this installed package as yours; repeatable")
 
 
 def add_load_argument(parser: argparse._ActionsContainer) -> None:

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from hlorewrite.cost import Topology
     from hlorewrite.cost.report.report import CommunicationReport, Executed
 
-HELP = "show every collective of a module with line, groups, bytes, trips and predicted time; and who talks to whom"
+HELP = "show every collective of a module with line, groups, bytes, trips and predicted time, and a traffic matrix"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -89,7 +89,7 @@ def rounding_between(before: _Input, after: _Input) -> SummationOrders:
     from hlorewrite.passmanager.programs import is_program
 
     if looks_like_hlo(before.data) or looks_like_hlo(after.data):
-        return SummationOrders(0, reason="optimised HLO does not say in which order it adds")
+        return SummationOrders(0, reason="optimised HLO does not state the order of its sums")
     modules = [parse(each.data, name=each.name) for each in (before, after)]
     if any(map(is_program, modules)):
         return SummationOrders(0, reason="a file is a program of several meshes")
@@ -115,7 +115,7 @@ def read_report(source: _Input, topo: Topology | None, mesh: str | None = None) 
 
 
 def exposed_times(data: bytes, name: str, topo: Topology) -> tuple[dict[str, float] | None, list[str]]:
-    """What each collective of scheduled HLO adds to the step, by its name, and how that was found."""
+    """The time that each collective of scheduled HLO adds to the step, by its name, and how it was found."""
     from hlorewrite.errors import HlorewriteError
     from hlorewrite.timeline import simulate
     from hlorewrite.timeline.text import unknown_line
@@ -123,7 +123,7 @@ def exposed_times(data: bytes, name: str, topo: Topology) -> tuple[dict[str, flo
     try:
         step = simulate(data.decode(errors="replace"), topo, name=name)
     except HlorewriteError as error:
-        return None, [f"exposed time is not known: {error.what}"]
+        return None, [f"the exposed time is unknown: {error.what}"]
     said = [f"exposed time is of a simulated schedule in which compute during a collective is {step.slowdown:.0%} "
             "slower; `hlorewrite timeline` shows the step"] if step.collectives else []
     known = {one.name: one.exposed_s for one in step.collectives if one.trips is not None}

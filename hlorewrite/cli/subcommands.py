@@ -36,7 +36,7 @@ SUBCOMMANDS = {
 
 
 class Subcommand(Protocol):
-    """What the module of a subcommand holds."""
+    """The interface of a subcommand's module."""
 
     HELP: str
 

@@ -24,10 +24,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def add_input_arguments(parser: argparse.ArgumentParser) -> None:
     """Adds what ``validate`` and ``validate-xla`` share."""
     parser.add_argument("--seed", type=int, metavar="N", default=0,
-                        help="of the inputs that are tried where no proof is found; the same seed tries the same ones")
+                        help="seed of the inputs that are tried if no proof is found")
     parser.add_argument("--inputs", type=int, metavar="N", default=7, help="how many; 0 tries none (default: 7)")
     parser.add_argument("--seconds", type=float, metavar="S", default=60.0,
-                        help="begin no further input after this time (default: 60)")
+                        help="seconds after which no further input is tried (default: 60)")
     parser.add_argument("--json", action="store_true", help="print one JSON object")
 
 

@@ -48,7 +48,7 @@ def run(args: argparse.Namespace) -> int:
     from hlorewrite.ir.load import load
     module = load(args.input)
     if args.target is None:
-        raise UsageError("a module is compiled first, and --target is missing", location=args.input,
+        raise UsageError("to compile a module, --target is needed", location=args.input,
                          hint="name a machine such as h200:1x8 or cpu:8, or give a folder of a dump")
     from hlorewrite.jaxbridge.validate_xla.compile_dump import compile_with_dump
     with tempfile.TemporaryDirectory(prefix="hlorewrite-") as name:
@@ -102,7 +102,7 @@ def _text(found: ChainReport, seed: int) -> str:
         for row in rows:
             lines += _row(row)
     if found.partitioned:
-        lines.append("the partitioner itself is not compared: it makes values of one device of global ones")
+        lines.append("the partitioner itself is not compared: it maps global values to values of one device")
     lines += [f"not read: {file}: {reason}" for file, reason in found.unread]
     if found.verdict is Certainty.DIFFERS:
         lines.append(f"again with --seed {seed}")

@@ -26,7 +26,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def add_run_arguments(parser: argparse.ArgumentParser) -> None:
     """Adds what ``verify`` and ``run`` share."""
     parser.add_argument("--devices", type=int, metavar="N",
-                        help="how many devices (default: as many as the module is for)")
+                        help="how many devices (default: the number in the module)")
     parser.add_argument("--on", choices=["cpu", "gpu"], default="cpu", help="CPU devices, or the GPUs of this machine")
     parser.add_argument("--seed", type=int, metavar="N", default=0, help="of the random inputs")
     parser.add_argument("--inputs", choices=["auto", "normal", "positive"], default="auto",

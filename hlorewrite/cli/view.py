@@ -14,8 +14,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--serve", action="store_true", help="serve the page on this machine instead, made anew at "
                                                              "each load")
     parser.add_argument("--port", type=int, metavar="N", default=0, help="of --serve (default: one that is free)")
-    parser.add_argument("--topology", metavar="NAME:HOSTSxGPUS", help="predict times on this cluster, such as h200:4x8")
-    parser.add_argument("--json", action="store_true", help="print what the page would show as one JSON object")
+    parser.add_argument("--topology", metavar="NAME:HOSTSxGPUS", help="predict times on this cluster, as h200:4x8")
+    parser.add_argument("--json", action="store_true", help="print the page's content as one JSON object")
 
 
 def run(args: argparse.Namespace) -> int:

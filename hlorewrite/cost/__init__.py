@@ -1,4 +1,4 @@
-"""What communication and computation cost: clusters, collectives, traffic, iterations.
+"""Costs of communication and computation: clusters, collectives, traffic, iterations.
 Passes need one method of one object:
 
     times = collective_model(topology("h200:4x8"))

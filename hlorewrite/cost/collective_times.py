@@ -23,8 +23,8 @@ class CollectiveTimes:
     """Times of collectives on one cluster, remembered by kind, payload and groups.
 
     Args:
-      spec: a topology's text, of which a name alone means as many whole servers as the devices need; empty means that
-        no cluster is named, and servers of eight H100 are assumed.
+      spec: a topology's text. A name alone means as many whole servers as the devices need. If it is empty, no cluster
+        is named, and servers of eight H100 are assumed.
       devices: how many devices the module runs on.
 
     Attributes:

@@ -46,7 +46,7 @@ class CollectiveTraffic:
       payload_bytes: the larger of operand and result, bytes of one device.
       groups: device numbers of each group; [source, target] pairs for collective-permute.
       count: how many times an iteration executes it.
-      category: what it is for: one of ``CATEGORIES``, or empty.
+      category: its purpose: one of ``CATEGORIES``, or empty.
     """
 
     kind: str

@@ -44,7 +44,7 @@ def donors(header: str) -> frozenset[str]:
 
 
 def alias_fault(before: str, after: str) -> str:
-    """What a pass did to the sharing of memory that it may not do; empty where nothing is wrong.
+    """Illegal changes that a pass made to the sharing of memory; empty if there are none.
 
     Args:
       before: the header line of the program that the pass read.
@@ -52,7 +52,7 @@ def alias_fault(before: str, after: str) -> str:
 
     Example:
       >>> alias_fault("HloModule m", "HloModule m, input_output_alias={ {0}: (1, {}, may-alias) }")
-      'result 0 takes the memory of argument 1, which the program before does not give up'
+      'result 0 takes the memory of argument 1, which the previous program does not donate'
     """
     held, made = aliases(before), aliases(after)
     for result, argument in sorted(made - held):

@@ -42,7 +42,7 @@ class HloCollective:
       groups: device numbers of each group; for a permute the (source, target) pairs.
       source: the user's line as ``file:line:column``, or ``?``.
       trips_known: False when a loop around it has a trip count XLA does not know; that loop counts once.
-      in_branch: True when it stands in a branch of a ``conditional``; ``trips`` counts it as if always taken.
+      in_branch: True when it is in a branch of a ``conditional``; ``trips`` counts it as if always taken.
     """
 
     kind: str
@@ -62,7 +62,7 @@ class HloCollective:
 
     @property
     def wire_bytes(self) -> Fraction:
-        """What all executions send over the links of one device, in bytes."""
+        """The bytes that all executions send over the links of one device."""
         return self.executed_bytes * wire_share(self.kind, max((len(group) for group in self.groups), default=0))
 
     def as_json(self) -> dict[str, object]:
@@ -110,7 +110,7 @@ def collectives(text: str | HloText) -> list[HloCollective]:
 
 
 class ExecutedCollective(Protocol):
-    """What has a kind, and bytes that all its executions move."""
+    """An object with a kind, and with the bytes that all its executions move."""
 
     @property
     def kind(self) -> str: ...
@@ -249,11 +249,11 @@ def _executed(call: _Call, run: ComputationRun) -> ComputationRun:
 
 def sent_by(module: HloText, computation: Computation, instruction: HloInstruction,
             kind: str) -> tuple[int, tuple[tuple[int, ...], ...]]:
-    """What one execution of a collective sends, and between whom.
+    """The bytes that one execution of a collective sends, and between which devices.
 
     Args:
       module: the module.
-      computation: the computation the collective stands in.
+      computation: the computation the collective is in.
       instruction: the collective, or the ``-start`` half of its pair.
       kind: its kind, as ``collective_kind`` gives it.
 
@@ -310,7 +310,8 @@ def _sliced(computation: Computation, operands: tuple[str, ...], sizes: str) -> 
 
 
 class CollectiveSources:
-    """The user's lines of collectives; one that XLA combined has none, so its readers or operands are asked.
+    """The user's lines of collectives; one that XLA combined has none, so the lines of its readers or operands are
+    used.
 
     Args:
       module: the module.

@@ -22,7 +22,7 @@ _LOCAL = ("spmd-cleanup", "spmd-partitioning")
 """The first pipeline that reads programs of one device, and the pass that leaves one."""
 _MOST_NAMED = 5
 HOW_TO_DUMP = "--xla_dump_to=DIR --xla_dump_hlo_as_text --xla_dump_large_constants --xla_dump_hlo_pass_re=.*"
-"""What ``XLA_FLAGS`` have to hold for such a dump."""
+"""The ``XLA_FLAGS`` for such a dump."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -47,7 +47,7 @@ class DumpStage:
 
     @property
     def pass_name(self) -> str:
-        """What left it, as ``simplification/algsimp``."""
+        """The pass that wrote it, as ``simplification/algsimp``."""
         if self.done == "before_optimizations":
             return self.done
         return f"before {self.pipeline}" if self.done == _START else f"{self.pipeline}/{self.done}"

@@ -62,7 +62,7 @@ def _distinct(groups: tuple[tuple[int, ...], ...]) -> tuple[tuple[int, ...], ...
     for group in groups:
         for member in group:
             if member in seen:
-                raise InputError(f"device {member} stands twice in replica groups", hint=_DAMAGED)
+                raise InputError(f"device {member} appears twice in replica groups", hint=_DAMAGED)
             seen.add(member)
     return groups
 
@@ -80,7 +80,7 @@ def parse_pairs(attributes: str) -> tuple[tuple[int, ...], ...]:
         return ()
     pairs = tuple((int(a), int(b)) for a, b in re.findall(_PAIR, match.group(1)))
     if "slice_sizes=" not in attributes and any(len({pair[side] for pair in pairs}) != len(pairs) for side in (0, 1)):
-        raise InputError(f"a device stands twice on one side of the pairs {match.group(0)[:80]}", hint=_DAMAGED)
+        raise InputError(f"a device appears twice on one side of the pairs {match.group(0)[:80]}", hint=_DAMAGED)
     return pairs
 
 

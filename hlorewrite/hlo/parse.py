@@ -59,7 +59,7 @@ class HloInstruction(NamedTuple):
         for key in keys:
             text = self.attributes
             at = text.find(f" {key}=")
-            if at >= 0 and '"' in text[:at]:  # it may stand in a string
+            if at >= 0 and '"' in text[:at]:  # it may be in a string
                 text = without_strings(text)
                 at = text.find(f" {key}=")
             match = _CALLED.match(text, at + len(key) + 2) if at >= 0 else None
@@ -69,7 +69,7 @@ class HloInstruction(NamedTuple):
 
 
 def header_of(lines: Iterable[str]) -> str:
-    """The line that begins a module: comments may stand before it; empty where there is none."""
+    """The line that begins a module: comments may be before it; empty where there is none."""
     return next((line.lstrip() for line in lines if line.lstrip().startswith("HloModule")), "")
 
 
@@ -100,7 +100,7 @@ def without_strings(attributes: str) -> str:
 
 
 def custom_call_target(instruction: HloInstruction) -> str:
-    """What a custom call calls; empty for other ops."""
+    """The target of a custom call; empty for other ops."""
     target = _TARGET.search(instruction.attributes)
     return target.group(1) if target else ""
 

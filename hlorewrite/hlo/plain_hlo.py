@@ -32,11 +32,11 @@ _SCHEDULING = ("operation_queue_id", "wait_on_operation_queues", "force_earliest
 """Settings of a custom call that say when it runs, not what it computes."""
 _SECOND = (ALL_GATHER, COLLECTIVE_PERMUTE, REDUCE_SCATTER, ALL_TO_ALL)
 _RESULT_OF_START = {**{row.kind: 1 for row in _SECOND}, "copy": 0}
-"""Of what a start returns, the place of the result."""
+"""The position of the result in the tuple that a start returns."""
 _OF_ONE = tuple(row.kind for row in (COLLECTIVE_PERMUTE, REDUCE_SCATTER, COLLECTIVE_BROADCAST))
 """Collectives that StableHLO writes with one operand; XLA combines several of them."""
 FILE = "hlo"
-"""What stands for the file in locations: its lines are the numbers of instructions."""
+"""The file name in locations; the lines are the numbers of instructions."""
 
 
 @dataclass(frozen=True)
@@ -91,7 +91,7 @@ class _Writer:
         self._module, self._origins = module, origins
 
     def ends(self, instructions: dict[str, HloInstruction]) -> dict[str, str]:
-        """What awaits an asynchronous op -> what started it, which becomes the op itself."""
+        """Maps the op that awaits an asynchronous op to the one that started it, which becomes the op itself."""
         found: dict[str, str] = {}
         for each in instructions.values():
             awaits = each.opcode.endswith("-done") and each.opcode not in ("send-done", "recv-done")

@@ -62,10 +62,10 @@ def flag_sets(release: tuple[int, ...]) -> tuple[FlagSet, ...]:
 
 STREAMS: Flags = {**_HIDING, "xla_gpu_experimental_enable_collective_multi_streaming": True,
                   "xla_gpu_experimental_parallel_collective_overlap_limit": 2}
-"""What makes XLA honour the annotations of the pass ``separate-streams``. It is not a published set."""
+"""XLA options under which XLA honours the annotations of the pass ``separate-streams``. It is not a published set."""
 
 FLAG_SETS = flag_sets(jaxlib_version.__version_info__)
-"""The sets that are tried: those of the installed jaxlib."""
+"""The sets to try, for the installed jaxlib."""
 
 
 def published_values() -> dict[str, tuple[str | bool | int, ...]]:

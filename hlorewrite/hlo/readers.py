@@ -48,7 +48,7 @@ class Readers:
         return self._places[computation.name]
 
     def loop_of(self, body: str) -> tuple[Computation, HloInstruction] | None:
-        """The loop that has a computation as its body, and what the loop stands in."""
+        """The loop that has a computation as its body, and what the loop is in."""
         if self._loops is None:
             self._loops = {}
             for computation in self._module.computations.values():

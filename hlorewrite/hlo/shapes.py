@@ -80,7 +80,7 @@ def tuple_parts(shape: str) -> list[str]:
 
 
 def split_top(text: str) -> list[str]:
-    """The parts between commas that stand in no brackets and in no string.
+    """The parts between commas that are in no brackets and in no string.
 
     Example:
       >>> split_top('slice={[0:2], [1:3]}, name="a, b"')

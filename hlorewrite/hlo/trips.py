@@ -84,7 +84,7 @@ class TripCounts:
         """How often a loop turns each time it is reached.
 
         Args:
-          computation: the computation the loop stands in.
+          computation: the computation the loop is in.
           loop: its ``while``.
 
         Returns:

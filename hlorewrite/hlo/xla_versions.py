@@ -63,7 +63,7 @@ MISCOMPILATIONS = {each.form: each for each in (
                    "the all-reduce leaves the loop, so that the accumulator is no longer added up in every iteration",
                    (0, 10, 1), None, _PASS_SOURCE),
     Miscompilation("U2", "a loop accumulates a reduced value under a select whose predicate differs between devices",
-                   "the all-reduce leaves the loop and then adds up what the deselected devices left out", None, None,
+                   "outside the loop, the all-reduce also adds the contributions of the deselected devices", None, None,
                    _PASS_SOURCE),
     Miscompilation("U3", "a loop accumulates a reduced value, and its condition reads the accumulator",
                    "the all-reduce leaves the loop, so that the condition sees the sums of one device", None, None,

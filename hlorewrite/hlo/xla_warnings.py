@@ -38,11 +38,11 @@ LOOKED_AT = {
     "cycles": "permutes of several cycles",
     "offload": "residuals that are offloaded to the host and read back in reverse",
 }
-"""By form, what a module is searched for."""
+"""Texts to search a module for, by form."""
 
 
 def find_warnings(view: View) -> list[LintWarning]:
-    """What may go wrong with a module, in the order of the forms.
+    """The warnings about a module, in the order of the forms.
 
     Args:
       view: the module, its calls inlined.
@@ -73,11 +73,11 @@ def _differing_trips(view: View) -> Iterator[LintWarning]:
             is_loop = parent.name == _LOOP
             varying = known[groups.key].varying(Loop(parent).predicate if is_loop else parent.operands[0])
             if varying is not None:
-                does = "turn a different number of times" if is_loop else "take different branches"
+                does = "run a different number of times" if is_loop else "take different branches"
                 what = "loop" if is_loop else "conditional"
                 yield LintWarning("trips" if is_loop else "branches", view.place(op),
                                   f"the {what} at {view.place(parent)} may {does} on the devices of a group "
-                                  f"({varying.sentence}): then they wait for each other for ever",
+                                  f"({varying.sentence}): then they wait for each other forever",
                                   "StableHLO specification, \"Execution of collective ops\"")
                 break
 
@@ -148,7 +148,7 @@ def _offloaded(view: View) -> Iterator[LintWarning]:
         if read is None or read.name != "stablehlo.dynamic_slice" or not _in_loop(read):
             continue
         if any(_falls(start) for start in list(read.operands)[1:]):
-            yield LintWarning("offload", view.place(read), "it reads what was offloaded to the host in reverse: "
+            yield LintWarning("offload", view.place(read), "it reads values offloaded to the host in reverse: "
                               "XLA:GPU with host offloading reads it forwards, and gradients are wrong",
                               "openxla/xla#46231")
 

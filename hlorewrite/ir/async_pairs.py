@@ -81,7 +81,7 @@ def communicates_otherwise(view: View) -> bool:
 def run_at_once(editor: Editor) -> None:
     """Puts the op that is run in the place of each start, and what it gives in the place of each ``done``.
 
-    What cannot be read stays: ``unread_communication`` names it.
+    Unreadable pairs stay: ``unread_communication`` names it.
 
     Args:
       editor: of a copy that is read or executed, and not compiled.

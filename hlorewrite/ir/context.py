@@ -27,7 +27,7 @@ def new_context(allow_unregistered_dialects: bool = False, *, load: bool = True)
     """
     context = ir.Context()
     # A worker thread of MLIR that reports an error waits for the GIL, to call Python's handler. The thread that parses
-    # or verifies holds the GIL, and waits for the worker: both wait for ever.
+    # or verifies holds the GIL, and waits for the worker: both wait forever.
     context.enable_multithreading(False)
     register_all(context, load=load)
     context.allow_unregistered_dialects = allow_unregistered_dialects

@@ -52,7 +52,7 @@ class Editor:
           location: where it comes from; the rule's name is stamped around it.
           before: the op it is put before.
           at_end: or the block it is appended to.
-          at: or the point it is put at; several ops made at one point stand in the order they were made.
+          at: or the point it is put at; several ops made at one point are in the order they were made.
 
         Returns:
           The new op.

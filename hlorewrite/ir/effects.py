@@ -11,7 +11,7 @@ from hlorewrite.ir.view import View, nested_ops
 EFFECTS = ("stablehlo.send", "stablehlo.recv", "stablehlo.infeed", "stablehlo.outfeed", "stablehlo.rng",
            "stablehlo.create_token", "stablehlo.after_all", "stablehlo.async_start", "stablehlo.async_done",
            "stablehlo.composite")
-"""Ops that always count as such; a custom call says it of itself (``has_side_effect``)."""
+"""Ops that always have effects; a custom call states it (``has_side_effect``)."""
 MAY_HAVE_EFFECTS = ("stablehlo.custom_call", *EFFECTS)
 """The same, and all custom calls, for those who do not ask them."""
 

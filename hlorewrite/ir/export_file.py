@@ -49,7 +49,7 @@ def _module_vector(data: bytes) -> tuple[int, int, int] | None:
 
 
 def _is_whole(data: bytes) -> bool:
-    """Whether what the root table points at lies inside the file; the name, written first, lies at its very end."""
+    """Whether what the root table points at is inside the file; the name, written first, is at its very end."""
     for slot in (_NAME_SLOT, *_VECTOR_SLOTS):
         field = _field(data, slot)
         if field is None:

@@ -1,4 +1,4 @@
-"""Frontend attributes: what a StableHLO op tells XLA's own passes by name."""
+"""Frontend attributes: named settings of a StableHLO op for XLA's own passes."""
 
 from hlorewrite.ir.binding import ir
 

@@ -150,7 +150,7 @@ def _refuse_too_many_devices(module: ir.Module, shown: str) -> None:
 
 def _parse_text(raw: bytes, shown: str, context: ir.Context, first_line: int) -> Module:
     if _HLO.match(raw):
-        raise InputError("is HLO text, and a module of StableHLO is read here", location=shown,
+        raise InputError("is HLO text, and this command reads StableHLO", location=shown,
                          hint="report, lint, timeline and audit read HLO; export the step for everything else")
     try:
         text = raw.decode("utf-8")
@@ -209,9 +209,9 @@ def _parse_error(diagnostics: list[Diagnostic], shown: str, context: ir.Context)
 
 def _parse_hint(what: str) -> str:
     if "ialect" in what and ("not found" in what or "unregistered" in what):
-        return "use --allow-unregistered-dialect to read ops of unknown dialects"
+        return "use --allow-unregistered-dialect to accept ops of unknown dialects"
     if "custom op" in what or "unregistered op" in what:
-        return "check the op's name; hlorewrite reads StableHLO, func, sdy, mpmd and what else JAX writes"
+        return "check the op's name; hlorewrite reads StableHLO, func, sdy, mpmd and all other dialects that JAX writes"
     if "attempting to parse" in what or "null-terminated" in what or "deserialize" in what:
         return "the file seems cut short or damaged; write it again"
     return "check the text at this position; a file that was cut short must be written again"

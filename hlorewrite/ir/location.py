@@ -15,7 +15,7 @@ _ARGUMENT = re.compile(rf"loc\({_QUOTED}(?:\(unknown\))?\)")
 _NAME = re.compile(rf"loc\({_QUOTED}\(")
 
 UNKNOWN = "?"
-"""Shown for what has no source line."""
+"""Shown for ops without a source line."""
 
 
 @dataclass(frozen=True)
@@ -96,7 +96,7 @@ def line_of_text(text: str) -> str:
 
 
 def argument_path(location: ir.Location) -> str:
-    """What JAX calls an argument of a step, ``params['w']``; empty where the location is not a name.
+    """JAX's name for an argument of a step, ``params['w']``; empty if the location is not a name.
 
     Example:
       >>> from hlorewrite.ir.context import new_context

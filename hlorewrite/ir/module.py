@@ -31,9 +31,9 @@ class Module:
       format: the form it was read in.
       envelope: the serialized ``jax.export`` around it, if it came from one.
       version: the StableHLO version of the portable artifact it came from.
-      has_locations: whether the input carried locations of its own (text without ``loc(...)`` does not).
+      has_locations: whether the input had locations (text without ``loc(...)`` has none).
       frames: which frames of call stacks are the user's own.
-      edits: how many edits of it an ``Editor`` has made.
+      edits: number of edits that an ``Editor`` has made.
     """
 
     mlir: ir.Module

@@ -44,11 +44,11 @@ class Loop:
         return terminator(self.body).operands
 
     def carried(self, position: int) -> tuple[ir.Value, ir.Value]:
-        """What a position holds: its start, and its next value."""
+        """The values at a position: its start, and its next value."""
         return self.op.operands[position], self.yields[position]
 
     def keeps(self, position: int) -> bool:
-        """Whether each iteration yields what it is given at a position."""
+        """Whether each iteration yields its argument at a position unchanged."""
         return self.yields[position] == self.body.arguments[position]
 
     def tests(self, position: int) -> bool:
@@ -64,14 +64,14 @@ def region_op(value: ir.Value) -> ir.Operation:
 
 
 def decision(op: ir.Operation) -> ir.Value | None:
-    """What decides how often a loop runs, or which branch is taken; None for other ops."""
+    """The values that decide how often a loop runs, or which branch is taken; None for other ops."""
     if op.name in BRANCHES:
         return op.operands[0]
     return Loop(op).predicate if op.name == WHILE else None
 
 
 def returned(op: ir.Operation, position: int, view: View) -> list[ir.Value] | None:
-    """What a result of a branch, a call, a manual computation or a barrier is, in each region.
+    """The value of a result of a branch, a call, a manual computation or a barrier, in each region.
 
     Args:
       op: any op.
@@ -92,7 +92,7 @@ def returned(op: ir.Operation, position: int, view: View) -> list[ir.Value] | No
 
 
 def around(ops: Iterable[ir.Operation], view: View) -> Iterator[ir.Operation]:
-    """The ops around some ops, and those around the calls of the functions these stand in, and so on, each once."""
+    """The ops around some ops, and those around the calls of the functions these are in, and so on, each once."""
     def outer(op: ir.Operation) -> list[ir.Operation]:
         return view.calls_of(op) if op.name == FUNCTION else list(islice(ancestors(op), 1))
     return (op for op in reachable([each for op in ops for each in ancestors(op)], outer, op_key) if op.name != CALL)

@@ -75,7 +75,7 @@ class View:
             self._rescan({*missing, *(_ALWAYS_INDEXED - self._by_name.keys()), *self._unsorted})
 
     def drop_index(self, names: Iterable[str]) -> None:
-        """Frees the index of names that are asked for rarely: a handle takes more memory than its op."""
+        """Frees the index of rarely used names: a handle takes more memory than its op."""
         for name in set(names) - _ALWAYS_INDEXED:
             self._by_name.pop(name, None)
             self._unsorted.discard(name)
@@ -154,7 +154,7 @@ class View:
         return found
 
     def whereabouts(self, op: ir.Operation) -> str:
-        """Where an op stands, for a sentence: ops that transformations make often have no source line of their own.
+        """The place of an op, for a sentence: ops that transformations make often have no source line.
 
         Args:
           op: the op.

@@ -1,4 +1,4 @@
-"""The self-test of ``hlorewrite doctor``: what the doctor runs in a process of its own, where XLA may crash or hang.
+"""The self-test of ``hlorewrite doctor``: what the doctor runs in a separate process, where XLA may crash or hang.
 
 Each step is announced and answered by one line of JSON on standard output, so that the reader sees how far it came.
 """
@@ -95,7 +95,7 @@ class SelfTest:
         from hlorewrite.jaxbridge.xla.verify import verify
 
         if not verify(self.before, self.after, parse_target("cpu:2")).equal:
-            raise HlorewriteError("the values differ", hint="report it, with what `hlorewrite doctor --json` prints")
+            raise HlorewriteError("the values differ", hint="report it, with the output of `hlorewrite doctor --json`")
         return "compiled for 2 CPU devices, equal values"
 
     def described(self) -> str:

@@ -1,7 +1,7 @@
 """The code that a plan was made by, by content: this library, and the passes and natives of the user.
 
-A version does not change with each edit, and the name of a file says nothing of what is in it. Where any of this code
-is another one, the passes may make another module, so the plan does not fit.
+A version does not change with each edit, and the name of a file says nothing of what is in it. If any of this code
+differs, the passes may make a different module, so the plan does not fit.
 """
 
 import ast
@@ -23,7 +23,7 @@ _DIGITS = 16
 _OWN = __name__.partition(".")[0]
 _ROOT = Path(__file__).parents[1]
 _SOURCES = frozenset({".py", ".hlopat", ".lark", ".toml", ".csv", ".txtpb"})
-"""What decides: code, rules, their grammar, clusters and measured curves."""
+"""Files that determine a decision: code, rules, their grammar, clusters and measured curves."""
 _INSTALLED = ("site-packages", "dist-packages")
 
 

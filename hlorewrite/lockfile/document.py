@@ -25,7 +25,7 @@ _LINE = 110
 
 @dataclass(frozen=True)
 class PlanDocument:
-    """What was decided for one step.
+    """The decision about one step.
 
     Attributes:
       step: name of the step.

@@ -12,7 +12,7 @@ from hlorewrite.util.read import read_regular
 from hlorewrite.util.write import write_file
 
 OnMismatch = Literal["error", "original", "replan"]
-"""What happens where a plan does not fit: stop, compile the original, or decide anew and replace the plan."""
+"""Policy if a plan does not fit: stop, compile the original, or decide anew and replace the plan."""
 ENDING = ".plan"
 CONSEQUENCES = {"error": 'nothing is compiled; on_mismatch="replan" makes a new plan, "original" compiles the original',
                 "original": "the original is compiled", "replan": "a new plan is made"}
@@ -49,7 +49,7 @@ class PlanFiles:
 
     @property
     def is_folder(self) -> bool:
-        """Whether each step has a file of its own."""
+        """Whether each step has a separate file."""
         return not self.path.endswith(ENDING)
 
     def place(self, step: str, signature: str, module: str) -> PlanPlace:

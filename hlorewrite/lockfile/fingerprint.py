@@ -1,4 +1,4 @@
-"""What a plan is made for: all that has to be the same for it to be replayed."""
+"""The fingerprint of a plan: everything that must be the same to replay it."""
 
 import hashlib
 import os
@@ -24,7 +24,7 @@ LIBRARY = "library"
 CODE = "code"
 """The user's passes and natives, by content."""
 PLACED_BY = "placed by"
-"""The passes asked for that place arguments and results otherwise than the original does."""
+"""The requested passes that change where arguments and results are placed."""
 
 
 def made_for(module: Module, passes: Sequence[Pass], topology: str, **options: object) -> dict[str, str]:

@@ -1,4 +1,4 @@
-"""What the passes said, as data in a plan file, and back."""
+"""Converts remarks of passes to data in a plan file, and back."""
 
 import re
 from dataclasses import fields
@@ -23,7 +23,7 @@ def remarks_data(remarks: tuple[Remark, ...]) -> tuple[dict[str, str], ...]:
 
 
 def remarks_of(document: PlanDocument, name: str) -> tuple[Remark, ...]:
-    """What the passes said when a plan was made.
+    """The remarks of the passes when the plan was made.
 
     Raises:
       PlanMismatch: the plan does not hold that.

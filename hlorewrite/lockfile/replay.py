@@ -76,7 +76,7 @@ _DIGEST = 64
 
 
 def differences(old: Mapping[str, str], new: Mapping[str, str]) -> list[str]:
-    """What differs, one entry each: name, what the plan was made for, and what this run has.
+    """The differences, one entry each: name, the plan's value, and this run's value.
 
     Args:
       old: what the plan was made for.

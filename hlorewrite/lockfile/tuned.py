@@ -24,7 +24,7 @@ CompilerOptions = Mapping[str, str | bool | int]
 
 @dataclass(frozen=True)
 class LeftOpen:
-    """What a run leaves to the plan.
+    """The options that a run leaves to the plan.
 
     Attributes:
       names: options that the user did not give, as ``made_for`` calls them.
@@ -93,7 +93,7 @@ def portable_digest(module: Module) -> str:
 
 def wanted_of_tuned(document: PlanDocument, wanted: Mapping[str, str], original: Module, left: LeftOpen,
                     name: str) -> dict[str, str]:
-    """What a tuned plan has to be made for, for a run to replay it.
+    """The conditions under which a run may replay a tuned plan.
 
     Args:
       document: the plan.

@@ -1,1 +1,1 @@
-"""What an op means: its class, its attributes, where its dimensions and its elements go."""
+"""Semantics of ops: class, attributes, and where dimensions and elements go."""

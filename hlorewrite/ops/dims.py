@@ -53,8 +53,8 @@ def dim_factor(op: ir.Operation, dimension: int, position: int | None = None, sh
       op: any op but a loop, a barrier or a collective.
       dimension: the dimension.
       position: of the operand whose dimension it is; None when it is the result's.
-      shards: into how many parts it is divided; a reshape may then join or split the dimension where each part stays
-        one block. By default it has to keep the dimension as it is.
+      shards: number of parts; a reshape may then join or split the dimension if each part stays one block. By default
+        it has to keep the dimension as it is.
 
     Returns:
       The factor; or why there is none, as the end of a sentence about the op.
@@ -262,9 +262,9 @@ def _reduce(op: ir.Operation, dimension: int, position: int | None) -> DimFactor
     if dimension in kept:
         return DimFactor((dimension,) * count + whole, kept.index(dimension))
     if count != 1 or reduction_kind(op) != "sum":
-        return "combines elements along the dimension by something other than a sum"
+        return "does not combine elements along the dimension by a sum"
     if not is_identity(op.operands[1], "sum"):
-        return "sums along the dimension from a start other than zero"
+        return "sums along the dimension from a start that is not zero"
     return DimFactor((dimension, None), None)
 
 

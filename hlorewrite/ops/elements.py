@@ -23,7 +23,7 @@ def moved(name: str, ints: Ints, shape: Sequence[int], operands: Sequence[Elemen
       ints: reads an attribute of the op.
       shape: of its result.
       operands: the elements of its operands; the mask of a ``select`` and the starts of slices as numbers.
-      copies: how many leading dimensions of all arrays count copies of the tensors, such as one for each device.
+      copies: number of leading dimensions that index copies of the tensors, such as one for each device.
 
     Returns:
       An array of the shape of the copies and of the result; it may be a view.
@@ -62,7 +62,7 @@ def _reverse(ints: Ints, shape: Shape, operands: Sequence[Elements], copies: int
 
 
 def _broadcast(ints: Ints, shape: Shape, operands: Sequence[Elements], copies: int) -> Elements:
-    """Dimensions of the operand may stand in any order in the result: one that does not ascend also transposes."""
+    """Dimensions of the operand may be in any order in the result: one that does not ascend also transposes."""
     [x] = operands
     dimensions = [*range(copies), *(copies + d for d in ints("broadcast_dimensions"))]
     whole = (*x.shape[:copies], *shape)

@@ -1,4 +1,4 @@
-"""What ops that work element by element compute, as the StableHLO interpreter does it.
+"""Evaluates elementwise ops as the StableHLO interpreter does.
 
 Bounds of rounding replay floats with it. Index expressions are whole numbers, and `of_integers` evaluates them where
 every implementation has to agree; no float is computed there.
@@ -104,7 +104,7 @@ def of_integers(name: str, operands: Sequence[Array], dtype: np.dtype, direction
 
     Args:
       name: the op, one of ``INTEGER_OPS``.
-      operands: arrays of one shape, or with fewer trailing dimensions where one number stands for all places.
+      operands: arrays of one shape, or with fewer trailing dimensions if one number applies to all places.
       dtype: of the result.
       direction: of a ``compare``.
 

@@ -1,4 +1,4 @@
-"""What a reducer region computes, and the number that such a reduction leaves alone."""
+"""The reduction of a reducer region, and its identity."""
 
 from hlorewrite.ir import element_type, ir, is_static_tensor, largest_float
 from hlorewrite.ops.attributes import is_complex_zero, splat_number

@@ -10,7 +10,7 @@ from hlorewrite.ir.collectives import COLLECTIVES
 
 
 class OpClass(Enum):
-    """What the results of an op are made of."""
+    """How the results of an op are computed."""
 
     ELEMENTWISE = "each element is a function of the elements at the same place; a scalar operand stands for all places"
     MOVE = "each element is one element of an operand; attributes, and starts of slices, say which"

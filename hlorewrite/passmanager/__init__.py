@@ -1,1 +1,1 @@
-"""What a pass is, pipeline text, registry, manager, verification, dumps, remarks."""
+"""The pass interface, pipeline text, registry, manager, verification, dumps, remarks."""

@@ -1,4 +1,4 @@
-"""What a pass is, and what it is given while it runs.
+"""The pass interface, and the context of a running pass.
 
 A pass is a frozen dataclass: its fields are its options, its docstring's first line is its help, and ``str`` of it is
 the text that makes it again, ``name{option=value}``.
@@ -90,7 +90,7 @@ class Pass:
 
 @dataclass
 class PassContext:
-    """What a running pass is given; it is itself a ``Listener``, so a rewrite driver can be given it.
+    """The context of a running pass; it is itself a ``Listener``, so it can be passed to a rewrite driver.
 
     Attributes:
       listeners: called with remarks, rewrites and rule statistics.
@@ -208,7 +208,8 @@ class PassContext:
         return bool(self.listeners or self.explain)
 
     def subject(self, view: View, op: ir.Operation) -> RemarkSubject:
-        """What a remark about an op is about: the user's line, the parameter, the tensor's type; nothing unheard.
+        """The subject of a remark about an op: the user's line, the parameter, the tensor's type; empty if nothing
+        listens.
 
         Args:
           view: the view that the pass edits the module through.

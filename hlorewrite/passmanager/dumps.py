@@ -36,12 +36,12 @@ class IrPrinter:
     stream: TextIO = field(default_factory=lambda: sys.stderr)
 
     def before(self, pass_: Pass, module: Module) -> None:
-        """Prints the module if it was asked for before this pass."""
+        """Prints the module if a dump before this pass is requested."""
         if self.before_all or names_of(pass_) & set(self.before_names):
             self._print(f"Before {pass_}", module)
 
     def after(self, pass_: Pass, module: Module, changed: bool) -> None:
-        """Prints the module if it was asked for after this pass."""
+        """Prints the module if a dump after this pass is requested."""
         if self.after_all or (self.after_change and changed) or names_of(pass_) & set(self.after_names):
             self._print(f"After {pass_}", module)
 

@@ -39,8 +39,8 @@ def load(path: str | os.PathLike[str]) -> LoadedFile:
 
     A pass is a class of the file that derives from ``hlorewrite.passes.api.Pass`` and has a ``name``; a native is a
     function under ``@hlorewrite.rules.native``. A file that changed since it was loaded is loaded again, and its new
-    passes take the place of its old ones. The file's code runs, so load only files that you trust; rule files, modules,
-    plans and other data never load code.
+    passes replace the old ones. The file's code runs, so load only files that you trust. Rule files, modules, plans and
+    other data never load code.
 
     Args:
       path: the Python file.
@@ -50,7 +50,7 @@ def load(path: str | os.PathLike[str]) -> LoadedFile:
 
     Raises:
       InputError: the file is missing, is not Python, or raises; with its line.
-      UsageError: it registers nothing, or a name that a pass or native has already.
+      UsageError: it registers nothing, or a name that is already taken.
 
     Example:
       >>> import tempfile, pathlib

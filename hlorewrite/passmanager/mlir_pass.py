@@ -21,7 +21,7 @@ class MlirPass(Pass):
 
     Attributes:
       mlir_name: its name in MLIR.
-      options: what stands between its braces, as MLIR reads it.
+      options: what is between its braces, as MLIR reads it.
       in_function: whether it runs on each function instead of the module.
     """
 
@@ -67,8 +67,8 @@ def make_mlir_pass(name: str, options: str, anchors: tuple[str, ...]) -> MlirPas
 
     Args:
       name: its name, in ``MLIR_PASSES``.
-      options: what stands between its braces.
-      anchors: the ops it is nested in, outermost first; empty means it stands alone.
+      options: what is between its braces.
+      anchors: the ops it is nested in, outermost first; empty means it is alone.
 
     Returns:
       The pass; standing alone, a pass on functions is nested in ``func.func`` by itself.
@@ -86,7 +86,7 @@ def make_mlir_pass(name: str, options: str, anchors: tuple[str, ...]) -> MlirPas
         raise UsageError(f'pass "{name}" works on a whole module and cannot be nested in func.func(...)',
                          hint=f"write builtin.module({name})")
     if anchor == "function" and anchors and not inside_function:
-        raise UsageError(f'pass "{name}" works on functions and cannot stand in {anchors[-1]}(...)',
+        raise UsageError(f'pass "{name}" works on functions and cannot be in {anchors[-1]}(...)',
                          hint=f"write func.func({name})")
     made = MlirPass(name, " ".join(options.split()), inside_function or anchor == "function")
     if made.options:

@@ -4,7 +4,7 @@ from hlorewrite.errors import UsageError, did_you_mean
 
 _COMM = ("collective-cse", "gather-once", "hoist-collectives", "masked-sum-to-broadcast", "gather-to-broadcast",
          "permutes-to-broadcast", "rules{only=algebra}", "comm-shift", "rules{only=algebra}",
-         # What comm-shift moves may stand next to its like, or read what its loop does not change.
+         # What comm-shift moves may be next to its like, or read what its loop does not change.
          "collective-cse", "hoist-collectives",
          # Sharded within hosts and replicated across them: what remains across hosts may leave the loop.
          "reduce-scatter-creation{only-split=true}", "comm-shift", "rules{only=algebra}", "reduce-scatter-creation")

@@ -271,7 +271,7 @@ def parse_options(text: str, owner: str) -> dict[str, str]:
     """Options between braces, ``a=1 b="x y" c``; a name alone means ``true``.
 
     Args:
-      text: what stands between the braces.
+      text: what is between the braces.
       owner: whose options they are, for messages.
 
     Returns:

@@ -21,7 +21,7 @@ class ProgramPiece:
     """A collective or transfer of a program.
 
     Attributes:
-      fragment: the fragment it stands in, and its mesh; empty for a transfer.
+      fragment: the fragment it is in, and its mesh; empty for a transfer.
       times: how often the program runs the fragment or transfer.
       what: the collective, as one run of the fragment executes it.
     """
@@ -43,7 +43,7 @@ class ProgramAdapter(Protocol):
         ...
 
     def pieces_of_program(self, module: Module) -> tuple[int, list[ProgramPiece], list[str]]:
-        """The same, each with the fragment it stands in."""
+        """The same, each with the fragment it is in."""
         ...
 
     def sequential(self, module: Module) -> Module:
@@ -77,6 +77,6 @@ def program_adapter(module: Module) -> ProgramAdapter:
       InputError: this installation has none.
     """
     if not PROGRAMS:
-        raise InputError("is a program of several meshes, and this installation holds no hlorewrite.pipelines",
-                         location=module.name, hint="install hlorewrite as it is released")
+        raise InputError("is a program of several meshes, but this installation has no hlorewrite.pipelines",
+                         location=module.name, hint="install a released version of hlorewrite")
     return cast(ProgramAdapter, importlib.import_module(PROGRAMS[0]))

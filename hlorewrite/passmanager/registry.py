@@ -84,7 +84,7 @@ def make_pass(name: str, options: str = "", anchors: tuple[str, ...] = ()) -> Pa
 
     Args:
       name: the name of a built-in, a plug-in's or an MLIR pass.
-      options: what stands between its braces.
+      options: what is between its braces.
       anchors: the ops it is nested in, outermost first.
 
     Returns:

@@ -19,7 +19,7 @@ class RemarkSink:
     Attributes:
       kinds: which kinds to keep.
       remarks: what was kept.
-      wants_missed: whether ``missed`` remarks were asked for.
+      wants_missed: whether ``missed`` remarks are wanted.
     """
 
     kinds: Collection[str] = REMARK_KINDS
@@ -36,7 +36,7 @@ class RemarkSink:
         return self.wants_missed
 
     def remark(self, remark: Remark) -> None:
-        """Keeps a remark if its kind was asked for."""
+        """Keeps a remark if its kind is wanted."""
         if remark.kind in self.kinds:
             self.remarks[remark] = None
 
@@ -63,7 +63,7 @@ def parse_kinds(text: str) -> tuple[tuple[str, ...], bool]:
       text: ``text``, ``json``, ``all``, kinds of remarks, or several of these, comma-separated.
 
     Returns:
-      The kinds (when none is named all but ``missed``, of which there are many) and whether JSON was asked for.
+      The kinds (by default all but ``missed``, which are many), and whether to print JSON.
 
     Raises:
       UsageError: a word is neither.

@@ -20,7 +20,7 @@ _OPTIONS = re.compile(r"^// hlorewrite-options:(.*)$", re.MULTILINE)
 
 @dataclass(frozen=True)
 class Reproducer:
-    """What a reproducer file holds.
+    """The contents of a reproducer file.
 
     Attributes:
       module: the text of the module.

@@ -15,7 +15,7 @@ PLACEMENT = frozenset({"sdy.sharding", "tf.aliasing_output", "jax.buffer_donor"}
 
 @dataclass(frozen=True)
 class FunctionSignature:
-    """What callers see of one function.
+    """The interface of one function.
 
     Attributes:
       inputs: types of the arguments.
@@ -32,7 +32,7 @@ class FunctionSignature:
 
 @dataclass(frozen=True)
 class Signature:
-    """What callers see of a module.
+    """The interface of a module.
 
     Attributes:
       functions: the public functions by name.
@@ -55,7 +55,7 @@ def signature_of(module: Module) -> Signature:
 
 
 def changes(before: Signature, after: Signature, ignored: frozenset[str] = frozenset()) -> list[str]:
-    """What differs, one sentence each, without a final full stop; empty when nothing does.
+    """The differences, one sentence each, without a final full stop; empty if there are none.
 
     Args:
       before: the signature as it was.

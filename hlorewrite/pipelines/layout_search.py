@@ -94,7 +94,7 @@ class PipelineSearch:
           steps: the step without marks, once for each number of micro-batches.
 
         Returns:
-          What was tried, the fastest first, then what failed.
+          The tried layouts, fastest first, then those that failed.
 
         Raises:
           UsageError: the target is not known, has no size, or the meshes do not fit it.

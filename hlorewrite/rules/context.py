@@ -1,4 +1,4 @@
-"""What the natives of rewrite rules are called with."""
+"""The first argument of natives of rewrite rules."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from hlorewrite.rules.match_failure import Answer
 
 @dataclass(frozen=True)
 class RuleContext:
-    """What the natives of rewrite rules are called with, first; those of linearity facts get a ``FactContext``.
+    """The first argument of natives of rewrite rules; those of linearity facts get a ``FactContext``.
 
     Attributes:
       view: the index of the module.

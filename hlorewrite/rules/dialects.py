@@ -1,4 +1,4 @@
-"""What ops look like, read from the op classes of the installed jaxlib.
+"""Signatures of ops, read from the op classes of the installed jaxlib.
 
 The generated Python classes of MLIR dialects have one property for each operand, attribute and region; the names a
 property's code touches show which of the three it is. So the rule checker always has the ops of this very jaxlib.

@@ -160,7 +160,7 @@ reducer, wherever `reduces` matches it."""
 
 
 def type_checks(pattern: ast.OpPattern, types: ast.Block | None) -> list[ast.Condition]:
-    """What has to be asked of an op's element types: the relations that do not hold for every op of the pattern.
+    """The relations to check on an op's element types: those that do not hold for every op of the pattern.
 
     Args:
       pattern: the op's pattern.

@@ -1,4 +1,4 @@
-"""What a native says when it fails, read from its source: for lists of conditions, where no op is at hand."""
+"""Failure texts of natives, read from their source: for lists of conditions without an op."""
 
 from __future__ import annotations
 

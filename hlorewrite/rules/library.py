@@ -178,7 +178,8 @@ class _Imports:
                 key, chain = _identity(inner), (*above, _identity(source))
                 if key in chain:
                     raise RuleCheckError(f"`{item.path}` imports itself, directly or through others",
-                                         location=_place(item, source), hint="put what both need into a third file")
+                                         location=_place(item, source),
+                                         hint="put the items that both need into a third file")
                 if len(chain) > _DEEPEST:
                     raise RuleCheckError(f"imports are nested more than {_DEEPEST} deep", location=_place(item, source),
                                          hint="import fewer files from each other")
@@ -199,7 +200,7 @@ def _imported(item: ast.Import, source: RuleSource) -> RuleSource:
     if os.path.isabs(path) or ".." in path.replace(os.sep, "/").split("/") or (
             beside is not None and os.path.commonpath([folder, os.path.realpath(beside)]) != folder):
         raise RuleCheckError(f"`{path}` is outside of the folder of {source.name}", location=_place(item, source),
-                             hint="a rule file imports files of its own folder, below it, and shipped ones")
+                             hint="a rule file may import files in or below its folder, and shipped ones")
     if beside is not None and os.path.lexists(beside):
         if os.path.exists(beside) and not os.path.isfile(beside) and not os.path.isdir(beside):
             raise InputError(f"`{path}` is not a regular file", location=_place(item, source),

@@ -99,7 +99,7 @@ class RewriteRecord:
 
 @dataclass(frozen=True)
 class RuleStatistics:
-    """What one rule did in a run; rules that never matched are reported too.
+    """The effect of one rule in a run; rules that never matched are reported too.
 
     Attributes:
       rule: the rule's name.

@@ -1,4 +1,4 @@
-"""What the Python source of natives says, for digests of proofs: a verdict on a rule is one on its natives too."""
+"""The Python source of natives, for digests of proofs: a verdict on a rule covers its natives too."""
 
 import ast
 import importlib.util

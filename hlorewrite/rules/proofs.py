@@ -25,7 +25,7 @@ class KnownProof:
     Attributes:
       digest: of the text the verdict is about, and of its natives.
       verdict: ``proved``, ``proved over the reals``, or why it is neither.
-      executed: for one that is not proved, on how many programs both sides gave equal values.
+      executed: if it is not proved, the number of programs on which both sides gave equal values.
     """
 
     digest: str

@@ -1,4 +1,6 @@
-"""What a remark is about, in the user's words: his own line, the library's, the parameter, the tensor's type."""
+"""The subject of a remark, in the user's terms: the user's line, the library's line, the parameter, the tensor's
+type.
+"""
 
 from dataclasses import dataclass
 
@@ -9,7 +11,7 @@ from hlorewrite.rules.listener import Remark, RemarkKind
 
 @dataclass(frozen=True)
 class RemarkSubject:
-    """What a remark is about.
+    """The subject of a remark.
 
     Attributes:
       location: the user's own source line, ``file:line:col``.
@@ -43,7 +45,7 @@ class RemarkSubjects:
         self._paths: ParameterProvenance | None = None
 
     def of(self, op: ir.Operation) -> RemarkSubject:
-        """What a remark about an op is about."""
+        """The subject of a remark about an op."""
         lines = self.view.source_lines(op)
         place = lines.own if lines.own != UNKNOWN else self.view.place(op)
         return RemarkSubject(place, lines.framework, op.name, self._parameter(op), _type(op))

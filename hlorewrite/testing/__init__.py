@@ -1,4 +1,4 @@
-"""What another repository tests its passes and rules with: a pytest plug-in, a configuration for lit, golden files.
+"""Tools for testing passes and rules in another repository: a pytest plug-in, a configuration for lit, golden files.
 
 In ``conftest.py``::
 

@@ -59,7 +59,7 @@ def run_lines(path: Path, folder: Path) -> list[str]:
 
 
 def failure(path: Path, folder: Path) -> str:
-    """What the RUN line that fails first printed; nothing when all succeed.
+    """The output of the first RUN line that fails; nothing if all succeed.
 
     Args:
       path: the golden file.

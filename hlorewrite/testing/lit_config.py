@@ -13,7 +13,7 @@ from hlorewrite.util.optional_dependencies import install
 
 ENVIRONMENT = {"TF_CPP_MIN_LOG_LEVEL": "3", "PYTHONDONTWRITEBYTECODE": "1", "FILECHECK_OPTS": "--enable-var-scope",
                "COLUMNS": "100"}
-"""What every command of a RUN line gets, so that its output is the same everywhere."""
+"""The environment of every command of a RUN line, so that its output is the same everywhere."""
 
 
 def configure(config: Any, lit_config: Any, file: str, *, name: str = "") -> None:

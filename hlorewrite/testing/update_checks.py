@@ -99,7 +99,7 @@ def function_checks(output: str, prefix: str) -> dict[tuple[str, int], list[str]
 
 
 def run_command(command: str, path: Path) -> str:
-    """What a RUN line prints.
+    """The output of a RUN line.
 
     Raises:
       CannotUpdate: it fails.

@@ -62,7 +62,7 @@ def dumped_module(folder: str, wanted: str = "") -> DumpedModule:
     if wanted:
         named = [each for each in found if wanted in (each[1], each[2])]
         if not named:
-            raise UsageError(f'no module of the dump is called "{wanted}"', location=folder,
+            raise UsageError(f'the dump has no module "{wanted}"', location=folder,
                              hint=f"there is {_listed(found)}")
         found = named
     elif len(found) > 1:

@@ -34,7 +34,7 @@ from hlorewrite.timeline.program import (
 )
 
 _DIGITS = 11
-"""Decimals of a second, by which two states are one."""
+"""Decimals of a second to which two states must agree to count as one."""
 _MOST_STATES = 128
 """Iterations of one loop that are simulated before its period is taken to have begun."""
 
@@ -61,7 +61,7 @@ class State:
 
 @dataclass(frozen=True)
 class Totals:
-    """What some execution adds up to.
+    """The totals of one or more executions.
 
     Attributes:
       compute_s: kernels, each alone.
@@ -78,7 +78,7 @@ class Totals:
 
 @dataclass(frozen=True)
 class ProgramOutcome:
-    """What running a program from some state does.
+    """The effect of running a program from some state.
 
     Attributes:
       seconds: on the compute stream.
@@ -114,7 +114,7 @@ class Engine:
         return self.outcome(self.program.entry, State(((),) * len(self.program.streams)))
 
     def outcome(self, program: StreamProgram, state: State) -> ProgramOutcome:
-        """What a program does from a state; computed once."""
+        """The effect of running a program from a state; computed once."""
         key = (program.name, state)
         found = self._known.get(key)
         if found is None:

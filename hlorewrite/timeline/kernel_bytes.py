@@ -11,7 +11,7 @@ from hlorewrite.hlo.parse import Computation, HloInstruction
 from hlorewrite.hlo.shapes import shape_bytes, shape_elements
 
 _HOLDS_UPDATE = {UPDATE: 1, SCATTER: 2}
-"""The operand that holds what an op writes into its first one."""
+"""The operand that an op writes into its first one."""
 
 
 def fusion_bytes(fused: Computation) -> int:
@@ -65,7 +65,7 @@ def instruction_bytes(computation: Computation, instruction: HloInstruction) -> 
     """Bytes that an instruction outside of fusions reads and writes.
 
     Args:
-      computation: what it stands in.
+      computation: what it is in.
       instruction: the kernel; not a fusion.
 
     Returns:

@@ -18,7 +18,7 @@ _GEMMS = ("__cublas$gemm", "__cublas$lt$matmul", "__triton_gemm")
 _CONVOLUTION = "__cudnn$conv"
 
 def fusion_products(module: HloText, fused: Computation) -> list[Product]:
-    """What a fusion multiplies, nested ones included.
+    """The products in a fusion, nested ones included.
 
     Args:
       module: the module.
@@ -41,7 +41,7 @@ def instruction_products(computation: Computation, instruction: HloInstruction) 
     """What one instruction multiplies.
 
     Args:
-      computation: what it stands in.
+      computation: what it is in.
       instruction: ``dot``, ``convolution``, a custom call of cuBLAS or cuDNN, or anything else.
 
     Returns:

@@ -36,7 +36,7 @@ class KernelTimes:
         """Seconds of one execution of a kernel.
 
         Args:
-          computation: what it stands in.
+          computation: what it is in.
           instruction: the kernel.
 
         Returns:

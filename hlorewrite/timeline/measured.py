@@ -59,7 +59,7 @@ def _csv(text: str, name: str) -> dict[str, Any]:
         rows = [row for row in csv.reader(io.StringIO(text)) if row and not row[0].startswith("#")]
     wrong = next((number for number, row in enumerate(rows, 1) if len(row) != 2), 0)
     if wrong:
-        raise InputError("has other than two columns", location=f"{name}:{wrong}", hint=_FORM)
+        raise InputError("does not have two columns", location=f"{name}:{wrong}", hint=_FORM)
     if rows and not _is_number(rows[0][1]):  # headings
         rows = rows[1:]
     return {row[0].strip(): row[1] for row in rows}

@@ -53,7 +53,7 @@ class StreamTransfer:
     Attributes:
       name: the instruction; of an asynchronous pair the start.
       kind: ``all-reduce`` and so on, or ``host-copy``.
-      computation: the name of the computation it stands in.
+      computation: the name of the computation it is in.
       stream: where it runs; ``compute`` when it is synchronous.
       payload_bytes: of one execution on one device.
       groups: device numbers of each group, or pairs.
@@ -74,7 +74,9 @@ class StreamTransfer:
 
 @dataclass(frozen=True, slots=True)
 class Gap:
-    """What has no known time: a custom call, a collective that cannot be read, or a loop whose trips are unknown."""
+    """A part without a known time: a custom call, a collective that cannot be read, or a loop whose trips are
+    unknown.
+    """
 
     what: str
     name: str

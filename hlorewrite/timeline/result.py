@@ -1,4 +1,4 @@
-"""What a simulated schedule says: step time, compute, communication, and what of it compute waits for."""
+"""Results of a simulated schedule: step time, compute, communication, and its exposed part."""
 
 from dataclasses import dataclass, field
 from typing import Any
@@ -120,12 +120,12 @@ class StepTimeline:
 
     @property
     def exposed_s(self) -> float:
-        """What communication adds to the step."""
+        """The time that communication adds to the step."""
         return self.step_s - self.compute_s
 
     @property
     def exposed_at(self) -> dict[str, float]:
-        """What the collectives of each line of the program add to the step, seconds; lines that add nothing are left
+        """The seconds that the collectives of each line of the program add to the step; lines that add nothing are left
         out.
         """
         lines: dict[str, float] = {}

@@ -171,7 +171,7 @@ class ScheduledStep:
         if self.unused_times:
             notes.append(f"measured times of {len(self.unused_times)} names that are not instructions of the module: "
                          f"{', '.join(self.unused_times[:3])}{', ...' if len(self.unused_times) > 3 else ''}")
-        notes += [f"{name} does not settle into a period; its last simulated turn is repeated"
+        notes += [f"{name} does not settle into a period; its last simulated iteration is repeated"
                   for name in sorted(engine.not_periodic)]
         return tuple(notes)
 

@@ -1,4 +1,4 @@
-"""What happens when in a simulated step: spans on streams, as a list or as trace events of Perfetto."""
+"""Spans of a simulated step on streams, as a list or as trace events of Perfetto."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""What a block would take that XLA has not scheduled yet: its kernels and transfers by what they wait for.
+"""Time of a block that XLA has not scheduled yet: its kernels and transfers by their dependences.
 
 Passes ask this about a loop's body before and after a change. The order is one that XLA's latency-hiding scheduler can
 reach (openxla/xla, ``xla/service/latency_hiding_scheduler.cc``). It fills the schedule from the end: one transfer of a

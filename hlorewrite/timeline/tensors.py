@@ -46,7 +46,7 @@ class TensorNames:
         """The parameters a collective belongs to, else the type of what it sends.
 
         Args:
-          computation: what it stands in.
+          computation: what it is in.
           instruction: the collective, or the start of one.
 
         Returns:

@@ -78,6 +78,6 @@ def unknown_line(one: UnknownTime) -> str:
                 f"(give --trips {one.name}=N, or --source with the StableHLO)")
     runs = "" if one.runs is None else f", {one.runs} times a step"
     if one.what == "custom call":
-        return (f"{where}{one.name} calls {one.detail or 'a target that is not named'}{runs}; its time is not known "
-                "and counts nothing (give --kernel-times)")
-    return f"{where}{one.name} is a collective whose payload or groups cannot be read{runs}; it counts nothing"
+        return (f"{where}{one.name} calls {one.detail or 'a target that is not named'}{runs}; its time is unknown "
+                "and counts as zero (pass --kernel-times)")
+    return f"{where}{one.name} is a collective whose payload or groups cannot be read{runs}; it counts as zero"

@@ -67,7 +67,7 @@ class TuneChoice:
 
     @property
     def pipeline(self) -> str:
-        """What ``hlorewrite.optimize`` takes as passes."""
+        """The value of ``passes`` for ``hlorewrite.optimize``."""
         return self.passes if self.buckets is None else with_buckets(self.passes, self.buckets)
 
     def python(self, topology: str) -> str:
@@ -93,7 +93,7 @@ class TuneChoice:
 
 @dataclass(frozen=True)
 class TunePoint:
-    """What a choice came to on the target.
+    """The result of a choice on the target.
 
     Attributes:
       choice: the choice.
@@ -174,7 +174,7 @@ class TunedStep:
 
     @property
     def auto(self) -> TunePoint | None:
-        """What ``auto`` came to, with the user's own XLA flags; None where it was not measured."""
+        """The result of ``auto``, with the user's own XLA flags; None where it was not measured."""
         return next((point for point in self.points if point.choice == TuneChoice(AUTO, "better")), None)
 
 

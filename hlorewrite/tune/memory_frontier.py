@@ -1,4 +1,4 @@
-"""What a memory budget buys: the bytes a step sends, against the memory that passes keep for it."""
+"""The effect of a memory budget: the bytes a step sends, against the memory that passes keep for it."""
 
 from collections.abc import Callable
 from dataclasses import asdict, dataclass

@@ -29,13 +29,13 @@ def tuned_text(tuned: TunedStep, target: str) -> str:
     rows += [_row(point, point in tuned.frontier) for point in shown]
     lines = [*table(rows, "<>>>>>"), "* no other choice is faster in as little memory"] if shown else []
     if len(shown) < len(tuned.points):
-        lines.append(f"{len(tuned.points) - len(shown)} more choices compile to what one of these does")
+        lines.append(f"{len(tuned.points) - len(shown)} more choices compile to the same program as one of these")
     if tuned.memory is not None:
         too_large = sum(p.step_s is not None and p.memory_bytes > tuned.memory for p in tuned.points)
         lines += [f"{too_large} of them take more than {format_bytes(tuned.memory, 1)}"] if too_large else []
     if tuned.left_out:
         lines.append(f"the time was over before {tuned.left_out} more were tried; "
-                     "with a cache, the same command goes on with them")
+                     "with a cache, the same command continues with them")
     if not tuned.frontier:
         measured = any(point.step_s is not None for point in tuned.points)
         return "\n".join([*lines, "no choice fits" if measured else "no choice was measured"])

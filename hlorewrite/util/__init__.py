@@ -1,1 +1,1 @@
-"""What every layer may use: sizes and units, tables, tolerances, progress, writing files."""
+"""Helpers for every layer: sizes and units, tables, tolerances, progress, writing files."""

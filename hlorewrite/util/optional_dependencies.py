@@ -6,8 +6,8 @@ from types import MappingProxyType
 EXTRAS: Mapping[str, str] = MappingProxyType({
     "aot": "compiling for described GPUs, on a machine without one",
     "prove": "proving rules and facts",
-    "reshard": "planning resharding with a solver, where the greedy plan is not known to be the best",
-    "terminal": "the line that shows what long work is doing",
+    "reshard": "planning resharding with a solver, if the greedy plan may not be the best",
+    "terminal": "the progress line of long work",
     "testing": "testing passes and rules in your own repository (hlorewrite.testing)",
     "viz": "pictures",
 })

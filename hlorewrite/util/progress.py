@@ -1,4 +1,4 @@
-"""What long work is doing, in one line at the foot of a terminal; nothing in a pipe, and nothing of short work.
+"""Progress of long work, in one line at the foot of a terminal; nothing in a pipe or for short work.
 
 The line is on stderr and is gone when the work is over. rich is imported only when it is shown; where it is not
 installed (extra ``terminal``), nothing is shown.

@@ -1,4 +1,4 @@
-"""What values, ops, functions or nodes lead to: the walks over a graph that is known only from node to node."""
+"""Walks over values, ops, functions or nodes in a graph that is known only from node to node."""
 
 from collections.abc import Callable, Hashable, Iterable, Iterator
 from typing import Any, TypeVar

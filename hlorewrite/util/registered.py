@@ -1,4 +1,4 @@
-"""What rooms above the core offer by name: passes, subcommands, and the reader of programs of several meshes.
+"""Registrations of rooms above the core: passes, subcommands, and the reader of programs of several meshes.
 
 Nothing is imported before it is asked for, so this file costs ``import hlorewrite`` nothing.
 """

@@ -32,7 +32,7 @@ class UnknownReleaseWarning(UserWarning):
 
 
 def unknown_release(version: tuple[int, ...], package: str = "jaxlib") -> str:
-    """What a user has to know about a release that hlorewrite was not tested with; nothing for a tested one.
+    """The warning about a release that hlorewrite was not tested with; empty for a tested one.
 
     Args:
       version: of the installed package.

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 MATRIX_ENDINGS = (".npy", ".npz", ".csv")
 _MOST_LINKS = 40
-_NO_SPACE = "make room there, or name a file elsewhere"
+_NO_SPACE = "free space there, or name a file elsewhere"
 _HINTS = {errno.ENOSPC: _NO_SPACE, errno.EDQUOT: _NO_SPACE, errno.EFBIG: _NO_SPACE,
           errno.EPIPE: "its reader ended before it had read all",
           errno.ELOOP: "its symbolic links point to each other"}

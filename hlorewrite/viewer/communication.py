@@ -57,7 +57,7 @@ class CollectiveRow:
 
 @dataclass(frozen=True)
 class Side:
-    """What a module communicates before or after the run.
+    """The communication of a module before or after the run.
 
     Attributes:
       devices: how many.

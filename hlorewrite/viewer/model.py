@@ -22,7 +22,7 @@ _EMPTY = Side(1, (), (), (), 0)
 
 
 def page_data(trace: Trace, topology: Topology | None = None) -> dict[str, Any]:
-    """What the page shows of a trace.
+    """The contents of the page of a trace.
 
     Args:
       trace: what could be read.
@@ -46,7 +46,7 @@ def page_data(trace: Trace, topology: Topology | None = None) -> dict[str, Any]:
     if sides[0] and sides[1] and (traffic := traffic_of(before, after)):
         data["traffic"] = traffic
     elif max(before.devices, after.devices) > MOST_DEVICES:
-        notes.append(f"The traffic of {before.devices} devices is too much for a picture.")
+        notes.append(f"The traffic of {before.devices} devices is too large for a picture.")
     if rewrites := [row for row in trace.lines.get(form.REWRITES, []) if "rule" in row]:
         data["rewrites"] = _rewrites(rewrites, before)
     events = trace.objects.get(form.TIMELINE, {}).get("traceEvents")

@@ -1,4 +1,4 @@
-"""What became of every collective, and the sentences that say why.
+"""The outcome for every collective, and the sentences that explain it.
 
 The two sides of a run are compared. A collective that is the same on both sides stays; one that is the same except for
 the loops around it moved; fewer of one kind over the same groups are fused; one that is left at the same source line
@@ -20,7 +20,7 @@ _RANKS = 4
 
 @dataclass(frozen=True)
 class CollectiveOutcome:
-    """What became of one collective.
+    """The outcome for one collective.
 
     Attributes:
       fate: one of ``FATES``.
@@ -191,10 +191,10 @@ def _distinct(remarks: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
 def _plain(fate: str, one: CollectiveRow) -> str:
     if fate == "stays":
         if one.trips <= 1 and one.nest < 0:
-            return "it stands outside loops and runs once, so there is nothing to gain by moving it"
+            return "it is outside loops and runs once, so moving it gains nothing"
         return "no pass of this run found a way to make it cheaper"
-    return {"moved": "the loops around it are others than before",
+    return {"moved": "the loops around it changed",
             "fused": "fewer calls at the same line send the same",
-            "replaced": "other collectives stand at the same line now",
+            "replaced": "other collectives are at the same line now",
             "removed": "no call at its line is left",
-            "new": "nothing at its line was there before"}[fate]
+            "new": "there was nothing at its line before"}[fate]

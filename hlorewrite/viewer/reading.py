@@ -15,7 +15,7 @@ _MOST_NAMED = 3
 
 @dataclass
 class Trace:
-    """What could be read of a trace.
+    """The readable part of a trace.
 
     Attributes:
       name: the path, as the user wrote it.
@@ -106,7 +106,7 @@ def _notes(trace: Trace) -> list[str]:
         notes.append(f"The trace has format version {version}, and this page reads version {form.VERSION}: "
                      "it shows what it understands.")
     if manifest and not manifest.get("complete"):
-        notes.append("The run did not come to its end." if manifest.get("error") is None
+        notes.append("The run did not finish." if manifest.get("error") is None
                      else f"The run failed: {manifest['error']}")
     if isinstance(exposing := manifest.get("before_is_after"), str):
         notes.append(f"“Before” is the module after {exposing}: before that, XLA had not made its collectives yet.")

@@ -9,7 +9,7 @@ from hlorewrite.version import VERSION
 from hlorewrite.viewer.page import render
 from hlorewrite.viewer.timeline import timeline_of
 
-_LEAD = "What runs when on each stream of one GPU. Point at a span to see what runs concurrently with it."
+_LEAD = "The timeline of each stream of one GPU. Point at a span to see what runs concurrently with it."
 
 
 def step_page(name: str, at: Sequence[StepTimeline], events: list[Any]) -> bytes:
@@ -27,7 +27,7 @@ def step_page(name: str, at: Sequence[StepTimeline], events: list[Any]) -> bytes
 
 
 def step_data(name: str, at: Sequence[StepTimeline], events: list[Any]) -> dict[str, Any]:
-    """What the page shows, as plain data.
+    """The contents of the page, as plain data.
 
     Args:
       name: of the input.

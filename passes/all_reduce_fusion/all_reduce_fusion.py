@@ -47,7 +47,7 @@ Kind = Literal["all-reduce", "reduce-scatter", "all-gather", "collective-permute
 
 @dataclass(frozen=True)
 class AllReduceFusion(Pass):
-    """Makes few well-sized calls out of many independent collectives with equal groups.
+    """Merges many independent collectives with equal groups into a few well-sized calls.
 
     Collectives of one block share a call when none waits for another, directly or through other ops. The grouping is
     the one that the cost model finds best: the least exposed time first, then the least time on the wires. Values are
@@ -179,7 +179,7 @@ class _Work:
         wanted = self._acyclic(choices, graph, members)
         choices = self._affordable(wanted, members)
         if choices != wanted and all(len(bucket) == 1 for choice in choices for bucket in choice.buckets):
-            return False  # XLA merges calls without a buffer of their own, unless they are marked
+            return False  # XLA merges calls without a separate buffer, unless they are marked
         self._tell(choices, members)
         calls = self._emit(graph, [b for choice in choices for b in choice.buckets], members)
         costs = {member: choice.costs for choice in choices for member in choice.members}
@@ -258,7 +258,7 @@ class _Work:
         return calls
 
     def _mark(self, choices: Sequence[Choice], graph: BlockGraph, members: list[Member], *, every: bool) -> bool:
-        """Gives a key of its own to each call that stays alone though XLA would merge it with another.
+        """Gives a separate key to each call that stays alone though XLA would merge it with another.
 
         To every one where something changed, so that a second run finds the decision made.
         """
@@ -333,9 +333,9 @@ def is_crowded(block: ir.Block) -> bool:
 
 
 def joins(op: ir.Operation) -> bool:
-    """Whether a collective is fused because of a crowded loop: it stands in one, or is a gather next to one.
+    """Whether a collective is fused because of a crowded loop: it is in one, or is a gather next to one.
 
-    Gathers of the first layer stand before the rotated loop, where nothing hides them.
+    Gathers of the first layer are before the rotated loop, where nothing hides them.
     """
     if is_crowded(op.block):
         return True

@@ -1,4 +1,4 @@
-"""What a state of the bucketing program exposes at least, however it goes on.
+"""Lower bounds on the time that a state of the bucketing program exposes.
 
 The calls to come follow each other from when the stream is free. Without waits for their members and without copies
 that put them off, the worst lateness among them is some seconds beyond that time, least over all ways to cut the items

@@ -43,7 +43,7 @@ class BucketClass:
 
 @dataclass(frozen=True)
 class Choice:
-    """What was chosen for a class.
+    """The buckets chosen for a class.
 
     Attributes:
       members: the members of the class.
@@ -111,7 +111,7 @@ def _planned(bucket_class: BucketClass, indices: tuple[int, ...], carrier: str, 
 
 
 def call_costs(members: Sequence[Member], times: CollectiveTimes, clock: KernelClock) -> Costs:
-    """What calls of a class cost; several members are copied in and out, each time read and written.
+    """The cost of calls of a class; several members are copied in and out, each time read and written.
 
     Args:
       members: of the class.
@@ -142,7 +142,7 @@ def _together(indices: tuple[int, ...], parts: Sequence[Choice]) -> Choice:
                   min((part.costs for part in parts), key=lambda costs: costs.margin))
 
 
-# ---- the copies into and out of a bucket's buffer that are kernels of their own
+# ---- the copies into and out of a bucket's buffer that are separate kernels
 
 
 _UNFUSED = frozenset((*KERNELS, *COLLECTIVES, "stablehlo.optimization_barrier", "stablehlo.return", "func.return",
@@ -151,7 +151,7 @@ _RESHAPE = "stablehlo.reshape"
 
 
 def copied_in(op: ir.Operation) -> bool:
-    """Whether a copy into a buffer of what a collective reads is a kernel of its own.
+    """Whether a copy into a buffer of what a collective reads is a separate kernel.
 
     Args:
       op: the collective.
@@ -169,7 +169,7 @@ def copied_in(op: ir.Operation) -> bool:
 
 
 def copied_out(op: ir.Operation) -> bool:
-    """Whether a copy of a collective's result out of a buffer is a kernel of its own.
+    """Whether a copy of a collective's result out of a buffer is a separate kernel.
 
     Args:
       op: the collective.

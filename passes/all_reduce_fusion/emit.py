@@ -27,7 +27,7 @@ def emit_bucket(editor: Editor, members: Sequence[Member], key: str, anchor: ir.
       editor: the editor of the module.
       members: the members, in the order their values travel.
       key: the combiner key that keeps XLA from merging the call with others.
-      anchor: where to put it; all operands stand before it.
+      anchor: where to put it; all operands are before it.
       variadic: give an all-reduce an operand for each value.
 
     Returns:

@@ -12,7 +12,7 @@ FUSIBLE = (ALL_REDUCE, REDUCE_SCATTER, ALL_GATHER, COLLECTIVE_PERMUTE)
 """The collectives that the pass can fuse."""
 KINDS = {row.op: row.kind for row in FUSIBLE}
 OURS = "hlorewrite."
-"""What combiner keys that were put by the pass begin with."""
+"""Prefix of the combiner keys that the pass sets."""
 NO_FUSE = "hlorewrite.no_fuse"
 """Unit attribute, or frontend attribute of any value but "false", on ops that must keep their own call."""
 _SCHEDULING = ("_scheduling_group_id", STREAM, "inlineable")

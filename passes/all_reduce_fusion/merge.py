@@ -13,7 +13,7 @@ from hlorewrite.passes.all_reduce_fusion.times import compute_time, timed
 
 _MOST_CALLS = 64
 _OF_COMPUTE = 0.001
-"""What may be exposed more, as a share of the time kernels take."""
+"""Additional exposed time that is allowed, as a share of kernel time."""
 
 
 def allowed(items: Sequence[FusionItem], buckets: Sequence[Bucket], limits: Limits) -> bool:

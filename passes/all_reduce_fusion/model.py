@@ -1,4 +1,4 @@
-"""What bucketing decides about, and what it costs: items, calls, copies, and plans."""
+"""The model of bucketing: items, calls, copies, and plans."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ class FusionItem:
 
 @dataclass(frozen=True)
 class Costs:
-    """What calls and copies cost.
+    """The costs of calls and copies.
 
     Attributes:
       call: seconds of calls by their bytes.
@@ -114,7 +114,7 @@ class Costs:
 
 @dataclass(frozen=True)
 class Limits:
-    """What the user asked for.
+    """The user's settings.
 
     Attributes:
       bucket_bytes: most bytes of a bucket with several members; None for no limit.

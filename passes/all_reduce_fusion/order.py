@@ -1,7 +1,7 @@
 """Holding XLA to the times that buckets were made for.
 
 XLA:GPU runs kernels in an order of its own. Its latency-hiding scheduler fills the schedule from the end: the last
-call's done, whatever is free to stand before it, the call's start, the gradients it reads, and so on. One call is
+call's done, whatever is free to be before it, the call's start, the gradients it reads, and so on. One call is
 under way at a time. So it keeps gradients of weights for the end, and there they do not suffice to hide the calls.
 Buckets that fit program order fit that order badly.
 
@@ -9,7 +9,7 @@ Three things decide, and can be said in the program with barriers. A barrier for
 may only be read when all it takes is there (StableHLO specification); XLA:GPU drops it after scheduling.
 
 * When a call must be over: who reads a kernel L, the first to end after the call on the way to further gradients,
-  waits for the call's result. Its start has to stand before that, and so have the gradients it reads.
+  waits for the call's result. Its start has to be before that, and so have the gradients it reads.
 * When a gradient must be there: the kernel after it in program order waits for what the call reads.
 * When a call may start: one that is ready while another is under way waits for L too. Started earlier, it would make
   kernels wait for the call before it.
@@ -77,7 +77,7 @@ class Spine:
 
 
 def spine_of(graph: BlockGraph, last: ir.Operation) -> Spine:
-    """What the collective that is ready last is made from.
+    """The op that makes the operand of the collective that is ready last.
 
     Args:
       graph: the block.
@@ -100,7 +100,7 @@ def hold(editor: Editor, block: ir.Block, calls: Sequence[FusedCall], spine: Spi
 
     Args:
       editor: the editor of the module.
-      block: the block all calls stand in.
+      block: the block all calls are in.
       calls: its calls.
       spine: the kernels whose readers may wait.
 
@@ -173,7 +173,7 @@ class _Order:
     def wait(self, kernel: ir.Operation, call: ir.Operation, following: ir.Operation | None) -> bool:
         """Makes the readers of a kernel, and a call that must not start before it ends, wait for a call.
 
-        What the calls read moves before a barrier after the kernel, what reads them after the barrier.
+        Moves ops that the calls read before a barrier after the kernel, and their readers after the barrier.
 
         Returns:
           Whether that could be done.

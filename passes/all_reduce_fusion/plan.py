@@ -1,6 +1,6 @@
 """Bucketing: which collectives travel in one call, by dynamic programming over the order in which they are ready.
 
-The model: kernels run one after another, calls one after another on a stream of their own. A call starts when its last
+The model: kernels run one after another, calls one after another on a separate stream. A call starts when its last
 member is ready and the stream is free. Several members are copied into one buffer before their call and out of it
 after, and copies are kernels, unless XLA fuses them with what makes or reads the members: they delay all that follows,
 and hide nothing. So with all copies Σ and the last call's end e, a step that takes C without communication takes
@@ -12,7 +12,7 @@ after another, so what is copied out of one adds to the wait for those before it
 Members are sorted by the time they are ready, and a bucket is an interval of that order. A state is a prefix of the
 order with (end of its last call, copies so far, worst lateness); all three can only grow with what they were, so
 dominated states are dropped and nothing is lost (Bellman). Neither is by dropping states that expose more, however
-they go on (``bounds.py``), than the best plan of merged neighbours, which a search of its own finds. Large tables
+they go on (``bounds.py``), than the best plan of merged neighbours, which a separate search finds. Large tables
 keep the best states only, and above 512 members small neighbours are merged first.
 
 Values so small that their call is all latency (biases, scales) would break up that order: they are ready between large
@@ -270,7 +270,7 @@ class _Search:
     # ---- the end
 
     def _best(self, table: Table) -> tuple[tuple[float, ...], int]:
-        """The best complete state, light items that wait sent by a call of their own: (what is small, row)."""
+        """The best complete state, light items that wait sent by a separate call: (what is small, row)."""
         import numpy as np
         rows = table.rows_of(len(self.items))
         values = table.values[:, rows]
@@ -319,7 +319,7 @@ MOST_ITEMS = 512
 
 
 class Sized(Protocol):
-    """What has a size and may depend on an earlier one."""
+    """An item with a size that may depend on an earlier one."""
 
     @property
     def size(self) -> int:

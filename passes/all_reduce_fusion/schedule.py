@@ -1,7 +1,7 @@
 """Buckets that can all be carried out together, and the ops that must move after them.
 
 Contracting sets of a directed graph keeps it free of cycles only if no two sets wait for each other, through whatever
-lies between. Buckets of one class cannot (they are intervals of one order); buckets of different classes can, so the
+is between. Buckets of one class cannot (they are intervals of one order); buckets of different classes can, so the
 graph of all buckets is sorted, and a bucket on a cycle is split.
 """
 
@@ -26,7 +26,7 @@ def without_cycles(buckets: Sequence[Bucket], before: Sequence[NumberSet], sizes
       sizes: bytes of each member.
 
     Returns:
-      Buckets without cycles; those that lie on none are kept.
+      Buckets without cycles; those that are on none are kept.
 
     Example:
       >>> without_cycles([(0, 3), (1, 2)], [0, 0, 0b1, 0b10], [1, 1, 1, 1])  # 2 waits for 0, 3 waits for 1

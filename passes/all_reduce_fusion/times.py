@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from hlorewrite.passes.all_reduce_fusion.model import Costs, FusionItem, FusionPlan, Limits
 
 _LATENCY_BOUND = 1.1
-"""A call that takes no more than so many times the shortest is all latency."""
+"""A call that takes at most this many times as long as the shortest is all latency."""
 IDLE = 0.5
 """The stream counts as idle where calls take no more than so much of the time kernels take."""
 _SOON = 0.25
@@ -86,7 +86,7 @@ def timed(items: Sequence[FusionItem], buckets: Sequence[tuple[int, ...]], costs
 
 
 def with_waits(items: Sequence[FusionItem], plan: FusionPlan, costs: Costs) -> float:
-    """What a plan exposes where XLA starts calls late and copies all results out next to the last one.
+    """The time that a plan exposes if XLA starts calls late and copies all results out next to the last one.
 
     Its scheduler fills the schedule from the end. Copies out of the other calls hide the last one alone, so kernels
     wait for the call before it where that is not over when the last gradient is there.

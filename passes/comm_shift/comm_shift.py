@@ -285,7 +285,7 @@ class _GatherHoist(HoistCollectives):
     """Hoisting under comm-shift's name; a loop that may not run at all keeps its gathers."""
 
     name: ClassVar[str] = "comm-shift"
-    limit_name: ClassVar[str] = "what is left of memory-budget is"
+    limit_name: ClassVar[str] = "the rest of memory-budget is"
     draws: ClassVar[bool] = False  # comm-shift does, for its sums and gathers together
     unknown_trips: bool = False
 

@@ -2,7 +2,7 @@
 
 ``u`` is nearly always the identity (accumulators start at zero) or a value from before the loop (``acc + AR(g)``
 started at ``acc0`` keeps ``u = acc0``). Only where it is neither must it be computed next to ``w``, and only then does
-a loop or branch carry it in a place of its own.
+a loop or branch carry it in a separate place.
 """
 
 from dataclasses import dataclass
@@ -48,7 +48,7 @@ class ReplicatedAddends:
       kind: the kind of reduction.
 
     Attributes:
-      slots: (op key, position) of each loop or branch result whose ``u`` needs a place of its own.
+      slots: (op key, position) of each loop or branch result whose ``u`` needs a separate place.
     """
 
     def __init__(self, flow: DeferralGraph, placement: ReductionPlacement, kind: str) -> None:
@@ -59,7 +59,7 @@ class ReplicatedAddends:
         self._sources = set(flow.sources)
         self._reduced_in_branches = {place.value for place in placement.touched if place.branch is not None}
         self._addends: dict[ir.Value, ReplicatedAddend] = {}
-        # Ends: each round adds a place of its own to a result, of which there are finitely many.
+        # Ends: each round adds a separate place to a result, of which there are finitely many.
         while self._add_slots():
             self._addends.clear()
 
@@ -77,7 +77,7 @@ class ReplicatedAddends:
         return all(place in self.placement.deferred for place in self._places_to(value, reader))
 
     def contribution(self, value: ir.Value, reader: ir.Operation) -> ReplicatedAddend:
-        """What an operand adds to the ``u`` of its reader's result."""
+        """The part that an operand adds to the ``u`` of its reader's result."""
         chain = self._places_to(value, reader)
         if all(place in self.placement.deferred for place in chain):
             return self.of(value)
@@ -154,7 +154,7 @@ class ReplicatedAddends:
     # ---- working it out
 
     def _work_out(self, value: ir.Value, made_of: list[tuple[ir.Operation, int]]) -> ReplicatedAddend:
-        if not made_of:  # a source, or carried in a place of its own
+        if not made_of:  # a source, or carried in a separate place
             return IDENTITY if value in self._sources else ReplicatedAddend("beside", value)
         owner = value.owner
         if isinstance(owner, ir.Block) or owner.operation.name in (LOOP, BARRIER, *BRANCHES):

@@ -1,4 +1,4 @@
-"""What comm-shift does about one class of reductions: the flow of each, where it is reduced, its replicated addends."""
+"""The plan of comm-shift for one class of reductions: the flow of each, where it is reduced, its replicated addends."""
 
 from collections.abc import Callable
 from dataclasses import dataclass

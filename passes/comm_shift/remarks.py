@@ -119,7 +119,7 @@ class RemarkEmitter:
 
     def kept_exact(self, view: View, source: ir.Value) -> None:
         """A floating-point sum under ``exact``."""
-        self._wait("blocked", "moving it would change the order of a floating-point sum, and exact was asked for", view,
+        self._wait("blocked", "moving it would change the order of a floating-point sum, but exact is set", view,
                    owner_op(source), advice=EXACT)
 
     def stays(self, view: View, flow: DeferralGraph, only_expected: Mapping[ir.Value, PathRegression]) -> None:
@@ -245,7 +245,7 @@ class RemarkEmitter:
             self.ctx.explanation(Explanation(self.name, "", outcomes[remark.kind], remark.sentence, remark.location,
                                              culprit=remark.culprit, culprit_location=remark.culprit_location))
         if not self._waiting:
-            what = f"{self._index} reductions moved" if self._index else "no reduction stands in a loop"
+            what = f"{self._index} reductions moved" if self._index else "no reduction is in a loop"
             self.ctx.explanation(Explanation(self.name, "", "applies" if self._index else "no match", what))
 
     def _wait(self, kind: RemarkKind, sentence: str, view: View, op: ir.Operation,
@@ -330,23 +330,23 @@ def _arrived(departure: _Departure, texts: list[str]) -> str:
 # ---- what to change so that a reduction can move: one piece of advice for each kind of reason
 
 
-_KNOWN = "compute it from constants and replicated arguments alone, so that this can be seen"
+_KNOWN = "compute it from constants and replicated arguments alone, so that the analysis can see this"
 ADVICE: Mapping[Need, str] = MappingProxyType({
-    "not linear": "where the accumulated value is meant, do this once after the loop",
+    "not linear": "if you mean the accumulated value, do this once after the loop",
     "rival": "",
-    "differs": f"where that value is equal on all devices in fact, {_KNOWN}",
-    "trip count": f"where all devices run the loop equally often in fact, {_KNOWN}",
-    "branch": f"where all devices take the same branch in fact, {_KNOWN}",
-    "condition": "where the number of iterations is fixed in fact, write lax.scan or lax.fori_loop",
+    "differs": f"if that value is in fact equal on all devices, {_KNOWN}",
+    "trip count": f"if all devices in fact run the loop equally often, {_KNOWN}",
+    "branch": f"if all devices in fact take the same branch, {_KNOWN}",
+    "condition": "if the number of iterations is in fact fixed, write lax.scan or lax.fori_loop",
     "token": "take ordered=True from the callbacks in the loop",
     "call": "run the pass inline first",
     "mesh": "",
-    "result": "where only the last sum is needed, accumulate in a lax.scan inside the step, and return it once",
-    "region": "where the accumulated value is meant, do this after the loop",
+    "result": "if you need only the last sum, accumulate in a lax.scan inside the step, and return it once",
+    "region": "if you mean the accumulated value, do this after the loop",
     "shape": "give it a static shape",
 })
-NEXT_ITERATION = ("the next iteration computes with what this one changes; where gradients are meant to be "
-                  "accumulated, update the parameters once, after the loop")
+NEXT_ITERATION = ("the next iteration reads the values that this one changes; to accumulate gradients, update the "
+                  "parameters once, after the loop")
 EXPECTED = "comm-shift{expected} moves it"
 BUDGET = "allow the bytes by comm-shift{memory-budget=SIZE}"
 EXACT = "leave out exact, or accumulate in integers"

@@ -17,7 +17,7 @@ from hlorewrite.passes.comm_shift.remarks import RemarkEmitter
 from hlorewrite.passes.comm_shift.scatter_deferral import ScatterDeferral, ScatterPlan, add_twins
 from hlorewrite.passes.comm_shift.scatter_facts import ScatterDimensions
 
-_OTHER_DIMENSION = "what it meets there is scattered along another dimension"
+_OTHER_DIMENSION = "the other operand is scattered along another dimension"
 DEFAULT_SHARE = 0.02
 """Memory the pass may add without being asked, as a share of a device's arguments."""
 

@@ -52,7 +52,7 @@ class ScatterFacts:
 def _added_into(op: ir.Operation, position: int) -> JointlyLinear | NotLinear:
     """``scatter-add(RS(w) + u, i, s) = RS(w) + scatter-add(u, i, s)``, so ``w`` stays as it is."""
     if position != 0 or reduction_kind(op) != "sum" or len(op.results) != 1:
-        return NotLinear(f"{op.name} only takes sums that are not scattered yet as what it adds to")
+        return NotLinear(f"{op.name} only adds to sums that are not scattered yet")
     return JointlyLinear(frozenset({0}), "scatter-sum", regroups=True)
 
 

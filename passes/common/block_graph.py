@@ -36,7 +36,7 @@ class BlockGraph:
     Args:
       view: the module.
       block: the block.
-      members: collectives that stand in the block itself, in program order.
+      members: collectives that are in the block itself, in program order.
       clock: how long kernels take.
 
     Attributes:

@@ -79,7 +79,7 @@ class Region:
         self.members.append(member)
 
     def readers(self, value: ir.Value) -> list[tuple[ir.Operation, int, int | None]]:
-        """What reads a value: op, operand position, and the member that reads it in parts; None where it cannot."""
+        """A reader of a value: op, operand position, and the member that reads it in parts; None where it cannot."""
         return [(op, position, self.reader.get((op_key(op), position))) for op, position in users(value)]
 
 
@@ -99,7 +99,7 @@ class RegionFinder:
         self._pending: list[ir.Value] = []
 
     def region(self, collective: ir.Operation, dimension: int) -> Region:
-        """What may be divided when the result of a collective is.
+        """The values that may be divided together with the result of a collective.
 
         Args:
           collective: the collective.
@@ -120,7 +120,7 @@ class RegionFinder:
         return self._region
 
     def collective_member(self, op: ir.Operation, dimension: int, position: int | None) -> RegionMember | str:
-        """What a collective is when it works on parts.
+        """The form of a collective that works on parts.
 
         Args:
           op: the collective.
@@ -133,7 +133,7 @@ class RegionFinder:
         raise NotImplementedError
 
     def obstacle(self, member: RegionMember) -> str:
-        """What else keeps a member from working on parts; empty when nothing does."""
+        """Other reasons why a member cannot work on parts; empty if there are none."""
         raise NotImplementedError
 
     def uneven(self, dimension: int, size: int) -> str:

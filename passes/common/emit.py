@@ -26,7 +26,7 @@ def splat_constant(editor: Editor, number: ir.Attribute | int, type_: ir.Type, b
 
 
 def wrapped(number: int, type_: ir.Type) -> int:
-    """What arithmetic of an integer tensor type makes of a number: it goes on at the other end of the type.
+    """The value of a number in an integer tensor type, after wrap-around.
 
     Args:
       number: the exact result.

@@ -1,5 +1,6 @@
-"""What a block takes with its collectives next to compute: the passes that change what runs concurrently with what ask
-this before and after."""
+"""Predicted time of a block with its collectives next to compute: passes that change the overlap compare it before and
+after.
+"""
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
@@ -15,7 +16,7 @@ from hlorewrite.passmanager.base import PassContext
 from hlorewrite.timeline.stream_tasks import StreamTask
 
 SEPARATE = "hlorewrite.separate_streams"
-"""A unit attribute of modules that will be compiled with a stream of its own for what network ports send alone."""
+"""A unit attribute of modules that will be compiled with a separate stream for what network ports send alone."""
 
 OVERLAPPED = "hlorewrite.overlapped"
 """A unit attribute of loops whose collectives stand where compute hides them: comm-shift leaves those in place."""
@@ -24,7 +25,7 @@ HALF = "hlorewrite.half"
 """A unit attribute of collectives of one half of a batch, which run next to compute of the other: passes leave them."""
 
 CROWDED = "hlorewrite.crowded"
-"""A unit attribute of loops whose collectives, each in a call of its own, fill most of an iteration."""
+"""A unit attribute of loops whose collectives, each in a separate call, fill most of an iteration."""
 _CROWDED_SHARE = 0.8
 """XLA's scheduler leaves gaps between calls, so it does not hide more than this share of an iteration's compute."""
 
@@ -117,7 +118,7 @@ class OverlapModel:
                                           if source not in given]) for op in ops)]
 
     def crowded(self, block: ir.Block) -> bool:
-        """Whether the collectives of a loop's body, each in a call of its own, fill most of its compute."""
+        """Whether the collectives of a loop's body, each in a separate call, fill most of its compute."""
         ops = [each.operation for each in block.operations]
         calls = sum(self.collective(op) for op in ops if op.name in (*REDUCING, ALL_GATHER.op))
         return calls > _CROWDED_SHARE * self.compute(ops)

@@ -57,7 +57,7 @@ class OpByOp(Pass):
 
 
 ROWS = ("stablehlo.dynamic_update_slice",)
-"""What writes rows of stacked tensors."""
+"""Ops that write rows of stacked tensors."""
 
 
 def with_inlined(module: Module, ctx: PassContext, names: tuple[str, ...] | None,

@@ -15,7 +15,7 @@ from hlorewrite.ops.table import SPREADS
 
 @dataclass(frozen=True)
 class Range:
-    """What a slice reads along one dimension, on each device.
+    """The elements that a slice reads along one dimension, on each device.
 
     Attributes:
       starts: device to first element.
@@ -44,7 +44,7 @@ def partition_groups(op: ir.Operation, view: View) -> Groups | str:
     if groups.mode not in ("flattened_ids", "cross_partition") or replica_count(view) != 1:
         return "its groups do not count partitions, and indices are known for partitions only"
     if not fully_manual(op, view):
-        return "it stands in a region that is manual over some mesh axes only"
+        return "it is in a region that is manual over some mesh axes only"
     members = sorted(member for row in groups.rows for member in row)
     if members != list(range(device_count(view) or len(members))):
         return "its groups do not cover every device"
@@ -52,7 +52,7 @@ def partition_groups(op: ir.Operation, view: View) -> Groups | str:
 
 
 def range_along(op: ir.Operation, dim: int, devices: PerDeviceConstants) -> Range | str:
-    """What a ``slice`` or ``dynamic_slice`` reads along a dimension, on each device.
+    """The elements that a ``slice`` or ``dynamic_slice`` reads along a dimension, on each device.
 
     Args:
       op: the slice.
@@ -71,7 +71,7 @@ def range_along(op: ir.Operation, dim: int, devices: PerDeviceConstants) -> Rang
     table = devices.table(op.operands[1 + dim])
     if table is None:
         return "its index is not computed from constants and the device's id alone"
-    # StableHLO clamps the start so that the slice lies inside.
+    # StableHLO clamps the start so that the slice is inside.
     starts = {device: int(np.clip(int(value), 0, full - size))
               for device, value in zip(devices.devices, table, strict=True)}
     return Range(starts, size, full)

@@ -1,7 +1,7 @@
 """Numbers of values: equal numbers mean equal values on every device (Alpern, Wegman and Zadeck, POPL 1988).
 
 Only what is asked for is numbered, with all it is computed from. A value carried by a loop, or made by an op that is
-not a function of its operands, has a number of its own. A call is numbered by what its function returns for its
+not a function of its operands, has a separate number. A call is numbered by what its function returns for its
 operands.
 """
 
@@ -65,7 +65,7 @@ class ValueNumbers:
         return known[root]
 
     def _open(self, value: ir.Value, known: dict[ir.Value, Number], bound: Bound) -> list[ir.Operation]:
-        """The op that has to be numbered for a value; none where the value is known, or has a number of its own."""
+        """The op that has to be numbered for a value; none where the value is known, or has a separate number."""
         if value in known:
             return []
         op = defining_op(value)

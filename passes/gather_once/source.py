@@ -1,4 +1,4 @@
-"""What an all-gather in a loop gathers: a value from outside the loop, a slice of which it may be."""
+"""The source of an all-gather in a loop: a value from outside the loop, or a slice of one."""
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -11,7 +11,7 @@ _BARRIER = "stablehlo.optimization_barrier"
 _CONVERT, _RESHAPE = "stablehlo.convert", "stablehlo.reshape"
 _TRANSPOSE = "stablehlo.transpose"
 STEPS = (_CONVERT, _RESHAPE, _TRANSPOSE, *SLICES)
-"""What commutes with an all-gather, except for barriers."""
+"""Ops that commute with an all-gather, except for barriers."""
 _MOST_STEPS = 32
 
 
@@ -22,7 +22,7 @@ class GatherSource:
     Attributes:
       root: the value outside the loops.
       dimension: of the root along which shards are gathered.
-      loops: what stands between, the innermost first.
+      loops: what is between, the innermost first.
       converts: element types the root is converted to, in order.
       steps: slices, reshapes and transposes from the root to the gather, in order, and the dimension of the result of
         each along which shards are gathered.
@@ -66,7 +66,7 @@ def source_of(gather: ir.Operation, dimension: int, is_equal: Callable[[ir.Value
             best = here
         if not any(outer.name == "stablehlo.while" for outer in _above(here.root)):
             break
-    return best if best.loops else reason or "what it gathers is made in its loop"
+    return best if best.loops else reason or "the gathered value is made in its loop"
 
 
 class _Walk:
@@ -90,7 +90,7 @@ class _Walk:
             return self._out_of_loop(self.value)
         op = defining_op(self.value)
         if op is None or op.name not in (_BARRIER, *STEPS):
-            return f"what it gathers is made by {'an argument' if op is None else op.name} in its loop"
+            return f"the gathered value is made by {'an argument' if op is None else op.name} in its loop"
         if op.name == _BARRIER:
             self.value = op.operands[list(op.results).index(self.value)]
             return ""
@@ -111,9 +111,9 @@ class _Walk:
     def _out_of_loop(self, argument: ir.BlockArgument) -> str:
         owner, position = region_op(argument), argument.arg_number
         if owner.name != WHILE or argument.owner != Loop(owner).body:
-            return "what it gathers is an argument of its function or region"
+            return "the gathered value is an argument of its function or region"
         if not Loop(owner).keeps(position):
-            return "what it gathers changes from iteration to iteration"
+            return "the gathered value changes from iteration to iteration"
         self.value = owner.operands[position]
         return ""
 

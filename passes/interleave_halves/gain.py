@@ -1,4 +1,4 @@
-"""What a block takes as it is, and with some of its ops in two halves."""
+"""Predicted times of a block as it is, and with some of its ops in two halves."""
 
 from collections.abc import Iterable, Mapping
 
@@ -39,7 +39,7 @@ def _left_exposed(op: ir.Operation, exposed: float, model: OverlapModel) -> floa
 
 
 def saved_seconds(choice: HalvesChoice, sent: Iterable[ir.Operation], model: OverlapModel) -> tuple[float, float]:
-    """What some blocks take less where a choice is in halves, in one run of the module.
+    """The time that a choice of halves saves in some blocks, in one run of the module.
 
     Args:
       choice: what is in halves.

@@ -16,7 +16,7 @@ from hlorewrite.passes.interleave_halves.gain import saved_seconds, waiting
 from hlorewrite.passes.interleave_halves.region import HalfRegionFinder
 from hlorewrite.passmanager.base import Pass, PassContext
 
-_UNCHAINED = "stands in no chain of collectives that wait for one another"
+_UNCHAINED = "is in no chain of collectives that wait for one another"
 Seeds = dict[int, ir.Operation]
 
 
@@ -43,7 +43,7 @@ class Saving:
 
 @dataclass(frozen=True)
 class InterleaveHalves(Pass):
-    """Divides work that waits for collectives into two halves of the batch.
+    """Splits work that waits for collectives into two halves of the batch.
 
     Tensor-parallel layers reduce their activations and wait: the next op needs the sum. Here the ops between such
     collectives run on two halves of a dimension that none of them mixes (the batch, as a rule), so that the collective
@@ -81,7 +81,7 @@ class InterleaveHalves(Pass):
         """Rewrites a module in place; returns whether it changed."""
         if not ctx.view(module).ops(*COLLECTIVES):
             return False
-        # What stands between collectives may be in any function, such as one of jax.nn.
+        # What is between collectives may be in any function, such as one of jax.nn.
         return with_inlined(module, ctx, None, lambda inlined, view: self._on(inlined, view, ctx))
 
     def _on(self, module: Module, view: View, ctx: PassContext) -> bool:

@@ -1,4 +1,4 @@
-"""What may be computed in two halves together with a collective."""
+"""Ops that may be computed in two halves together with a collective."""
 
 from hlorewrite.ir import ir
 from hlorewrite.ops.dims import collective_factor

@@ -42,7 +42,7 @@ class CallsAsLoop:
 
     @property
     def body(self) -> ir.Block:
-        """What one call of the step does."""
+        """The effect of one call of the step."""
         return self.op.regions[1].blocks[0]
 
     @property

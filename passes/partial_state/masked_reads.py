@@ -31,8 +31,8 @@ class MaskedRead:
 def read_in_branches(loop: CallsAsLoop, flow: DeferralGraph, editor: Editor) -> bool:
     """Makes masked readers of sums read a branch that gives zeros in all calls in which the mask hides them.
 
-    What they compute in those calls is hidden as before; a product with 0 or 1 that hides it becomes a branch as well,
-    because zeros may give what is not a number. One branch serves all sums of a mask.
+    Their values in those calls are hidden as before; a product with 0 or 1 that hides them becomes a branch as well,
+    because zeros may give NaN. One branch serves all sums of a mask.
 
     Args:
       loop: the step.

@@ -50,7 +50,7 @@ class Masks:
         """The one mask that hides all that is computed from a use; None where there is none.
 
         Args:
-          op: the reader, which stands in the block of the value.
+          op: the reader, which is in the block of the value.
           position: of the operand.
         """
         step = self._step(op, position, op.block)

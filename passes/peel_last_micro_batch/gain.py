@@ -1,4 +1,4 @@
-"""What a copy of the last iteration hides of the reductions after a loop, by the cost model."""
+"""Predicted time that a copy of the last iteration hides of the reductions after a loop."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class ReductionBehind:
 
     @property
     def bytes(self) -> int:
-        """What each device gives to it."""
+        """Each device's contribution to it."""
         return sum(tensor_bytes(value.type) for value in self.op.operands)
 
 
@@ -91,7 +91,7 @@ def _readers(op: ir.Operation) -> Iterator[ir.Operation]:
 
 @dataclass(frozen=True)
 class PeelingGain:
-    """What one loop would gain.
+    """The gain for one loop.
 
     Attributes:
       loop_s: seconds of the whole loop.
@@ -107,7 +107,7 @@ class PeelingGain:
 def gain(loop: ir.Operation, reductions: Iterable[ReductionBehind], model: OverlapModel, *, sunk: bool) -> PeelingGain:
     """What peeling hides.
 
-    Next to the copy each reduction has a call of its own, and one for each row where it goes into a layer loop. After
+    Next to the copy each reduction has a separate call, and one for each row where it goes into a layer loop. After
     the loop all are ready at once and share calls, so the share that is hidden counts of the time of those: latencies
     that the copy adds do not count as gain.
 

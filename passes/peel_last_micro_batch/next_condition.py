@@ -50,7 +50,7 @@ def _counts(op: ir.Operation) -> bool:
 
 
 def first_predicate(loop: Loop, editor: Editor) -> ir.Value:
-    """What the condition returns before the first iteration: a copy of it before the loop."""
+    """The result of the condition before the first iteration: a copy of it before the loop."""
     return _copied(block_ops(loop.condition), loop, dict(zip(loop.condition.arguments, loop.op.operands, strict=True)),
                    loop.op, editor)
 

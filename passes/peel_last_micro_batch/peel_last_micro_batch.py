@@ -18,7 +18,7 @@ from hlorewrite.passmanager.base import Pass, PassContext
 
 @dataclass(frozen=True)
 class PeelLastMicroBatch(Pass):
-    """Runs the last iteration of a loop after it when reductions of its results follow.
+    """Runs the last iteration of a loop after the loop, if reductions of its results follow.
 
     A reduction after an accumulation loop has nothing to overlap with. In a copy of the last iteration each gradient is
     final as soon as its own backward op is done. A reduction ``AR(acc + g)`` then depends on that gradient alone and
@@ -94,11 +94,12 @@ class PeelLastMicroBatch(Pass):
         return bool(chosen)
 
     def _is_outermost(self, op: ir.Operation, view: View, ctx: PassContext) -> bool:
-        """Whether a loop stands in no other one; says that it stays if reductions follow it there."""
+        """Whether a loop is in no other one; says that it stays if reductions follow it there."""
         around = [outer for outer in ancestors(op) if outer.name == "stablehlo.while"]
         if around and ctx.wants_missed and not any(PEELED in outer.attributes for outer in around) and (
                 reductions_behind(op)):
-            tell(ctx, "missed", self.name, "its last iteration stays in the loop: it stands in another loop", view, op)
+            tell(ctx, "missed", self.name, "its last iteration stays in the loop: the loop is inside another one", view,
+                 op)
         return not around
 
     def _counting(self, op: ir.Operation, view: View, ctx: PassContext) -> LoopCounter | NextCondition | None:
@@ -131,7 +132,7 @@ def _is_single(op: ir.Operation) -> bool:
 
 
 def _holds_reductions(op: ir.Operation, view: View) -> bool:
-    """Whether reductions stand in a loop, or in what it calls."""
+    """Whether reductions are in a loop, or in what it calls."""
     holds = contains_any(REDUCING, view)
     callees = (view.callee(inner) for inner in nested_ops(op) if inner.name == "func.call")
     return any(inner.name in REDUCING for inner in nested_ops(op)) or any(
@@ -142,7 +143,7 @@ def _how_it_counts(loop: Loop, view: View) -> LoopCounter | NextCondition | str:
     """How a loop counts, or why it cannot be peeled."""
     counter = counter_of(loop)
     if counter is not None and counter.trips == 0:
-        return "it runs not at all"
+        return "it does not run at all"
     condition = [each.operation for each in loop.condition.operations]
     if name := Effects(view).first(condition, collectives=True):
         return f"its condition runs {name}, once more than the body"
@@ -150,7 +151,7 @@ def _how_it_counts(loop: Loop, view: View) -> LoopCounter | NextCondition | str:
         return counter
     counting = next_condition(loop)
     if counting is None:
-        return "its condition depends on what its body computes from data"
+        return "its condition depends on a value that its body computes from data"
     return why_not_speculative(loop, view) or counting
 
 
@@ -171,12 +172,12 @@ def why_not_speculative(loop: Loop, view: View) -> str:
       The reason, as the end of a sentence; empty when it may.
     """
     if any(not isinstance(result.type, ir.RankedTensorType) for result in loop.op.results):
-        return "it may run not at all, and it carries what is not a tensor"
+        return "it may not run at all, and it carries a value that is not a tensor"
     body = [each.operation for each in loop.body.operations]
     if name := Effects(view).first(body, collectives=True):
-        return f"it may run not at all, and its body runs {name}"
+        return f"it may not run at all, and its body runs {name}"
     if any(op.name == "stablehlo.while" and trip_count(op) is None for op in _reached(body, view, set())):
-        return "it may run not at all, and it is not known whether a loop in it then ends"
+        return "it may not run at all, and it is not known whether a loop in it then ends"
     return ""
 
 

@@ -1,4 +1,4 @@
-"""What a rotation gains, and the gathers that it is for."""
+"""The gain of a rotation, and the gathers that it moves."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -71,7 +71,7 @@ def ends_of_iteration(loop: Loop, reductions: Sequence[ir.Operation], model: Ove
 
 @dataclass(frozen=True)
 class IterationTimes:
-    """What an iteration of a loop takes as it is, and rotated.
+    """The time of an iteration of a loop as it is, and rotated.
 
     Attributes:
       before: seconds as it is.
@@ -92,7 +92,7 @@ class IterationTimes:
         """Whether the rotated iteration hides most of these collectives, and takes about as long as the loop as it is.
 
         The times are those of a schedule that XLA can reach. Its scheduler comes less close to it where a collective
-        and what hides it stand in one iteration: on 24 steps it left a fourth exposed of what the model hides. Where
+        and what hides it are in one iteration: on 24 steps it left a fourth exposed of what the model hides. Where
         the halves give each other much, as all activations of a layer that is not rematerialised, that does not
         suffice: XLA copies some of them, and a step of Megatron's took 1.4 times as long.
         """
@@ -102,7 +102,7 @@ class IterationTimes:
 
 def iteration_times(loop: Loop, split: BodySplit, model: OverlapModel, rotated: Sequence[ir.Operation],
                     ahead: Sequence[ir.Operation] = ()) -> IterationTimes:
-    """What an iteration of a loop takes as it is, and rotated.
+    """The time of an iteration of a loop as it is, and rotated.
 
     Args:
       loop: the loop.

@@ -44,7 +44,7 @@ class RotateCollectives(Pass):
 
     Legal when the trip count is a constant of two or more, the condition has no effects, and not both halves
     hold ops with effects. Copies get channel handles of their own. Executed bytes stay as they are. Values that ``U``
-    gives to ``V`` are carried, and one copy of each half stands outside the loop. Carried values are copied once, and
+    gives to ``V`` are carried, and one copy of each half is outside the loop. Carried values are copied once, and
     both are taken from the memory budget. Pays when the loop takes at least ``min_gain`` less time, by a simulation of
     an iteration before and after. Gathers that compute of their own iteration hides stay there, unless the collectives
     fill most of an iteration: such a loop is marked, and ``all-reduce-fusion{crowded=true}`` merges its calls.
@@ -129,8 +129,9 @@ class RotateCollectives(Pass):
             return None
         size = _CARRIED_TWICE * sum(tensor_bytes(value.type) for value in split.handed)
         if not ctx.take_memory(size):
-            tell(ctx, "missed", self.name, f"it stays as it is: what one iteration gives to the next takes {size} bytes"
-                                           f", and {ctx.memory_left} are left of the memory budget", model.view, op)
+            tell(ctx, "missed", self.name, f"it stays as it is: the values that one iteration passes to the next take "
+                                           f"{size} bytes, and {ctx.memory_left} are left of the memory budget",
+                 model.view, op)
             return None
         return CollectiveLoop(op, tuple(fitting), not ctx.ignore_cost and model.crowded(loop.body))
 
@@ -153,7 +154,7 @@ class RotateCollectives(Pass):
 
 @dataclass(frozen=True)
 class CollectiveLoop:
-    """A loop, the collectives that stand in its body itself, and whether all of these fill most of an iteration."""
+    """A loop, the collectives that are in its body itself, and whether all of these fill most of an iteration."""
 
     op: ir.Operation
     collectives: tuple[ir.Operation, ...]
@@ -204,7 +205,7 @@ def _refusal(op: ir.Operation, split: BodySplit, model: OverlapModel, effects: E
     """Why a loop cannot be rotated around a split, or would gain nothing; empty when it can."""
     trips, loop = trip_count(op), Loop(op)
     if trips is None:
-        return "it is not known how often it runs"
+        return "its trip count is unknown"
     if trips < 2:
         return f"it runs {'once' if trips else 'not at all'}"
     if name := effects.first(_ops_of(loop.condition), collectives=True):

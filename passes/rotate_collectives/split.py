@@ -59,7 +59,7 @@ def in_front(loop: Loop, collectives: Sequence[ir.Operation]) -> BodySplit:
 
 @dataclass(frozen=True)
 class GatherNeeds:
-    """What some collectives of a body, and the loop's condition, depend on, in any iteration.
+    """The ops that some collectives of a body, and the loop's condition, depend on, in any iteration.
 
     Attributes:
       ops: keys of ops of the body, the collectives among them.
@@ -73,7 +73,9 @@ class GatherNeeds:
 
 
 def needs_of(loop: Loop, collectives: Sequence[ir.Operation]) -> GatherNeeds:
-    """What some collectives depend on. A result of a barrier is the operand at its position, and needs that alone."""
+    """The ops that some collectives depend on. A result of a barrier is the operand at its position, and needs that
+    alone.
+    """
     needed, slots = {op_key(op) for op in collectives}, set[int]()
     barriers: dict[int, tuple[ir.Operation, set[int]]] = {}
     pending = [value for op in collectives for value in _read_of_body(op, loop.body)]
@@ -148,7 +150,7 @@ def _of_body(op: ir.Operation, body: ir.Block) -> ir.Operation | None:
 
 
 def separate_barriers(loop: Loop, collectives: Sequence[ir.Operation], editor: Editor) -> int:
-    """Gives what collectives depend on a barrier of its own, where one barrier holds that and other values.
+    """Gives what collectives depend on a separate barrier, where one barrier holds that and other values.
 
     ``jax.checkpoint`` passes all that a layer's backward pass reads through one barrier: parameters, residuals and the
     incoming gradient. XLA then waits for that gradient before it gathers the parameters. Each result of a barrier is

@@ -23,7 +23,7 @@ _UNIT = 1000
 
 @dataclass(frozen=True)
 class ShardChoice:
-    """What works on shards, and what that costs.
+    """The values that are sharded, and what that costs.
 
     Attributes:
       region: of the members.

@@ -1,4 +1,4 @@
-"""What may be sharded together with the result of an all-reduce."""
+"""Values that may be sharded together with the result of an all-reduce."""
 
 from collections.abc import Mapping
 
@@ -41,7 +41,7 @@ class ShardRegionFinder(RegionFinder):
         for value in member.values or tuple(member.op.results):
             reason = self.uniformity.varying(value)
             if reason is not None:
-                return f"gives each device of a group a value of its own: {reason.sentence}"
+                return f"gives each device of a group a different value: {reason.sentence}"
         return self._runs_apart(member.op)
 
     def _runs_apart(self, op: ir.Operation) -> str:
@@ -51,7 +51,7 @@ class ShardRegionFinder(RegionFinder):
             if decides is None and (outer == op or outer.name in _TRANSPARENT):
                 continue
             if decides is None:
-                return f"stands in {outer.name}"
+                return f"is in {outer.name}"
             reason = self.uniformity.varying(decides)
             if reason is not None:
                 return f"runs on some devices of a group only: {reason.sentence}"

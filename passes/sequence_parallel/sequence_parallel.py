@@ -1,4 +1,4 @@
-"""sequence-parallel: what stands between the matrix products of tensor parallelism works on shards of the sequence."""
+"""sequence-parallel: what is between the matrix products of tensor parallelism works on shards of the sequence."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -30,7 +30,7 @@ class SequenceParallel(Pass):
     A block of a tensor-parallel transformer ends in an all-reduce over the model axis. Norms, dropout and residual
     additions after it compute the same on every device of a group. Here the all-reduce becomes a reduce-scatter along
     a dimension of the result that no op mixes (the sequence or the batch), the ops after it work on shards, also
-    through loops that carry or stack them, and an all-gather stands before the next matrix product:
+    through loops that carry or stack them, and an all-gather is before the next matrix product:
 
         f(AR(x)) = AG(f(RS(x))),
 
@@ -71,7 +71,7 @@ class SequenceParallel(Pass):
             raise UsageError(f'no mesh of the module has an axis "{self.axis}"', hint=did_you_mean(self.axis, axes))
         if not view.ops(ALL_REDUCE.op):
             return False
-        # What stands between reductions may be in any function, such as one of jax.nn.
+        # What is between reductions may be in any function, such as one of jax.nn.
         return with_inlined(module, ctx, _ANYTHING, lambda inlined, seen: self._on(inlined, seen, ctx))
 
     def _on(self, module: Module, view: View, ctx: PassContext) -> bool:

@@ -15,7 +15,7 @@ _COMBINED = frozenset({"max", "min", "and", "or"})
 
 
 def operand_dimensions(op: ir.Operation, dim: int, shards: int) -> list[int | None] | str:
-    """What an op has to read so that it computes one shard of its result.
+    """The operands that an op needs to compute one shard of its result.
 
     Args:
       op: the op.
@@ -54,7 +54,7 @@ def result_dimension(op: ir.Operation, position: int, dim: int, shards: int) -> 
     factor = _factor(op, dim, position, shards)
     if isinstance(factor, str):
         return factor
-    return f"{op.name} adds up what lies on several shards" if factor.result is None else factor.result
+    return f"{op.name} sums across several shards" if factor.result is None else factor.result
 
 
 def reduces_along(op: ir.Operation, position: int, dim: int) -> bool:

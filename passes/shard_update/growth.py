@@ -52,7 +52,7 @@ class StateShards:
         return [op for op in makers if op is not None and op.name == ALL_REDUCE.op]
 
     def reads(self, value: ir.Value, shards: int) -> list[tuple[ir.Value, int]]:
-        """What a shard is computed from: values and the dimensions along which they are sharded."""
+        """The values that a shard is computed from, and the dimensions along which they are sharded."""
         op = defining_op(value)
         if op is None or op.name == ALL_REDUCE.op:
             return []

@@ -62,7 +62,7 @@ def state_pairs(step: ManualStep, shards: StateShards) -> list[StatePair]:
 
 
 def result_of(step: ManualStep, gradient: ir.Operation) -> str:
-    """What JAX calls the first result of a step that a gradient goes into element by element; empty where it has none.
+    """JAX's name for the first result of a step that a gradient goes into element by element; empty if it has none.
 
     Args:
       step: the step.

@@ -25,7 +25,7 @@ class _ShardedUpdate:
 
 @dataclass(frozen=True)
 class ShardUpdate(Pass):
-    """Shards optimizer state, and the update of it, over a mesh axis along which parameters are replicated.
+    """Shards optimizer state and its update over a mesh axis along which parameters are replicated.
 
     A data-parallel step reduces each gradient on every device, and every device updates the same state. Here each
     device keeps one shard of the state, and updates that:
@@ -114,7 +114,7 @@ class ShardUpdate(Pass):
         inside = [op for op in nested_ops(step.op) if op.name == ALL_REDUCE.op and op_key(op) not in outside
                   and _shape(op) and step.may_scatter(op)]
         for op in inside:
-            tell(ctx, "blocked", self.name, "it stands in a loop, and only a reduction after it can give shards",
+            tell(ctx, "blocked", self.name, "it is in a loop, and only a reduction after the loop can give shards",
                  step.view, op, advice="run comm-shift before shard-update")
         if not reductions and not inside:
             tell(ctx, "blocked", self.name, f'no tensor is added up over "{self.axis}": its gradients are scattered '

@@ -35,7 +35,7 @@ class Sinking:
     start: ir.Value | None
 
     def beside(self) -> list[ir.Value]:
-        """What the ops read next to the stacked tensor."""
+        """The values that the ops read next to the stacked tensor."""
         return [value for op, position in self.steps for other, value in enumerate(op.operands) if other != position]
 
 

@@ -140,13 +140,13 @@ def _writes_rows(loop: Loop, position: int) -> bool:
 def _reason(op: ir.Operation, position: int, read_elsewhere: bool) -> str:
     loop = Loop(op)
     if trip_count(op) is None:
-        return "it is not known how often it runs, so not whether it writes each row"
+        return "its trip count is unknown, so it may not write each row"
     if users(loop.condition.arguments[position]) or any(
             reader != defining_op(loop.yields[position]) and reader != terminator(loop.body)
             for reader, _ in users(loop.body.arguments[position])):
         return "the loop itself reads the tensor it stacks"
     if position not in row_stacks(loop):
-        return "it is not known that it writes each row once"
+        return "it may not write each row exactly once"
     if read_elsewhere:
-        return "what it stacks has another reader after it"
-    return "what is computed between it and the reduction cannot be computed row by row in it"
+        return "its stack has another reader after it"
+    return "the ops between it and the reduction cannot be computed row by row in it"

@@ -211,7 +211,7 @@ def test_rewriting_on_one_process_only(tmp_path: Path) -> None:
     rows = together([True, False], tmp_path)
     assert [row[0] for row in rows] == [0, 0]
     assert rows[0][1] == rows[1][1]
-    assert "process 1 (not seen yet): it did not come to this module within 10 s" in rows[0][2]
+    assert "process 1 (not seen yet): it did not reach this module within 10 s" in rows[0][2]
     [step] = json.loads((tmp_path / "0.json").read_text())["modules"]
     assert step["outcome"] == "original"
     assert time.monotonic() - start < 60

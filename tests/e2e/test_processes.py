@@ -15,7 +15,7 @@ def test_the_same_module_everywhere_runs():
 
 
 @pytest.mark.parametrize(("behaviour", "words"), [
-    ("pipeline", "process 2 (comparing): it holds another module than process 0: its pipeline is "
+    ("pipeline", "process 2 (comparing): its module differs from that of process 0: its pipeline is "
                  "comm-shift,canonicalize"),
     ("off", "process 2 (rewriting): HLOREWRITE=0 is set"),
     ("fails", "process 2 (rewriting): this pass fails"),
@@ -29,8 +29,8 @@ def test_when_one_process_differs_all_run_the_original_and_say_why(behaviour: st
 def test_processes_of_another_program_run_the_original():
     for line, err in outcomes("other"):
         assert line.startswith("OK") and line.endswith("False")
-        assert "process 2 (comparing): it holds another module than process 0: its original module differs; give the " \
-            "step the same code, shapes, shardings and options on every process" in err
+        assert "process 2 (comparing): its module differs from that of process 0: its original module differs; give " \
+            "the step the same code, shapes, shardings and options on every process" in err
 
 
 def test_all_stop_where_the_user_wants_errors():

@@ -15,7 +15,7 @@ NOT_RUN = {
     "passes/comm-shift/control-flow/tokens.mlir": ("cannot run stablehlo.create_token",),
     "passes/comm-shift/nothing-to-do/not-spmd.mlir": ("so it is not SPMD",),
     "passes/comm-shift/nothing-to-do/unregistered-op.mlir": ("unregistered dialect",),
-    "passes/comm-shift/types/dynamic-shapes.mlir": ("cannot be given to the interpreter",),
+    "passes/comm-shift/types/dynamic-shapes.mlir": ("cannot be passed to the interpreter",),
     "passes/permutes-to-broadcast/pairs-out-of-range.mlir": ("names a device that the program does not run on",),
     "passes/split-stages/refusals.mlir": ("stage 1 has no mark", "the marks make 3 stages"),
 }

@@ -55,13 +55,13 @@ GROUPS: dict[str, dict[str, PassFacts]] = {
             "shapes that a rule matches", "conditions of each rule, [proved](proving.md)",
             "[rule by rule](comparison.md#xla)"),
         "reduce-scatter-creation": PassFacts(
-            "an all-reduce of which each device uses its own slice", "the slice is the device's own shard",
+            "an all-reduce whose result each device uses one slice of", "the slice is the device's own shard",
             "half of the bytes on the wire; [measured](all-reduce-fusion.md#measured)"),
         "masked-sum-to-broadcast": PassFacts(
             "`psum(where(axis_index == k, x, 0))`", "one device contributes, the others exact zeros",
             "0.57 of the bytes on the wire on 8 GPUs; [measured](all-reduce-fusion.md#measured)"),
         "gather-to-broadcast": PassFacts(
-            "an all-gather of which one shard is read", "all devices read the same shard",
+            "an all-gather whose readers need one shard", "all devices read the same shard",
             "a quarter of the payload for one of four shards; [measured](all-reduce-fusion.md#measured)"),
         "permutes-to-broadcast": PassFacts(
             "the same value sent to several devices", "the operand is one value",
@@ -98,7 +98,7 @@ GROUPS: dict[str, dict[str, PassFacts]] = {
     },
     "Save memory (opt-in, changes the step's state)": {
         "shard-update": PassFacts(
-            "replicated optimizer state in data parallelism", "elementwise update; state only the update reads",
+            "replicated optimizer state in data parallelism", "the update is elementwise; only it reads the state",
             "AdamW arguments 268.8 to [92.4 MB](shard-update.md#measured)",
             "`optimize(shard_update=\"data\")`"),
         "partial-state": PassFacts(
@@ -117,8 +117,8 @@ GROUPS: dict[str, dict[str, PassFacts]] = {
             "the decorator; `-O` with `--target`"),
         "inline": PassFacts("functions that hold collectives", "calls become bodies", "", "`--pass=inline`"),
         "legalize-for-cpu": PassFacts(
-            "broadcasts that are to run on CPU", "bits are added as integers to zeros", "XLA:CPU compiles it",
-            "what compiles for CPU"),
+            "broadcasts that run on CPU", "bits are added as integers to zeros", "XLA:CPU compiles it",
+            "every compilation for CPU"),
     },
     "Pipelines": {
         "split-stages": PassFacts(

@@ -32,7 +32,7 @@ _NO_FACTS = TERMINATORS | {_LOOP, _BARRIER, "func.call"}
 
 
 class DeferralGraphBuilder:
-    """Builds the flow of one class of reductions; what it found out holds while the module stays as it is.
+    """Builds the flow of one class of reductions; its results hold as long as the module does not change.
 
     Args:
       facts: the declared linearity facts.

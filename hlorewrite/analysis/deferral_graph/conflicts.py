@@ -79,7 +79,7 @@ def _origin_bytes(flow: DeferralGraph) -> dict[ir.Value, int]:
     seen: set[ProgramPoint] = set()
     for source in sorted(flow.sources, key=lambda value: -tensor_bytes(value.type)):
         pending = [ProgramPoint(source)] if source not in weight else []
-        # Ends: a place is added once; what lies after one that larger reductions reach, they reach too.
+        # Ends: a place is added once; what is after one that larger reductions reach, they reach too.
         for place in pending:
             weight.setdefault(place.value, tensor_bytes(source.type))
             fresh = [target for target in dict.fromkeys(flow.edges.get(place, ())) if target not in seen]

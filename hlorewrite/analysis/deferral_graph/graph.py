@@ -14,7 +14,7 @@ class ProgramPoint(NamedTuple):
     """A point where a value can be reduced: at its definition, or on entry to a branch that reads it.
 
     Tables are full of places, so this is a tuple, which Python hashes without running any Python. Blocks cannot be
-    compared with None: so the branch is in a tuple of its own.
+    compared with None: so the branch is in a separate tuple.
 
     Attributes:
       value: the value.

@@ -1,7 +1,8 @@
 """How much worse a placement of collectives can be than another, over every path a program can take.
 
-What two placements send differs block by block. Let ``D(block)`` be the largest excess of the second over the first
-when the block is run once. It follows the structure of the program, since what one op decides, holds for no other op:
+Compares the bytes that two placements send, block by block. Let ``D(block)`` be the largest excess of the second over
+the first when the block is run once. It follows the structure of the program, since what one op decides, holds for no
+other op:
 
 * a block adds what differs in it and the ``D`` of the ops in it;
 * branches: the largest ``D`` of any, or the mean where it is known how often each is taken;
@@ -23,7 +24,7 @@ from hlorewrite.ir import BRANCHES, View, ir, op_key
 
 _LOOP = "stablehlo.while"
 _OFTEN = 1 << 100
-"""Iterations that stand for "without bound": more than any sum of bytes can make up for."""
+"""Iterations that represent "without bound": no sum of bytes can make up for more."""
 
 
 @dataclass(frozen=True)
@@ -150,7 +151,7 @@ class _Tree:
         times: dict[ir.Block, Fraction] = {}
         decisions: list[tuple[ir.Operation, str]] = []
         pending = [(root, Fraction(1)) for root in self.roots]
-        for block, often in pending:  # Ends: blocks are added below a block only, and each stands in one op.
+        for block, often in pending:  # Ends: blocks are added below a block only, and each is in one op.
             times[block] = often
             for op in self.inside.get(block, {}).values():
                 pending += self._below(op, often, decisions)

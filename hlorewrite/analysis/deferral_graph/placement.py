@@ -21,7 +21,7 @@ Cost = Callable[[int], float]
 """Bytes of one all-reduce -> its cost, in any unit."""
 
 CALL_BYTES = 2.0**-20
-"""What one call of a collective costs in addition to its bytes: so little that it decides only between equal bytes."""
+"""Cost of one call of a collective in addition to its bytes, so small that it decides only between equal bytes."""
 
 
 def executed_bytes(size: int) -> float:
@@ -59,7 +59,7 @@ class ReductionPlacement:
 
 _UNIT = 2.0**-24
 _ROUNDS = 8
-"""How often the weight of worse paths is raised before what is worse stays where it is."""
+"""Number of times that the weight of worse paths is raised before a reduction stays in place."""
 
 
 def place(flow: DeferralGraph, cost: Cost = executed_bytes, *, bound: Cost = float,

@@ -13,7 +13,7 @@ _HOW = ("write it with nsys stats --report cuda_gpu_kern_sum --format csv PROFIL
 _SUM = ("Name", "Total Time (ns)", "Instances")
 _TRACE = ("Name", "Start (ns)", "Duration (ns)")
 _MOST = 1e18
-"""Of nanoseconds, thirty years, and of runs: what is computed of them stays finite."""
+"""Limit of nanoseconds (thirty years) and of runs, so that results stay finite."""
 _COPIES = ("[CUDA mem", "[CUDA memcpy", "[CUDA memset")
 
 
@@ -37,7 +37,7 @@ def read_nsys(content: bytes, name: str) -> tuple[ProfiledKernel, ...]:
     lines = content.decode(errors="replace").splitlines()
     at = next((number for number, line in enumerate(lines) if _columns(line, _SUM) or _columns(line, _TRACE)), None)
     if at is None:
-        raise InputError("is not an nsys statistics file that hlorewrite reads", location=name, hint=_HOW)
+        raise InputError("is not an nsys statistics file that hlorewrite can read", location=name, hint=_HOW)
     summed = _columns(lines[at], _SUM)
     kernels = []
     with long_fields():

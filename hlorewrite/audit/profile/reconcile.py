@@ -2,7 +2,7 @@
 
 A profile that says which HLO instruction a kernel belongs to is matched by name. A trace is matched by order: kernels
 of one kind on one device, in the order of the schedule, step after step. A sum over all kernels of a name is matched by
-kind alone. Where the numbers of runs do not fit, nothing is matched, and that is said.
+kind alone. If the numbers of runs do not fit, nothing is matched, and a note says so.
 """
 
 from collections import Counter

@@ -48,7 +48,7 @@ def read_xplane(content: bytes, name: str) -> tuple[ProfiledKernel, ...]:
                     kernels += _plane(fields, device.removeprefix("/device:"))
     except (IndexError, ValueError):
         raise InputError("is damaged, or no profile of JAX", location=name,
-                         hint="give the *.xplane.pb below the folder of jax.profiler.trace") from None
+                         hint="pass the *.xplane.pb below the folder of jax.profiler.trace") from None
     if not devices:
         raise InputError("holds no GPU", location=name, hint="profile the step where it runs on GPUs")
     return tuple(kernels)

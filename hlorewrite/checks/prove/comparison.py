@@ -49,7 +49,7 @@ class ElementComparison:
       scene: the rule's tensors and premises.
 
     Attributes:
-      scalars: what must hold for elements.
+      scalars: conditions on elements.
       answered: for which element types it does, and whether for real numbers instead of floats.
       asked: how many questions the solver has answered.
       failure: why the last comparison failed.

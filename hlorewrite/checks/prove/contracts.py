@@ -1,4 +1,4 @@
-"""What the natives of rules promise: the premises a rule's conditions give to its proof.
+"""Contracts of natives: the premises that a rule's conditions give to its proof.
 
 A contract is trusted, and stated here in full. Tests compare those that compute groups and pairs with their functions
 over all small cases. A native without a contract gives no premise, so a rule is proved without it or not at all.
@@ -23,7 +23,9 @@ from hlorewrite.checks.prove.tensors import (
 
 
 class RuleObligation(Protocol):
-    """What contracts ask of a rule that is read, and add to it (``proof_obligation.ProofObligation``)."""
+    """The interface between contracts and a rule: what they ask of it, and add to it
+    (``proof_obligation.ProofObligation``).
+    """
 
     premises: list[Any]
     granted: set[str]
@@ -46,9 +48,9 @@ class RuleObligation(Protocol):
 
 
 EXEMPT = {
-    "one_use": "says what pays", "unused": "what is read is not erased", "only_used_by": "says what pays",
+    "one_use": "says what pays", "unused": "an op that is read is not erased", "only_used_by": "says what pays",
     "same_block": "is about control flow", "before": "is about control flow: values are defined before they are read",
-    "holds_number": "what `splat` cannot make is not rewritten", "bytes": "says what pays",
+    "holds_number": "a value that `splat` cannot make is not rewritten", "bytes": "says what pays",
     "reassociates": "is the user's permission",
 }
 """Natives that say nothing about values; leaving one out of a rule leaves its equation proved."""

@@ -60,7 +60,7 @@ def write_counterexample(verdict: Verdict, programs: Programs, folder: str) -> s
 
 
 def counterexample(file: str, name: str, natives: Sequence[str] = ()) -> Programs | None:
-    """Two modules that show a rule or fact to be wrong, from a process of its own; None when none is found.
+    """Two modules that show a rule or fact to be wrong, from a separate process; None when none is found.
 
     Args:
       file: a path, or the name of a shipped file.

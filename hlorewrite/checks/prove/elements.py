@@ -87,7 +87,7 @@ class Arithmetic:
 
     Attributes:
       strength: how much of real arithmetic floats have: one of ``CLASSES``.
-      any_order: whether integers stand for any numbers in an order: enough where nothing is added, and faster.
+      any_order: whether integers represent arbitrary ordered numbers: faster, and enough if nothing is added.
       premises: axioms of the sorts and functions that were used.
     """
 

@@ -2,7 +2,7 @@
 
 A fact says ``op(AR(a) + p) = AR(op(a)) + op(p)`` with ``+`` the reduction, for every number of devices. By the fold
 lemma (``lemmas.py``) it holds for all of them exactly when ``f(x + y) = f(x) + f(y)`` for two devices, where a fixed
-operand that no condition makes uniform has a value of its own on each. Conditions are used through what they mean here
+operand that no condition makes uniform has a separate value on each. Conditions are used through what they mean here
 (``uniform``, ``is_identity``); a condition that is missing is a premise that is missing.
 """
 
@@ -20,7 +20,7 @@ from hlorewrite.rules.syntax import ast
 
 Ask = Mapping[str, OpSemantics]
 _MOST_SPREAD = 2
-"""A spread stands for any number of operands; each is treated alike, so two of them are enough."""
+"""A spread has any number of operands; all are treated alike, so two are enough."""
 
 
 @dataclass(frozen=True)
@@ -64,12 +64,12 @@ def prove_fact(fact: ast.Linear, relations: Relations, meanings: Ask, location: 
     assert isinstance(pattern, ast.OpPattern) and fact.floats is not None
     missing = next((name for name in pattern.names if name not in meanings), None)
     if missing is not None:
-        return Verdict(fact.name, location, UNKNOWN, f"what {missing} computes is not known: "
+        return Verdict(fact.name, location, UNKNOWN, f"the meaning of {missing} is not known: "
                        f"declare `meaning {missing}(...)`")
     count = len(_operand_names(pattern))
     other = next((name for name in pattern.names if meanings[name].count not in (None, count)), None)
     if other is not None:
-        return Verdict(fact.name, location, UNKNOWN, f"the meaning of {other} has another number of operands")
+        return Verdict(fact.name, location, UNKNOWN, f"the meaning of {other} has a different number of operands")
     strength = _strength(fact.floats.names)
     asked, typings, over_reals = 0, 0, False
     known: dict[Obligation, list[tuple[SolverAnswer, bool]]] = {}

@@ -3,8 +3,8 @@
 What is proved on paper is only that a statement about numbers holds for all n ≥ 1 when it holds for 1, and for n + 1
 whenever it holds for n. ``T`` is any set of elements, ``+`` and ``*`` any operations on it with the named properties.
 
-* **fold**: from f(x + y) = f(x) * f(y) follows f(a₁ + … + aₙ) = f(a₁) * … * f(aₙ). Nothing is asked of + and *. For n
-  = 2 this is the premise, so the premise is also needed.
+* **fold**: from f(x + y) = f(x) * f(y) follows f(a₁ + … + aₙ) = f(a₁) * … * f(aₙ). Nothing is assumed about + and *.
+  For n = 2 this is the premise, so the premise is also needed.
 * **exchange**: for a commutative semigroup, (Σ gₖ(xₖ)) + (Σ gₖ(yₖ)) = Σ gₖ(xₖ + yₖ) when every gₖ commutes with +.
 * **selection**: an element that is x[σ(j)], or a constant c with c + c = c, commutes with +.
 * **flattening**: a reduction over disjoint sets, one after the other, is the reduction over their union.

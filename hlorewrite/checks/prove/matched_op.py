@@ -24,5 +24,5 @@ class MatchedOp:
     kind: str
 
     def attribute(self, name: str) -> Any:
-        """The symbol of an attribute; one of its own when the rule does not name it."""
+        """The symbol of an attribute; a separate one if the rule does not name it."""
         return self.attributes.get(name, f"{self.variable}.{name}")

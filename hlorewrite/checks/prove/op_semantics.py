@@ -1,4 +1,4 @@
-"""What ops compute, one row an op: the class of the op and what one element of its result is made of.
+"""Semantics of ops, one row an op: its class, and how one element of its result is computed.
 
 The rows say what StableHLO's specification says and nothing about reductions; tests compare each with the reference
 interpreter. There are five classes:
@@ -39,7 +39,7 @@ class OpSemantics:
       op: its name.
       kind: ``elementwise``, ``selection``, ``fold``, ``sum of terms`` or ``substitution``.
       typings: the element types it may have, given how many operands there are; None for a selector's type.
-      elements: what an element of the result may be; each is a case of its own.
+      elements: what an element of the result may be; each is a separate case.
       selectors: operands that only say which elements are taken.
       source: ``file`` for one that a rule file declares.
       count: how many operands a declared one has.
@@ -91,7 +91,7 @@ def _bits(element: str) -> bool:
 
 
 def _selected(data: tuple[int, ...], selectors: tuple[int, ...]) -> Callable[[int], Iterator[Typing]]:
-    """The moved operands have the result's type, selectors a type of their own."""
+    """The moved operands have the result's type, selectors a separate type."""
     def typings(count: int) -> Iterator[Typing]:
         chosen = data or tuple(i for i in range(count) if i not in selectors and (not selectors or i < min(selectors)))
         for element in TYPES:

@@ -48,7 +48,7 @@ class ProofObligation:
     Args:
       rule: the syntax tree.
       names: which op name each op of the match has.
-      kinds: which reduction each ``$kind`` stands for.
+      kinds: the reduction that each ``$kind`` denotes.
       meanings: what elementwise ops compute, by name.
     """
 
@@ -99,14 +99,14 @@ class ProofObligation:
     # ---- values
 
     def tensor(self, name: str) -> DeviceTensor:
-        """The tensor a name stands for."""
+        """The tensor of a name."""
         if name not in self._tensors:
             op = self.ops.get(name)
             self._tensors[name] = self._leaf(name) if op is None else self._computed(op)
         return self._tensors[name]
 
     def define(self, name: str, tensor: DeviceTensor) -> None:
-        """A condition says what a matched op computes; what is computed from it is built anew."""
+        """A condition determines the result of a matched op; values computed from it are rebuilt."""
         for op in self.ops:
             self._tensors.pop(op, None)
         self._tensors[name] = tensor
@@ -154,7 +154,7 @@ class ProofObligation:
             self.unify(op.operands[0], op.variable)
             return tensor
         if op.name not in self.meanings or self.meanings[op.name].kind != "elementwise":
-            raise NotFollowed(f"what {op.name} computes is not followed here")
+            raise NotFollowed(f"the prover does not follow {op.name} here")
         return self._elementwise(short, op, operands, element, matched)
 
     def _constant(self, op: MatchedOp) -> DeviceTensor:

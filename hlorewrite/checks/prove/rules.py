@@ -102,14 +102,14 @@ def _compared(scene: ProofObligation) -> tuple[ElementComparison, str]:
     device, index, k = z3.Const("device", device_sort()), z3.Const("index", index_sort()), z3.Int("k")
     comparison.devices.append(device)
     if not all(comparison.follows(claim, []) for claim in scene.claims):
-        return comparison, "the shapes of what is made are not shown to fit"
+        return comparison, "the shapes of the new ops are not shown to fit"
     for old, new in replaced:
         a, b = scene.tensor(old), scene.tensor(new)
         inside = [z3.ForAll([k], z3.And(index[k] >= 0, index[k] < a.sizes[k]), patterns=[index[k]])]
         places = [z3.IntVal(i) for i in range(_MOST_DIMENSIONS)] + scene.used_dimensions
         somewhere = [z3.And(index[i] == 0, a.sizes[i] >= 1) for i in places]
         if not possible([*scene.premises, *somewhere], scene.every_groups()):
-            return comparison, "its conditions are not shown to hold together on one to three devices"
+            return comparison, "its conditions are not shown to be satisfiable on one to three devices"
         if not comparison.follows(a.sizes == b.sizes, []):
             return comparison, f"%{new} is not shown to have the shape of %{old}"
         if not comparison.equal(a.at(device, index), b.at(device, index), inside):

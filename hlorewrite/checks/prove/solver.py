@@ -32,7 +32,7 @@ def solver() -> Any:
 
 @dataclass(frozen=True)
 class SolverAnswer:
-    """What the solver says about a claim.
+    """The solver's verdict on a claim.
 
     Attributes:
       status: ``proved``, ``refuted`` or ``unknown``.

@@ -166,7 +166,7 @@ def all_gather(x: DeviceTensor, dimension: Any, groups: DeviceGroups) -> DeviceT
 
 
 def reduce_scatter(x: DeviceTensor, kind: str, dimension: Any, groups: DeviceGroups, size: Any) -> DeviceTensor:
-    """The reduction of which each member keeps the shard at its place; ``size`` is a shard's."""
+    """The reduction whose shard each member keeps at its place; ``size`` is a shard's."""
     z3 = solver()
 
     def at(d: Any, i: Any) -> Element:

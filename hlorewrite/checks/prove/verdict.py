@@ -16,7 +16,7 @@ class Verdict:
       status: one of ``STATUSES``.
       reason: why it is not proved; empty for what is proved.
       obligations: how many questions the solver answered.
-      typings: how many combinations of element types it was asked about.
+      typings: number of combinations of element types that were checked.
       model: values that refute it, by name.
       trusts: what else was taken for granted: meanings that the file declares.
       types: the element types of the refuted case, operands first, the result last.

@@ -49,7 +49,7 @@ def check(before: Module, after: Module, *, seed: int = 0, tolerance: float | No
     before, after = (program_adapter(each).sequential(each) if is_program(each) else each for each in (before, after))
     pairs = entry_pairs(before, after)
     if not pairs:
-        raise CannotExecute("the module holds no public function with a body", location=before.name,
+        raise CannotExecute("the module has no public function with a body", location=before.name,
                             hint="give it a main function")
     asked = [pair for pair in pairs if (pair.usual or pair.changed if functions is None else pair.label in functions)]
     return _joined([_check_or_note(pair, seed, tolerance) for pair in asked])
@@ -81,7 +81,7 @@ def _check_function(pair: EntryPair, seed: int, tolerance: float | None) -> Comp
         raise CannotExecute(f"in @{name} some devices of a group reach a collective that others skip",
                             location=before.name, hint="the module hangs on these inputs; try another --seed"
                             if original.divergence_reads_inputs() else
-                            "the module hangs on any inputs: a branch or a trip count follows from the device's id")
+                            "the module hangs on any inputs: a branch or a trip count depends on the device's id")
     made = rewritten.run(inputs)
     needs_bounds = tolerance is None and not same_bits(expected, made)  # no bound is smaller than no difference
     found = compare(expected, made, name, tolerance,

@@ -60,7 +60,7 @@ class Comparison:
 
     Attributes:
       rows: one for each output.
-      problems: sentences about what is wrong beyond values (devices that would wait for ever).
+      problems: sentences about what is wrong beyond values (devices that would wait forever).
       notes: sentences about what was not executed.
     """
 
@@ -130,11 +130,11 @@ def compare(before: Outcome, after: Outcome, name: str = "", tolerance: float | 
     """
     problems = []
     if after.diverged and not before.diverged:
-        problems.append(f"devices of one group would wait for each other for ever in @{name} after the passes")
+        problems.append(f"devices of one group would wait for each other forever in @{name} after the passes")
     if after.replicas_differ and not before.replicas_differ:
         problems.append(f"replicas of one result differ between devices in @{name} after the passes")
     if len(before.outputs) != len(after.outputs) or len(before.outputs[0]) != len(after.outputs[0]):
-        return Comparison((), (*problems, f"@{name} has another number of results or devices after the passes"))
+        return Comparison((), (*problems, f"@{name} has a different number of results or devices after the passes"))
     identical = tolerance is None and rounding is None and same_bits(before, after)
     rows = []
     for k in range(len(before.outputs[0])):
@@ -146,7 +146,7 @@ def compare(before: Outcome, after: Outcome, name: str = "", tolerance: float | 
 
 
 def same_bits(before: Outcome, after: Outcome) -> bool:
-    """Whether two outcomes are equal bit for bit, so that no bound of rounding can change what is said of them."""
+    """Whether two outcomes are equal bit for bit, so that no rounding bound can change the verdict."""
     pairs = zip(before.outputs, after.outputs, strict=False)
     return len(before.outputs) == len(after.outputs) and all(
         len(a) == len(b) and all(x.dtype == y.dtype and x.shape == y.shape and x.tobytes() == y.tobytes()
@@ -184,7 +184,7 @@ def _row(output: str, expected: Sequence[Array], actual: Sequence[Array], tolera
 
 def error_of(expected: Array, actual: Array) -> tuple[float, float]:
     """(largest absolute error, the same over the largest finite number expected); infinite where NaN or an infinity
-    stands on one side only.
+    is on one side only.
 
     Example:
       >>> error_of(np.array([1.0, np.nan]), np.array([1.5, np.nan]))

@@ -14,7 +14,7 @@ _INDICES = (-3, 24)
 """From and below: outside of small tensors on both sides."""
 
 Role = Literal["", "deciding", "indexing"]
-"""What an integer is for: nothing in particular, a trip count or branch, or an index."""
+"""The purpose of an integer: none in particular, a trip count or branch, or an index."""
 
 
 def random_array(type_: ir.Type, generator: np.random.Generator, role: Role = "") -> Array:
@@ -59,7 +59,7 @@ def range_of(element: ir.IntegerType) -> tuple[int, int]:
 
 
 def roles(program: LockstepProgram) -> Callable[[int, int], Role]:
-    """What the inputs of a program are for, by process and position."""
+    """The purpose of each input of a program, by process and position."""
     count, control = len(program.input_types), program.control_inputs()
 
     def role(process: int, position: int) -> Role:

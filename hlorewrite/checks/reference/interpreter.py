@@ -46,11 +46,11 @@ def dtype_of(type_: ir.Type) -> np.dtype[Any]:
       CannotExecute: the type is not a static tensor, or of elements numpy does not know.
     """
     if not isinstance(type_, ir.RankedTensorType) or not type_.has_static_shape:
-        raise CannotExecute(f"a value of type {type_} cannot be given to the interpreter",
+        raise CannotExecute(f"a value of type {type_} cannot be passed to the interpreter",
                             hint="arguments and results must be tensors of static shape")
     name = str(type_.element_type)
     if name not in _DTYPES:
-        raise CannotExecute(f"elements of type {name} cannot be given to the interpreter",
+        raise CannotExecute(f"elements of type {name} cannot be passed to the interpreter",
                             hint="use another element type, or --check=none")
     return np.dtype(_DTYPES[name])
 
@@ -92,7 +92,7 @@ def from_attributes(values: Sequence[ir.Attribute], type_: ir.Type) -> np.ndarra
     arrays = [np.array(value).reshape(tuple(tensor.shape)) for value in values]
     if len(arrays) == 2:  # real and imaginary part
         made = np.empty(arrays[0].shape, dtype)
-        made.real, made.imag = arrays  # 1j times an infinity is not a number
+        made.real, made.imag = arrays  # 1j times an infinity is NaN
         return made
     if str(tensor.element_type) in _CARRIERS:
         return arrays[0].view(dtype)

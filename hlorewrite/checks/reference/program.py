@@ -29,7 +29,7 @@ class Outcome:
 
     Attributes:
       outputs: for each process, its results; a global program has one process.
-      diverged: some, but not all, members of a group reached a collective: real devices would wait for ever.
+      diverged: some, but not all, members of a group reached a collective: real devices would wait forever.
       replicas_differ: values that should be replicas of one another differ beyond rounding.
     """
 
@@ -72,7 +72,7 @@ class LockstepProgram:
     def divergence_reads_inputs(self) -> bool:
         """Whether it may depend on the inputs if some devices skip a collective that others reach.
 
-        What regions read counts whole, so the answer may be yes too often.
+        Everything that regions read counts whole, so the answer may be yes too often.
         """
         main = self.lowered.body.operations[0].operation
         pending = [list(terminator(main.regions[0].blocks[0]).operands)[-1 - self.differences]]
@@ -101,7 +101,7 @@ class LockstepProgram:
         """
         if len(inputs) != self.processes or any(len(row) != len(self.input_types) for row in inputs):
             raise CannotExecute(f"the program takes {len(self.input_types)} inputs for each of {self.processes} "
-                                f"processes", hint="give a list of inputs for each process")
+                                f"processes", hint="pass a list of inputs for each process")
         with self.lowered.context, ir.Location.unknown():
             given = [interpreter.to_attribute(array, kind)
                      for row in inputs for array, kind in zip(row, self.input_types, strict=True)]
@@ -174,7 +174,7 @@ def execute(module: Module, inputs_per_device: Sequence[Sequence[Array]]) -> lis
       For each device, its outputs.
 
     Raises:
-      CannotExecute: something cannot be run, or devices would wait for each other for ever.
+      CannotExecute: something cannot be run, or devices would wait for each other forever.
     """
     outcome = prepare(module, per_device=True).run(inputs_per_device)
     if outcome.diverged:

@@ -72,7 +72,7 @@ class Counterexample:
 
 @dataclass(frozen=True)
 class Refutation:
-    """What executing two modules found.
+    """The result of executing two modules.
 
     Attributes:
       example: inputs on which they differ; None where none was found.
@@ -114,7 +114,7 @@ def refute(before: Module, after: Module, *, seed: int = 0, draws: int = len(DRA
     until = time.monotonic() + seconds
     pairs = [pair for pair in entry_pairs(before, after) if pair.usual or pair.changed]
     if not pairs:
-        raise CannotExecute("the module holds no public function with a body", location=before.name,
+        raise CannotExecute("the module has no public function with a body", location=before.name,
                             hint="give it a main function")
     equal, reason = draws, ""
     for pair in pairs:
@@ -139,7 +139,7 @@ def _of_function(pair: EntryPair, seed: int, draws: int, until: float) -> Refuta
         inputs = drawn_inputs(original, seed, draw)
         expected = original.run(inputs)
         if expected.diverged:
-            reason = "on some inputs the original hangs"
+            reason = "the original hangs on some inputs"
             continue
         made = other.run(inputs)
         example = _difference(pair.label, draw, (original, other), inputs, (expected, made))

@@ -1,4 +1,4 @@
-"""``check`` in a process of its own, because the interpreter may end its process: JSON request in, JSON answer out."""
+"""``check`` in a separate process, because the interpreter may end its process: JSON request in, JSON answer out."""
 
 import json
 import subprocess
@@ -17,7 +17,7 @@ TIME_LIMIT_SECONDS = 600
 
 def check_in_subprocess(before: Module, after: Module, *, seed: int = 0, tolerance: float | None = None,
                         functions: Sequence[str] | None = None) -> Comparison:
-    """The same as ``check`` in a process of its own: if the interpreter ends the process, ours goes on.
+    """The same as ``check`` in a separate process: if the interpreter ends the process, ours goes on.
 
     Raises:
       CannotExecute: something cannot be run, or the interpreter crashes or takes too long.

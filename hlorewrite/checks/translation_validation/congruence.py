@@ -3,7 +3,7 @@
 Streams are equal when they start equal and go on equal. A partition that a round of refinement leaves alone proves that
 by induction over the iterations: equal in all iterations before, they are equal in the next.
 
-Programs have as many nodes as ops, or more. So what is kept for each node stands in arrays: a list or a set for each
+Programs have as many nodes as ops, or more. So what is kept for each node is in arrays: a list or a set for each
 would take more memory than the graph.
 """
 
@@ -29,7 +29,7 @@ def refine_partition(graph: Graph, roots: Sequence[int], pairs: Sequence[tuple[i
     Args:
       graph: the graph; every stream in reach has its yield.
       roots: the nodes to begin with.
-      pairs: nodes that are asked about; once one of them is apart, classes are split no further.
+      pairs: the nodes in question; once one pair is separated, classes are not split further.
 
     Returns:
       Node -> number of its class; ``APART`` for nodes out of reach.
@@ -208,7 +208,7 @@ class _Refinement:
     def _renumber(self, nodes: array[int]) -> array[int]:
         """Gives marked nodes above streams the numbers of their signatures, operands first; returns what changed."""
         nodes, at, later, changed = array("i", sorted(nodes)), 0, list[int](), array("i")
-        # Ends: operands come before readers, and a node is added at most once, by what stands before it.
+        # Ends: operands come before readers, and a node is added at most once, by what is before it.
         while at < len(nodes) or later:
             if later and (at == len(nodes) or later[0] < nodes[at]):
                 place = heappop(later)

@@ -1,4 +1,4 @@
-"""Where two programs differ, for a reader; and whether the result may hang where the original does not."""
+"""Where two programs differ, in words, and whether the result may hang where the original does not."""
 
 from collections.abc import Sequence
 

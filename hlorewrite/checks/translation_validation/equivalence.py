@@ -71,9 +71,9 @@ class Equivalence:
 def prove(before: Module, after: Module, *, quick: bool = False) -> Equivalence:
     """Looks for a proof that two modules compute the same.
 
-    The normal forms of ``validate`` come first and last, and those of XLA's simplifiers in between; what is proved by
-    any of them is equal over the reals. Where only constants stand in the way that XLA has computed, as in ``x / c``
-    that became ``x * (1 / c)``, they are compared up to rounding, which is an answer of its own.
+    The normal forms of ``validate`` come first and last, and those of XLA's simplifiers in between; programs that any
+    of them proves are equal over the reals. If only constants that XLA computed differ, as in ``x / c`` that became ``x
+    * (1 / c)``, they are compared up to rounding; this is a separate answer.
 
     Args:
       before: the original; it is taken to end, and not to hang.

@@ -12,7 +12,7 @@ PASS_BY_PASS = "pass by pass"
 
 
 class PassStages:
-    """What passes made of a module, one after the other; an observer of ``run_passes``.
+    """Records the module after each pass; an observer of ``run_passes``.
 
     Example:
       >>> from hlorewrite.ir.load import parse

@@ -146,7 +146,7 @@ def _function(strategy: Strategy, original: View, result: View, name: str, last_
         return first_difference(programs[0], programs[1], colors, pairs[different],
                                 f"output {different}" if different < len(pairs) - 1 else "the order of effects")
     if not check_partition(graph, colors, pairs):
-        return Unknown("the comparison does not stand up to its check")
+        return Unknown("the comparison does not pass its check")
     before, after = programs
     return endless(before, after, colors) or hanging(before, after, colors) or Proved(strategy.name, len(graph.labels))
 

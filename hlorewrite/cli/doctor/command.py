@@ -13,13 +13,13 @@ from hlorewrite.util.optional_dependencies import install
 HELP = "check Python, JAX, plug-ins, extras and settings, and test in seconds what works here; exit code 1 for a fault"
 _MARKS = {"ok": "", "note": "note", "missing": "missing", "wrong": "WRONG"}
 _WORKS = {"read a module": "reading modules", "run a pass": "rewriting", "run on CPU devices": "running on CPU devices",
-          "compile for a described GPU": "compiling for GPUs that are not here", "devices": "finding devices"}
+          "compile for a described GPU": "compiling for described GPUs", "devices": "finding devices"}
 """Step of the self-test -> what works with it."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Adds the arguments of ``hlorewrite doctor``."""
-    parser.add_argument("--no-self-test", action="store_true", help="run nothing: only say what is installed and set")
+    parser.add_argument("--no-self-test", action="store_true", help="run nothing; only list versions and settings")
     parser.add_argument("--json", action="store_true", help="print one JSON object")
 
 

@@ -17,7 +17,7 @@ class Diagnosis:
       topic: ``python``, ``packages``, ``extras``, ``settings`` or ``self-test``.
       name: of the thing.
       state: whether it is as it should be.
-      text: what it is, or what it gives.
+      text: its version or value.
       fix: what to do about it; empty where nothing has to be done.
     """
 

@@ -11,7 +11,7 @@ _OFF = ("0", "false", "off", "no")
 KNOWN: Mapping[str, str] = {
     "HLOREWRITE": "0 switches off the decorators, patch_jit and exec",
     "HLOREWRITE_TRACEBACK": "errors end with a traceback instead of one line",
-    "HLOREWRITE_TOKEN": "the secret by which the processes of a job know each other",
+    "HLOREWRITE_TOKEN": "the secret that authenticates the processes of a job",
     "HLOREWRITE_EXEC": "set by `hlorewrite exec` for the program that it starts",
     "XLA_FLAGS": "XLA's own flags, for every compilation",
     "JAX_PLATFORMS": "the platforms that JAX looks for",
@@ -51,9 +51,9 @@ def _setting(name: str, value: str) -> Diagnosis:
     shown = "..." if name in _SECRET else value
     if name == "XLA_FLAGS":
         flags = users_flags({name: value})
-        does = f"{len(flags)} of XLA's flags, for every compilation" if flags else "no flag of XLA can be read in it"
+        does = f"{len(flags)} of XLA's flags, for every compilation" if flags else "it holds no readable XLA flag"
         return Diagnosis("settings", name, "ok" if flags else "note", f"{shown}: {does}",
-                       "" if flags else "write it as --xla_name=value, separated by blanks")
+                       "" if flags else "write flags as --xla_name=value, separated by spaces")
     stops, fix = _STOPPING.get(name, (False, ""))
     matters = bool(fix) and (value.lower() in _OFF) == stops
     return Diagnosis("settings", name, "note" if matters else "ok", f"{shown}: {does}", fix if matters else "")

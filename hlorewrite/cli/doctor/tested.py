@@ -23,7 +23,7 @@ _NOISE = ("W0", "I0", "WARNING: All log messages")
 
 
 def self_test(described: bool, command: Sequence[str] = ()) -> list[Diagnosis]:
-    """What each step of the self-test did.
+    """The result of each step of the self-test.
 
     Args:
       described: whether the plug-in that compiles for described GPUs is installed.
@@ -69,7 +69,7 @@ def _step(said: Mapping[str, str], ended: str) -> Diagnosis:
     if "done" in said:
         return Diagnosis("self-test", name, "ok", f"{said['done']} ({said['seconds']} s)")
     if "late" in said:
-        return Diagnosis("self-test", name, "note", "not begun: the self-test stops after 10 s", "run it again")
+        return Diagnosis("self-test", name, "note", "not started: the self-test stops after 10 s", "run it again")
     if "failed" in said:
         return Diagnosis("self-test", name, "wrong", said["failed"], said["hint"] or _FIXES.get(said["step"], ""))
     if "XLA_FLAGS" in ended:

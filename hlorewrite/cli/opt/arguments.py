@@ -61,7 +61,7 @@ def _pipeline_arguments(group: argparse._ArgumentGroup) -> None:
     add_load_argument(group)
     group.add_argument("--natives", action="append", default=[], metavar="MODULE",
                        help="import a module, or a .py file, that registers natives for rule files; repeatable")
-    group.add_argument("--ignore-cost", action="store_true", help="apply rules also where they say it does not pay")
+    group.add_argument("--ignore-cost", action="store_true", help="apply rules even if their cost conditions fail")
     group.add_argument("--topology", default="", metavar="NAME",
                        help="the cluster to estimate times for, as h200:4x8; a name alone means as many whole servers "
                             "as the module needs (default: the cluster of --target)")
@@ -101,10 +101,10 @@ def _output_arguments(group: argparse._ArgumentGroup) -> None:
     group.add_argument("--mlir-print-debuginfo", "--print-debuginfo", dest="debug_info", action="store_true",
                        default=None, help="print locations; the default when the input carries them")
     group.add_argument("--no-debuginfo", dest="debug_info", action="store_false", help="print no locations")
-    add_plan_arguments(group, "keep the result in a plan file; later runs replay it without passes")
+    add_plan_arguments(group, "write the result to a plan file; later runs replay it without passes")
     group.add_argument("--elide-large-constants", "--mlir-elide-elementsattrs-if-larger", dest="elide", type=int,
                        metavar="N", help="print constants of more than N elements as ... (cannot be read again)")
-    group.add_argument("--allow-unregistered-dialect", action="store_true", help="read ops of unknown dialects")
+    group.add_argument("--allow-unregistered-dialect", action="store_true", help="accept ops of unknown dialects")
 
 
 def _report_arguments(group: argparse._ArgumentGroup) -> None:
@@ -116,7 +116,7 @@ def _report_arguments(group: argparse._ArgumentGroup) -> None:
     group.add_argument("--print-ir-after-change", action="store_true",
                        help="print the module to stderr after every pass that changed it")
     group.add_argument("--remarks", metavar="json|all|KIND,...",
-                       help="say to stderr what was applied, blocked or unprofitable, and why; all adds missed")
+                       help="print to stderr which ops are rewritten, blocked or unprofitable and why; all adds missed")
     add_frame_arguments(group)
     group.add_argument("--explain", default="", metavar="RULE",
                        help="print a rule's best partial match and why it stopped, instead of the module")

@@ -77,7 +77,7 @@ def what_was_not_done(args: argparse.Namespace, hidden: bool, changed: bool, ctx
       ctx: of the passes.
 
     Returns:
-      What was not done and the option that does it or says why; empty where there is nothing to say.
+      Names the part that was skipped, and the option that runs it or the reason; empty if nothing was skipped.
     """
     if hidden and not (_is_named(args) and args.target):
         add = "--target=h200:1x8, say" if _is_named(args) else f"--pass={EXPOSE} before the passes"

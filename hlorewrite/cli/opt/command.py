@@ -48,7 +48,7 @@ def _show(args: argparse.Namespace) -> int:
 
 
 def list_rules(as_json: bool) -> str:
-    """What ``--list-rules`` prints: each shipped rule, where it is written, and its first line of help."""
+    """The output of ``--list-rules``: each shipped rule, where it is written, and its first line of help."""
     rows = _rows()
     if as_json:
         return json.dumps(rows, indent=2) + "\n"

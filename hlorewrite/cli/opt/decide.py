@@ -1,4 +1,4 @@
-"""What one run of ``opt`` writes for a target: the decision that the decorator would make for the same step."""
+"""Runs ``opt`` for a target: makes the decision that the decorator would make for the same step."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ class OptDecision:
 
 
 def is_auto(texts: Sequence[str]) -> bool:
-    """Whether ``-O auto`` is asked for.
+    """Whether ``-O auto`` is set.
 
     Raises:
       UsageError: it stands with other passes.

@@ -54,9 +54,9 @@ class Job:
     args: argparse.Namespace
     timings: Timings = field(default_factory=Timings)
     _objects: list[dict[str, Any]] = field(default_factory=list, init=False)
-    """What ``--json`` prints: a decision for each module."""
+    """The output of ``--json``: a decision for each module."""
     _decisions: list[tuple[str, OptDecision]] = field(default_factory=list, init=False)
-    """What ``--report`` writes: the same, with the names of the modules."""
+    """The output of ``--report``: the same, with the names of the modules."""
 
     def run(self) -> int:
         """Does everything; returns the exit code."""

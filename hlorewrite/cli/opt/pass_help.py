@@ -11,7 +11,7 @@ from hlorewrite.passmanager.spec import parse_pipeline
 
 
 def pass_help(name: str) -> str:
-    """What ``hlorewrite help PASS`` prints.
+    """The output of ``hlorewrite help PASS``.
 
     Args:
       name: the pass's name.
@@ -48,7 +48,7 @@ def pass_help(name: str) -> str:
 
 
 def pipeline_help(name: str) -> str:
-    """What ``hlorewrite help PIPELINE`` prints: its passes in the order in which they run, a line each.
+    """The output of ``hlorewrite help PIPELINE``: its passes in the order in which they run, a line each.
 
     Args:
       name: of a named pipeline, or ``auto``.

@@ -36,7 +36,7 @@ def check_plan_usage(args: argparse.Namespace) -> None:
         ("--print-ir", args.print_ir_before or args.print_ir_after or args.print_ir_before_all
          or args.print_ir_after_all or args.print_ir_after_change)) if on]
     if args.plan and refused:
-        raise UsageError(f"{refused[0]} shows passes at work, and a plan is replayed without them",
+        raise UsageError(f"{refused[0]} shows how passes run, but a plan is replayed without them",
                          hint="leave one of them out")
 
 

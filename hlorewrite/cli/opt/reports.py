@@ -1,4 +1,4 @@
-"""What ``hlorewrite opt`` prints besides the module: remarks, statistics, times, explanations, diffs, diagnostics."""
+"""Outputs of ``hlorewrite opt`` other than the module: remarks, statistics, times, explanations, diffs, diagnostics."""
 
 import argparse
 import os
@@ -112,7 +112,7 @@ class Reports:
         sys.stdout.write(module_diff(before, after, name))
 
     def mismatches(self, name: str) -> list[str]:
-        """What ``--verify-diagnostics`` has to complain about."""
+        """The complaints of ``--verify-diagnostics``."""
         from hlorewrite.passmanager.expected import mismatches
         for remark in self.remarks.remarks if self.remarks else ():
             self._message("remark", remark.location, f"{remark.kind}: {remark.rule}: {remark.sentence}")

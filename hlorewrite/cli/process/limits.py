@@ -24,7 +24,7 @@ def add_limit_arguments(parser: argparse.ArgumentParser) -> None:
         group.add_argument("--time-limit", type=seconds_of, metavar="TIME",
                            help="stop after that time, such as 90s; exit code 1")
     group.add_argument("--memory-limit", type=_bytes, metavar="SIZE",
-                       help="stop when the process and those it starts hold more memory than that; exit code 1 (Linux)")
+                       help="stop if the process and its children use more memory than that; exit code 1 (Linux)")
 
 
 def seconds_of(text: str) -> float:

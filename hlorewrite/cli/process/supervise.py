@@ -72,7 +72,7 @@ class _Shared:
 
     @property
     def note(self) -> str:
-        """What the child does now."""
+        """The present activity of the child."""
         return self._noted[1]
 
     @property
@@ -233,7 +233,7 @@ class _Watch:
             self.reason = f"reached the memory limit of {format_bytes(memory)}"
         if self.reason and self.shared.flag(_READING):
             self.damaged = True
-            self.reason = "took far more time or memory than its size explains; the file seems damaged, write it again"
+            self.reason = "took far more time or memory than its size justifies; the file seems damaged, write it again"
         elif self.reason:
             self.reason += "; raise it, or give it less to do"
         if self.reason:

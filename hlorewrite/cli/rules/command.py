@@ -30,7 +30,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.set_defaults(action=None)
     actions = parser.add_subparsers(metavar="ACTION", title="actions")
     every: list[tuple[str, str, Callable[[argparse.Namespace], int]]] = [
-        ("list", "list rules and linearity facts", _list), ("show", "print one rule as its file has it", _show),
+        ("list", "list rules and linearity facts", _list), ("show", "print one rule as written in its file", _show),
         ("check", "check rule files: names, kinds, arity; then both sides of each rule", _check),
         ("prove", proving.DESCRIPTION, _prove),
         ("docs", "print the documentation of rules as Markdown", _docs)]
@@ -203,8 +203,8 @@ def _verdict(result: dict[str, Any]) -> str:
 
 
 def _never(fired: int) -> str:
-    return (f"without it, {fired} programs come out otherwise, with equal values" if fired
-            else "no program comes out otherwise without it")
+    return (f"removing it changes {fired} programs, but no values" if fired
+            else "removing it changes no program")
 
 
 def _prove(args: argparse.Namespace) -> int:

@@ -25,7 +25,7 @@ def add_prove_arguments(parser: argparse.ArgumentParser) -> None:
                         help="prove this rule or fact only; repeatable")
     parser.add_argument("--lemmas", action="store_true", help="check the steps of the lemmas too")
     parser.add_argument("--counterexamples", metavar="DIR",
-                        help="write two modules for each wrong rule or fact, which compute different values")
+                        help="write two modules with different values for each wrong rule or fact")
     parser.add_argument("--natives", action="append", default=[], metavar="MODULE",
                         help="import a module, or a .py file, that registers natives; repeatable")
 
@@ -34,7 +34,7 @@ def prove(args: argparse.Namespace, files: Sequence[str]) -> int:
     """Proves the files; answers the exit code.
 
     Raises:
-      InputError: a rule or fact that is asked for is in none of them.
+      InputError: a named rule or fact is in none of them.
     """
     from hlorewrite.checks.prove.prove import has_solver, prove_file, prove_lemmas
     from hlorewrite.rules.register import load_natives

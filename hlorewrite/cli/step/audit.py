@@ -22,7 +22,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Adds the arguments of ``hlorewrite audit``."""
     add_step_arguments(parser)
     parser.add_argument("--profile", metavar="FILE",
-                        help="measured times to set next to the predicted ones: *.xplane.pb of jax.profiler, or CSV of "
+                        help="measured times to compare with predicted ones: *.xplane.pb of jax.profiler, or CSV of "
                              "nsys stats (cuda_gpu_kern_sum, cuda_gpu_trace)")
     parser.add_argument("-O", dest="passes", metavar="NAME", default="auto",
                         help="what to try on the program before optimisations, when a dump holds it: all ways to "

@@ -27,7 +27,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--json", metavar="FILE", nargs="?", const="-",
                         help="write one JSON object there; - is standard output")
     parser.add_argument("--perfetto", metavar="FILE", help="write the streams as a trace for ui.perfetto.dev")
-    parser.add_argument("-o", "--html", metavar="FILE", help="write a self-contained page that shows what hides what")
+    parser.add_argument("-o", "--html", metavar="FILE", help="write a self-contained page that shows the overlap")
 
 
 def run(args: argparse.Namespace) -> int:

@@ -27,9 +27,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--target", required=True, metavar="NAME:HOSTSxGPUS",
                         help="described GPUs such as h200:4x8; no GPU is needed")
     parser.add_argument("--memory", metavar="SIZE",
-                        help="what a step may take of a device (default: what is usable of its memory)")
+                        help="device memory that a step may use (default: all that is usable)")
     parser.add_argument("--time-limit", dest="search_s", type=seconds_of, metavar="TIME",
-                        help="end the search after that time, such as 600s; what was tried by then is shown")
+                        help="end the search after that time, such as 600s, and show the choices tried so far")
     parser.add_argument("--no-compile", action="store_true",
                         help="leave out compilations to the end, which show compile times of the frontier")
     parser.add_argument("--cache", metavar="DIR", help="where figures are kept for the next run (default: "
@@ -115,7 +115,7 @@ def _memory(text: str | None, target: str) -> int:
         raise UsageError(f"--memory {text} leaves nothing to hold", hint="write 120GiB, say")
     if size > most:
         raise UsageError(f"--memory {text} is more than one GPU of {target} has ({format_bytes(most)})",
-                         hint="give less, or leave it out")
+                         hint="pass a smaller size, or leave --memory out")
     return size
 
 

@@ -15,7 +15,7 @@ SHARE_VARIABLES = ("XLA_CLIENT_MEM_FRACTION", "XLA_PYTHON_CLIENT_MEM_FRACTION")
 
 
 def usable_bytes(capacity: int, environment: Mapping[str, str] | None = None) -> int:
-    """What a step may take of a device's memory.
+    """The part of a device's memory that a step may use.
 
     Args:
       capacity: bytes of one device.

@@ -1,7 +1,7 @@
-"""What a cluster is made of: hosts, GPUs, links, network ports, peaks and memory.
+"""Clusters: hosts, GPUs, links, network ports, peaks and memory.
 
 All rates are bytes/s in **one direction** of one GPU or one NIC, at the line rate; the share of it that
-protocols sustain stands next to it as an efficiency. GPUs are numbered host by host: GPU ``g`` is GPU
+protocols sustain is next to it as an efficiency. GPUs are numbered host by host: GPU ``g`` is GPU
 ``g % gpus_per_host`` of host ``g // gpus_per_host``.
 """
 
@@ -96,7 +96,7 @@ class Topology:
         return self.nic_bytes_per_s * self.nic_efficiency
 
     def host_of(self, gpu: int) -> int:
-        """The host a GPU stands in.
+        """The host a GPU is in.
 
         Args:
             gpu: GPU number, from 0.

@@ -68,7 +68,7 @@ DTYPES = ("f64", "f32", "tf32", "bf16", "f16", "f8", "f4", "i8")
 OPTIONAL_FIELDS = {"", "hosts"}
 _MOST_SHOWN = 60
 LEAST, MOST = 1e-30, 1e30
-"""Between these is every number of a cluster; what is computed of them stays finite."""
+"""Bounds of every number of a cluster, so that results stay finite."""
 
 
 def topology_names() -> list[str]:
@@ -220,7 +220,7 @@ def _check(data: dict[str, Any], fail: Fail) -> tuple[dict[str, Any], dict[str, 
         keys = KEYS.get(section)
         if keys is None:
             known = [*filter(None, KEYS), *OPEN_SECTIONS]
-            raise fail(section, name, "stands in an unknown section", did_you_mean(section, known))
+            raise fail(section, name, "is in an unknown section", did_you_mean(section, known))
         if name not in keys:
             raise fail(section, name, "is not a known key", did_you_mean(name, keys))
         fields[keys[name].field] = _value(section, name, value, keys[name], fail)

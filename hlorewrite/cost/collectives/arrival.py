@@ -1,4 +1,4 @@
-"""Waiting for late ranks: what a collective that nothing hides takes on top of its own time.
+"""Waiting for late ranks: the time that an exposed collective takes in addition to its own.
 
 Ranks reach a collective at different times, and it ends after the last. Each is late by an exponential law of mean
 ``arrival_s`` (``data/collectives.toml``); of n ranks the last is late by H_n = 1 + 1/2 + ... + 1/n of it on average.
@@ -44,7 +44,7 @@ def waiting_for_ranks(ranks: int, late_s: float | None = None) -> ArrivalWait:
     """
     late = default_constants()["arrival_s"] if late_s is None else late_s
     if ranks < 1 or late < 0:
-        raise UsageError(f"{ranks} ranks, {late} s late", hint="there is one rank at least, and none is early")
+        raise UsageError(f"{ranks} ranks, {late} s late", hint="give at least one rank, and a lateness of 0 or more")
     if ranks == 1:
         return ArrivalWait(0.0, 0.0, 0.0)
     harmonic = math.log(ranks) + 0.5772156649 + 0.5 / ranks if ranks > 64 else sum(1 / k for k in range(1, ranks + 1))

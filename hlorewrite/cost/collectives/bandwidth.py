@@ -36,7 +36,7 @@ def describe(times: NcclModel, kind: str, payload_bytes: int, groups: Sequence[S
       groups: device numbers of each group.
 
     Returns:
-      What ``hlorewrite collective --json`` prints.
+      The output of ``hlorewrite collective --json``.
     """
     time = times.collective_time(kind, payload_bytes, groups)
     algorithm, protocol = times.choice(kind, payload_bytes, groups)

@@ -5,7 +5,7 @@
 Latency and transfer are NCCL's own (:mod:`hlorewrite.cost.collectives.nccl`). Launch is what the runtime adds to each
 call; ramp is the time pipelines need to fill, which NCCL's model leaves out; efficiency is the share of NCCL's
 asymptote that is reached, less in small groups, which drive fewer channels: ``e * (1 - loss / ranks**2)``.
-The constants' defaults and where they come from stand in ``data/collectives.toml``; a topology may override any.
+The constants' defaults and where they come from are in ``data/collectives.toml``; a topology may override any.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 @runtime_checkable
 class CollectiveModel(Protocol):
-    """What a pass needs to know of a cluster: the seconds one collective takes."""
+    """The model of a cluster that passes need: the seconds that one collective takes."""
 
     def collective_time(self, kind: str, payload_bytes: int, groups: Sequence[Sequence[int]]) -> float:
         """Seconds of one collective that all groups run at the same time.

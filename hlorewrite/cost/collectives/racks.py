@@ -1,7 +1,7 @@
 """Collectives between racks: hosts that are NVLink domains of many GPUs.
 
 All-reduces of CoreWeave's GB200 clusters say how: over two racks the time inside a rack and that of the bytes through
-its NICs add up, over twenty a ring of all GPUs takes 2(n-1) steps. Constants stand in the topology's section
+its NICs add up, over twenty a ring of all GPUs takes 2(n-1) steps. Constants are in the topology's section
 ``[collectives]``.
 """
 

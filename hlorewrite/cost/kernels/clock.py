@@ -21,7 +21,7 @@ CONTAINERS = ops_of(OpClass.CONTROL)
 """Ops that hold kernels."""
 KERNELS = frozenset((*CONTAINERS, *(f"stablehlo.{kind.replace('-', '_')}" for kind in (
     *WHOLE - {"dot", "fusion", "call"}, "dot_general", *REDUCES, SCATTER))))
-"""Ops that are kernels of their own or hold some, whatever reads their results."""
+"""Ops that are separate kernels or hold some, whatever reads their results."""
 _FREE_CALLS = frozenset(("Sharding", "SPMDFullToShardShape", "SPMDShardToFullShape", "PinToDevice",
                          "annotate_device_placement", "LayoutConstraint", "xla.sdy.FuncResultSharding"))
 _ALIASED = ("tf.aliasing_output", "jax.buffer_donor")

@@ -2,9 +2,9 @@
 
 A kernel ends
 
-* at a matrix product, convolution, sort, scatter and so on, which is a kernel of its own;
+* at a matrix product, convolution, sort, scatter and so on, which is a separate kernel;
 * at a reduction, in whose kernel its operand is computed;
-* at any other op whose result has to be in memory: a kernel of its own, a collective, a loop or the end of the block
+* at any other op whose result has to be in memory: a separate kernel, a collective, a loop or the end of the block
   reads it. Other kernels that read it compute it again.
 
 A kernel reads what the ops in it need: of a gather the rows, of a slice the slice, nothing of a buffer that is updated
@@ -12,7 +12,7 @@ in place. Three fusions of XLA save more than that:
 
 * Normalisations (openxla/xla, ``softmax_rewriter_triton``): an op that reads rows, and a reduction of the same rows
   that is broadcast to them again, are one kernel.
-* Multi-output fusion: kernels that read the same, and of which none waits for the other, read it once.
+* Multi-output fusion: independent kernels that read the same value read it once.
 * Products compute transposes, broadcasts and conversions of their operands themselves.
 """
 
@@ -34,7 +34,7 @@ from hlorewrite.cost.kernels.work import (
 )
 
 FREE = frozenset(("reshape", "bitcast-convert", "optimization-barrier", "tuple", "get-tuple-element"))
-"""Ops that change nothing in memory: what reads their result reads their operand."""
+"""Ops that change nothing in memory: readers of their result read their operand."""
 GIVEN = frozenset(("constant", "after-all", "create-token", "partition-id", "replica-id"))
 """Ops whose results take no time and are there for all."""
 HELD = "held"
@@ -195,7 +195,7 @@ class _Kernels:
         return found
 
     def _levels(self) -> list[int]:
-        """For each op how many kernels that cannot be merged with it stand before it, one after another."""
+        """For each op how many kernels that cannot be merged with it are before it, one after another."""
         levels: list[int] = []
         for number, op in enumerate(self.graph.ops):
             makers = map(self.graph.maker.__getitem__, op.reads)

@@ -49,7 +49,7 @@ class StackProfile:
         ``expert_far`` (between hosts), ``context``; ``fsdp`` is the share of compute under which FSDP's run, and
         ``fsdp_most`` the share of these that can be hidden at all.
       dispatch_once: whether a token is sent to another host once for all of its experts there.
-      spread: measured over predicted: 80 of 100 rows lie between both.
+      spread: measured over predicted: 80 of 100 rows are between both.
       selective_kept: share of a layer's activations that selective recomputation keeps, where it repeats a share.
       logit_bytes: bytes that the loss holds for each element of the logits.
       gathered_in_pipelines: share of a stage's weights that FSDP holds unsharded where there are several stages.

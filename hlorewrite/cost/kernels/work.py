@@ -1,4 +1,4 @@
-"""What an op moves and multiplies, from its kind and its sizes: one function for StableHLO and for HLO.
+"""Bytes and FLOP of an op, from its kind and its sizes: one function for StableHLO and for HLO.
 
 Kinds are HLO's opcodes; :func:`kind_of_op` gives that of a StableHLO op.
 """
@@ -21,7 +21,7 @@ _HLO_NAMES = {"dot-general": "dot", "broadcast-in-dim": "broadcast"}
 
 
 class OpSizes(NamedTuple):
-    """What the bytes of an op follow from.
+    """The sizes that determine the bytes of an op.
 
     Attributes:
       kind: the opcode.

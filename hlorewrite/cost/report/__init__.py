@@ -1,1 +1,1 @@
-"""What a module communicates: collectives with counts, bytes and times."""
+"""Communication of a module: collectives with counts, bytes and times."""

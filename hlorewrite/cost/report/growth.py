@@ -37,7 +37,7 @@ Bytes = float | Fraction
 
 @dataclass(frozen=True)
 class Growth:
-    """What the worst path costs more.
+    """The additional bytes of the worst path.
 
     Attributes:
       bytes: bytes sent beyond the original on that path; negative when every path sends less, infinite when they grow
@@ -172,7 +172,7 @@ def _of_stretch(before: _Stretch, after: _Stretch) -> Growth:
 
 
 def _side_by_side(before: tuple[_Fork, ...], after: tuple[_Fork, ...]) -> list[tuple[_Fork, _Fork]]:
-    """Each fork with its partner; one that was removed or added stands next to one that sends nothing.
+    """Each fork with its partner; one that was removed or added is next to one that sends nothing.
 
     Partners come from the same line, in whatever order they run now; what is left is paired in the order of the
     program.

@@ -14,7 +14,7 @@ _COMMENTS = ((b"//", b"\n"), (b"/*", b"*/"))
 
 
 def looks_like_hlo(data: bytes) -> bool:
-    """Whether a file is HLO text: comments may stand before its first line.
+    """Whether a file is HLO text: comments may be before its first line.
 
     Example:
       >>> looks_like_hlo(b"// RUN: a test\\nHloModule m"), looks_like_hlo(b"module {}")

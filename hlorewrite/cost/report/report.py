@@ -1,4 +1,4 @@
-"""What a module communicates: its collectives with times on a topology, totals, and the communication matrix."""
+"""Communication of a module: its collectives with times on a topology, totals, and the communication matrix."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 UNCOUNTED_CALLS = "custom calls that may communicate are not counted"
 UNCOUNTED_MESSAGES = "messages between devices are not counted"
 MOST_PRINTED_DEVICES = 2048
-"""JSON holds the matrices of so many devices: four million numbers."""
+"""JSON holds matrices of up to this many devices: four million numbers."""
 
 
 def counted_names(found: Mapping[str, Mapping[str, int]]) -> list[str]:
@@ -92,7 +92,7 @@ class Line:
         return None if self.time_s is None else self.time_s * self.what.trips
 
     def as_dict(self) -> dict[str, Any]:
-        """What ``hlorewrite report --json`` prints of it."""
+        """Its part of the output of ``hlorewrite report --json``."""
         what = self.what
         return {
             "kind": what.kind, "source": what.source, "groups": [list(group) for group in what.groups],
@@ -135,7 +135,7 @@ class CommunicationReport:
 
     @property
     def exposed_s(self) -> float | None:
-        """What communication adds to the step; None when no schedule was simulated."""
+        """The time that communication adds to the step; None when no schedule was simulated."""
         known = [line.exposed_s for line in self.lines if line.exposed_s is not None]
         return sum(known) if known else None
 
@@ -164,7 +164,7 @@ class CommunicationReport:
                                for line in self.lines), self.devices)
 
     def as_dict(self) -> dict[str, Any]:
-        """What ``hlorewrite report --json`` prints; the matrix of more than ``MOST_PRINTED_DEVICES`` is null."""
+        """The output of ``hlorewrite report --json``; the matrix of more than ``MOST_PRINTED_DEVICES`` is null."""
         printed = self.devices <= MOST_PRINTED_DEVICES
         left_out = [] if printed else [f"the matrix of {self.devices} devices is left out; --matrix FILE writes it"]
         return {
@@ -237,7 +237,7 @@ def _line(what: Executed, model: CollectiveModel | None, exposed: float | None) 
 
 
 def change(before: CommunicationReport, after: CommunicationReport) -> dict[str, Any]:
-    """What differs between two reports.
+    """The difference between two reports.
 
     Args:
       before: the original.

@@ -18,7 +18,7 @@ from hlorewrite.ir.view import View, ancestors, callee_name, nested_ops
 from hlorewrite.ops.table import RAGGED_ALL_TO_ALL_CALL, SHARDY_COLLECTIVES, may_communicate
 from hlorewrite.util.sizes import format_bytes
 
-_SUMS = "sums of unreduced values are not counted; XLA makes them when it partitions"
+_SUMS = "sums of unreduced values are not counted; XLA creates them when it partitions"
 _BETWEEN_PROGRAMS = ("stablehlo.send", "stablehlo.recv")
 _KNOWN_DIALECTS = frozenset(("builtin", "stablehlo", "chlo", "func", "sdy", "mpmd", "arith", "math", "shape", "tensor"))
 
@@ -110,7 +110,7 @@ def _why_uncounted(op: ir.Operation, view: View) -> tuple[str, str]:
     if name == "stablehlo.composite":
         return "composites without a decomposition in the module are not counted", str(op.attributes["name"])
     if name == "func.call":
-        return "calls that cannot be dissolved count what they call once", f"@{callee_name(op)}"
+        return "calls that cannot be inlined count the called function once", f"@{callee_name(op)}"
     return ("", "") if name.partition(".")[0] in _KNOWN_DIALECTS else (
         "ops of other dialects may communicate and are not counted", name)
 

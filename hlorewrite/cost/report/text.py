@@ -28,7 +28,7 @@ def report_text(report: CommunicationReport) -> str:
             total += f", {format_seconds(report.time_s)} one after the other"
             exposed = report.exposed_s
             total += "; exposed time needs a schedule: `hlorewrite timeline`" if exposed is None else \
-                f", of it {format_seconds(exposed)} exposed"
+                f", {format_seconds(exposed)} exposed"
         lines += ["", total]
     lines += [f"note: {remark}" for remark in report.remarks]
     return "\n".join(lines)
@@ -50,7 +50,7 @@ def _collectives(report: CommunicationReport) -> list[str]:
 
 
 def change_text(before: CommunicationReport, after: CommunicationReport) -> str:
-    """What differs between two modules.
+    """The difference between two modules.
 
     Args:
       before: the original.

@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Estimate:
-    """What one iteration costs; numbers, or arrays of one shape for many configurations.
+    """Cost of one iteration; numbers, or arrays of one shape for many configurations.
 
     Args:
       iteration_time_s: T_iter, the sum of the seven parts below.

@@ -127,7 +127,7 @@ class MemoryVerdict:
     """Whether a configuration fits.
 
     Args:
-      fits: ``fits``; ``tight``, where measured peaks of such steps lie on both sides; ``recompute``, where it fits with
+      fits: ``fits``; ``tight``, where measured peaks of such steps are on both sides; ``recompute``, where it fits with
         full recomputation alone; or ``no``.
       bytes_per_gpu: what is needed.
       least_bytes: what is needed with full recomputation.

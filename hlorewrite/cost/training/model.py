@@ -16,7 +16,7 @@ _OF_EXPERTS = ("top_k", "shared_experts", "dense_layers", "dense_feed_forward")
 _MAY_BE_ZERO = ("head_dim", "query_rank", "kv_rank", "rope_dim", "dense_layers", "dense_feed_forward",
                 "shared_experts", "window")
 MOST = 10**12
-"""Of a size of a model: far above any, and far below what arithmetic in floats can hold."""
+"""Upper bound of a model's sizes: far above any model, and far below the range of floats."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +44,7 @@ class ModelShape:
       rope_dim: width of a head's rotary part in latent attention.
       dense_layers: layers at the start whose feed-forward has no experts.
       dense_feed_forward: width of the feed-forward of those; 0 is ``feed_forward``.
-      shared_experts: experts of a layer that each token goes to besides its ``top_k``.
+      shared_experts: experts of a layer that each token goes to in addition to its ``top_k``.
       window: tokens that every second layer attends to; 0 is all.
 
     Example:
@@ -99,7 +99,7 @@ class ModelShape:
 
     @property
     def score_width(self) -> float:
-        """What a token's scores sum over, all heads: the mean of the widths of queries and of values."""
+        """Width over which a token's scores are summed, all heads: the mean of the widths of queries and of values."""
         return self.heads * (self.head_width + self.rope_dim / 2) if self.attends else 0.0
 
     @property

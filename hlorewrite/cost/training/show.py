@@ -19,7 +19,7 @@ PARTS = (("t_comp_s", "compute"), ("t_tp_s", "tensor-parallel"), ("t_cp_s", "con
 
 def estimate_text(shape: ModelShape, sizes: Parallelism, topo: Topology, estimated: Estimate, stack: StackProfile,
                   memory: MemoryVerdict) -> str:
-    """One estimate: what was asked, the parts of the iteration, and memory."""
+    """One estimate: the configuration, the parts of the iteration, and memory."""
     named, numbers = ("(p,t,d)", f"({sizes.pp},{sizes.tp},{sizes.dp})")
     if sizes.cp > 1:
         named, numbers = ("(p,t,cp,d)", f"({sizes.pp},{sizes.tp},{sizes.cp},{sizes.dp})")
@@ -44,7 +44,7 @@ def memory_text(memory: MemoryVerdict, topo: Topology) -> str:
         "fits": "fits",
         "tight": f"may not fit: measured peaks lie within {MARGIN:.0%} of predicted ones",
         "recompute": f"fits only with recomputation or offloading; {format_bytes(memory.least_bytes)} with --recompute",
-        "no": "DOES NOT FIT, with full recomputation neither",
+        "no": "DOES NOT FIT, not even with full recomputation",
     }[memory.fits]
     return f"memory {format_bytes(memory.bytes_per_gpu)} of {format_bytes(topo.memory_bytes)} per GPU: {says}"
 

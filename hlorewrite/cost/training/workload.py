@@ -1,4 +1,4 @@
-"""What one training iteration is: sizes of the parallel groups, batches and the options that change its work."""
+"""One training iteration: sizes of the parallel groups, batches and the options that change its work."""
 
 from __future__ import annotations
 
@@ -89,7 +89,7 @@ class Options:
 
 
 def chosen_stack(shape: ModelShape, topo: Topology, options: Options) -> StackProfile:
-    """The profile an estimate uses: the one named, or the one whose measured rows are like what is asked.
+    """The profile that an estimate uses: the named one, or the one whose measured rows resemble the configuration.
 
     Example:
       >>> from hlorewrite.cost import model, topology

@@ -10,7 +10,7 @@ from hlorewrite.jaxbridge.baseline.memory_grant import AloneMeasured
 from hlorewrite.jaxbridge.xla.compile_no_codegen import program_so_far
 
 POLL_S = 0.01
-"""How often it is looked for what the partitioner makes; a look takes less than a hundredth of that."""
+"""Seconds between checks for the partitioner's output; a check takes less than a hundredth of that."""
 
 
 class NotCompared(InputError):
@@ -24,7 +24,7 @@ class BaselineRun:
     Attributes:
       future: its result.
       dumps: the folder that XLA dumps to meanwhile; None where no program is to be read.
-      flags: what it is compiled with beyond the user's flags.
+      flags: XLA options in addition to the user's.
     """
 
     future: Future[AloneMeasured]
@@ -32,7 +32,7 @@ class BaselineRun:
     flags: Flags = field(default_factory=dict)
 
     def program(self) -> bytes | None:
-        """What XLA's partitioner made, as soon as it is written; None where the compilation fails before."""
+        """The output of XLA's partitioner, as soon as it is written; None where the compilation fails before."""
         # Ends: with the compilation.
         while self.dumps is not None and not self.future.done():
             found = program_so_far(self.dumps)
@@ -49,7 +49,7 @@ class BaselineRun:
         return self.future.exception() is not None or self._last_program() == program
 
     def measured(self) -> Measured:
-        """What XLA alone would run.
+        """The program that XLA alone would run.
 
         Raises:
           NotCompared: XLA refuses the module.

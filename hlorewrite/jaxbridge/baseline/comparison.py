@@ -64,7 +64,7 @@ class XlaComparison:
       partitioner: whose partitioner the rewritten module went through: ``gpu``, ``cpu``; empty for manual modules.
       against: why the other way is not taken; empty when it is.
       with_code: whether both were compiled to the end.
-      best: XLA alone with published flags, where that was asked for.
+      best: XLA alone with published flags, if requested.
       name: of the other way.
       tried: all ways that were tried, XLA alone first; none where there were only the two.
     """
@@ -109,7 +109,7 @@ class XlaComparison:
 
     @property
     def rewritten(self) -> Measured:
-        """The other way, of which it is known that it was compiled."""
+        """The other way, which is known to have been compiled."""
         assert self.ours is not None, "the rewritten module was not compiled"
         return self.ours
 
@@ -200,8 +200,7 @@ def compared(alone: Measured, ours: Measured, devices: str, partitioner: str = "
       partitioner: whose partitioner the rewritten module went through.
       budget: bytes of temporaries that the user allows; None without a budget.
       with_code: whether both were compiled to the end.
-      or_equal: whether the rewritten module need not be better, because the passes changed something else than what it
-        communicates.
+      or_equal: whether the rewritten module need not be better, because the passes changed more than its communication.
 
     Returns:
       Both, with the decision.

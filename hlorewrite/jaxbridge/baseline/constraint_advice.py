@@ -9,7 +9,7 @@ from hlorewrite.jaxbridge.xla.partition import expose_collectives, hides_collect
 from hlorewrite.util.sizes import format_bytes
 
 LEAST_SHARE = 0.02
-"""A constraint that saves a smaller share of what the step sends is not named."""
+"""A constraint that saves a smaller share of the step's bytes is not named."""
 MOST_TRIED = 6
 """Most lines that are tried: each is partitioned once."""
 

@@ -13,7 +13,7 @@ _EQUAL = 1e-9
 
 
 def sets_beside(given: Mapping[str, object] | None = None) -> list[NamedFlags]:
-    """The published sets without flags that the user sets; a set of which nothing is left, or nothing new, is left out.
+    """The published sets without flags that the user sets; sets without anything new are left out.
 
     Args:
       given: the user's flags; by default those of ``XLA_FLAGS``.

@@ -23,7 +23,7 @@ MEMORY_SLACK = 64 * 1024
 """Bytes by which temporaries may grow in any case: less than a buffer of a step worth rewriting."""
 ALONE = "XLA alone"
 REWRITTEN = "the rewritten module"
-"""What a way is called where there is only one."""
+"""The name of a way if there is only one."""
 AS_WELL = "XLA alone does as well"
 
 
@@ -38,7 +38,7 @@ def why_not(alone: Measured, ours: Measured, budget: int | None = None, or_equal
       alone: the user's own module under XLA alone.
       ours: the way.
       budget: bytes of temporaries that the user allows; None without a budget.
-      or_equal: whether it need not be better, because the passes changed something else than what it communicates.
+      or_equal: whether it need not be better, because the passes changed more than its communication.
       name: of the way, for the sentence.
 
     Returns:
@@ -52,7 +52,7 @@ def why_not(alone: Measured, ours: Measured, budget: int | None = None, or_equal
       ('', 'time would take 2 s, and XLA alone takes 1 s')
     """
     if not (alone.trips_known and ours.trips_known) and alone.trips_known != ours.trips_known:
-        return "how often its loops run is known on one side only, so bytes cannot be compared"
+        return "the trip counts of its loops are known on one side only, so bytes cannot be compared"
     large = too_large(alone, ours, budget, name)
     if large:
         return large
@@ -182,7 +182,7 @@ def saves_memory(alone: Measured, ours: Measured) -> bool:
 
 
 def sent_by(alone: Measured, ours: Measured) -> tuple[str, str, str]:
-    """What both send, in words, and where: payloads; bytes on the wire where the two do not compare alike."""
+    """The bytes of both, in words: payloads, or bytes on the wire if the two do not compare alike."""
     alike = abs(ours.bytes * alone.wire - ours.wire * alone.bytes) <= NOISE * alone.bytes * alone.wire
     one, other = (ours.bytes, alone.bytes) if alike else (ours.wire, alone.wire)
     return *told_apart(one, other, format_bytes, 1), "" if alike else " on the wire"

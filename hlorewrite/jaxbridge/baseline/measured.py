@@ -1,4 +1,4 @@
-"""What XLA makes of one module: calls, bytes, memory. With code or without, the figures are the same ones."""
+"""XLA's compilation of one module: calls, bytes, memory. With code or without, the figures are the same ones."""
 
 import time
 from collections.abc import Mapping, Sequence
@@ -79,7 +79,7 @@ def timed(made: Measured, cluster: str) -> Measured:
       cluster: the topology; empty where it is not known.
 
     Returns:
-      The same with its times, or with why there are none: a step of which anything is unknown has no ``step_s``.
+      The same with its times, or with the reason why there are none: a step with unknown parts has no ``step_s``.
     """
     if not cluster:
         return replace(made, untimed="the topology of the devices is not known")
@@ -108,7 +108,7 @@ def scheduled(module: Module, place: DeviceSet, flags: Flags, partitioned: bool 
       dumps: an empty folder for XLA's dumps; by default one that is removed.
 
     Returns:
-      What XLA would run, and that program, a serialized ``HloProto``, if it was asked for.
+      The program that XLA would run, also as a serialized ``HloProto`` if that was asked for.
 
     Raises:
       InputError: XLA refuses the module.

@@ -1,4 +1,4 @@
-"""What passes may spend of a device's memory: the user's budget, checked against the device, or what is left of it."""
+"""The device memory that passes may spend: the user's budget, checked against the device, or the memory left over."""
 
 from dataclasses import dataclass, replace
 
@@ -17,11 +17,12 @@ for temporaries. Above it, XLA overlaps nothing and recomputes. The rest is for 
 fragmentation.
 """
 AloneMeasured = tuple[Measured, bytes | None]
-"""What XLA alone makes of a step, and its partitioned program where it was asked for."""
+"""XLA's compilation of a step, and its partitioned program if requested."""
 
 
 def free_bytes(alone: Measured) -> int | None:
-    """What XLA alone leaves of a device for what passes keep for longer: what XLA schedules within, and what fits.
+    """The device memory that XLA alone leaves for values that passes keep longer: within its schedule's limit, and on
+    the device.
 
     Args:
       alone: XLA alone, with its times.
@@ -43,7 +44,7 @@ def free_bytes(alone: Measured) -> int | None:
 
 @dataclass(frozen=True)
 class MemoryGrant:
-    """What passes may spend on one step.
+    """The memory that passes may spend on one step.
 
     Attributes:
       bytes: the bytes; None for the limits of the passes.
@@ -64,7 +65,7 @@ def granted(budget: MemoryBudget, module: Module, place: DeviceSet, cluster: str
       budget: what the user wrote; ``auto`` is 80 % of the memory of one device of the cluster, less arguments and
         results, less 5 % of that, less the temporaries of the compiled original.
       module: the original; it is not changed.
-      place: what it is compiled for.
+      place: the target.
       cluster: the topology of the devices; empty where it is not known.
       partitioned: keep the program that XLA's partitioner makes of the original.
 

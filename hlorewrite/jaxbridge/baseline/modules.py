@@ -52,7 +52,7 @@ def best_alone(module: Module, place: DeviceSet, alone: Measured) -> BestOfXla:
 
     Args:
       module: the user's module; it is not changed.
-      place: what it is compiled for.
+      place: the target.
       alone: what XLA makes of it by default.
     """
     return best_of_xla(alone, lambda flags: timed(scheduled(module, place, flags)[0], place.topology),

@@ -1,6 +1,6 @@
 """What to try for a step: which partitioner's program, and which of the passes on it, in one order with stable keys.
 
-What the passes make of an auto-sharded module competes with XLA alone, each compiled up to the generation of code. The
+Rewritten versions of an auto-sharded module compete with XLA alone, each compiled up to code generation. The
 passes run on the program of the platform's own partitioner, which comes out of the compilation of XLA alone. The
 pipeline of XLA:CPU simplifies a module differently before it partitions it: it keeps sums apart from scatters. So its
 program is a second candidate where the first one still scatters into a carry. No clock and no live memory has a say:
@@ -34,8 +34,9 @@ Rewriter = Callable[[Module, Variant], Rewritten]
 """Runs the passes of a variant over a module, which it changes."""
 Program = Callable[[], Module]
 NEAR = 1.02
-"""Candidates whose bytes are this close count as equal: such ones are tried before the passes run again with less
-memory, and what takes memory has to save more."""
+"""Candidates whose bytes are this close count as equal. They are tried before the passes run again with less memory,
+and a candidate that takes memory must save more.
+"""
 
 
 @dataclass(frozen=True)
@@ -44,7 +45,7 @@ class Contest:
 
     Attributes:
       module: the user's module; it is not changed.
-      place: what it is compiled for.
+      place: the target.
       devices: how many devices it is for.
       rewriter: runs passes.
       variants: the passes, then what takes less memory.
@@ -96,7 +97,7 @@ class RewriteCandidate:
 
     @property
     def order(self) -> tuple[Fraction, int]:
-        """What the rewritten module sends, by itself: bytes on the wire, then calls."""
+        """The communication of the rewritten module alone: bytes on the wire, then calls."""
         after = self.made.report.after
         return sum((c.wire_bytes for c in after), Fraction(0)), sum(c.trips for c in after)
 
@@ -125,7 +126,7 @@ class RewriteCandidate:
 
 @dataclass(frozen=True)
 class ChosenModule:
-    """What became of a step.
+    """The outcome for a step.
 
     Attributes:
       source: what the passes ran on: the module, or what a partitioner made of it.
@@ -191,14 +192,14 @@ class CandidateMaker:
         return self._sources[name, dump]
 
     def smaller(self, given: RewriteCandidate, variant: Variant) -> RewriteCandidate:
-        """What another variant makes of a candidate's source, once; its passes do not run again if they have run first.
+        """Applies another variant to a candidate's source, once; its passes do not run again if they have run first.
         """
         if (given, variant) not in self._smaller:
             self._smaller[given, variant] = self._made_smaller(given, variant)
         return self._smaller[given, variant]
 
     def without_the_rule(self, candidates: list[RewriteCandidate]) -> list[RewriteCandidate]:
-        """What the passes make without the rule for carries, of candidates that it was applied to."""
+        """The modules that the passes make without the rule for carries, for candidates that it was applied to."""
         made = [self._candidate(c.partitioner, c.source, self.contest.variants[0])
                 for c in candidates if has_carry_outside(c.variant)]
         return [c for c in made if c.made.report.changed]
@@ -235,7 +236,7 @@ def partitioned_sources(module: Module, place: DeviceSet, exposing: bool,
 
     Args:
       module: the user's module.
-      place: what it is compiled for.
+      place: the target.
       exposing: whether XLA's partitioner has to run first.
       dump: what the platform's own partitioner made in another compilation; None to run it.
     """
@@ -246,7 +247,7 @@ def partitioned_sources(module: Module, place: DeviceSet, exposing: bool,
 
 
 def devices_in_words(place: DeviceSet, count: int) -> str:
-    """What a step is compiled for.
+    """The target that a step is compiled for.
 
     Example:
       >>> devices_in_words(DeviceSet("cpu"), 8)

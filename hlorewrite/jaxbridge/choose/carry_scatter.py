@@ -1,4 +1,4 @@
-"""Carried sums of a partitioned step that stand inside scatters, where no reduction can be deferred."""
+"""Carried sums of a partitioned step that are inside scatters, where no reduction can be deferred."""
 
 from fractions import Fraction
 
@@ -12,7 +12,7 @@ def scatters_into_a_choice(module: Module) -> bool:
 
 
 def share_of_choices(module: Module) -> Fraction:
-    """What the all-reduces of such scatters send, of all that the module sends.
+    """The share of all bytes of the module that the all-reduces of such scatters send.
 
     The rule `carry-inside-scatter` matches these all-reduces, so no more can be saved by it.
 

@@ -43,7 +43,7 @@ def rewrite_step(module: Module, options: StepOptions, place: DeviceSet) -> tupl
     Args:
       module: the step's module; it is changed.
       options: the passes and what is wanted of them.
-      place: what it is compiled for.
+      place: the target.
 
     Returns:
       The result, whose ``bytecode`` is None when JAX should compile the original, and sentences for the user. The
@@ -74,7 +74,7 @@ def _rewritten_step(module: Module, options: StepOptions, place: DeviceSet) -> t
     try:
         grant = granted(options.memory_budget, module, place, options.topology, partitioned=exposing)
     except BudgetRefused as error:
-        return _as_it_came(module, passes, error.what), [f"is compiled as it came: {error.what}; {error.hint}"]
+        return _as_it_came(module, passes, error.what), [f"is compiled unchanged: {error.what}; {error.hint}"]
     if why_not or devices == 1:
         module, exposed = _exposed(module, place, sentences) if exposing and not asked else (module, exposing)
         original = module.clone()
@@ -139,7 +139,7 @@ def _compared(module: Module, passes: Sequence[Pass], options: StepOptions, gran
         return rewrite(module, passes, topology=options.topology, trace=options.trace, prove=options.check == "proof",
                        memory=grant.bytes)
     except NotCompared as error:
-        sentences.append(f'is compiled as it came: {error.what}; keep="always" compiles the rewritten module')
+        sentences.append(f'is compiled unchanged: {error.what}; keep="always" compiles the rewritten module')
         return _as_it_came(module, passes, grant.text)
     made, comparison = replace(chosen.made, shorter=None), chosen.comparison
     if options.trace is not None or options.check == "proof":  # once more: it is known which run to show and prove
@@ -187,7 +187,7 @@ def replayed_step(module: Module, options: StepOptions, place: DeviceSet, how: s
     Args:
       module: the step's module; it is not changed.
       options: the passes and what is wanted of them.
-      place: what it is compiled for.
+      place: the target.
       how: the choices, as the text of a ``StepChoice``.
 
     Returns:

@@ -25,7 +25,7 @@ class Comparator:
     budget: int | None = None
 
     def compared(self, candidate: RewriteCandidate, made: Measured) -> XlaComparison:
-        """A candidate, of which XLA makes something, next to XLA alone."""
+        """A candidate that XLA compiles, next to XLA alone."""
         return compared(self.alone, made, self.devices, candidate.partitioner, budget=self.budget,
                         or_equal=candidate.keeps_communication)
 

@@ -1,4 +1,4 @@
-"""What hlorewrite makes of the program of an XLA dump, compared with XLA alone: no source is needed."""
+"""Rewrites the program of an XLA dump and compares it with XLA alone; needs no source."""
 
 from dataclasses import replace
 

@@ -29,7 +29,7 @@ def made_step(computation: ir.Module, name: str, options: StepOptions, place: De
       computation: JAX's module, which stays as it is.
       name: of the step.
       options: passes and policies. Only the first process writes traces.
-      place: what it is compiled for.
+      place: the target.
       agreement: with the other processes of the step; None where this one decides alone.
       first: what the process that decides has chosen.
 

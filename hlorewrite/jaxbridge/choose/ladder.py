@@ -12,7 +12,7 @@ from hlorewrite.jaxbridge.choose.ways import COMBINED, UNROLLED, Way, best_way, 
 _ALONE = Way(ALONE)
 
 Measure = Callable[[Way], "Measured | str"]
-"""What XLA makes of a way, with its times; a sentence where it is not compiled."""
+"""XLA's compilation of a way, with its times; a sentence if it is not compiled."""
 
 
 @dataclass

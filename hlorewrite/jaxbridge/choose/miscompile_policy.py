@@ -31,7 +31,7 @@ class MiscompilePolicy:
 
     contest: Contest
     flags: Flags = field(init=False)
-    """What a rewritten module is compiled with beyond the user's flags."""
+    """XLA options of a rewritten module in addition to the user's."""
     _wrong: bool | None = field(default=None, init=False)
     _protected: Future[AloneMeasured] | None = field(default=None, init=False)
 
@@ -42,18 +42,19 @@ class MiscompilePolicy:
             str(place.flags.get(miscompile_workarounds.FLAG, ""))) if self.contest.protect else {}
 
     def miscompiles(self, partitioned: Module) -> bool:
-        """Whether XLA alone miscompiles the module, of which its partitioner made this; found out once."""
+        """Whether XLA alone miscompiles the module that its partitioner made this from; computed once."""
         if self._wrong is None:
             self._wrong = bool(self.flags) and miscompiled(partitioned)
         return self._wrong
 
     def likely_flags(self) -> Flags:
-        """What XLA alone is compiled with before its partitioner is through: without that pass where the step looks
-        like one that it miscompiles."""
+        """XLA options for XLA alone before its partitioner has run: without that pass if the step looks like one that
+        it miscompiles.
+        """
         return self.flags if adds_scatters_up(self.contest.module) else {}
 
     def unprotected(self, baseline: BaselineRun, compilations: Compilations, source: View) -> BaselineRun:
-        """What XLA alone makes of a module that it compiles rightly: the same, where that pass has nothing to do."""
+        """XLA's compilation of a module that it compiles correctly: the same, if that pass has nothing to do."""
         return compilations.baseline({}) if reduces_in_a_loop(source) else replace(baseline, flags={})
 
     def beaten_wrongly(self, sent: list[tuple[Fraction, int]], alone: Measured, partitioned: Module) -> bool:
@@ -73,6 +74,6 @@ class MiscompilePolicy:
         self._protected = compilations.begun_alone(self.flags)
 
     def protected_alone(self, compilations: Compilations) -> Measured:
-        """What XLA alone makes of the module without the pass that miscompiles it."""
+        """XLA's compilation of the module without the pass that miscompiles it."""
         self._protected = self._protected or compilations.alone(self.flags)
         return self._protected.result()[0]

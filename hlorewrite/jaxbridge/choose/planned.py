@@ -39,7 +39,7 @@ def planned_step(module: Module, options: StepOptions, place: DeviceSet,
     Args:
       module: the step's module; it is changed.
       options: the passes, what is wanted of them, and where plans are kept; the plans of the first process count.
-      place: what it is compiled for.
+      place: the target.
       agreement: of the processes of the step; None where this one decides alone.
 
     Returns:

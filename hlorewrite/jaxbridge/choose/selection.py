@@ -128,7 +128,7 @@ def chosen_module(contest: Contest) -> ChosenModule:
 
 def begun_baseline(contest: Contest, policy: MiscompilePolicy, compilations: Compilations,
                    folder: Path | None) -> BaselineRun:
-    """What XLA alone makes of the module, from another thread; without the pass that likely miscompiles it.
+    """XLA's compilation of the module, from another thread; without the pass that likely miscompiles it.
 
     The partitioner runs before that pass.
     """

@@ -1,4 +1,4 @@
-"""What XLA makes of candidates, and what is compiled ahead of the comparison that asks for it.
+"""XLA's compilations of candidates, some of them started before the comparison asks for them.
 
 XLA alone compiles in another thread. The passes run as soon as its partitioner is through, and the candidate that is
 expected to be compared next is compiled meanwhile. A compilation that was expected wrongly is not looked at.
@@ -24,7 +24,7 @@ _Asked = tuple[RewriteCandidate, tuple[object, ...]]
 
 
 def done(function: Callable[[], Made]) -> Future[Made]:
-    """What a function returns, or that XLA refuses something, from a thread that has ended.
+    """The result of a function, or XLA's refusal, from a thread that has ended.
 
     In a process that has compiled other steps, XLA takes up to a quarter longer in the main thread, whose memory is
     fragmented: malloc gives a new thread memory of its own.
@@ -48,10 +48,10 @@ class Compilations:
     pool: ThreadPoolExecutor | None = None
     _asked: dict[_Asked, Future[Measured]] = field(default_factory=dict, init=False)
     ahead: dict[RewriteCandidate, Future[Measured]] = field(default_factory=dict, init=False)
-    """What began before it was asked for."""
+    """Compilations that started before they were requested."""
 
     def measured(self, candidate: RewriteCandidate, more: Flags | None = None) -> Measured:
-        """What XLA makes of a candidate.
+        """XLA's compilation of a candidate.
 
         Args:
           candidate: the rewritten module.
@@ -101,7 +101,7 @@ class Compilations:
         """XLA alone on the user's module, begun in another thread.
 
         Args:
-          flags: what it is compiled with beyond the user's flags.
+          flags: XLA options in addition to the user's.
           dumps: an empty folder for the program of its partitioner; None where that is not wanted.
         """
         return BaselineRun(self.begun_alone(flags, dumps), dumps, flags)
@@ -125,7 +125,7 @@ class Compilations:
 
 
 def expected_wire(partitioned: Module) -> Fraction:
-    """What XLA alone is expected to put on the wire, before that is known: it makes reduce-scatters of all-reduces that
+    """An estimate of the wire bytes of XLA alone, before they are known: it makes reduce-scatters of all-reduces that
     are only sliced, which send half as much, and moves nothing.
 
     Args:
@@ -143,6 +143,6 @@ def _is_only_sliced(op: ir.Operation) -> bool:
 
 
 def _own(module: Module, bytecode: bytes | None = None) -> Module:
-    """A copy in a context of its own, for another thread; read from the module's bytecode where that is known."""
+    """A copy in a separate context, for another thread; read from the module's bytecode where that is known."""
     written = bytecode or emit(module, Format.BYTECODE)
     return replace(parse(written, name=module.name, context=new_context(load=False)), frames=module.frames)

@@ -47,7 +47,7 @@ class TuneProcess:
     target: str
     ends: float | None = None
     command: tuple[str, ...] = (sys.executable, "-m", __name__)
-    """What answers requests; it is given the path of the module, its name and the target."""
+    """Answers requests; it receives the path of the module, its name and the target."""
     _process: subprocess.Popen[bytes] | None = field(default=None, init=False)
     _folder: tempfile.TemporaryDirectory[str] = field(init=False)
 
@@ -112,7 +112,7 @@ class TuneProcess:
             return None
         if not line.endswith(b"\n"):
             raise MeasuringEnded(_how_it_ended(self._end(_CLOSES_S)), location=self.name,
-                                 hint="compile the step without hlorewrite to see what XLA says")
+                                 hint="compile the step without hlorewrite to see XLA's message")
         answer = json.loads(line)
         if "refused" in answer:
             error = answer["refused"]

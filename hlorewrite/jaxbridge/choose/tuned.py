@@ -26,7 +26,7 @@ _UNKNOWN = "No such compile option"
 
 @dataclass(frozen=True)
 class TunedModule:
-    """What the passes of a choice make of a step.
+    """A step rewritten by the passes of a choice.
 
     Attributes:
       made: the module, with the report.
@@ -60,7 +60,9 @@ class TuneMeasurer:
     """By choice without its XLA flags."""
     _made: dict[tuple[str, tuple[tuple[str, Flag], ...]], Measured] = field(default_factory=dict, init=False)
     _unknown: tuple[str, ...] = field(default=(), init=False)
-    """What has no known time in the user's own module; choices that lack the same are compared by the rest."""
+    """Parts of the user's own module without a known time; choices that lack the same parts are compared by the
+    rest.
+    """
 
     def __post_init__(self) -> None:
         self._place = place_of(parse_target(self.target), self.module)
@@ -75,7 +77,7 @@ class TuneMeasurer:
                 self._made[key] = timed(made, self._place.topology)
         except HlorewriteError as error:
             unknown = _UNKNOWN in error.what  # which one XLA names first differs from run to run
-            return TunePoint(choice, failed="this XLA has not all of these flags" if unknown else error.what)
+            return TunePoint(choice, failed="this XLA lacks some of these flags" if unknown else error.what)
         made = self._made[key]
         if not choice.passes and not choice.flags:
             self._unknown = made.unknown

@@ -18,7 +18,7 @@ HIDDEN = 0.01
 FREE_MEMORY = 0.1
 """Free memory is spent only while communication adds more than this share: on 35 steps it helped none below."""
 ENOUGH = 0.03
-"""What the best way gains, as a share, where leaving calls apart is not tried too: on 35 steps it won below that."""
+"""Gain of the best way, as a share, from which unfused calls are not tried: on 35 steps they won only below it."""
 LITTLE = 0.02
 """The same for XLA alone under published flags, other than combined messages."""
 FLAGGED = 0.05
@@ -27,7 +27,7 @@ as long to compile."""
 LEAST_COMPUTE = 0.95
 """No pass saves more than a twentieth of the kernels' time, so a way is not tried once the best step is as short."""
 PIPELINED, COMBINED, UNROLLED = "pipelined", "pipelined, combined", "pipelined, double-buffered"
-"""The published flags that are tried. Combined messages pay on several hosts, whose links need large ones. Unrolled
+"""The published flags to try. Combined messages pay on several hosts, whose links need large ones. Unrolled
 loops take two to four times as long to compile: they come last, and only where pipelining alone lengthens no step."""
 HALVES = "interleave-halves"
 """The pass without which ``time`` is tried once more, where it gains little: XLA may schedule two halves badly."""
@@ -169,7 +169,7 @@ def flagged(way: Way, users: Mapping[str, object], sets: Sequence[str]) -> list[
       sets: names of the published sets.
 
     Returns:
-      One way for each set, except for those of which the user sets all flags.
+      One way for each set, except for those whose flags the user sets all.
 
     Example:
       >>> [each.name for each in flagged(Way("time"), {}, (UNROLLED,))]
@@ -183,7 +183,7 @@ def flagged(way: Way, users: Mapping[str, object], sets: Sequence[str]) -> list[
 
 
 def name_of(passes: object, pipeline: Sequence[Pass]) -> str:
-    """What a pipeline is called in tables: as a user wrote it, where that is short.
+    """The name of a pipeline in tables: as the user wrote it, if that is short.
 
     Example:
       >>> name_of("comm", parse_pipeline(PIPELINES["comm"])), name_of("cse,cse,cse,cse,cse,cse,cse,cse,cse,cse,cse", ())

@@ -1,4 +1,6 @@
-"""What ``optimize(f).lower(...)`` returns: a ``jax.stages.Lowered`` of the rewritten module that keeps the original."""
+"""The result of ``optimize(f).lower(...)``: a ``jax.stages.Lowered`` of the rewritten module that keeps the
+original.
+"""
 
 import difflib
 from collections.abc import Mapping
@@ -59,8 +61,8 @@ class OptimizedLowered(jax.stages.Lowered):
           **kwargs: what ``jax.stages.Lowered.compile`` takes next to them.
 
         Returns:
-          A ``jax.stages.Compiled`` with the original's arguments, outputs and donation; and with its shardings,
-          except for those that a pass has changed.
+          A ``jax.stages.Compiled`` with the original's arguments, outputs, donation and shardings, except for shardings
+          that a pass has changed.
         """
         given = dict(compiler_options or {})
         options = {**self.report.compiler_options, **given, **self._protection(given)}

@@ -62,7 +62,7 @@ class Signatures:
         return len(self._compiled)
 
     def find(self, lowering: Any) -> jax.stages.Compiled | None:
-        """What was compiled for a lowering; None for a new one."""
+        """The compiled step of a lowering; None for a new one."""
         known = self._compiled.get(id(lowering))
         return None if known is None else known[1]
 
@@ -163,7 +163,7 @@ class OptimizedFunction(Generic[Arguments, Returned]):
 
     @property
     def records(self) -> tuple[CompiledStep, ...]:
-        """What became of calls whose arguments refuse to be lowered; ``lower(...).report`` covers all others."""
+        """The outcome of calls whose arguments refuse to be lowered; ``lower(...).report`` covers all others."""
         return self._checked_classes.records
 
     @property
@@ -186,8 +186,7 @@ class OptimizedFunction(Generic[Arguments, Returned]):
     def in_shardings(self, *args: Arguments.args, **kwargs: Arguments.kwargs) -> tuple[Any, dict[str, Any]]:
         """How the compiled step takes its arguments, positional ones and named ones; None for what it does not read.
 
-        State that ``shard_update`` shards, and sums that ``partial_state`` keeps apart, are placed otherwise than they
-        were given.
+        ``shard_update`` and ``partial_state`` change the placement of the state that they shard or keep as local sums.
         """
         return self._step(args, kwargs).compiled.input_shardings
 
@@ -260,8 +259,7 @@ class OptimizedFunction(Generic[Arguments, Returned]):
         return outputs, compiled, leaves
 
     def _with_state(self, args: tuple, kwargs: dict) -> tuple[Any, jax.stages.Compiled | None, list[Any]]:
-        """A call of a step that keeps its state otherwise than the user's function; state is converted where it has to
-        be."""
+        """A call of a step that keeps its state differently from the user's function; state is converted if needed."""
         step = self._step(args, kwargs)
         leaves, tree = flat_with_sums(self._dynamic(args, kwargs))
         placed = step.placed(leaves)
@@ -291,7 +289,7 @@ class OptimizedFunction(Generic[Arguments, Returned]):
             return compiled(*args, **kwargs)
         if private.has_effects(lowered):
             self._say("is not checked on its first call, because it prints, calls back or changes references: "
-                      "running it twice would be seen")
+                      "running it twice would be visible")
             return compiled(*args, **kwargs)
         outputs, self._compared = run_both(lowered, compiled, args, kwargs, self.__name__)
         return outputs
@@ -369,14 +367,14 @@ def optimize(fun: Any = None, /, *, passes: Passes | None = None, **options: Unp
       **options: also those of ``jax.jit``, when ``fun`` is not jitted yet.
 
     Returns:
-      A function with the interface of ``jax.jit`` (``jax.stages.Wrapped``), or a decorator. Of ``flax.nnx.jit(f)``,
+      A function with the interface of ``jax.jit`` (``jax.stages.Wrapped``), or a decorator. For ``flax.nnx.jit(f)``,
       ``equinox.filter_jit(f)``, ``jax.pmap(f)``, and partials and methods of jitted functions: a callable that keeps
-      their semantics, with ``records`` of what was rewritten.
+      their semantics, with ``records`` of the rewrites.
 
     Raises:
-      PlanMismatch: by a call or ``lower``: the plan does not fit, or cannot be read as one.
+      PlanMismatch: a call or ``lower`` raises it if the plan does not fit or cannot be read.
       UsageError: an unknown option, pass or policy, jit options for a function that is jitted already, or a method of
-        an NNX object. A call raises it when updates of flax NNX objects would be lost.
+        an NNX object. A call also raises it if updates of flax NNX objects would be lost.
 
     Example:
       >>> import jax.numpy as jnp
@@ -388,7 +386,7 @@ def optimize(fun: Any = None, /, *, passes: Passes | None = None, **options: Unp
     """
     decorating = not callable(fun) or isinstance(fun, Pass)
     if decorating and fun is not None and passes is not None:
-        raise UsageError("optimize was given two pipelines", hint="leave out passes=")
+        raise UsageError("optimize got two pipelines", hint="leave out passes=")
     own: dict[str, Any] = {"passes": fun if decorating and fun is not None else passes}
     jit_options: dict[str, Any] = {}
     for name, value in options.items():
@@ -405,14 +403,14 @@ def _optimized(fun: Any, options: StepOptions, jit_options: dict[str, Any]) -> O
     unknown = [*jit_options, *(name for name in PATCH_JIT.without if getattr(options, name))]
     if unknown:
         raise UsageError(f"{name_of(fun)} is jitted already, so {', '.join(unknown)} cannot be given here",
-                         hint="give options to what jits it; check=, shard_update= and partial_state= need a jax.jit "
-                              "function")
+                         hint="give options to the function that jits it; check=, shard_update= and "
+                              "partial_state= need a jax.jit function")
     return OptimizedPmap(fun, options) if pmapped else OptimizedCallable(fun, options)
 
 
 def _jitted(fun: Any, jit_options: dict[str, Any]) -> Any:
     if isinstance(fun, OptimizedFunction):
-        raise UsageError(f"{fun.__name__} is optimized already", hint="name all passes in one optimize")
+        raise UsageError(f"{fun.__name__} is optimized already", hint="name all passes in one call of optimize")
     if private.jit_options(fun) is None:
         refuse_foreign_jit(fun)
         return jax.jit(fun, **jit_options)

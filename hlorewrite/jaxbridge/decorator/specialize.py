@@ -71,7 +71,7 @@ def _place(original: jax.stages.Lowered) -> DeviceSet:
 
 
 def _is_final(error: HlorewriteError, options: StepOptions) -> bool:
-    """Whether an error stops a program of one process: a plan that does not fit has a policy of its own."""
+    """Whether an error stops a program of one process: a plan that does not fit has a separate policy."""
     return is_final(error) or (
         not isinstance(error, PlanMismatch) and options.on_error != "fallback")
 

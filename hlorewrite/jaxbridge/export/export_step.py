@@ -80,20 +80,20 @@ def export(step: Callable[..., Any], /, *args: Any, path: str | os.PathLike[str]
 
     Args:
       step: the step as you call it: a ``jax.jit`` or ``hlorewrite.optimize`` function, ``flax.nnx.jit``,
-        ``equinox.filter_jit``, a method or partial of one, or a function that is not jitted yet. Of the last, text,
+        ``equinox.filter_jit``, a method or partial of one, or a function that is not jitted yet. For the last, text,
         booleans and other leaves that are not arrays become part of the program.
-      *args: what you call it with.
-      path: where to write; MLIR text if it ends in ``.mlir``, otherwise a serialized ``jax.export``. Of several
-        processes the first writes. A step with an argument of this name needs a lambda around it.
-      platforms: what to lower for, such as ``cuda`` on a machine without a GPU; by default this machine's devices.
-      **kwargs: what you call it with, by name.
+      *args: the positional arguments of a call.
+      path: where to write; MLIR text if it ends in ``.mlir``, otherwise a serialized ``jax.export``. With several
+        processes, the first one writes. If the step itself has an argument of this name, wrap it in a lambda.
+      platforms: the platforms to lower for, such as ``cuda`` on a machine without a GPU; by default this machine's.
+      **kwargs: the keyword arguments of a call.
 
     Returns:
       The exported step, with the names of its arguments and results.
 
     Raises:
-      UsageError: an argument is not one that the step can take, or the step cannot be kept in a file: it calls back to
-        Python, or changes references.
+      UsageError: the step cannot take an argument, or a file cannot hold the step because it calls back to Python or
+        changes references.
       OutputError: the file cannot be written.
 
     Example:
@@ -103,7 +103,7 @@ def export(step: Callable[..., Any], /, *args: Any, path: str | os.PathLike[str]
       (("state['w']",), ("result['w']",))
     """
     if not callable(step):
-        raise UsageError(f"export takes a step, and was given {type(step).__name__}", location=users_line(),
+        raise UsageError(f"export takes a step, but got {type(step).__name__}", location=users_line(),
                          hint="write hlorewrite.export(step, state, batch, path=\"step.export\")")
     names = _checked_platforms((platforms,) if isinstance(platforms, str) and platforms else tuple(platforms))
     name = getattr(step, "__name__", type(step).__name__)
@@ -170,8 +170,8 @@ def _refuse_other_leaves(step: Any, args: tuple, kwargs: dict[str, Any], name: s
             owner = next((each for each, value in bound_arguments(private.user_function(step), args, kwargs)
                           if value is dynamic[path[0].idx]), "args")
             raise UsageError(f"{name} cannot take {owner}{keystr(path[1:])}, which is of type {type(leaf).__name__}",
-                             location=users_line(), hint="name the argument in static_argnames of jax.jit, or leave "
-                             "what is not an array out of the state")
+                             location=users_line(), hint="name the argument in static_argnames of jax.jit, or keep "
+                             "values that are not arrays out of the state")
 
 
 def _foreign_trace(step: Any, args: tuple, kwargs: dict[str, Any], name: str) -> jax.stages.Traced:
@@ -230,7 +230,8 @@ def _exported(traced: jax.stages.Traced, platforms: tuple[str, ...], name: str) 
         where, target = _unwritable_call(traced)
         if not target:
             raise UsageError(f"{name} cannot be exported ({str(error).partition(chr(10))[0]})", location=users_line(),
-                             hint="jax.export says why; it writes what jax.jit compiles for devices alone") from error
+                             hint="jax.export gives the reason; it only writes steps that jax.jit compiles for "
+                             "devices alone") from error
         what = "calls back to Python" if "callback" in target else f"calls {target}, which only this jaxlib has"
         raise UsageError(f"{name} {what}, which a file cannot hold", location=where or users_line(),
                          hint="export it without jax.debug.print and callbacks") from None

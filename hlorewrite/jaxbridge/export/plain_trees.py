@@ -26,7 +26,7 @@ def plain_tree(tree: Any) -> Any:
     """
     node = tree.node_data()
     if node is None:
-        return jax.tree.structure(0)  # JAX traces with a registry of its own, in which files cannot be written
+        return jax.tree.structure(0)  # JAX traces with a separate registry, in which files cannot be written
     children = [plain_tree(child) for child in tree.children()]
     if not _is_written(*node):
         return jax.tree_util.treedef_tuple(children)

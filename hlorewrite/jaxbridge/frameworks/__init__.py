@@ -1,1 +1,1 @@
-"""What other libraries around JAX need: Flax NNX, Equinox."""
+"""Support for other libraries around JAX: Flax NNX, Equinox."""

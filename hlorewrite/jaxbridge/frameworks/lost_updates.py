@@ -50,7 +50,7 @@ def refuse_lost_updates(jitted: Any, args: tuple, kwargs: dict[str, Any]) -> Non
 
     Args:
       jitted: the ``jax.jit`` function.
-      args: what it is called with.
+      args: the arguments of the call.
       kwargs: the same by name.
 
     Raises:

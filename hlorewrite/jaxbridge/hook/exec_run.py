@@ -1,4 +1,4 @@
-"""What ``hlorewrite exec`` passes to the program it starts, in one environment variable."""
+"""Settings that ``hlorewrite exec`` passes to the program it starts, in one environment variable."""
 
 import json
 import os
@@ -17,7 +17,7 @@ SHIM = Path(__file__).parent / "shim"
 
 @dataclass(frozen=True)
 class ExecRun:
-    """What ``hlorewrite exec`` passes on.
+    """The settings that ``hlorewrite exec`` passes on.
 
     Attributes:
       options: passes and policies.
@@ -51,7 +51,7 @@ class ExecRun:
 
 
 def from_environment(environment: Mapping[str, str]) -> ExecRun:
-    """What ``environment`` wrote; the files that it names are loaded.
+    """Reads the settings that ``environment`` wrote, and loads the files that they name.
 
     Example:
       >>> from_environment(ExecRun(StepOptions("comm", "train_step")).environment({})).options.match

@@ -48,7 +48,7 @@ _SEVERAL = 2
 
 
 class JitPatch:
-    """An active patch; what it did is in ``records``. Use it as a context manager, or end it with ``undo``.
+    """An active patch; ``records`` lists its rewrites. Use it as a context manager, or end it with ``undo``.
 
     Args:
       options: passes and policies.
@@ -166,7 +166,7 @@ class JitPatch:
 
 
 class _CompileHook:
-    """What stands in place of JAX's function while any patch is active; the innermost patch that wants a module gets
+    """Replaces JAX's function while any patch is active; the innermost patch that wants a module gets
     it. JAX has one compiler, so a process has one of these.
     """
 
@@ -194,7 +194,7 @@ class _CompileHook:
         with self._lock:
             current = private.compile_function()
             if current is None:
-                return "this version of JAX compiles in another way than hlorewrite expects"
+                return "this version of JAX does not compile as hlorewrite expects"
             if self._installed is None or current is not self._installed[0]:
                 self._installed = self._around(current), current
                 private.set_compile_function(self._installed[0])
@@ -287,16 +287,17 @@ _HOOK = _CompileHook()
 def patch_jit(passes: Passes | None = None, match: Match = None, **options: Unpack[PatchKeywords]) -> JitPatch:
     """Rewrites the communication of everything that is jitted from now on, by any library.
 
-    ``jax.jit``, ``pjit``, ``flax.nnx.jit``, ``equinox.filter_jit`` and what trainers build on them hand their modules
-    to one function of JAX; that function is wrapped. Modules for one device, and those without communication, pass it
-    untouched. Functions that were compiled before stay as they are. In a program of several processes each must patch;
-    they compare what they hold before they compile, and all compile the original when any cannot follow.
+    ``jax.jit``, ``pjit``, ``flax.nnx.jit``, ``equinox.filter_jit`` and everything that trainers build on them pass
+    their modules to one function of JAX, and the patch wraps that function. Modules for one device, and those without
+    communication, pass through unchanged. Functions compiled earlier stay as they are. In a program of several
+    processes, patch in each. The processes compare their modules before they compile, and all compile the original if
+    one of them differs.
 
     Args:
       {options}
 
     Returns:
-      The patch, active already: a context manager, with ``records`` and ``undo``.
+      The patch, which is already active: a context manager with ``records`` and ``undo``.
 
     Raises:
       UsageError: an unknown option, pass or policy.
@@ -333,8 +334,7 @@ def matches(match: Match, name: str) -> bool:
 
 
 def step_name(computation: ir.Module) -> str:
-    """What a module is called: as JAX names it, and ``pmap_`` with the user's function where JAX names it after its
-    own.
+    """The name of a module: JAX's name, or ``pmap_`` with the user's function if JAX names it after its own.
 
     Args:
       computation: the module that JAX compiles.

@@ -1,4 +1,4 @@
-"""What became of each module that passed the hook."""
+"""The outcome for each module that passed through the hook."""
 
 from __future__ import annotations
 
@@ -85,7 +85,7 @@ class CompiledStep:
 
     @property
     def beside(self) -> str:
-        """What bytes and calls are counted on: both sides as XLA compiles them, or the module around the passes."""
+        """Where bytes and calls are counted: on both sides as XLA compiles them, or in the module around the passes."""
         return "XLA alone" if self.report and self.report.comparison else "the module"
 
     def as_json(self) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""Calls of a function that is jitted in some way of its own, rewritten where JAX compiles what the call needs.
+"""Calls of a function with its own way to jit, rewritten when JAX compiles the programs of the call.
 
 The call keeps the semantics of whatever jitted the function: state that ``flax.nnx.jit`` copies back, donation, static
 arguments, arguments of classes that check their leaves.
@@ -76,7 +76,7 @@ class OptimizedCallable:
 
     @property
     def records(self) -> tuple[CompiledStep, ...]:
-        """What became of each module that was compiled in a call."""
+        """The outcome for each module that was compiled in a call."""
         return self._patch.records
 
     def lower(self, *args: Any, **kwargs: Any) -> Any:

@@ -1,4 +1,4 @@
-"""What the shim of ``hlorewrite exec`` calls once a program has imported jax."""
+"""The entry point for the shim of ``hlorewrite exec``, called once a program has imported jax."""
 
 import atexit
 import os
@@ -11,7 +11,7 @@ from hlorewrite.jaxbridge.hook.patch import JitPatch, activated
 
 
 def start() -> None:
-    """Patches this process as ``hlorewrite exec`` was asked to; what was done is written when it ends."""
+    """Patches this process with the options of ``hlorewrite exec``; the report is written when it ends."""
     from hlorewrite.rules.register import load_natives
     run = from_environment(os.environ)
     load_natives(run.natives)

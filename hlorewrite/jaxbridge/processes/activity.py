@@ -1,4 +1,4 @@
-"""What a process does at a moment, from the stack of its main thread: no cost in the step itself."""
+"""The present activity of a process, from the stack of its main thread: no cost in the step itself."""
 
 import os
 import sys
@@ -16,7 +16,7 @@ from hlorewrite.jaxbridge.xla import private
 OWN = "in its own Python code"
 COMPILING = "compiling"
 WAITING = "waiting for a collective or the devices"
-AGREEING = "waiting for what other processes decide"
+AGREEING = "waiting for the decision of other processes"
 _PACKAGE = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 _JAX = os.path.dirname(os.path.abspath(jax.__file__))
 _LIBRARIES = (_PACKAGE, _JAX, os.path.join(os.path.dirname(_JAX), "jaxlib"),

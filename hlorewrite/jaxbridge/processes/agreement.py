@@ -39,7 +39,7 @@ Answer = TypeVar("Answer")
 
 
 class ProcessesDisagree(HlorewriteError):
-    """The processes of a module do not run the rewritten one, and were asked to stop then."""
+    """The processes of a module do not run the rewritten one, and their options say to stop then."""
 
 
 class Undecided(HlorewriteError):
@@ -111,10 +111,10 @@ class Agreement:
 
         Args:
           what: a word.
-          mine: what it says if it is this process.
+          mine: its decision if it is this process.
 
         Returns:
-          What it said; or the empty text, and why all stop.
+          Its decision; or the empty text, and why all stop.
         """
         if self.decides:
             with suppress(Exception):  # a store that is gone is met later
@@ -125,7 +125,7 @@ class Agreement:
         return ("", self._refused(late)) if said is None else (said, "")
 
     def first_said(self, what: str) -> str | None:
-        """What the first process said by now, as `first_says` takes it; None for nothing, and without a store."""
+        """The first process's decision so far, as `first_says` takes it; None for nothing, and without a store."""
         try:
             return read_key(self.store, self._key(what, self._first), _POLL_MS)
         except Exception:  # a store that is gone is met later
@@ -195,7 +195,8 @@ class Agreement:
         except Exception as error:
             return self.refuse(one_line(error), "comparing")
         if difference:
-            return self.refuse(f"it holds another module than process {self._first}: {difference}; {hint}", "comparing")
+            return self.refuse(f"its module differs from that of process {self._first}: {difference}; {hint}",
+                               "comparing")
         self._insistently(lambda: write_once(self.store, self._key("holds"), "the same"))
         _, late = self._wait("verdict", self._first)
         return self._settled(late)
@@ -242,11 +243,11 @@ class Agreement:
             own_s = self._finished - self._began
             since = max(self._finished, self._seen_to_come.get(other, 0.0) + own_s)
             waited, limit = now - since, self.patience.for_rewriting(own_s)
-            missing = f"it was not done with rewriting {limit:.0f} s after process {self.process}"
+            missing = f"it had not finished rewriting {limit:.0f} s after process {self.process}"
         else:
             seen = watch is None or watch.seen(other)
             limit = self.patience.present if seen else min(self.patience.absent, self.patience.present)
-            missing = f"it did not come to this module within {limit:g} s; it is slow, gone, or runs without hlorewrite"
+            missing = f"it did not reach this module within {limit:g} s; it is slow, gone, or runs without hlorewrite"
         return f"process {other} ({phase}): {missing}" if waited > limit else ""
 
     # ---- the verdict

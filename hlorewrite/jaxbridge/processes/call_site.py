@@ -1,4 +1,4 @@
-"""The object that a Python frame is calling: a call of C++ leaves no frame, but its name stands in the source."""
+"""The object that a Python frame is calling: a call of C++ leaves no frame, but its name is in the source."""
 
 import ast
 import builtins
@@ -36,7 +36,7 @@ def called_method(frame: FrameType) -> str:
 
 
 def arguments(frame: FrameType) -> list[Any]:
-    """What a frame's present call gets, where the source names it: arguments that are names or attributes of one."""
+    """Arguments of a frame's present call that the source names: names, or attributes of one."""
     call = _call_at(frame)
     if call is None:
         return []

@@ -45,7 +45,7 @@ ROOMS = Rooms()
 
 @dataclass(frozen=True)
 class JointOutcome(Generic[Made]):
-    """What the processes decided about one module.
+    """The joint decision of the processes about one module.
 
     Attributes:
       made: what this process made of it; None where it failed.
@@ -79,7 +79,7 @@ def agreement_of(topic: str, members: Iterable[int], patience: Patience,
         return None
     store = distributed_client()
     if store is None:
-        raise PlanError("devices of several processes, and no distributed runtime",
+        raise PlanError("the devices belong to several processes, but there is no distributed runtime",
                         hint="call jax.distributed.initialize first")
     everyone = hashlib.sha256(repr(numbers).encode()).hexdigest()[:12]
     name = f"hlorewrite/decide/{topic}/{everyone}"
@@ -98,7 +98,7 @@ def decided(agreement: Agreement, make: Callable[[], tuple[Decision, Made]],
       replay: the same by the choices of the first process, where they are others.
 
     Returns:
-      What was decided, also where ``make`` raised.
+      The decision, also if ``make`` raised.
 
     Raises:
       Undecided: the store was lost in the middle.

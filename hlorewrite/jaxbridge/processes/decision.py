@@ -1,4 +1,4 @@
-"""What process 0 decides for all processes of a module: a small document, broadcast as text."""
+"""The decision of process 0 for all processes of a module: a small document, broadcast as text."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from hlorewrite.util.read import read_json
 
 @dataclass(frozen=True)
 class Decision:
-    """What becomes of one module, the same on every process.
+    """The decision about one module, the same on every process.
 
     Attributes:
       original: digest of the module as it came.
@@ -48,7 +48,7 @@ class Decision:
         return cls(**data)
 
     def chose_otherwise(self, first: Decision) -> bool:
-        """Whether the process that decides was asked for the same of the same module, and made another choice."""
+        """Whether the deciding process has the same options and module, but made another choice."""
         asked, theirs = self.how.partition("\n")[0], first.how.partition("\n")[0]
         return self.how != first.how and (self.original, self.versions, asked) == (
             first.original, first.versions, theirs)
@@ -78,7 +78,7 @@ class Decision:
             other = theirs.partition(" ")[2]
             hint = "name the same passes everywhere" if name == "pipeline" else "give the same options everywhere"
             return f"its {name} is {(value if mine else '') or 'none'}, not {other or 'none'}", hint
-        return ("the same module and pipeline gave another result",
+        return ("the same module and pipeline gave a different result",
                 "use the same rule files and topology files everywhere")
 
 

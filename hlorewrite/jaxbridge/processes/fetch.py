@@ -14,7 +14,7 @@ _CHUNK_BYTES = 1 << 20  # the store takes messages of 4 MiB
 
 def fetch_value(name: str, value: jax.Array, watch: Watch | None, timeout_s: float, to: int | None = None
                 ) -> np.ndarray | None:
-    """The whole value of an array of which each process may have a part or nothing; all processes call it.
+    """The whole value of an array; each process may have a part of it or nothing. All processes call it.
 
     Args:
       name: of the value, for errors and keys; the same on all processes.
@@ -80,7 +80,7 @@ def _receive(store: Any, key: str, size: int, name: str, owner: int, timeout_s: 
                         for place in range(0, max(size, 1), _CHUNK_BYTES))
     except jax.errors.JaxRuntimeError as error:
         raise PlanError(f"{name} did not come from process {owner} within {timeout_s:g} s",
-                        hint="let every process fetch it, and allow for the time of a step") from error
+                        hint="fetch it on every process, and allow for the time of a step") from error
 
 
 def _meet(store: Any, key: str, members: list[int], name: str, timeout_s: float) -> None:
@@ -89,4 +89,4 @@ def _meet(store: Any, key: str, members: list[int], name: str, timeout_s: float)
         store.wait_at_barrier(key, round(timeout_s * 1000), members)
     except jax.errors.JaxRuntimeError as error:
         raise PlanError(f"not every process has fetched {name} within {timeout_s:g} s",
-                        hint="let every process fetch it, and allow for the time of a step") from error
+                        hint="fetch it on every process, and allow for the time of a step") from error

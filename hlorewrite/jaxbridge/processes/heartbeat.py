@@ -1,4 +1,4 @@
-"""What a process writes into the key-value store once a second: that it lives, and what it does."""
+"""The heartbeat that a process writes into the key-value store once a second: that it lives, and what it does."""
 
 from __future__ import annotations
 

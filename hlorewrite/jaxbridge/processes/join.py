@@ -63,7 +63,7 @@ def join(coordinator: str, processes: int, process: int, timeout_s: float = TIME
         raise UsageError(f"process {process} of {processes}", hint=f"number them from 0 to {processes - 1}")
     secret = (token or os.environ.get(TOKEN_VARIABLE, "")).encode()
     if not secret and processes > 1 and not _is_loopback(host):
-        raise UsageError(f"{coordinator} can be reached from elsewhere, and the job has no token",
+        raise UsageError(f"{coordinator} can be reached from other machines, but the job has no token",
                          hint=f"set {TOKEN_VARIABLE} to the same random text on every process")
     tell_in_one_line()
     if processes > 1:
@@ -71,7 +71,7 @@ def join(coordinator: str, processes: int, process: int, timeout_s: float = TIME
             _answer(host, int(port), process, timeout_s, secret)
         if missing:
             many = "," in missing
-            raise PlanError(f"process{'es' if many else ''} {missing} did not come within {timeout_s:g} s",
+            raise PlanError(f"process{'es' if many else ''} {missing} did not arrive within {timeout_s:g} s",
                             location=f"process {process}", hint="check that every process was started with the same "
                                                                 f"token and reaches {coordinator}")
     jax.config.update("jax_cpu_collectives_implementation", "gloo")
@@ -158,7 +158,7 @@ class _RollCall:
                 self.came[number] = connection, challenge
             if time.monotonic() > named and (missing := self._missing()):
                 named = float("inf")
-                print_note(f"process 0 waits for {missing}, which did not come yet")
+                print_note(f"process 0 waits for {missing}, which has not arrived yet")
                 for peer, challenge in self.came.values():
                     self._say(peer, challenge, f"{_WAIT} {missing}")
 
@@ -257,7 +257,7 @@ def _answer(host: str, port: int, process: int, timeout_s: float, secret: bytes)
                         break
                     if not said.startswith(f"{_WAIT} "):
                         return "" if said == _GO else said
-                    print_note(f"process {process} waits for {said[len(_WAIT) + 1:]}, which did not come yet")
+                    print_note(f"process {process} waits for {said[len(_WAIT) + 1:]}, which has not arrived yet")
         except (OSError, ValueError):
             pass
         if not named and time.monotonic() - begin > NAMED_S:

@@ -37,7 +37,7 @@ class LastWords:
             os.register_at_fork(after_in_child=self._close)  # a fork that held the pipe open would keep it from ending
 
     def prepare(self, sentence: str) -> None:
-        """Sets what to say; the latest counts, and nothing is said before the first."""
+        """Sets the last line; the latest call counts, and nothing is printed before the first."""
         if self._speaker is not None and self._speaker.stdin is not None and sentence != self._sentence:
             self._sentence = sentence
             with suppress(OSError, ValueError):  # it has ended, or has had its farewell

@@ -1,6 +1,6 @@
 """Processes watch each other: one that dies, fails, stops or never comes is named, and ends those that need it.
 
-A collective of gloo or NCCL whose peer is gone may wait for ever, deep in C++ where no Python exception reaches. So
+A collective of gloo or NCCL whose peer is gone may wait forever, deep in C++ where no Python exception reaches. So
 each process has two threads: one writes a heartbeat into the key-value store of ``jax.distributed`` and reads those of
 its peers, with what each is doing; the other one looks at what was read. A call of the store blocks while process 0,
 which serves it, is stopped, so the second thread makes none. A peer that is silent, compiles or runs its own Python
@@ -9,7 +9,7 @@ When a peer is gone, reports a failure, leaves too early or keeps this one waiti
 names it and its stages. Then the process ends with exit code 1 (``os._exit``: an ordinary exit would wait for the
 collective too).
 
-What ends a process, and what the others say:
+Reasons for which a process ends, and the messages of the others:
 
 * an uncaught exception: its first line is written to the store; the others print it and end. Errors of the project and
   of XLA are one line, others keep Python's traceback on the process where they were raised;
@@ -17,7 +17,7 @@ What ends a process, and what the others say:
 * a signal or a crash: on the same machine its process is seen to be gone; elsewhere no heartbeat comes;
 * a stopped process, a lost host: no heartbeat until the limit;
 * an ordinary exit before a step that needs it: the number of steps it began is compared;
-* the death of process 0, which holds the store: XLA aborts the others at once, with a message of its own; the last line
+* the death of process 0, which holds the store: XLA aborts the others at once, with a separate message; the last line
   is ours (``last_words.py``). Where process 0 ends for another reason it waits until the others have read why.
 """
 
@@ -142,7 +142,7 @@ class Watch:
         return peer == self.process or bool(self._beats.get(peer, ("", 0.0))[0])
 
     def doing(self, peer: int) -> str:
-        """What a process was last seen to do; empty where it was never seen."""
+        """The last known activity of a process; empty if it was never seen."""
         beat = self._beats.get(peer, ("", 0.0))[0]
         return Heartbeat.from_text(beat).phase.words if beat else ""
 
@@ -215,7 +215,7 @@ class Watch:
         if heard_s < 2 * self.interval_s:
             since_now = replace(phase, since_s=phase.since_s + silence_s)  # what it does has gone on since it was said
             return self._held_up(peer, f"{who} is {phase.words}", since_now)
-        silent = f"{who} has not been heard of for {heard_s:.0f} s: it was ended or stopped, or its host is gone"
+        silent = f"{who} has not been heard of for {heard_s:.0f} s: it has ended or stopped, or its host is gone"
         if heard_s > self._silence_s:
             return silent
         self._name(peer, heard_s > self._named_s, "silent", f"{silent}; it was last seen {phase.kind}")
@@ -231,7 +231,7 @@ class Watch:
     def _absent(self, peer: int, who: str, silence_s: float) -> str:
         """What ends this process when a peer never came; the agreement on what to run speaks first."""
         if not self._only_waiting and silence_s > self._silence_s + 5 * self.interval_s:
-            return f"{who} did not come within {silence_s:.0f} s"
+            return f"{who} did not arrive within {silence_s:.0f} s"
         why = ": it is late, or runs without hlorewrite" if self._only_waiting else ""
         self._name(peer, silence_s > self._named_s, "absent", f"{who} has not come yet{why}")
         return ""
@@ -245,7 +245,7 @@ class Watch:
         elif waits and theirs and theirs.kind not in (WAITING, mine.kind) and theirs.step <= max(self.begun, mine.step):
             shorter = min(mine.since_s, theirs.since_s)
         sentence = f"{what}, and process {self.process} has waited for {shorter:.0f} s"
-        if shorter > self._timeout_s and mine.kind == WAITING:  # who agrees has a limit of its own
+        if shorter > self._timeout_s and mine.kind == WAITING:  # who agrees has a separate limit
             return sentence
         self._name(peer, shorter > self._named_s, theirs.kind if theirs else "ended", sentence)
         return ""

@@ -35,7 +35,7 @@ def end_process(sentence: str, before_exit: Callable[[], None] | None = None) ->
 
 
 def words_of_stages(stages: list[int]) -> str:
-    """What errors call the stages of a process.
+    """Names of the stages of a process, for errors.
 
     Example:
       >>> words_of_stages([1]), words_of_stages([0, 3]), words_of_stages([])

@@ -55,7 +55,7 @@ class PlanRuling:
 
 
 def ruling_of_all(agreement: Agreement | None, mine: Callable[[], PlanRuling]) -> PlanRuling:
-    """What the process that decides says about the plan.
+    """The message of the deciding process about the plan.
 
     Args:
       agreement: of the processes; None where this one decides alone.

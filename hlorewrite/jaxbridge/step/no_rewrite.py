@@ -25,10 +25,10 @@ def no_rewrite(fun: F) -> F: ...
 
 
 def no_rewrite(fun: Any = None) -> Any:
-    """Keeps collectives of a part of a step from being rewritten.
+    """Leaves the collectives in a part of a step as they are.
 
     Args:
-      fun: a function whose collectives are to stay; without it, a context manager (also a decorator) is returned.
+      fun: a function whose collectives stay; without it, returns a context manager, which is also a decorator.
 
     Returns:
       The function, or the context manager.

@@ -1,4 +1,4 @@
-"""What the decorator and ``patch_jit`` say to a user, and the switch that disables both."""
+"""Messages of the decorator and ``patch_jit`` to the user, and the switch that disables both."""
 
 import os
 import sys

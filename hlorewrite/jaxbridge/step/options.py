@@ -1,7 +1,7 @@
 """The options of a step, written down once: ``optimize``, ``patch_jit``, ``exec`` and plans are views of them.
 
-A field says what it does, how it is checked and how it is a flag of the command line. The names that users write are
-typed by ``TypedDict`` classes, one a surface. This file imports no jax, so that the command line starts fast.
+A field holds the text of an option, its check, and its form on the command line. The names that users write are typed
+by ``TypedDict`` classes, one a surface. This file imports no jax, so that the command line starts fast.
 """
 
 from __future__ import annotations
@@ -37,15 +37,15 @@ Match = str | Sequence[str] | Callable[[str], bool] | None
 communicate."""
 Function = TypeVar("Function", bound=Callable[..., Any])
 _TUNED = ("passes", "keep", "topology", "memory_budget")
-"""What a plan of ``hlorewrite tune`` says where the user leaves it open."""
+"""Options that a plan of ``hlorewrite tune`` sets if the user leaves them open."""
 
 
 @dataclass(frozen=True)
 class OptionField:
-    """What is known of an option besides its type and default.
+    """Properties of an option other than its type and default.
 
     Attributes:
-      text: what it does, as Markdown without a final full stop; the first sentence is the help of the flag.
+      text: its effect, as Markdown without a final full stop; the first sentence is the help of the flag.
       choices: the values there are; empty for any.
       check: makes of what a user writes what is kept; raises ``UsageError``.
       metavar: of the flag; empty for a flag without a value.
@@ -158,12 +158,13 @@ class StepOptions:
         check=_topology, metavar="NAME"))
     memory_budget: MemoryBudget = field(default=None, metadata=_about(
         "how much memory per device passes may spend on values that they keep longer (local sums, gathered values, "
-        "buffers of fused calls), such as `8GiB`, or `auto`. Temporaries may grow by as much. `auto` is what the "
-        "original leaves free on one device of the cluster (of `topology`, or of the step's GPUs): 80 % of its "
-        "memory, the part in which XLA:GPU schedules, minus arguments and results, minus 5 %, minus the original's "
-        "temporaries. The report shows it and a plan records it; live memory is never read. With a budget larger than "
-        "the device, the original runs, with one warning. By default each pass has its own limit, and "
-        "[`passes=\"auto\"`](against-xla.md) also tries all free memory if communication takes much of the step",
+        "buffers of fused calls), such as `8GiB`, or `auto`. Temporaries may grow by as much. `auto` is the memory "
+        "that the original leaves free on one device of the cluster (of `topology`, or of the step's GPUs). It is "
+        "computed from 80 % of the device's memory, the part in which XLA:GPU schedules, minus arguments and "
+        "results, minus 5 %, minus the original's temporaries. The report shows the budget and a plan records it; "
+        "live memory is never read. With a budget larger than the device, the original runs, with one warning. "
+        "By default each pass has its own limit, and [`passes=\"auto\"`](against-xla.md) also tries all free memory if "
+        "communication takes much of the step",
         check=checked_budget, metavar="SIZE"))
     shard_update: str = field(default="", metadata=_about(
         "the mesh axis to shard optimizer state over, such as `data`; parameters and state are replicated along it. "
@@ -193,7 +194,7 @@ class StepOptions:
         Args:
           surface: where they are written.
           given: by name; None for one that is left out.
-          more: names of options that are known there besides.
+          more: names of other options that are known there.
 
         Raises:
           UsageError: an unknown option or value, or options that exclude each other.
@@ -262,12 +263,12 @@ class StepOptions:
 
     @property
     def keeps_state(self) -> bool:
-        """Whether the step may take and return state otherwise than the user's function."""
+        """Whether the step may take and return state in another form than the user's function."""
         return bool(self.shard_update or self.partial_state)
 
     @property
     def made_for(self) -> dict[str, object]:
-        """What a plan has to be made for besides passes, topology and devices."""
+        """The options that a plan records in addition to passes, topology and devices."""
         return {"keep": self.keep, "protect": self.protect, "proof": self.check == "proof",
                 "memory_budget": self.memory_budget}
 
@@ -317,7 +318,7 @@ class Surface:
 
         Args:
           name: of the option.
-          more: names that are known besides.
+          more: other known names.
 
         Raises:
           UsageError: says why, or names the closest option.
@@ -332,8 +333,8 @@ _CALLS = "it needs calls of one jitted function; use hlorewrite.optimize"
 _HOOK_DEFAULTS = {"passes": AUTO, "on_error": "fallback"}
 _HOOK_WITHOUT: Mapping[str, str] = dict.fromkeys(("check", "shard_update", "partial_state"), _CALLS)
 OPTIMIZE = Surface("optimize", {"passes": AUTO}, {
-    "match": "it is put around the function that is meant",
-    "audit": "lower(...).report says what is saved before anything runs"})
+    "match": "optimize wraps the function to rewrite",
+    "audit": "lower(...).report shows the saving before anything runs"})
 PATCH_JIT = Surface("patch_jit", _HOOK_DEFAULTS, _HOOK_WITHOUT)
 EXEC = Surface("exec", _HOOK_DEFAULTS, _HOOK_WITHOUT)
 SURFACES = (OPTIMIZE, PATCH_JIT, EXEC)

@@ -1,4 +1,4 @@
-"""What a pipeline did to a step: remarks, and collectives with executed bytes before and after."""
+"""The effect of a pipeline on a step: remarks, and collectives with executed bytes before and after."""
 
 from __future__ import annotations
 
@@ -87,13 +87,13 @@ class StepCollective:
 
     @property
     def wire_bytes(self) -> Fraction:
-        """What all executions send over the links of a device."""
+        """The bytes that all executions send over the links of a device."""
         return self.executed_bytes * self.wire
 
 
 @dataclass(frozen=True)
 class RewriteReport:
-    """What happened to one step.
+    """The outcome of rewriting one step.
 
     Attributes:
       pipeline: the passes, as text.
@@ -103,7 +103,7 @@ class RewriteReport:
       after: collectives after them.
       remarks: what the passes said.
       rewrites: how many rewrites they recorded.
-      digested: the digest, or what it is made of.
+      digested: the digest, or the text that it is made from.
       failure: why the original runs instead, under ``on_error="fallback"``; empty otherwise.
       proof: under ``check="proof"``, whether the result is proved to compute the same: ``proved``, or ``unknown`` and
         why; empty when it was not asked for, or nothing changed. Under ``check="xla"``, the verdict on XLA's passes.
@@ -185,7 +185,7 @@ class Rewritten:
     """A rewritten module.
 
     Attributes:
-      module: the module after the passes, in a context of its own.
+      module: the module after the passes, in a separate context.
       bytecode: the same as JAX takes it; None when nothing changed.
       report: what happened.
       how: the pipeline and the choices made in it, a line for each.
@@ -201,7 +201,7 @@ class Rewritten:
 
 @dataclass(frozen=True)
 class ShorterRun:
-    """What the first passes of a pipeline made.
+    """The module after the first passes of a pipeline.
 
     Attributes:
       passes: these passes.

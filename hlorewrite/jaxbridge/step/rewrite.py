@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 
 
 def clone_of(module: ir.Module, name: str, frames: Frames = USUAL_FRAMES) -> Module:
-    """An independent copy of JAX's module in a context of its own, which records whose frames are the user's."""
+    """An independent copy of JAX's module in a separate context, which records whose frames are the user's."""
     buffer = io.BytesIO()
     module.operation.write_bytecode(file=buffer)
     return replace(parse(buffer.getvalue(), name=name), frames=frames)
@@ -161,7 +161,7 @@ class AfterFirstPasses:
             self._recorded = replace(self.recorder, remarks=dict(self.recorder.remarks))
 
     def run(self, finish: Finish, whole: Rewritten) -> ShorterRun | None:
-        """What a run of the first passes alone would give; None where nothing was kept.
+        """The result of running the first passes alone; None where nothing was kept.
 
         Args:
           finish: makes a result.

@@ -1,4 +1,4 @@
-"""A pipeline, and what is left of it where memory is short."""
+"""A pipeline, and its reduced form for short memory."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class Variant:
     memory: int | None = None
 
     def memory_within(self, budget: int | None) -> int | None:
-        """What its passes may spend where the whole step has a budget."""
+        """The memory that its passes may spend if the whole step has a budget."""
         return budget if self.memory is None else self.memory
 
 

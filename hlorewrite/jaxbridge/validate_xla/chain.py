@@ -60,7 +60,7 @@ class ChainReport:
       module: which module of the dump.
       rows: in the order of the passes.
       unread: files that could not be read as StableHLO, with the reason; the passes around are compared across them.
-      partitioned: whether the partitioner's own step lies in between, which is not compared.
+      partitioned: whether the partitioner's own step is in between, which is not compared.
       seconds: what it took.
     """
 

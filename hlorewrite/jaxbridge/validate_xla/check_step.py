@@ -1,6 +1,6 @@
-"""``check="xla"``: whether XLA's passes leave a step what it is, asked once for each signature.
+"""``check="xla"``: whether XLA's passes preserve a step, checked once for each signature.
 
-The step is compiled once more, in a process of its own and up to the generation of code, with a dump of every pass.
+The step is compiled once more, in a separate process and up to the generation of code, with a dump of every pass.
 Then the programs of the dump are compared. A small step takes seconds, an unrolled model of many layers minutes.
 """
 
@@ -36,7 +36,7 @@ def checked_step(module: Module, place: DeviceSet) -> tuple[str, str]:
     """
     target = f"cpu:{for_spmd(module).devices}" if place.platform == "cpu" else place.topology
     if not target:
-        why = "the cluster is not one of those that are described"
+        why = "there is no description of this cluster"
         return f"unknown: {why}", f"is compiled without a check of XLA's passes: {why}"
     with tempfile.TemporaryDirectory(prefix="hlorewrite-") as name:
         try:

@@ -1,4 +1,4 @@
-"""Compiles a module with a dump of every pass, in a process of its own: what XLA aborts on ends that process alone."""
+"""Compiles a module with a dump of every pass, in a separate process: what XLA aborts on ends that process alone."""
 
 import os
 import subprocess
@@ -48,7 +48,7 @@ def compile_with_dump(module: Module, target: str, folder: Path) -> Path:
     if done.returncode != 0:
         said = (done.stderr.strip().splitlines() or [f"exit code {done.returncode}"])[-1]
         raise InputError(f"XLA does not compile it for {target} ({said[:200]})", location=module.name,
-                         hint="hlorewrite compile shows what it says")
+                         hint="run hlorewrite compile to see XLA's message")
     return dumps
 
 

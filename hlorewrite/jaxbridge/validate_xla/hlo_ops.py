@@ -30,7 +30,7 @@ def _copy(editor: Editor, op: ir.Operation) -> None:
 
 
 def _bitcast(editor: Editor, op: ir.Operation) -> None:
-    """The elements in the order in which they lie in memory, read with another shape and layout."""
+    """The elements in the order in which they are in memory, read with another shape and layout."""
     value = op.operands[0]
     source, result = ir.RankedTensorType(value.type), ir.RankedTensorType(op.results[0].type)
     if source.element_type != result.element_type:

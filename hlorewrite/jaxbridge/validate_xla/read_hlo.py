@@ -46,7 +46,7 @@ def like_hlo(module: Module, parsed: HloText) -> Module:
 
 
 def _clean(module: Module, parsed: HloText) -> None:
-    """Drops what only says how values lie in memory, and writes ops of XLA's own as ops of StableHLO."""
+    """Drops what only says how values are in memory, and writes ops of XLA's own as ops of StableHLO."""
     editor = Editor(View(module))
     dissolve_calls(editor)  # fusions are calls, and facts about loops are read from their text
     erase_dead_functions(editor)

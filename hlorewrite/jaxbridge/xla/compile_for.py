@@ -45,7 +45,7 @@ class Compilation:
       memory: bytes on one device.
       collectives: what the optimised HLO communicates.
       hlo: the optimised HLO.
-      executable: XLA's executable; loaded when it was asked for.
+      executable: XLA's executable; loaded if requested.
     """
 
     target: str
@@ -57,7 +57,7 @@ class Compilation:
     executable: Any
 
     def as_json(self) -> dict[str, object]:
-        """What ``hlorewrite compile --json`` prints."""
+        """The output of ``hlorewrite compile --json``."""
         memory = {"argument": self.memory.argument, "output": self.memory.output, "temp": self.memory.temp,
                   "alias": self.memory.alias}
         return {"target": self.target, "compile_s": round(self.compile_s, 3), "memory": memory,

@@ -36,7 +36,7 @@ from hlorewrite.jaxbridge.xla.target import device_topology
 UNKNOWN_CALL = "hlorewrite.stop"
 """A custom call that XLA refuses to compile."""
 _PARTITIONED = "after_spmd-partitioning"
-"""How XLA names the dump of what its partitioner made. GPUs also dump unasked what the passes after it leave, where
+"""XLA's name for the dump of its partitioner's program. GPUs also dump the output of the passes after it, where
 computation on the host has become calls that cannot be written back."""
 _HLO, _BUFFERS = "after_optimizations.txt", "buffer-assignment.txt"
 _ALLOCATION = re.compile(r"^allocation \d+: size (\d+), (.*)$", re.MULTILINE)
@@ -44,11 +44,11 @@ _ALLOCATION = re.compile(r"^allocation \d+: size (\d+), (.*)$", re.MULTILINE)
 
 @dataclass(frozen=True)
 class DeviceSet:
-    """What a step is compiled for.
+    """The target that a step is compiled for.
 
     Attributes:
       platform: ``cpu`` or ``gpu``.
-      devices: real or described devices; empty for CPU devices, of which any number can be made.
+      devices: real or described devices; empty for CPU devices, which can be created in any number.
       flags: XLA flags the step is compiled with, without dashes.
     """
 
@@ -64,7 +64,7 @@ class DeviceSet:
 
 
 def device_set(platform: str, devices: Sequence[Any], flags: Mapping[str, Any]) -> DeviceSet:
-    """What JAX compiles a step for.
+    """The target that JAX compiles a step for.
 
     Args:
       platform: as JAX names it: ``cpu``, ``cuda``, ``rocm``, ...
@@ -191,7 +191,7 @@ def partitioner_flags(folder: Path) -> dict[str, str | bool | int]:
 
 
 def partitioned_dump(folder: Path) -> bytes | None:
-    """What the partitioner made of a module.
+    """The partitioner's program for a module.
 
     Args:
       folder: the folder that was named in ``partitioner_flags``.
@@ -204,7 +204,7 @@ def partitioned_dump(folder: Path) -> bytes | None:
 
 
 def program_so_far(folder: Path) -> bytes | None:
-    """What the partitioner made of a module whose compilation may not have ended.
+    """The partitioner's program for a module whose compilation may not have ended.
 
     XLA writes it after about a quarter of what ``compile_no_codegen`` takes.
 

@@ -144,7 +144,7 @@ def run_module(module: Module, target: Target, arguments: Sequence[np.ndarray], 
       protect: see `compile_for`.
 
     Returns:
-      What each device holds of each output.
+      Each device's part of each output.
     """
     from hlorewrite.jaxbridge.xla import private
 

@@ -11,7 +11,7 @@ _AT = re.compile(r"was parsing (\d+):(\d+): error: (.*)")
 
 
 def printed_by_xla(text: str, name: str, unread: InputError) -> str:
-    """What XLA prints of HLO text that ``hlo.parse`` does not read.
+    """Reprints through XLA HLO text that ``hlo.parse`` does not read.
 
     Args:
       text: HLO in any form that XLA's parser accepts: instructions over several lines, without indentation, shapes or

@@ -50,7 +50,7 @@ def sharding_text(sharding: Any, type_: ir.Type, mesh: MeshAxes, what: str, loca
     if sharding.is_replicated():
         return _text(mesh, [()] * len(shape))
     if not sharding.is_tiled() or sharding.subgroup_types():
-        raise InputError(f"XLA shards {what} in a way a manual computation cannot take it ({sharding})",
+        raise InputError(f"XLA shards {what} in a way that a manual computation cannot express ({sharding})",
                          location=location, hint="give it a NamedSharding in in_shardings or out_shardings")
     sizes = list(sharding.tile_assignment_dimensions())
     grid = np.array(sharding.tile_assignment_devices()).reshape(sizes)

@@ -1,7 +1,7 @@
-"""What a user wrote in addition to ops: scheduling groups, stream annotations, computation and memory on the host.
+"""The user's annotations of ops: scheduling groups, stream annotations, computation and memory on the host.
 
 XLA's partitioner carries most of it over; its CPU pipeline drops what is about the host. A program that lost any cannot
-stand in the user's place.
+are in the user's place.
 """
 
 from hlorewrite.ir import Module, View, ir, nested_ops
@@ -27,7 +27,7 @@ def drop_shardings_of_shardy(op: ir.Operation) -> None:
 
 
 def lost_annotation(before: Module, after: Module) -> str:
-    """An annotation of a module that nothing in another one stands for.
+    """An annotation of a module that has no counterpart in another one.
 
     Args:
       before: the user's module.

@@ -1,4 +1,4 @@
-"""Compilations that this package asks JAX for itself; ``patch_jit`` leaves what they compile as it is."""
+"""Compilations that this package asks JAX for itself; ``patch_jit`` does not rewrite programs that they compile."""
 
 import threading
 from collections.abc import Iterator

@@ -43,7 +43,7 @@ LAYOUTS = ("xla_shape", "result_layout", "operand_layouts", "result_layouts", "r
 
 
 class NotExposed(InputError):
-    """XLA's partitioner made a program that cannot stand in the module's place; the module stays as it is."""
+    """XLA's partitioner made a program that cannot replace the module; the module stays as it is."""
 
 
 class UnknownGroups(NotExposed):
@@ -78,7 +78,7 @@ def expose_collectives(module: Module, place: DeviceSet | None = None, dump: byt
 
     Args:
       module: an auto-sharded module; it is not changed.
-      place: what it is compiled for, whose pipeline partitions it; by default that is not known, and CPU's does.
+      place: the target, whose pipeline partitions it; by default that is not known, and CPU's does.
       dump: what the partitioner made of the module in another compilation for that place (``compile_no_codegen``).
 
     Returns:
@@ -102,7 +102,7 @@ def expose_collectives(module: Module, place: DeviceSet | None = None, dump: byt
     made = _as_manual(module, hlo, axes)
     lost = "" if place is not None and place.platform == "cpu" else lost_annotation(module, made)  # on CPU all is host
     if lost:
-        raise NotExposed(f"XLA's partitioner makes a program of it that cannot stand in its place: {lost}",
+        raise NotExposed(f"XLA's partitioner makes a program that cannot replace it: {lost}",
                          location=module.name)
     return made
 
@@ -137,7 +137,7 @@ def partitioned_hlo(module: Module, devices: int, place: DeviceSet) -> bytes:
             message = str(error).splitlines()[0] if str(error) else type(error).__name__
         dump = partitioned_dump(Path(folder))
         if dump is None:
-            raise InputError(f"XLA's partitioner gives no program ({message or 'no dump'})", location=module.name,
+            raise InputError(f"XLA's partitioner produces no program ({message or 'no dump'})", location=module.name,
                              hint="compile the step without hlorewrite to see the whole message")
         return dump
 
@@ -162,7 +162,7 @@ def _with_stop(module: Module) -> Module:
 
 
 def _number_channels(view: View) -> None:
-    """Gives each collective a channel of its own, by which its groups are found in the partitioner's program.
+    """Gives each collective a separate channel, by which its groups are found in the partitioner's program.
 
     JAX writes channel 1 on every collective of a computation that is manual over some axes, nested ones too. Only
     whether there is a channel matters, and the partitioner numbers its own from there on.

@@ -44,10 +44,10 @@ try:
     from jaxlib import _jax, xla_client  # pyright: ignore[reportAttributeAccessIssue]
 except ImportError as gone:
     raise UsageError(missing_private_name(gone, jax.__version_info__),
-                     hint="install jax 0.10.2 to 0.12; what reads and rewrites files needs no jax") from gone
+                     hint="install jax 0.10.2 to 0.12; reading and rewriting files needs no jax") from gone
 
 _PMAP = "jax._src.pmap"
-"""The module that defines what ``jax.pmap`` returns."""
+"""The module that defines the result type of ``jax.pmap``."""
 
 # ---- what of a thread's configuration is part of jit's key
 
@@ -259,7 +259,7 @@ def _jax_sharding(sharding: Any, devices: Sequence[Any]) -> Any:
 
 
 def single_device_arrays(array: jax.Array) -> Sequence[jax.Array]:
-    """What each local device holds of an array, in the order of its sharding.
+    """Each local device's part of an array, in the order of its sharding.
 
     ``addressable_data`` gives the first device's copy for every index of a replicated array, and ``addressable_shards``
     makes objects that cost tens of microseconds.
@@ -293,7 +293,7 @@ def device_copier(source: jax.sharding.Sharding, target: jax.sharding.Sharding,
 
 def host_placer(shape: tuple[int, ...], dtype: np.dtype, sharding: jax.sharding.NamedSharding
                 ) -> Callable[[Sequence[np.ndarray]], jax.Array]:
-    """Makes arrays of tiles that lie on the host, in a third of the time that ``make_array_from_callback`` takes.
+    """Makes arrays of tiles that are on the host, in a third of the time that ``make_array_from_callback`` takes.
 
     Args:
       shape: of the whole array.
@@ -408,7 +408,7 @@ def shardings_of(lowered: jax.stages.Lowered) -> list[Any]:
 
 
 def lowered_fields(lowered: jax.stages.Lowered) -> dict[str, Any]:
-    """What the constructor of ``jax.stages.Lowered`` takes next to the lowering."""
+    """Arguments of the constructor of ``jax.stages.Lowered`` besides the lowering."""
     return {"args_info": lowered.args_info, "out_tree": lowered.out_tree, "no_kwargs": lowered._no_kwargs,
             "in_types": lowered._in_types, "out_types": lowered._out_types}
 
@@ -429,7 +429,7 @@ def devices_of(lowered: jax.stages.Lowered) -> Sequence[Any]:
 
 
 def has_effects(lowered: jax.stages.Lowered) -> bool:
-    """Whether running it prints, calls back or changes references, so that running it twice would be seen."""
+    """Whether running it prints, calls back or changes references, so that running it twice would be visible."""
     arguments = lowered._lowering.compile_args
     return bool(arguments["unordered_effects"] or arguments["ordered_effects"] or arguments["host_callbacks"]
                 or (arguments["mut"] is not None))
@@ -515,7 +515,7 @@ def being_traced(args: Any) -> bool:
 
 
 def is_tracer(value: Any) -> bool:
-    """Whether a value stands for one that a transformation will give."""
+    """Whether a value is a placeholder inside a transformation."""
     return isinstance(value, core.Tracer)
 
 

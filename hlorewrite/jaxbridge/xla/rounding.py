@@ -75,7 +75,7 @@ def _bounds(before: Module, after: Module, arguments: Sequence[np.ndarray], gpu:
     except CannotExecute as error:
         return RoundingBounds(reason=f"{error.what} ({error.location})" if error.location else error.what)
     if any(not _takes(program, arguments) for program in (original, rewritten)):
-        return RoundingBounds(reason="the module takes other values than the arguments given")
+        return RoundingBounds(reason="the module's arguments differ from those passed")
     return bounds_or_reason(original, rewritten, [arguments], TENSOR_CORES if gpu else COMPILED)
 
 

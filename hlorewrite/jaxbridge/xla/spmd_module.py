@@ -168,7 +168,7 @@ def _address_partitions(view: View, module: Module) -> None:
     with_channel = [op for op in view.ops(*COLLECTIVES) if _has_channel(op)]
     counted = device_count(view) is not None
     if not counted and without and with_channel and view.ops(*DEVICE_IDS):
-        raise InputError("some collectives of the module carry a channel and some do not, and it reads device numbers",
+        raise InputError("only some collectives of the module have a channel, and the module reads device numbers",
                          location=module.name, hint="give every collective a channel_handle, or none")
     editor = Editor(view)
     rows = [(op, groups) for op in view.ops(*COLLECTIVES)

@@ -1,4 +1,4 @@
-"""What a module is compiled for: ``cpu:8``, ``gpu``, or described GPUs such as ``h200:2x8`` (hosts x GPUs of each)."""
+"""Compilation targets: ``cpu:8``, ``gpu``, or described GPUs such as ``h200:2x8`` (hosts x GPUs of each)."""
 
 import re
 from collections import Counter
@@ -22,7 +22,7 @@ class Target:
       text: as the user wrote it.
       platform: ``cpu``, ``gpu`` (the GPUs of this machine) or ``described`` (GPUs that need not be here).
       hosts: machines.
-      devices_per_host: devices of each; 0 for ``gpu``, whose number is known when it is asked.
+      devices_per_host: devices of each host; 0 for ``gpu``, whose number is looked up later.
       description: XLA's text description of the GPU; empty unless described.
     """
 

@@ -56,7 +56,7 @@ OF_A_RUN = (MANIFEST, REWRITES, REMARKS, BEFORE, AFTER, TIMING, RULES, SOURCES, 
 
 
 def manifest(command: str, source: str, pipeline: str = "", topology: str = "") -> dict[str, Any]:
-    """A manifest as it stands before anything has run.
+    """A manifest as it is before anything has run.
 
     Args:
       command: what ran: ``opt``, ``optimize`` or ``pipeline simulate``.
@@ -109,7 +109,7 @@ def make_folder(path: str) -> Path:
         others = sorted(os.listdir(folder))
     except OSError as error:
         raise OutputError(f"the trace cannot be written ({os.strerror(error.errno or 0)})", location=path,
-                          hint="name a folder that can be made and written") from None
+                          hint="name a folder that can be created and written") from None
     if others and read_manifest(folder) is None:
         raise OutputError(f'the folder holds "{others[0]}" and no trace', location=path,
                           hint="name a new or an empty folder: a trace replaces files")

@@ -1,4 +1,4 @@
-"""What a module communicates at one moment of a run: its collectives, the loops around each, and their times."""
+"""The communication of a module at one moment of a run: its collectives, the loops around each, and their times."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ class Snapshot:
         return tuple(reversed(path))
 
     def as_dict(self) -> dict[str, Any]:
-        """What ``before.json`` and ``after.json`` hold; equal groups are written once."""
+        """The contents of ``before.json`` and ``after.json``; equal groups are written once."""
         report, table = self.report, {}
         for line in report.lines:
             table.setdefault(line.what.groups, len(table))
@@ -115,7 +115,7 @@ def snapshot(module: Module, spec: str = "") -> Snapshot:
 
 
 def _of_program(module: Module, spec: str) -> Snapshot:
-    """Of a program of several meshes; each fragment counts as a loop of its own."""
+    """Of a program of several meshes; each fragment counts as a separate loop."""
     devices, pieces, remarks = program_adapter(module).pieces_of_program(module)
     nests: dict[tuple[str, int], int] = {}
     places = tuple(nests.setdefault((piece.fragment, piece.times), len(nests)) if piece.fragment else -1
@@ -201,7 +201,7 @@ class Difference:
 
 
 def differences(before: Snapshot, after: Snapshot) -> list[Difference]:
-    """What changed between two snapshots: one entry for each set of devices.
+    """The changes between two snapshots: one entry for each set of devices.
 
     Args:
       before: the earlier.

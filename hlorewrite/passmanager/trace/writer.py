@@ -78,7 +78,7 @@ class TraceWriter:
             self._file, self._remarks = self._opened(form.REWRITES), self._opened(form.REMARKS)
         except OSError as error:
             raise OutputError(f"the trace cannot be written ({os.strerror(error.errno or 0)})", location=folder,
-                              hint="name a folder that can be made and written") from None
+                              hint="name a folder that can be created and written") from None
         form.write_json(self.folder / form.MANIFEST, self.manifest)
 
     def _opened(self, name: str) -> IO[str]:
@@ -100,7 +100,7 @@ class TraceWriter:
             self.failure = error
         except OSError as error:
             self.failure = OutputError(f"the trace ends early ({os.strerror(error.errno or 0)})",
-                                       location=str(self.folder), hint="make room, and run it again")
+                                       location=str(self.folder), hint="free space, and run it again")
 
     # ---- the module before and after
 
@@ -246,7 +246,7 @@ def side_of(folder: str, data: bytes, name: str) -> str:
     for side in ("after", "before"):  # a run that changed nothing wrote what it read
         if known.get(f"digest_{side}") == digest(data):
             return side
-    raise InputError("is neither the file that was traced nor what the run wrote", location=name,
+    raise InputError("is neither the file that was traced nor the output of the run", location=name,
                      hint=f"trace it with `hlorewrite opt {name} --trace={folder} -o ...`")
 
 

@@ -1,7 +1,7 @@
 """A program of several meshes under a schedule: one flat list of actions that read and write numbered slots.
 
 The list is in the global order of ``schedules.sequence``: tasks by tick, then the transfers of that tick. Every process
-that keeps this order meets the others in the same transfers, so none can wait for another for ever.
+that keeps this order meets the others in the same transfers, so none can wait for another forever.
 
 Carried values become slots too. One that micro-batches only add to (``hlorewrite.sums``) is a cell: each call that adds
 to it takes what the call before it left, whichever micro-batch that was, as a + g1 + g2 = a + g2 + g1. Any other is the
@@ -17,7 +17,7 @@ from hlorewrite.pipelines.schedules import ROW, Schedule, Task, ticks
 from hlorewrite.util.reachability import reachable
 
 OUTSIDE = -1
-"""The micro-batch of what runs before or after the loop."""
+"""The micro-batch of actions before or after the loop."""
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""What the core asks of a program of several meshes (``passmanager.programs.ProgramAdapter``)."""
+"""The core's interface to programs of several meshes (``passmanager.programs.ProgramAdapter``)."""
 
 from hlorewrite.pipelines.adapter.by_mesh import run_by_mesh as run_by_mesh
 from hlorewrite.pipelines.adapter.collectives import collectives_of_program as collectives_of_program

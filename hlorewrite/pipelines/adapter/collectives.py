@@ -45,7 +45,7 @@ def collectives_of_program(module: Module) -> tuple[int, list[Executed], list[st
 
 
 def pieces_of_program(module: Module) -> tuple[int, list[ProgramPiece], list[str]]:
-    """The same with the fragment each stands in; equal ones are not added up."""
+    """The same with the fragment each is in; equal ones are not added up."""
     view = View(module)
     inline_calls(Editor(view))
     main = view.functions.get("main") or next(f for f in view.functions.values() if "topology" in f.attributes)
@@ -157,7 +157,7 @@ def _shards(value: ir.Value, where: str, parts: dict[str, Mesh]) -> tuple[Mesh, 
     shardings += [[]] * (tensor.rank - len(shardings))
     sizes = dict(part.axes)
     if any(axis not in sizes for axes in shardings for axis in axes):
-        raise InputError(f"a sharding names an axis its mesh has not: {text[:80]}", location=where,
+        raise InputError(f"a sharding names an axis that its mesh does not have: {text[:80]}", location=where,
                          hint="write whole axes of the mesh")
     places = [part.coordinates(axes) for axes in shardings]
     boxes = []

@@ -144,7 +144,7 @@ def _number(number: int, type_: ir.RankedTensorType, block: ir.Block) -> ir.Valu
 
 
 def _without_shardings(function: ir.Operation) -> ir.Operation:
-    """A function on global values; how they lie on devices does not matter."""
+    """A function on global values; how they are on devices does not matter."""
     for name in ("arg_attrs", "res_attrs", "mesh_shape"):
         if name in function.attributes:
             del function.attributes[name]

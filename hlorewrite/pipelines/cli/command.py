@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from hlorewrite.pipelines.schedules import Schedule
     from hlorewrite.pipelines.simulate import Description, Simulation
 
-HELP = "simulate pipeline schedules (iteration time, bubble, exposed communication, memory), or run a program by them"
+HELP = "simulate pipeline schedules (iteration time, bubble, exposed communication, memory), or run a program with them"
 ACTIONS = ("simulate", "run", "search", "schedules")
 
 Value = TypeVar("Value", int, float)
@@ -22,7 +22,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("action", metavar="ACTION",
                         help="simulate: one step of a pipeline; run: a program on devices, by one "
                         "schedule or all that fit; search: the best pipelines for a step without marks; schedules: "
-                        "list what schedules there are")
+                        "list all schedules")
     parser.add_argument("program", nargs="?", metavar="PROGRAM", help="a program of several meshes, as split-stages "
                         "writes it (.mlir), instead of a pipeline that flags describe")
     _schedule_arguments(parser)
@@ -44,8 +44,7 @@ def _schedule_arguments(parser: argparse.ArgumentParser) -> None:
     order.add_argument("--schedule", metavar="NAME", help="gpipe, 1f1b, eager-1f1b, interleaved-1f1b, zb-h1, zb-h2 or "
                                                           "dualpipe-v (default: 1f1b)")
     order.add_argument("--table", metavar="FILE", help='a schedule of your own: one line a stage, as in "F0 F1 B0 B1"')
-    order.add_argument("--stages", type=int, metavar="N", help="meshes the model is spread over (default: as many as "
-                                                               "--meshes)")
+    order.add_argument("--stages", type=int, metavar="N", help="number of meshes (default: that of --meshes)")
     order.add_argument("--microbatches", type=int, metavar="M", help="micro-batches of a step")
     order.add_argument("--chunks", type=int, metavar="V", help="parts of the model on each mesh, for interleaved-1f1b")
     order.add_argument("--max-live", type=int, metavar="K", help="refuse more than K micro-batches alive on a mesh")
@@ -62,7 +61,7 @@ def _cost_arguments(parser: argparse.ArgumentParser) -> None:
                                                           "whole tensor (default: 0)")
     cost.add_argument("--grad-bytes", metavar="SIZE", help="weight gradients of one device, all-reduced over the data "
                                                            "axis (default: 0)")
-    cost.add_argument("--live-bytes", metavar="SIZE", help="what a device keeps of a micro-batch until its backward "
+    cost.add_argument("--live-bytes", metavar="SIZE", help="bytes that a device keeps per micro-batch until backward "
                                                            "(default: its share of the activation)")
     cost.add_argument("--static-bytes", metavar="SIZE", help="weights, gradients, optimizer state of a device "
                                                              "(default: 0)")
@@ -79,7 +78,7 @@ def _machine_arguments(parser: argparse.ArgumentParser) -> None:
                                                          "transfer, in place of the cost model's")
     machine.add_argument("--transfer", default="auto", metavar="STRATEGY",
                          help="broadcast, send-recv, all-gather, global-all-gather, auto (the fastest), or signal: one "
-                              "byte, the bound on what transfers can gain (default: auto)")
+                              "byte, an upper bound on the gain (default: auto)")
     machine.add_argument("--comm-shift", choices=["on", "off"], default="off",
                          help="whether gradients are reduced in the update, or inside the last backward (default: off)")
     machine.add_argument("--overlap", choices=["on", "off"], default="on",
@@ -115,7 +114,7 @@ def run(args: argparse.Namespace) -> int:
     from hlorewrite.util.progress import progress
     with progress("simulating a step") as step:
         simulation = simulated(args)
-        step("writing what was asked for")
+        step("writing the outputs")
         write_files(simulation, args)
     if args.json:
         print(json.dumps(simulation.as_dict(), indent=2))
@@ -127,7 +126,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def write_files(simulation: Simulation, args: argparse.Namespace) -> None:
-    """Writes the chart and the trace, where they were asked for."""
+    """Writes the chart and the trace, if requested."""
     if args.gantt:
         from hlorewrite.cost.training.plots import save
         from hlorewrite.pipelines.simulate.gantt import draw_gantt
@@ -182,7 +181,7 @@ def simulated(args: argparse.Namespace) -> Simulation:
     topo = topology(args.topology) if args.topology else None
     moving = any(description.act_bytes) or any(description.grad_bytes)
     if topo is None and moving and (schedule.meshes > 1 or meshes):
-        raise UsageError("without a topology it is not known how long these bytes take",
+        raise UsageError("without a topology, the time of these bytes is unknown",
                          hint="give --topology, such as h200 or tsubame4, or drop --act-bytes and --grad-bytes")
     if topo and ":" in args.topology and topo.gpus < (needed := sum(data * tensor for data, tensor in
                                                                    description.meshes)):

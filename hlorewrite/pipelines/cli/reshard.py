@@ -45,7 +45,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--gantt", metavar="FILE", help="draw the links over time: PNG, SVG or PDF")
     parser.add_argument("--emit-module", metavar="FILE", help="write the plan as a StableHLO module (- for stdout)")
     parser.add_argument("--target", default="gpu", metavar="NAME",
-                        help="what the module is for: gpu (collective_broadcast, all_gather) or cpu "
+                        help="the module's target: gpu (collective_broadcast, all_gather) or cpu "
                              "(collective_permute) (default: gpu)")
     parser.add_argument("--chunk-bytes", type=int, metavar="N",
                         help="memory the module may use in addition to source and destination (default: chosen)")

@@ -17,12 +17,12 @@ def add_search_arguments(parser: argparse.ArgumentParser) -> None:
     from hlorewrite.cli.process.limits import seconds_of
 
     group = parser.add_argument_group("search", "of the best pipeline for a step without marks (StableHLO with "
-                                                "locations); --meshes and --schedule fix what they name")
+                                                "locations); --meshes and --schedule fix these")
     group.add_argument("--target", metavar="NAME:HOSTSxGPUS", help="described GPUs such as h200:4x8; no GPU is needed")
     group.add_argument("--also", metavar="FILE", action="append", default=[],
                        help="the same step with other micro-batches; repeatable")
     group.add_argument("--time-limit", dest="search_s", type=seconds_of, metavar="TIME",
-                       help="try no further pipeline after that time, such as 10m, and show what was tried; of other "
+                       help="try no further pipeline after that time, such as 10m, and show those tried; of other "
                             "actions: stop after that time, exit code 1")
     group.add_argument("--plot", metavar="FILE", help="draw step time over memory: PNG or SVG")
 

@@ -92,7 +92,7 @@ class PipelinedFunction:
         """The values of a step's results on the host, of every process or of one; all processes call it.
 
         Args:
-          tree: results of a step: a pytree of arrays, of which this process may have a part or nothing.
+          tree: results of a step: a pytree of arrays; this process may have a part of each or nothing.
           to: the process that gets the values; None for all.
 
         Returns:
@@ -116,7 +116,7 @@ class PipelinedFunction:
         return jax.tree.unflatten(structure, [fetched(f"value {number}", leaf) for number, leaf in enumerate(leaves)])
 
     def summary(self, tree: Any) -> StateSummary:
-        """Norms and checks of a state whose arrays lie on several meshes; all processes call it.
+        """Norms and checks of a state whose arrays are on several meshes; all processes call it.
 
         Args:
           tree: results of a step: a pytree of arrays.
@@ -139,9 +139,9 @@ class PipelinedFunction:
         return watches[-1] if watches else None
 
     def to_global(self, tree: Any) -> Any:
-        """A state as arrays of which every process has a part, which checkpoints (orbax) save and restore.
+        """Converts a state to arrays that every process has a part of, for checkpoints (orbax).
 
-        The step takes such arrays as arguments: what was restored is brought to its stages. All processes call it.
+        The step takes such arrays as arguments and brings restored values to their stages. All processes call it.
 
         Args:
           tree: a pytree of results of a step, or of host values, the same on every process: then it shows orbax what
@@ -186,7 +186,7 @@ def _check_hashable(name: int | str, value: Any) -> None:
         hash(value)
     except TypeError:
         raise UsageError(f"static argument {name!r} is a {type(value).__name__}, which cannot be hashed",
-                         hint="give a value that can, such as a tuple, or do not make it static") from None
+                         hint="pass a hashable value, such as a tuple, or do not make it static") from None
 
 
 def _positions(given: int | Sequence[int] | None, count: int) -> frozenset[int]:
@@ -208,7 +208,7 @@ def pipeline(fun: Callable[..., Any] | None = None, /, *, meshes: Sequence[MeshL
 
     The step is an ordinary function: one loop over micro-batches (``lax.scan``, ``lax.fori_loop``, or
     ``hlorewrite.mean_over_microbatches``) in which ``hlorewrite.stage`` marks where stages begin, and an update after
-    it. Without this decorator it runs unsplit, and computes the same::
+    it. Without this decorator it runs unsplit and computes the same::
 
         @hlorewrite.pipeline(meshes=[(2, 1)] * 4, schedule="1f1b", donate_argnums=0)
         def step(state, batch):
@@ -217,32 +217,33 @@ def pipeline(fun: Callable[..., Any] | None = None, /, *, meshes: Sequence[MeshL
             return state.apply(grads), loss
 
     Args:
-      fun: the step; without it, a decorator is returned.
-      meshes: one for each stage, or fewer where the schedule puts several stages on a mesh: ``jax.sharding.Mesh``
-        objects with the same axes, or shapes, which take devices from ``jax.devices()`` in order.
+      fun: the step; without it, returns a decorator.
+      meshes: one for each stage, or fewer if the schedule puts several stages on a mesh: ``jax.sharding.Mesh`` objects
+        with the same axes, or shapes, which take devices from ``jax.devices()`` in order.
       schedule: a schedule or the name of one.
-      microbatches: m, to be checked against the step's loop.
-      passes: what runs on the program; by default ``expose-collectives,comm-shift``.
-      axes: names of the axes where ``meshes`` are shapes; ``("data", "tensor")`` by default.
+      microbatches: m, which must match the step's loop.
+      passes: the passes to run on the program; by default ``expose-collectives,comm-shift``.
+      axes: names of the axes if ``meshes`` are shapes; ``("data", "tensor")`` by default.
       in_specs: a prefix pytree of ``jax.sharding.PartitionSpec`` for the positional arguments; by default all are
-        replicated on their mesh, except for the rows of the last one, the batch, which are cut over the first axis.
-      out_specs: the same for results; by default a result lies as the donated argument whose place it can take.
-      shared: ``once`` adds what several stages contribute to one sum (tied embeddings) after the loop,
+        replicated on their mesh, except the last one, the batch, whose rows are sharded over the first axis.
+      out_specs: the same for results; by default a result is placed like the donated argument that it can replace.
+      shared: when to add the contributions of several stages to one sum (tied embeddings): ``once`` after the loop, or
         ``every-micro-batch`` in it.
-      topology: the cluster's servers, for plans of transfers; guessed from the devices by default. ``stages`` are
-        chosen for it too, for h200 by default.
-      timeout_s: how long another process may be missing, silent, or keep this one waiting, seconds.
-      stages: ``marked`` at the step's marks; ``auto`` where the cost model says, for a step without marks: one for
-        each mesh, two where the schedule puts several on a mesh; or the cuts that ``auto`` chose, as its remarks say.
-      share_fragments: whether a fragment that contains another one runs it as a fragment of its own, which is compiled
-        once (the pass ``share-fragments``): a shorter first call, more dispatches in each step. None: on CPU only.
+      topology: the cluster's servers, for plans of transfers and for choosing ``stages``; by default guessed from the
+        devices, and h200 for ``stages``.
+      timeout_s: seconds that another process may be missing, be silent, or keep this one waiting.
+      stages: where stages begin. ``marked``: at the step's marks. ``auto``, for a step without marks: where the cost
+        model says, one stage for each mesh, or two if the schedule puts several on a mesh. Or the cuts from the remarks
+        of ``auto``.
+      share_fragments: whether to run the pass ``share-fragments``, which compiles equal parts of fragments once: a
+        shorter first call, but more dispatches in each step. None: on CPU only.
       **jit_options: ``donate_argnums``, ``static_argnums`` and other options of ``jax.jit``.
 
     Returns:
       A function with ``lower``, or a decorator.
 
     Raises:
-      UsageError: meshes, axes, schedule or passes are not what they have to be.
+      UsageError: meshes, axes, schedule or passes are invalid.
 
     Example:
       >>> import jax.numpy as jnp

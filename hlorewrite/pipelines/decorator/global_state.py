@@ -17,7 +17,7 @@ AXIS = "devices"
 
 
 def global_sharding(shape: Sequence[int], devices: Sequence[Any]) -> NamedSharding:
-    """A sharding of which every process has a part, as evenly as the shape allows.
+    """A sharding that gives every process a part, as evenly as the shape allows.
 
     Args:
       shape: of the array.
@@ -49,7 +49,7 @@ def processes_of(sharding: Sharding) -> set[int]:
 
 
 def to_global(value: Any, devices: Sequence[Any], timeout_s: float) -> Any:
-    """An array of which every process of a pipeline has a part; all of them call it.
+    """Makes an array that every process of a pipeline has a part of; all processes call it.
 
     Args:
       value: what a step returned, or a host value, the same on all processes.

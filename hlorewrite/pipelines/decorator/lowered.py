@@ -50,7 +50,7 @@ class PipelineLowered:
     Attributes:
       module: the program.
       original: the lowering of the unsplit step, over one mesh.
-      settings: what was asked for.
+      settings: the requested settings.
       remarks: what the passes said.
     """
 
@@ -61,7 +61,7 @@ class PipelineLowered:
         self._split, self._dynamic = split, dynamic
 
     def program(self) -> str:
-        """The program that will run, as text; on CPU parts of its fragments may run as fragments of their own."""
+        """The program that will run, as text; on CPU, parts of its fragments may run as separate fragments."""
         return self.module.text()
 
     as_text = program
@@ -242,7 +242,7 @@ def _refuse_callbacks(jaxpr: Any) -> None:
     """
     for equation in jaxpr.eqns:
         if "callback" in equation.primitive.name or equation.primitive.name == "debug_print":
-            raise InputError("the step prints, calls back or talks to the host here, which a pipeline cannot",
+            raise InputError("the step prints, calls back or talks to the host here, which a pipeline cannot do",
                              location=private.line_of(equation) or None,
                              hint="take jax.debug, io_callback and the like out of the step")
         for value in equation.params.values():
@@ -338,7 +338,7 @@ def simulated(module: Module, wanted: str | Schedule, topology: str, overlap: bo
       UsageError: no cluster is named.
     """
     if not topology:
-        raise UsageError("without a topology it is not known how long the step takes",
+        raise UsageError("without a topology, the time of the step is unknown",
                          hint='name a cluster: simulate("h200")')
     from hlorewrite.pipelines.simulate.modelled import simulate_module
     return simulate_module(module, wanted, topology, overlap=overlap, strategy=strategy)

@@ -52,10 +52,11 @@ _layers = _new_mark("hlorewrite_layers", LAYERS)
 
 
 def stage(x: Tree, index: int) -> Tree:
-    """The identity; what depends on its result belongs to pipeline stage ``index`` or a later one.
+    """Marks where pipeline stage ``index`` begins; returns ``x`` unchanged.
 
-    Forwards, the value crosses from stage ``index - 1`` to stage ``index``; its cotangent crosses back. Parameters need
-    no mark: they live where they are used.
+    Every op that depends on the result belongs to this stage or a later one. In the forward pass the value crosses from
+    stage ``index - 1`` to stage ``index``; its cotangent crosses back. Parameters need no mark: they live where they
+    are used.
 
     Args:
       x: a pytree of arrays of any shapes and dtypes.
@@ -84,22 +85,22 @@ def stage(x: Tree, index: int) -> Tree:
 
 
 def stage_layers(x: Tree, stages: int | Sequence[int], first: int = 0) -> Tree:
-    """The identity; cuts the loop over layers that it stands in into pipeline stages.
+    """Cuts the surrounding loop over layers into pipeline stages; returns ``x`` unchanged.
 
-    For layers in a ``lax.scan`` over stacked parameters ``[layers, ...]``, inside the loop over micro-batches. Each
-    stage gets its rows of the parameters, of their gradients and of the optimizer's state.
+    Use it for layers in a ``lax.scan`` over stacked parameters ``[layers, ...]``, inside the loop over micro-batches.
+    Each stage gets its rows of the parameters, of their gradients and of the optimizer's state.
 
     Args:
-      x: what a layer takes from the layer before it: a pytree of arrays of any shapes and dtypes.
-      stages: into how many stages of equal length the layers are cut (the first ones are a layer longer where that
-        does not divide), or the layers with which the second, third, ... stage begins.
-      first: the stage of the first layer; mark what the loop begins with with ``stage`` where that is not 0.
+      x: the value that each layer takes from the previous one: a pytree of arrays of any shapes and dtypes.
+      stages: the number of stages of equal length (the first ones are a layer longer if the layers do not divide), or
+        the layers at which the second, third, ... stage begins.
+      first: the stage of the first layer; if it is not 0, mark the loop's initial value with ``stage``.
 
     Returns:
       The same pytree, same shapes, dtypes and shardings.
 
     Raises:
-      UsageError: there are fewer than one stage, the layers do not rise, or one is not a positive integer.
+      UsageError: there is no stage, or the layers are not increasing positive integers.
 
     Example:
       >>> import jax.numpy as jnp
@@ -113,8 +114,8 @@ def stage_layers(x: Tree, stages: int | Sequence[int], first: int = 0) -> Tree:
     if isinstance(stages, Sequence):
         layers = [_integer(each) for each in stages]
         if not layers or layers != sorted(set(layers)) or layers[0] < 1:
-            raise UsageError(f"stages={stages!r} are not the layers with which stages begin",
-                             hint="give rising layer numbers from 1, such as (3, 6), or the number of stages")
+            raise UsageError(f"stages={stages!r} are not the first layers of stages",
+                             hint="pass increasing layer numbers from 1, such as (3, 6), or the number of stages")
         boundaries = ",".join(map(str, layers))
     else:
         boundaries = f"/{_integer(stages)}"

@@ -15,8 +15,8 @@ Result = TypeVar("Result")
 def mean_over_microbatches(function: Callable[[Any], Result], batch: Any, microbatches: int) -> Result:
     """The mean of a function over the micro-batches of a batch, one after the other in a ``lax.scan``.
 
-    Micro-batch k takes rows k, k + m, k + 2m, ... of the batch, so that a batch cut over devices by rows stays where it
-    is: each device has an equal part of every micro-batch.
+    Micro-batch k takes rows k, k + m, k + 2m, ... of the batch, so a batch that is sharded by rows stays in place: each
+    device has an equal part of every micro-batch.
 
     Args:
       function: takes a micro-batch and returns a pytree of floating-point arrays, such as ``jax.value_and_grad`` of a
@@ -44,7 +44,7 @@ def mean_over_microbatches(function: Callable[[Any], Result], batch: Any, microb
     kinds = jax.eval_shape(function, jax.tree.map(lambda x: jax.ShapeDtypeStruct(x.shape[1:], x.dtype), parts))
     for path, type_ in jax.tree.leaves_with_path(kinds):
         if not jnp.issubdtype(type_.dtype, jnp.inexact):
-            raise UsageError(f"result{jax.tree_util.keystr(path)} is {type_.dtype}, of which there is no mean",
+            raise UsageError(f"result{jax.tree_util.keystr(path)} is {type_.dtype}, which has no mean",
                              hint="return floating-point values")
 
     def body(total: Any, part: Any) -> tuple[Any, None]:

@@ -126,7 +126,7 @@ class RowArrays:
         return parts
 
     def join(self, results: Sequence[jax.Array | None]) -> list[jax.Array | StageArray]:
-        """The step's results from the program's; what lies on meshes of other processes has no shard here."""
+        """The step's results from the program's; what is on meshes of other processes has no shard here."""
         joined = []
         for group, sharding in zip(self._results, self._shardings[True], strict=True):
             parts = [results[place] for place in group.positions]
@@ -179,5 +179,5 @@ def _on_the_host(value: StageArray, number: int) -> np.ndarray:
     """All rows of a stack that the program cuts in another way."""
     if not all(each.is_fully_addressable for each in value.parts):
         raise UsageError(f"argument {number} has parts of rows {list(value.edges)} on other processes, and the step is "
-                         "cut otherwise", hint="give it what to_global makes of it")
+                         "cut otherwise", hint="pass the result of to_global")
     return np.asarray(value)

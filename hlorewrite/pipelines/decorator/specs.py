@@ -62,13 +62,13 @@ class StageMeshes:
 
     @property
     def platform(self) -> str:
-        """What the step is lowered for."""
+        """The target that the step is lowered for."""
         return (self.devices[0][0] if self.devices else jax.devices()[0]).platform
 
 
 @dataclass(frozen=True)
 class PipelineSettings:
-    """What a pipelined step was asked to be.
+    """The requested form of a pipelined step.
 
     Attributes:
       meshes: the meshes.
@@ -191,7 +191,7 @@ def spread(specs: Any, tree: Any, what: str) -> Any:
         return jax.tree.map(lambda spec, part: jax.tree.map(lambda _: P() if spec is None else spec, part), specs, tree,
                             is_leaf=leaf)
     except (ValueError, TypeError) as error:
-        raise UsageError(f"{what} is not a prefix of what it is for ({str(error).splitlines()[0]})",
+        raise UsageError(f"{what} is not a prefix of the pytree ({str(error).splitlines()[0]})",
                          hint="give one PartitionSpec for a whole subtree, or the same structure") from None
 
 
@@ -227,7 +227,7 @@ def check_spec(mesh: AbstractMesh, spec: P, shape: tuple[int, ...], what: str) -
         names = () if entry is None else (entry,) if isinstance(entry, str) else tuple(entry)
         for name in names:
             if name not in sizes:
-                raise UsageError(f'{what}: no mesh axis is called "{name}"', hint=did_you_mean(str(name), sizes))
+                raise UsageError(f'{what}: there is no mesh axis "{name}"', hint=did_you_mean(str(name), sizes))
         parts = math.prod(sizes[name] for name in names)
         if shape[dimension] % parts:
             raise UsageError(f"{what} of shape {list(shape)} cannot be cut into {parts} along dimension {dimension} "
@@ -235,7 +235,7 @@ def check_spec(mesh: AbstractMesh, spec: P, shape: tuple[int, ...], what: str) -
 
 
 def uncut_microbatches(meshes: StageMeshes, arguments: Any, microbatches: int) -> list[str]:
-    """What is said about arguments cut by rows whose micro-batches a mesh cannot cut.
+    """The remark about arguments sharded by rows whose micro-batches a mesh does not divide.
 
     Args:
       meshes: the meshes.

@@ -1,4 +1,4 @@
-"""An array of which each stage has some rows, where these cannot be the shards of one ``jax.Array``."""
+"""An array whose rows are distributed over stages and cannot be the shards of one ``jax.Array``."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ import numpy as np
 
 
 class StageArray:
-    """One stack of layers whose rows lie on the meshes of several stages, in parts of any sizes.
+    """One stack of layers whose rows are on the meshes of several stages, in parts of any sizes.
 
-    The shards of a ``jax.Array`` all have one size, and a device has one of them. So a step of ``hlorewrite.pipeline``
-    returns a stack as this where stages have different numbers of its layers, where their meshes differ in size, and
-    where a mesh has several stages. The step takes it back without a copy. ``numpy.asarray`` and ``jax.numpy.asarray``
-    make one array of it, and so does arithmetic with arrays; ``jax.jit`` does not take it.
+    The shards of a ``jax.Array`` all have one size, and a device has one of them. So ``hlorewrite.pipeline`` uses this
+    type for a stack if stages have different numbers of layers, if their meshes differ in size, or if a mesh has
+    several stages. The step takes it back without a copy. ``numpy.asarray``, ``jax.numpy.asarray`` and arithmetic with
+    arrays convert it to one array; ``jax.jit`` does not accept it.
 
     Args:
       parts: the rows of each stage, in their order: arrays of one dtype whose shapes differ in the first dimension.
@@ -71,7 +71,7 @@ class StageArray:
             each.delete()
 
     def block_until_ready(self) -> StageArray:
-        """Waits until all parts are there; ``jax.block_until_ready`` calls it."""
+        """Waits until all parts are ready; ``jax.block_until_ready`` calls it."""
         for each in self.parts:
             each.block_until_ready()
         return self
@@ -79,7 +79,7 @@ class StageArray:
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
         """All rows on the host."""
         if copy is False:
-            raise ValueError("the rows of a StageArray lie on several meshes: one array of them is a copy")
+            raise ValueError("the rows of a StageArray are on several meshes, so one array of them is a copy")
         return np.concatenate([np.asarray(each) for each in self.parts]).astype(dtype or self.dtype, copy=False)
 
     def __jax_array__(self) -> jax.Array:

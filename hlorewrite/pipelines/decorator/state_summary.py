@@ -1,4 +1,4 @@
-"""What the state of a pipeline is: bytes on each mesh, and norms and checks of arrays that lie on several meshes."""
+"""The state of a pipeline: bytes on each mesh, and norms and checks of arrays on several meshes."""
 
 import functools
 import math
@@ -80,7 +80,7 @@ class LeafSummary:
       devices: numbers of the devices that hold it.
       squares: the sum of its squared elements.
       largest: its largest element, without sign.
-      not_finite: how many of its elements are infinite or not a number.
+      not_finite: how many of its elements are infinite or NaN.
     """
 
     name: str
@@ -109,7 +109,7 @@ class StateSummary:
 
     @property
     def not_finite(self) -> tuple[str, ...]:
-        """Names of the arrays with elements that are infinite or not a number."""
+        """Names of the arrays with elements that are infinite or NaN."""
         return tuple(each.name for each in self.leaves if each.not_finite)
 
     def __str__(self) -> str:

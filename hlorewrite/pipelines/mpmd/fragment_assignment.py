@@ -143,7 +143,7 @@ class _Sorter:
                                   numbers=numbers, home=self.home)
 
     def _ranges(self, ops: list[ir.Operation]) -> list[ir.Operation]:
-        """Puts ops between marks into their fragments; returns those that stand outside."""
+        """Puts ops between marks into their fragments; returns those that are outside."""
         strays: list[ir.Operation] = []
         current: ViewFragment | None = None
         for op in ops:

@@ -5,7 +5,7 @@ The view of a mesh is one manual computation over all its axes: the mesh's fragm
 after the loop. So every pass for SPMD modules sees a gradient from the micro-batch where it is made to the update where
 it is used, and needs to know nothing of programs.
 
-What comes from other meshes is the result of an op of which nothing is known but along which axes it is cut; what is
+What comes from other meshes is the result of an op that nothing is known about but along which axes it is cut; what is
 sent away is the operand of such an op, so it must be there, reduced. Where a fragment begins and ends is marked, and
 its results pass an optimisation barrier: ``mesh_view_cut`` cuts the view into fragments again by these.
 """
@@ -108,7 +108,7 @@ def manual_body(function: ir.Operation) -> ir.Block | None:
 
 
 def body_of(function: ir.Operation, mesh: Mesh) -> ir.Block | None:
-    """What a device of a fragment runs; None when XLA has still to partition it."""
+    """The program of one device of a fragment; None when XLA has still to partition it."""
     body = manual_body(function)
     return function.regions[0].blocks[0] if body is None and mesh.size == 1 else body
 
@@ -355,7 +355,7 @@ def _mark(target: str, operands: list[ir.Value], results: list[ir.Type], block: 
 
 
 def mark_of(op: ir.Operation) -> tuple[str, list[int]] | None:
-    """What a mark says: its target and numbers; None for any other op."""
+    """The contents of a mark: its target and numbers; None for any other op."""
     if op.name != _CALL or NUMBER not in op.attributes:
         return None
     return ir.StringAttr(op.attributes["call_target_name"]).value, list(ir.DenseI64ArrayAttr(op.attributes[NUMBER]))

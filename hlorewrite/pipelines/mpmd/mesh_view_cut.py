@@ -37,7 +37,7 @@ class CutCall:
 
 @dataclass
 class MeshCut:
-    """What became of one mesh.
+    """The outcome for one mesh.
 
     Attributes:
       mesh: its name.
@@ -141,7 +141,7 @@ class _Cutter:
 
     def _known(self, value: ir.Value) -> int:
         if value not in self.numbers:
-            raise CannotCut("a value passes between fragments that no fragment makes")
+            raise CannotCut("a value that no fragment makes passes between fragments")
         return self.numbers[value]
 
     def _number_carries(self) -> None:
@@ -191,7 +191,7 @@ class _Cutter:
             along = {axis for number in group for axis in axes[number]}
             merged = tuple(name for name, _ in self.view.local.axes if name in along)
             if merged and any(number in fixed for number in group):
-                raise CannotCut("a sum that is still to be made would have to be carried in a value of fixed type")
+                raise CannotCut("an unreduced sum would have to be carried in a value of fixed type")
             if len({(bases[number].shape, bases[number].spec) for number in group}) > 1:
                 raise CannotCut("a carried value would have to change its sharding")
             axes.update(dict.fromkeys(group, merged))

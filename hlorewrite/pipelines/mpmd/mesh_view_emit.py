@@ -11,7 +11,7 @@ from hlorewrite.pipelines.mpmd.types import MeshTensor
 
 @dataclass(frozen=True)
 class Interface:
-    """What a fragment takes and gives.
+    """The operands and results of a fragment.
 
     Attributes:
       inputs: values it reads.
@@ -155,7 +155,7 @@ class FragmentEmitter:
             mapping[value] = copy.results[0]
 
     def _is_nested(self, op: ir.Operation) -> bool:
-        """Whether an op stands inside the region of another op of a fragment, and is copied with it."""
+        """Whether an op is inside the region of another op of a fragment, and is copied with it."""
         parent = op.parent
         assert parent is not None
         loop = self.homes.loop
@@ -178,7 +178,7 @@ def _reshaped(value: ir.Value, type_: ir.Type, block: ir.Block) -> ir.Value:
 
 
 def _renumber_channels(function: ir.Operation) -> None:
-    """Gives each collective of a fragment a channel of its own: they may come from several fragments."""
+    """Gives each collective of a fragment a separate channel: they may come from several fragments."""
     number = 0
     for op in nested_ops(function):
         if op.name in COLLECTIVES and channel_number(op) > 0:

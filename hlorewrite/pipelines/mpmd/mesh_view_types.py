@@ -94,7 +94,7 @@ def tensor_text(shape: tuple[int, ...], element: str) -> str:
 
 
 def whole_tiles(value: ir.Value, mesh: str, element_bytes: int) -> MeshTensor:
-    """The type of a value of which nothing else is known: every device holds all of it."""
+    """The default type of a value: every device holds all of it."""
     type_ = ir.RankedTensorType(value.type)
     shape = tuple(type_.shape)
     return MeshTensor(mesh, str(type_), shape, str(type_.element_type), math.prod(shape) * element_bytes,

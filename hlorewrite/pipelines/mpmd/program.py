@@ -254,7 +254,7 @@ class _ProgramReader:
                        after=tuple(after), results=results)
 
     def handles(self) -> ProgramOps:
-        """What ``program`` read, as MLIR handles."""
+        """The program that ``program`` read, as MLIR handles."""
         def only(name: str) -> ir.Operation | None:
             return next(iter(self.ops[name]), None)
         return ProgramOps(self.main, tuple(self.kinds), tuple(self.ops["before"]), loop=self.loop, call=only("call"),
@@ -304,7 +304,7 @@ class _ProgramReader:
         """The loop over micro-batches."""
         where = self.view.source(op)
         if self.loop is not None:
-            raise InputError("the program holds two loops", location=where, hint="a step has one loop of micro-batches")
+            raise InputError("the program has two loops", location=where, hint="a step has one loop of micro-batches")
         self.loop = op
         block = op.regions[0].blocks[0]
         call = self.bind(op, block)

@@ -63,7 +63,7 @@ def _check_sums(program: Program, sums: list[SentSum], cuts: list[MeshCut]) -> N
         assert isinstance(step, Transfer)
         source, target = types[sent[each.place]], types[step.result]
         if (source.shape, source.spec) != (target.shape, target.spec):
-            raise CannotCut("parts of a sum would arrive as another type than they are sent")
+            raise CannotCut("parts of a sum would arrive with a different type than they are sent")
 
 
 def _cut(program: Program, views: dict[str, MeshView], pristine: dict[str, MeshView], changed: set[str],

@@ -14,7 +14,7 @@ class WrittenStep:
     Attributes:
       step: the step.
       like: the op whose attributes and location it takes.
-      function: the function a fragment call calls, when it is a new one; it is moved out of the block it stands in.
+      function: the function a fragment call calls, when it is a new one; it is moved out of the block it is in.
     """
 
     step: Step

@@ -1,7 +1,7 @@
 """Sums over two meshes: sent before they are reduced, and reduced once where they meet.
 
 Tied weights have a gradient on each of two stages, and one addition after the loop: ``AR(a) + send(AR(b))``. Where both
-meshes have the same axes and the value lies on both in the same way, device p of one mesh can send its own part of the
+meshes have the same axes and the value is on both in the same way, device p of one mesh can send its own part of the
 sum to device p of the other, and ``AR(a + send(b))`` reduces once:
 
     AR(a) + T(AR(b)) = AR(a) + AR(T(b)) = AR(a + T(b)),   T the transfer, tile by tile.

@@ -21,7 +21,7 @@ class MeshTensor:
     """The type of a value of a program.
 
     Attributes:
-      mesh: name of the mesh its tiles lie on; empty for a value that lies on none, as a loop's index.
+      mesh: name of the mesh its tiles lie on; empty for a value that is on none, as a loop's index.
       tensor: the global tensor type, as MLIR writes it.
       shape: its shape.
       element: its element type, as MLIR writes it.
@@ -90,7 +90,7 @@ def mesh_tensor(type_: ir.Type) -> MeshTensor:
     """Reads a type.
 
     Args:
-      type_: an ``!mpmd.mesh_tensor``, or a tensor that lies on no mesh.
+      type_: an ``!mpmd.mesh_tensor``, or a tensor that is on no mesh.
 
     Returns:
       The type as data.

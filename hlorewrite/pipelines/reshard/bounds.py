@@ -117,7 +117,7 @@ def _further_time(jobs: Jobs, network: Network) -> float:
     for holders, receivers in zip(jobs.holders[~jobs.inside].tolist(), jobs.receivers[~jobs.inside].tolist(),
                                   strict=True):
         have, want = jobs.classes[holders], jobs.classes[receivers]
-        # Where receivers stand next to holders, they can send too, by any port of the host.
+        # Where receivers are next to holders, they can send too, by any port of the host.
         first = len(have.hosts) * network.nics_per_host if local else len(have.ports)
         kinds.add((len(want.hosts), first, max(map(len, want.hosts))))
     return min((_postal_time(*kind, network) for kind in kinds), default=0.0)

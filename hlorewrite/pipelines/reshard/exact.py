@@ -35,7 +35,7 @@ class Solution:
 
 @dataclass
 class SolverBudget:
-    """What the solver may still do in a run; deterministic, so that equal runs give equal plans.
+    """The solver's remaining limit in a run; deterministic, so that equal runs give equal plans.
 
     Attributes:
       left: deterministic seconds.

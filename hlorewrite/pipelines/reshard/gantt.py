@@ -52,7 +52,7 @@ def gantt(plan: ReshardPlan, path: str) -> bytes:
 
     Args:
       plan: the plan.
-      path: the file it is meant for; its ending says the form.
+      path: the output file; its ending determines the format.
 
     Returns:
       The file's content, the same for the same plan.

@@ -1,4 +1,4 @@
-"""What the links of a host carry together: the copies that its devices make of what arrives at its ports.
+"""Load of a host's links: the copies that its devices make of chunks that arrive at its ports.
 
 Of m devices that want a chunk, one has it from the port; m - 1 copies go by the links of the host's M devices. With
 R(t) bytes in chunks that arrive at t or later, the last copy is there at t + R(t) (m - 1) / (M B_local) at least, for

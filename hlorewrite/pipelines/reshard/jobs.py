@@ -1,6 +1,6 @@
 """Jobs: rows that go the same way, scheduled as one; and what a job occupies.
 
-Two rows go the same way when their holders stand at the same NIC ports and so do their receivers. A plan for
+Two rows go the same way when their holders are at the same NIC ports and so do their receivers. A plan for
 a thousand devices has up to a million rows and only as many jobs as there are pairs of hosts.
 """
 
@@ -15,7 +15,7 @@ from hlorewrite.pipelines.reshard.transfers import SliceTransfers
 
 @dataclass(frozen=True)
 class PortClass:
-    """What groups of devices at the same NIC ports have in common.
+    """Common properties of devices at the same NIC ports.
 
     Args:
       ports: their ports, in the order of the devices of the first such group.
@@ -98,7 +98,7 @@ class Jobs:
 
 
 def single_jobs(rows: SliceTransfers, network: Network) -> Jobs:
-    """Every row a job of its own, in the order of the rows.
+    """Every row a separate job, in the order of the rows.
 
     Args:
       rows: the transfers.

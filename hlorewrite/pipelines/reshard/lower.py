@@ -82,7 +82,7 @@ def lower(plan: ReshardPlan, element_type: str, target: str = "cpu", chunk_bytes
     if target not in TARGETS:
         raise UsageError(f'no target is called "{target}"', hint=did_you_mean(target, TARGETS))
     if chunk_bytes is not None and chunk_bytes < 1:
-        raise UsageError(f"a chunk of {chunk_bytes} bytes holds nothing", hint="leave it out to have it chosen")
+        raise UsageError(f"a chunk of {chunk_bytes} bytes is empty", hint="leave it out to use the default")
     if not math.prod(plan.tasks.source.shape):
         raise PlanError("an empty tensor has nothing to move", hint="make the destination buffers directly")
     # A message that is the whole source tile would not depend on the round: XLA would hoist its send out of the loop.

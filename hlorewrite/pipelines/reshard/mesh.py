@@ -40,7 +40,7 @@ class ReshardMesh:
             raise UsageError(f"a mesh of {self.size} devices is given {self.devices.size} device ids",
                              hint="give one id per device, in row-major order")
         if np.unique(self.devices).size != self.size:
-            raise UsageError("a device stands twice in the mesh", hint="list each device once")
+            raise UsageError("a device appears twice in the mesh", hint="list each device once")
 
     @property
     def size(self) -> int:

@@ -18,7 +18,7 @@ from hlorewrite.cost.cluster.topology import Topology
 from hlorewrite.pipelines.reshard.mesh import ReshardMesh
 
 CHUNK_OVERHEAD_S = 6e-6
-"""What each chunk costs a NIC in addition to its bytes: the preparation XLA's speed-of-light model charges an H100."""
+"""Cost of each chunk for a NIC in addition to its bytes: the preparation XLA's speed-of-light model charges an H100."""
 
 
 @dataclass(frozen=True)
@@ -98,7 +98,7 @@ def network_of(topology: Topology, host_of: Mapping[int, int]) -> Network:
 
     Args:
       topology: the servers; the number of hosts is taken from ``host_of``.
-      host_of: device id -> host number; a host's devices stand on it in the order of their ids.
+      host_of: device id -> host number; a host's devices are on it in the order of their ids.
 
     Returns:
       The network.
@@ -127,7 +127,7 @@ def hosts_of_meshes(source: ReshardMesh, destination: ReshardMesh, gpus_per_host
 
     A mesh whose first axis is ``host`` has one host per row; of any other mesh the devices fill hosts
     in order. The hosts of the destination follow those of the source, unless the two share devices: then
-    device ``d`` stands on host ``d // devices per host``.
+    device ``d`` is on host ``d // devices per host``.
 
     Args:
       source: the mesh the tensor is on.

@@ -43,13 +43,13 @@ _LAST_PART = 1 / 6
 
 @dataclass(frozen=True)
 class ReshardPlan:
-    """What is sent by whom, and when. Rows stand in the order of their start.
+    """What is sent by whom, and when. Rows are in the order of their start.
 
     Args:
       tasks: the unit tasks the plan serves.
       itemsize: bytes of an element.
       network: the links it is made for.
-      strategy: the strategy that was asked for or chosen.
+      strategy: the requested or chosen strategy.
       order: ``naive``, ``size`` or ``optimal``.
       rows: the transfers, sorted by start.
       job: the job each row belongs to: rows of a job share their links, shape ``[rows]``.
@@ -197,7 +197,7 @@ def plan_reshard(source: Layout, destination: Layout, itemsize: int, network: Ne
     for name, known, what in ((strategy, (*STRATEGIES, "auto"), "strategy"), (order, ORDERS, "order"),
                               (sender or "first", SENDERS, "sender choice")):
         if name not in known:
-            raise UsageError(f'no {what} is called "{name}"', hint=did_you_mean(name, known))
+            raise UsageError(f'there is no {what} "{name}"', hint=did_you_mean(name, known))
     tasks = unit_tasks(source, destination)
     choice = sender or ("first" if order == "naive" else "least-loaded")
     base = transfers(tasks, itemsize, network, "broadcast")
@@ -274,7 +274,7 @@ def _by_ports(tasks: UnitTasks, itemsize: int, network: Network, rows: SliceTran
 
 
 def _in_trees(tasks: UnitTasks, itemsize: int, network: Network, order: str, bound: float) -> ReshardPlan:
-    """The plan in which every block takes a tree of its own."""
+    """The plan in which every block takes a separate tree."""
     rows = _rows_of_trees(tasks, itemsize, network)
     planned = trees_schedule(rows, network)
     return ReshardPlan(tasks, itemsize, network, strategy="trees", order=order, rows=rows, job=np.arange(len(rows)),

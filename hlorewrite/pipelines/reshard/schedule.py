@@ -52,10 +52,10 @@ def of_items(items: Sequence[RoutedJob], start: np.ndarray, end: np.ndarray, pro
 def rotated(jobs: Jobs, network: Network) -> TransferSchedule:
     """The round robin of jobs to one host each, all in arrays: a million jobs in a fraction of a second.
 
-    Where holders or receivers stand at several ports, jobs are dealt out to these one after another.
+    Where holders or receivers are at several ports, jobs are dealt out to these one after another.
 
     Args:
-      jobs: jobs of which ``to_one_host`` holds.
+      jobs: jobs for which ``to_one_host`` holds.
       network: the links.
 
     Returns:

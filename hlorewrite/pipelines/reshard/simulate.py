@@ -47,7 +47,7 @@ class RoutedJob:
 
 def item_of(jobs: Jobs, job: int, sender: int, entry: tuple[int, ...], network: Network,
             *, share: float = 1.0, chunks: int | None = None) -> RoutedJob:
-    """What a job occupies once its ports are chosen.
+    """The resources of a job once its ports are chosen.
 
     Args:
       jobs: the jobs.

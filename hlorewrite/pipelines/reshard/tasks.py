@@ -26,9 +26,9 @@ class UnitTasks:
       destination: layout it is to have.
       start: first index of each slice, shape ``[tasks, rank]``.
       stop: one past its last index, shape ``[tasks, rank]``.
-      source_tile: tile of the source it lies in, shape ``[tasks]``: its candidate senders are
+      source_tile: tile of the source it is in, shape ``[tasks]``: its candidate senders are
         ``source.devices[source_tile]``.
-      destination_tile: tile of the destination it lies in, shape ``[tasks]``.
+      destination_tile: tile of the destination it is in, shape ``[tasks]``.
     """
 
     source: Layout
@@ -117,7 +117,7 @@ def unit_tasks(source: Layout, destination: Layout) -> UnitTasks:
 
 
 def _segments(a: np.ndarray, b: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-    """Common refinement of two cuts of a dimension: starts, stops, and the tile of each cut they lie in."""
+    """Common refinement of two cuts of a dimension: starts, stops, and the tile of each cut they are in."""
     edges = np.unique(np.concatenate([a, b]))
     lo, hi = edges[:-1], edges[1:]
     # side="right" steps over empty tiles: of equal cuts the last one starts the non-empty tile.

@@ -1,4 +1,4 @@
-"""What each strategy sends: the rows that a plan orders.
+"""The transfers of each strategy: the rows that a plan orders.
 
 A row is one slice from one of its holders to a list of receivers: through all of them as a pipelined
 chain, to a single one, or among them as an all-gather of parts they already have.
@@ -49,7 +49,7 @@ def transfers(tasks: UnitTasks, itemsize: int, network: Network, strategy: str) 
     """The rows of a strategy.
 
     Receivers that hold a slice already get nothing; receivers on the host of a holder get it from there,
-    in a row of their own that no NIC serves.
+    in a separate row that no NIC serves.
 
     Args:
       tasks: unit tasks.
@@ -145,7 +145,7 @@ def _numbered(devices: tuple[int, ...], groups: list[tuple[int, ...]], number: d
 
 
 def _broadcast_rows(tasks: UnitTasks, itemsize: int, network: Network) -> SliceTransfers:
-    """One row per task; tasks whose receivers stand next to holders are divided."""
+    """One row per task; tasks whose receivers are next to holders are divided."""
     source, destination = network.index(tasks.source.devices), network.index(tasks.destination.devices)
     groups = [tuple(row) for row in source.tolist()] + [tuple(row) for row in destination.tolist()]
     holders, receivers = tasks.source_tile, tasks.destination_tile + len(source)

@@ -29,7 +29,9 @@ class ExecutableStore:
 
     @contextmanager
     def of(self, key: str) -> Iterator[None]:
-        """What this thread compiles in the body is read for its devices, if it is there; else it is written out."""
+        """Reads executables that this thread compiles in the body for its devices if they exist; writes them out
+        otherwise.
+        """
         before = _WANTED.set((self, key))
         try:
             yield
@@ -54,7 +56,7 @@ class ExecutableStore:
 
 
 _WANTED: ContextVar[tuple[ExecutableStore, str] | None] = ContextVar("wanted", default=None)
-"""Where what the running thread compiles is kept, and what it computes."""
+"""The store for executables that the running thread compiles, and their digests."""
 
 
 class _ListeningClient:
@@ -67,7 +69,7 @@ class _ListeningClient:
         return getattr(self._client, name)
 
     def deserialize_executable(self, written: bytes, *rest: Any) -> Any:
-        """What the client does, and keeps what is read."""
+        """Does the same as the client, and keeps what is read."""
         self.read = written
         return self._client.deserialize_executable(written, *rest)
 

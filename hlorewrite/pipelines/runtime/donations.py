@@ -1,4 +1,4 @@
-"""Whether arguments that a step gives away are buffers of their own: XLA would write over what others still read."""
+"""Whether arguments that a step gives away are separate buffers: XLA would write over what others still read."""
 
 import weakref
 from collections.abc import Sequence
@@ -15,7 +15,7 @@ _HINT = "copy one of them with jnp.copy, or do not donate them"
 class DonationCheck:
     """Refuses arguments that share buffers where one is donated, as ``jax.jit`` does.
 
-    What a step returned, and what was copied from the host, has buffers of its own. As long as a loop passes on these,
+    Results of a step, and copies from the host, have separate buffers. As long as a loop passes on these,
     their identities say all; to ask for the place of another array's buffer waits until it is there.
 
     Args:
@@ -46,8 +46,8 @@ class DonationCheck:
         places: list[tuple[int, int]] = []
         for position, value in given:
             if value.is_deleted():
-                raise UsageError(f"argument {position} was given away to a step before (donate_argnums)",
-                                 location=self._name, hint="pass on what that step returned")
+                raise UsageError(f"argument {position} was donated to an earlier step (donate_argnums)",
+                                 location=self._name, hint="pass the results of that step")
             if value.size:
                 places += [(part.unsafe_buffer_pointer(), position) for part in private.single_device_arrays(value)]
         if len({place for place, _ in places}) < len(places):
@@ -57,7 +57,7 @@ class DonationCheck:
         """Notes what a call returned, in place of what was noted before.
 
         Args:
-          results: arrays with buffers of their own.
+          results: arrays with separate buffers.
         """
         self._made = {id(value): weakref.ref(value) for value in results if value is not None}
 

@@ -4,7 +4,7 @@
     state = driver.place(host_values)
     state = driver(*state)                      # returns at once; the devices work
 
-Everything is decided when the driver is made: the order of all calls, which slot each value stands in, whose buffers
+Everything is decided when the driver is made: the order of all calls, which slot each value is in, whose buffers
 are donated, how each transfer is made. A step is then one walk over a flat list.
 """
 

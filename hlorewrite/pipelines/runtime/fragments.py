@@ -1,6 +1,6 @@
 """Fragments of a program as compiled functions of arrays.
 
-A fragment's function becomes ``@main`` of a module of its own, with its mesh and the functions it calls. A jitted
+A fragment's function becomes ``@main`` of a separate module, with its mesh and the functions it calls. A jitted
 function of the same signature lends JAX's envelope (shardings, C++ dispatch), as in the decorator.
 """
 

@@ -103,7 +103,7 @@ def step_failed(action: Action | None, error: Exception) -> StepFailed:
 
 
 def solver_effort(agreement: Agreement | None) -> float:
-    """What the solver may do in one run, the same on every process: nothing where the first process lacks it.
+    """The solver's limit in one run, the same on every process: none if the first process lacks the solver.
 
     Args:
       agreement: of the processes that plan; None where this one plans alone.

@@ -20,7 +20,7 @@ from hlorewrite.pipelines.mpmd.mesh_view import manual_body
 
 Number = float | int | bool
 _REPEATS = frozenset(f"stablehlo.{name}" for name in ("broadcast_in_dim", "reshape", "transpose", "slice"))
-"""Ops whose result holds what their operand holds, and nothing else."""
+"""Ops whose result has the same elements as their operand."""
 _ELEMENTS = frozenset(("i1", "i8", "i16", "i32", "ui8", "ui16", "ui32", "f16", "bf16", "f32"))
 _WIDE_ELEMENTS = frozenset(("i64", "ui64", "f64"))
 """JAX makes 32 bits of them by default."""
@@ -33,7 +33,7 @@ def take_filled(module: Module) -> dict[int, Number]:
     does.
 
     Args:
-      module: a fragment as a module of its own; it is changed.
+      module: a fragment as a separate module; it is changed.
 
     Returns:
       The number for each result that was taken, by its position. Ops that nothing reads then are erased.
@@ -57,7 +57,7 @@ def _number(value: ir.Value) -> Number | None:
     if element not in _ELEMENTS and not (wide and element in _WIDE_ELEMENTS):
         return None
     op = defining_op(value)
-    # Ends: each round goes on to an op that stands before it.
+    # Ends: each round goes on to an op that is before it.
     while op is not None and op.name in _REPEATS:
         op = defining_op(op.operands[0])
     number = None if op is None else splat_number(op)
@@ -105,7 +105,7 @@ def _erase_unread(values: Sequence[ir.Value]) -> None:
     chains: dict[int, ir.Operation] = {}
     for value in values:
         op = defining_op(value)
-        # Ends: each round goes on to an op that stands before it.
+        # Ends: each round goes on to an op that is before it.
         while op is not None:
             chains[op_key(op)] = op
             op = defining_op(op.operands[0]) if op.operands else None

@@ -54,7 +54,7 @@ class PlacedMeshes:
         """The sharding of a value; the same object for the same mesh and cut, so that comparing it costs nothing.
 
         Raises:
-          InputError: the value lies on no mesh, holds parts of a sum, or is cut unevenly.
+          InputError: the value is on no mesh, holds parts of a sum, or is cut unevenly.
         """
         key = type_.mesh, type_.spec
         if key not in self._shardings:
@@ -80,7 +80,7 @@ class PlacedMeshes:
     def _mesh(self, name: str) -> tuple[jax.sharding.Mesh, dict[str, tuple[str, ...]]]:
         """A JAX mesh, axes split where a value is cut over a part of one; and the parts of each axis or part."""
         if name not in self.program.meshes:
-            raise InputError("a value lies on no mesh of the program", location=self.program.name,
+            raise InputError("a value is on no mesh of the program", location=self.program.name,
                              hint="give it a mesh in its type")
         if name not in self._meshes:
             axes, parts = _split(self.program.meshes[name], {
@@ -143,7 +143,7 @@ def _check_shared(program: Program, by_number: dict[int, Any]) -> None:
     for name, mesh in program.meshes.items():
         mine = tuple(by_number[number] for number in mesh.device_ids)
         if len(set(mine)) < len(mine):
-            raise UsageError(f"mesh {name} has a device twice", hint="give each place of a mesh a device of its own")
+            raise UsageError(f"mesh {name} has a device twice", hint="use each device once in a mesh")
         for number, device in zip(mesh.device_ids, mine, strict=True):
             other, before = known.setdefault(device, (number, mine))
             if other != number and before != mine:
@@ -169,7 +169,7 @@ def _split(mesh: Mesh, used: set[str], where: str) -> tuple[list[tuple[str, int]
                 if (match := _PART.fullmatch(text)) and match["name"] == name}
         edges = sorted({1, size, *(edge for before, part in mine.values() for edge in (before, before * part))})
         if any(high % low for low, high in pairwise(edges)):
-            raise InputError(f'the parts of axis "{name}" do not fit into each other', location=where,
+            raise InputError(f'the parts of axis "{name}" do not nest', location=where,
                              hint="cut the values over parts that divide each other")
         pieces = [(f"{name}_{low}" if len(edges) > 2 else name, high // low, low)
                   for low, high in pairwise(edges)] or [(name, 1, 1)]

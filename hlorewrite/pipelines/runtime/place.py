@@ -23,7 +23,7 @@ def place_value(position: int, value: Any, type_: MeshTensor, sharding: NamedSha
       here: whether this process has devices of the mesh.
 
     Returns:
-      The array, with buffers of its own unless it lies there already; None when it lives elsewhere.
+      The array, with separate buffers unless it is already there; None when it lives elsewhere.
 
     Raises:
       UsageError: its shape or dtype differ, or it is spread over processes that do not hold all of it.
@@ -50,7 +50,7 @@ def check_arguments(arguments: Sequence[Any], kinds: Sequence[MeshTensor], shard
     """Refuses arguments that do not lie where the program expects them.
 
     Raises:
-      UsageError: their number, or one's shape, dtype or place, differs.
+      UsageError: the number of values, or the shape, dtype or placement of one, differs.
     """
     if len(arguments) != len(kinds):
         raise UsageError(f"the program has {len(kinds)} arguments and is given {len(arguments)}", location=name,
@@ -72,8 +72,8 @@ def check_arguments(arguments: Sequence[Any], kinds: Sequence[MeshTensor], shard
 
 def _check_kind(position: int, value: Any, type_: MeshTensor) -> None:
     if tuple(value.shape) != type_.shape:
-        raise UsageError(f"argument {position} has shape {list(value.shape)}, the program wants {list(type_.shape)}",
+        raise UsageError(f"argument {position} has shape {list(value.shape)}, the program needs {list(type_.shape)}",
                          hint="give it the program's shape")
     if value.dtype != numpy_type(type_):
-        raise UsageError(f"argument {position} is {value.dtype}, the program wants {numpy_type(type_)}",
+        raise UsageError(f"argument {position} is {value.dtype}, but the program needs {numpy_type(type_)}",
                          hint="convert it first")

@@ -83,11 +83,11 @@ def reshard(array: jax.Array, dst_sharding: Sharding, strategy: str = "auto", *,
 
     Args:
       array: the array.
-      dst_sharding: the sharding it is to have.
+      dst_sharding: the new sharding.
       strategy: ``auto``, ``broadcast``, ``send-recv``, ``trees``, ``all-gather`` or ``global-all-gather``.
       order: ``optimal``, ``size`` or ``naive``.
       topology: name of the cluster's servers, for the cost model; guessed from the devices by default.
-      chunk_bytes: memory a device may use next to its two tiles; chosen by the cost model by default.
+      chunk_bytes: memory that a device may use in addition to its two tiles; by default the cost model chooses it.
       timeout_s: how long to wait for each other process.
 
     Returns:
@@ -95,7 +95,7 @@ def reshard(array: jax.Array, dst_sharding: Sharding, strategy: str = "auto", *,
 
     Raises:
       UsageError: the sharding does not fit the shape, or a name is unknown.
-      PlanError: processes disagree on the plan, or one does not come.
+      PlanError: processes disagree on the plan, or one does not arrive.
 
     Example:
       >>> import jax, numpy as np

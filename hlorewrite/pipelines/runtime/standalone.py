@@ -1,4 +1,4 @@
-"""A fragment of a program as a module of its own: its function as ``@main``, its mesh and the functions it calls."""
+"""A fragment of a program as a separate module: its function as ``@main``, its mesh and the functions it calls."""
 
 from hlorewrite.errors import InputError
 from hlorewrite.ir import COLLECTIVES, Module, View, ir, readable, sdy, symbol_name, terminator
@@ -7,7 +7,7 @@ _SHARDING, _DONOR = "sdy.sharding", "jax.buffer_donor"
 
 
 def standalone(view: View, callee: str, mesh: str, donated: frozenset[int] = frozenset()) -> Module:
-    """A fragment as a module of its own.
+    """A fragment as a separate module.
 
     Args:
       view: of the program; it is not changed.
@@ -120,7 +120,7 @@ def add_token(module: Module, mesh: str) -> None:
     """Gives ``@main`` one more result, the 8-bit integer 0, replicated.
 
     Args:
-      module: a fragment as a module of its own; it is changed.
+      module: a fragment as a separate module; it is changed.
       mesh: name of its mesh.
     """
     with module.context:

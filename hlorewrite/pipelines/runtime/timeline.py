@@ -1,4 +1,4 @@
-"""What a pipelined step spends its time on: how long each fragment and transfer takes, and when they run.
+"""Times of a pipelined step: how long each fragment and transfer takes, and when they run.
 
 Two separate measurements, as each disturbs the other:
 

@@ -56,7 +56,7 @@ class TransferPlan:
 
     @property
     def digest(self) -> str:
-        """What processes must have alike."""
+        """The properties that must be equal on all processes."""
         return f"{self.kind} {self.source.text} {self.target.text} {self.plan.digest if self.plan else ''}"
 
 
@@ -120,12 +120,12 @@ class TransferCompiler:
         planned = plan_transfer(op, view, self.topology, strategy, order, SolverBudget(self.solver_effort))
         if planned is None or isinstance(planned, str) or planned.plan.digest != digest:
             why = planned if isinstance(planned, str) else "another one comes out" if planned else "it needs none"
-            raise PlanError(f"the plan of this transfer cannot be made again ({why})", location=view.source(op),
+            raise PlanError(f"the plan of this transfer cannot be rebuilt ({why})", location=view.source(op),
                             hint="give the topology that reshard-to-broadcast was given, or run that pass again")
         return TransferPlan("plan", source, target, planned.plan)
 
     def _chosen(self, source: MeshTensor, target: MeshTensor) -> TransferPlan:
-        """How a transfer without a plan of its own is made."""
+        """How a transfer without a separate plan is made."""
         have, want = self.meshes.of_mesh(source.mesh), self.meshes.of_mesh(target.mesh)
         if not prod(source.shape):
             return TransferPlan("empty", source, target)
@@ -210,7 +210,7 @@ class Stacked:
         self.stacked_shape, self.stacked = (len(devices) * give[0], *give[1:]), stacked_sharding(devices)
         mine = [device for device in devices if device.process_index == jax.process_index()]
         held = list(source.addressable_devices_indices_map(shape))
-        # Where a device's tile stands in the array, or a buffer for a device that has none; that buffer is not read.
+        # Where a device's tile is in the array, or a buffer for a device that has none; that buffer is not read.
         self.parts = [held.index(device) if device in held else jax.device_put(np.zeros(give, dtype), device)
                       for device in mine]
         wanted = list(target.addressable_devices_indices_map(shape))

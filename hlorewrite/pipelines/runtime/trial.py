@@ -81,7 +81,7 @@ class Trials:
         Args:
           module: the program.
           schedule: the schedule or its name.
-          name: what it is called.
+          name: its name.
           comm_shift: whether the program is the rewritten one: ``on`` or ``off``.
           must_fit: raise where the schedule does not fit, instead of saying so in the trial.
 

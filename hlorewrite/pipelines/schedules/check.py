@@ -42,7 +42,7 @@ def _check_mesh(schedule: Schedule, mesh: int) -> None:
     for task in schedule.orders[mesh]:
         kind, stage, microbatch = task
         if not (0 <= stage < schedule.stages and schedule.mesh_of[stage] == mesh):
-            raise PlanError(f"{task.words} stands on mesh {mesh}",
+            raise PlanError(f"{task.words} is on mesh {mesh}",
                             hint=f"mesh {mesh} runs stages {', '.join(map(str, schedule.stages_of(mesh)))}")
         if not 0 <= microbatch < schedule.microbatches:
             raise PlanError(f"{task.words} is beyond the {schedule.microbatches} micro-batches",
@@ -67,7 +67,7 @@ _NEXT = {"": "F", "F": "BI", "FI": "W", "FB": "", "FIW": ""}
 
 def _misplaced(task: Task, before: str, mesh: int) -> PlanError:
     if before in ("FB", "FIW", "FI"):
-        return PlanError(f"{task.words} runs after its backward has run already",
+        return PlanError(f"{task.words} runs after its backward pass",
                          hint=f"use either B, or I and W; drop {task.label} of mesh {mesh}")
     needed = task._replace(kind="I" if task.kind == "W" and before else "F")
     return PlanError(f"{task.words} runs before its {KINDS[needed.kind]}",

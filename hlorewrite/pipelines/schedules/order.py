@@ -101,10 +101,10 @@ def _stuck(schedule: Schedule, position: Sequence[int], end: Sequence[float]) ->
     first = waits[0]
     needed = _needed(first)
     if len(ring) == 1:
-        return PlanError(f"the schedule deadlocks: {first.words} stands before {needed.words}, which it waits for",
+        return PlanError(f"the schedule deadlocks: {first.words} comes before {needed.words}, which it waits for",
                          hint=f"move {needed.label} before {first.label} on mesh {mesh}")
     chain = ", ".join(f"stage {task.stage} waits with {task.label}" for task in waits)
-    return PlanError(f"the schedule deadlocks: {first.words} waits for {needed.words}, and round it goes ({chain})",
+    return PlanError(f"the schedule deadlocks: {first.words} waits for {needed.words}, in a cycle ({chain})",
                      hint=f"move {needed.label} forward on mesh {ring[1]}, or {first.label} back on mesh {ring[0]}")
 
 

@@ -1,4 +1,4 @@
-"""What a pipeline schedule is: for each mesh, the order in which it runs its stages' tasks.
+"""Pipeline schedules: for each mesh, the order in which it runs its stages' tasks.
 
 A *stage* is a part of the model in model order; a *mesh* runs one stage, or several (then called its chunks). Tasks:
 ``F`` forward, ``B`` backward, or the backward split in two: ``I`` gradient of the input, which the stage before
@@ -18,10 +18,10 @@ if TYPE_CHECKING:
     import numpy as np
 
 KINDS = {"F": "forward", "B": "backward", "I": "input gradient", "W": "weight gradient"}
-"""Kinds of tasks and what errors call them."""
+"""Kinds of tasks and their names in errors."""
 
 ROW = {"F": 0, "B": 1, "I": 1, "W": 2}
-"""Where a kind stands in arrays of shape [3, stages, micro-batches]: ``B`` and ``I`` send the gradient upstream."""
+"""Where a kind is in arrays of shape [3, stages, micro-batches]: ``B`` and ``I`` send the gradient upstream."""
 
 MOST_FORWARDS = 2_000_000
 

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 class ScheduleInstruction(NamedTuple):
-    """What a mesh does next.
+    """The next action of a mesh.
 
     Args:
       op: ``run``, ``send`` or ``receive``.

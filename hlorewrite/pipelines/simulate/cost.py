@@ -1,4 +1,4 @@
-"""What the tasks of a pipeline cost: seconds and bytes of each stage, and of the transfers between stages."""
+"""Costs of a pipeline's tasks: seconds and bytes of each stage, and of the transfers between stages."""
 
 import math
 from collections.abc import Sequence

@@ -67,8 +67,8 @@ class Description:
       backward_s: its backward.
       act_bytes: the activation that leaves each mesh for the next, the whole tensor of one micro-batch.
       grad_bytes: weight gradients of one device of each mesh.
-      live_bytes: what one device of each mesh keeps of a micro-batch from forward to backward; None stands for its
-        share of the activation.
+      live_bytes: what one device of each mesh keeps of a micro-batch from forward to backward; None means its share of
+        the activation.
       static_bytes: weights, gradients and optimizer state of one device of each mesh.
       update_s: the optimizer's step.
       weight_gradient_s: the part of the backward that a split schedule runs later; None stands for half.

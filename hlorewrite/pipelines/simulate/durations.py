@@ -42,7 +42,7 @@ def durations_of(schedule: Schedule, cost: PipelineCost, comm_shift: bool) -> Du
     Args:
       schedule: the schedule.
       cost: one entry for each of its stages.
-      comm_shift: whether gradient reductions stand in the update, not in the last backward of each stage.
+      comm_shift: whether gradient reductions are in the update, not in the last backward of each stage.
 
     Returns:
       The durations.

@@ -58,7 +58,7 @@ class FragmentTime:
 
 @dataclass(frozen=True)
 class ProgramCost:
-    """What a program's steps cost.
+    """The costs of a program's steps.
 
     Attributes:
       fragments: time of each fragment, by the function's name.
@@ -72,7 +72,9 @@ class ProgramCost:
     cards: Mapping[str, frozenset[Card]] = field(default_factory=dict)
 
     def ports(self, mesh: str, other: str) -> list[Hashable]:
-        """What a transfer between two meshes, or a collective of one, takes at a mesh; nothing inside one host."""
+        """The time that a transfer between two meshes, or a collective of one, takes at a mesh; none inside one
+        host.
+        """
         if mesh not in self.cards or other not in self.cards:
             return [mesh] if mesh != other else []
         hosts = {host for name in (mesh, other) for host, _ in self.cards[name]}
@@ -170,7 +172,9 @@ class _ProgramSimulation:
             self.taken[self.number[id(action)]] = at, at
 
     def run_after(self, actions: Sequence[Action]) -> None:
-        """What follows the loop, by the time it asks: no schedule says which mesh's update comes first."""
+        """The tasks after the loop, in the order of the time at which they are ready: no schedule says which mesh's
+        update comes first.
+        """
         rest = list(actions)
         pending = {slot for action in rest for slot in action.writes}
         # Ends: each round runs an action; the actions are in an order in which each could run.
@@ -251,7 +255,7 @@ class _ProgramSimulation:
 
 
 def pipeline_cost(program: Program, schedule: Schedule, cost: ProgramCost) -> PipelineCost:
-    """What a program costs stage by stage, collectives inside tasks left out: what a mesh computes and keeps.
+    """The costs of a program stage by stage, without collectives inside tasks: what a mesh computes and keeps.
 
     Args:
       program: the program.

@@ -89,7 +89,7 @@ def _seconds(sides: tuple[MeshTensor, MeshTensor], meshes: Mapping[str, ReshardM
              where: str, budget: SolverBudget) -> float:
     source, target = sides
     if source.unreduced or target.unreduced:
-        raise PlanError(f"a value of type {source.text} is sent with its sum still to be made", location=where,
+        raise PlanError(f"a value of type {source.text} is sent as an unreduced sum", location=where,
                         hint="reduce it before it is sent")
     if (source.mesh == target.mesh and source.spec == target.spec) or not source.bytes:
         return 0.0

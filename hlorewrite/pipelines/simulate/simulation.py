@@ -69,7 +69,7 @@ class Simulation:
     Args:
       schedule: the schedule.
       cost: the costs.
-      comm_shift: whether gradient reductions stand in the update.
+      comm_shift: whether gradient reductions are in the update.
       overlap: whether transfers run concurrently with the computation.
       times: when everything happens.
       buffers: of a program, the buffers of one device of each mesh; None where ``cost`` says what a stage keeps.
@@ -180,7 +180,7 @@ def simulate(schedule: Schedule, cost: PipelineCost, *, comm_shift: bool = False
     Args:
       schedule: a schedule that passes its check.
       cost: seconds and bytes of its stages and transfers.
-      comm_shift: whether gradient reductions stand in the update.
+      comm_shift: whether gradient reductions are in the update.
       overlap: whether transfers run concurrently with the computation, or block both their meshes.
 
     Returns:
@@ -206,10 +206,10 @@ def simulate(schedule: Schedule, cost: PipelineCost, *, comm_shift: bool = False
 def memory_of(simulation: Simulation, mesh: int) -> tuple[np.ndarray, np.ndarray]:
     """Bytes of one device of a mesh.
 
-    What a mesh keeps of a micro-batch lives from the start of its forward to the end of its backward (of its weight
-    gradient where the backward is split). Next to it stand the buffers of transfers: at the receiver from the start of
-    the transfer to the start of the task that takes it over (forward) or to its end (backward); at the sender from the
-    end of the task to the end of the transfer. Of a program the buffers are its own
+    The memory of a micro-batch on a mesh lives from the start of its forward to the end of its backward (of its weight
+    gradient if the backward is split). Next to it stand the buffers of transfers: at the receiver from the start of the
+    transfer to the start of the task that takes it over (forward) or to its end (backward); at the sender from the end
+    of the task to the end of the transfer. Of a program the buffers are its own
     (:mod:`hlorewrite.pipelines.simulate.simulation`).
 
     Args:
@@ -268,7 +268,7 @@ def _levels(spans: Sequence[tuple[np.ndarray, np.ndarray, np.ndarray | float]], 
 
 
 def run_blocking(schedule: Schedule, durations: Durations) -> Times:
-    """Simulates a schedule whose sends and receives stand between the tasks.
+    """Simulates a schedule whose sends and receives are between the tasks.
 
     A transfer starts when both meshes have come to it, and neither computes until it ends. All meshes keep one order
     (:func:`hlorewrite.pipelines.schedules.sequence`), so that one pass through it gives all times.

@@ -56,7 +56,7 @@ def write_trace(simulation: Simulation, path: str) -> None:
 
 
 def trace_content(simulation: Simulation) -> dict[str, Any]:
-    """What ``write_trace`` writes, as a JSON object."""
+    """The output of ``write_trace`` as a JSON object."""
     return {"displayTimeUnit": "ms", "traceEvents": trace_events(simulation)}
 
 

@@ -171,7 +171,7 @@ class Driver:
         except (Exception, SystemExit) as error:  # a native is code of a plug-in
             raise PassFailed(f"rule {rule.name}: a check raised {type(error).__name__}: {_first_line(error)}",
                              location=self.view.source(op),
-                             hint=f"see the natives called at {rule.location}") from error
+                             hint=f"check the natives called at {rule.location}") from error
         if found is None:
             return False
         self.tallies[rule.name].matched += 1
@@ -281,7 +281,7 @@ class Driver:
         return PassFailed(f"{what} ({link.depth} rewrites in a row, {self.applied} in total, the last: "
                           f"{' <- '.join(last[:4])})",
                           location=self.view.source(op),
-                          hint="give one a `where` or `cost` that fails on what the other makes, or `recursive(k)`")
+                          hint="give one a `where` or `cost` that fails on the other's result, or `recursive(k)`")
 
     # ---- statistics
 
@@ -347,7 +347,7 @@ def _first_line(error: BaseException) -> str:
 
 
 def rule_names(rule: CompiledRule, env: Environment) -> dict[ir.Value, str]:
-    """What a rule calls the values of a match."""
+    """The rule's names for the values of a match."""
     names: dict[ir.Value, str] = {}
     for name, slot in rule.slots.ops.items():
         if env[slot] is not None:

@@ -112,6 +112,6 @@ def _first_failure(rule: CompiledRule, env: Environment, ignore_cost: bool) -> F
     for names, old, new in rule.exchanged:
         before, after = old(env), new(env)
         if before.type != after.type and not (is_static_tensor(before.type) and is_static_tensor(after.type)):
-            sentence = f"{names} are of the types {before.type} and {after.type}: one does not say its size"
+            sentence = f"{names} are of the types {before.type} and {after.type}: one has no size"
             return Failure("legal", MatchFailure(sentence, before.owner), "", len(rule.steps) + len(rule.checks), env)
     return None

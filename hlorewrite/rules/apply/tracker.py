@@ -1,4 +1,4 @@
-"""What a driver keeps of ops, and how edits change it."""
+"""The driver's index of ops, and how edits change it."""
 
 from __future__ import annotations
 
@@ -85,7 +85,7 @@ class Link:
 
 @dataclass(frozen=True)
 class OpNotes:
-    """What a driver keeps of ops, by ``op_key``.
+    """The driver's index of ops, by ``op_key``.
 
     Attributes:
       work: the ops to look at.

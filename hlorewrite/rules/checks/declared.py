@@ -28,11 +28,11 @@ def check_declared(item: ast.Rule | ast.Linear, natives: Mapping[str, ast.Native
     """
     problems: list[Problem] = []
     if item.types is None:
-        problems.append(Problem(f"`{item.name}` does not say for which element types it holds",
-                                f"add `types {_relation(item)}`, or `types any;` where they do not matter",
+        problems.append(Problem(f"`{item.name}` does not state its element types",
+                                f"add `types {_relation(item)}`, or `types any;` if they do not matter",
                                 item.name_span))
     if item.floats is None:
-        problems.append(Problem(f"`{item.name}` does not say what it does to floating-point numbers",
+        problems.append(Problem(f"`{item.name}` does not state its effect on floating-point numbers",
                                 "add `floats exact;` when each result is bit for bit the same, or "
                                 "`floats reassociates;`, `rescales`, `widens`", item.name_span))
     else:
@@ -61,7 +61,7 @@ def _check_floats(floats: ast.Floats) -> list[Problem]:
     problems = [Problem(f"`{name}` is not a class of floats", did_you_mean(name, FLOAT_CLASSES), floats.span)
                 for name in floats.names if name not in FLOAT_CLASSES]
     if "exact" in floats.names and len(floats.names) > 1:
-        problems.append(Problem("what is exact does nothing else to floats", "leave out `exact`", floats.span))
+        problems.append(Problem("an exact rule does nothing else to floats", "leave out `exact`", floats.span))
     return problems
 
 
@@ -106,7 +106,7 @@ def check_meaning(meaning: ast.Meaning, natives: Mapping[str, ast.Native]) -> li
 
 
 SCALAR_FUNCTIONS = ("max", "min", "convert")
-"""What the expression of a meaning may call."""
+"""Functions that the expression of a meaning may call."""
 
 
 def _values(node: Any) -> Iterator[ast.ValueRef]:

@@ -100,7 +100,7 @@ class ExpressionChecker:
         for kind in kinds:
             if not accepts(wanted, kind):
                 self._report(f"`{operator}` needs {'truth values' if wanted == 'Bool' else 'numbers'}, "
-                             f"this is of type {kind}", "call a native that answers with one", span)
+                             f"this is of type {kind}", "call a native that returns one", span)
         return result
 
     def _call(self, node: ast.Call) -> str:
@@ -125,7 +125,7 @@ class ExpressionChecker:
         if len(given) < len(parameters) or (variadic is None and len(given) > len(parameters)):
             names = ", ".join(("..." if p.variadic else "") + p.name for p in native.parameters)
             self._report(f"`{native.name}({names})` is given {len(given)} "
-                         f"argument{'' if len(given) == 1 else 's'}", "give it what it declares", node.span)
+                         f"argument{'' if len(given) == 1 else 's'}", "pass the arguments that it declares", node.span)
             return
         wanted = parameters + [variadic] * (len(given) - len(parameters)) if variadic else parameters
         for parameter, kind, argument in zip(wanted, given, node.arguments, strict=True):

@@ -1,4 +1,4 @@
-"""The names of a rule and what kind of thing each stands for."""
+"""The names of a rule and the kind of each."""
 
 from dataclasses import dataclass, field
 

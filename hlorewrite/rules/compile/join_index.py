@@ -18,7 +18,7 @@ Candidates = Callable[[Environment], Iterator[ir.Operation]]
 
 @dataclass(frozen=True)
 class PairCondition:
-    """What a rule asks of two ops.
+    """A rule's requirements on two ops.
 
     Attributes:
       first: the name of one op.
@@ -55,7 +55,7 @@ def pair_conditions(rule: ast.Rule, natives: Mapping[str, NativeFunction]) -> li
 
 
 def together(conditions: Sequence[PairCondition], wanted: Sequence[str], known: Sequence[str]) -> PairCondition | None:
-    """What conditions ask of an op and another in total; None when the other need not follow it.
+    """All requirements of conditions on one op and another; None when the other need not follow it.
 
     Args:
       conditions: those of the rule.

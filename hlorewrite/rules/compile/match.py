@@ -120,11 +120,11 @@ class MatchCompiler:
         block = self.slots.slot(f"block {node.container[0]} {node.container[1]}")
         region = node.container[1]
         self._test(lambda env: env[block] is not None and env[slot].block == env[block],
-                   f"the op does not stand in the region `{region}`", slot)
+                   f"the op is not in the region `{region}`", slot)
 
     def _test_result_count(self, pattern: ast.OpPattern, slot: int) -> None:
         count = len(pattern.results)
-        self._test(lambda env: len(env[slot].results) == count, f"the op has not {count} results", slot)
+        self._test(lambda env: len(env[slot].results) == count, f"the op does not have {count} results", slot)
 
     def _attribute(self, pattern: ast.AttributePattern, slot: int) -> None:
         name, value = pattern.name, pattern.value
@@ -245,7 +245,7 @@ class MatchCompiler:
             return
         owner = self.owners.get(ref.name)
         if owner is None:
-            self._bind(f"%{ref.name}", get, f"it reads another value than `%{ref.name}`", culprit)
+            self._bind(f"%{ref.name}", get, f"it does not read `%{ref.name}`", culprit)
             return
         number, result = owner
         index = self._result_index(ref, result)
@@ -266,7 +266,7 @@ class MatchCompiler:
         def same(env: Environment) -> bool:
             results, i = env[owner].results, place(env)
             return (index is not None or len(results) == 1) and i < len(results) and results[i] == get(env)
-        self._test(same, f"it reads another value than `%{ref.name}`", culprit)
+        self._test(same, f"it does not read `%{ref.name}`", culprit)
 
     def _index_getter(self, index: int | str | None) -> Callable[[Environment], int]:
         if isinstance(index, str):
@@ -324,7 +324,7 @@ class MatchCompiler:
                 alternative[slot] = op
                 yield alternative
         via, inside = self.op_slot(visit.via), visit.relation == "inside"
-        place = "stands in its region" if inside else f"reads `%{visit.name}`"
+        place = "is in its region" if inside else f"reads `%{visit.name}`"
         self.steps.append(MatchStep(None, choose, lambda env: (f"no {' or '.join(sorted(names))} {place}", env[via])))
 
     def _readers(self, visit: Visit) -> Callable[[Environment], Iterator[ir.Operation]]:
@@ -393,5 +393,5 @@ def _defined_by(value: ir.Value, name: str, wanted: str) -> str:
     op = defining_op(value)
     actual = op.operation.name if op is not None else "nothing"
     if actual in wanted.split(" or "):
-        return f"`%{name}` is another result, or an op that is matched already"
+        return f"`%{name}` is a different result, or an op that is already matched"
     return f"`%{name}` is the result of {actual}, not of {wanted}"

@@ -44,5 +44,5 @@ def _function(native: ast.Native, file: str) -> Callable[..., Any]:
     except (TypeError, ValueError):  # ValueError: a function of C that does not say what it takes
         raise RuleCheckError(f"`{native.name}`: {function.__name__} does not take the context and "
                              f"{len(native.parameters)} arguments", location=where,
-                             hint="declare what the function takes") from None
+                             hint="declare the function's arguments") from None
     return function

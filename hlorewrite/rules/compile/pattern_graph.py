@@ -32,7 +32,7 @@ class Visit:
       node: the pattern.
       relation: ``operand`` (it defines an operand of ``via``), ``yield`` (it defines what a region of ``via`` yields);
         ``result`` (it reads a result of ``via``), ``shared`` (it reads an operand of ``via``); ``argument`` (it reads
-        a block argument of ``via``), ``inside`` (it stands in a region of ``via``), or ``root``.
+        a block argument of ``via``), ``inside`` (it is in a region of ``via``), or ``root``.
       via: the number of the pattern visited before.
       name: the value that connects them.
     """

@@ -76,7 +76,7 @@ class RewriteCompiler:
 
     def _failed(self, run: Rewriting, what: str) -> PassFailed:
         return PassFailed(f"rule {self.rule}: {what}", location=run.editor.view.source(run.root),
-                          hint="the rule must rule this out in `where`")
+                          hint="the rule must exclude this in `where`")
 
     # ---- operands
 

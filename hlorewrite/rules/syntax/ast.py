@@ -118,7 +118,7 @@ class OpPattern(Commented):
       regions: region patterns.
       types: names that the result types are bound to.
       root: whether this is the op the rule is tried on.
-      sole: whether its result is read by the match alone, and it stands in the block of the root.
+      sole: whether its result is read by the match alone, and it is in the block of the root.
     """
 
     results: tuple[str, ...]
@@ -339,7 +339,7 @@ class Floats(Commented):
 
 @node
 class Meaning(Commented):
-    """What an op computes that the prover does not know.
+    """The meaning of an op that the prover does not know.
 
     Attributes:
       docs: its doc lines, without the slashes.

@@ -38,7 +38,7 @@ MISTAKES: dict[tuple[str, str], list[str]] = {
         "rule a { match { root %r = stablehlo.add(a", "rule a { match { root %r = stablehlo.add(%a, b"],
     ("an op is written with its dialect", "write `stablehlo.add`, not `add`"): [
         "rule a { match { root %r = add(", "rule a { match { %r = add("],
-    ("a rule needs a `rewrite` block", "say what takes the place of the match: `rewrite { replace %r with %x; }`"): [
+    ("a rule needs a `rewrite` block", "name the replacement of the match: `rewrite { replace %r with %x; }`"): [
         _HEAD + "}", _HEAD + "where { } }", _HEAD + "legal { } }", _HEAD + "cost { } }"],
     ("the blocks of a rule come in the order match, where, types, floats, legal, cost, rewrite", "move this block"): [
         _HEAD + "legal { } where {", _HEAD + "cost { } legal {", _HEAD + "cost { } where {",
@@ -57,7 +57,7 @@ MISTAKES: dict[tuple[str, str], list[str]] = {
         "match {", "pattern a {", "%r = stablehlo.add(", "rewrite {"],
     ("`replace` needs `with`", "write `replace %r with %x;`"): [
         _HEAD + "rewrite { replace %r by", _HEAD + "rewrite { replace %r, %a", _HEAD + "rewrite { replace %r ;"],
-    ("a `///` doc line stands before an item only", "use `//` for a comment inside a rule"): [
+    ("a `///` doc line is allowed before an item only", "use `//` for a comment inside a rule"): [
         "rule a { /// x", "rule a { match { /// x", _HEAD + "/// x", _HEAD + "where { /// x",
         "rule a { match { root %r = stablehlo.add(%a, %b); /// x", _HEAD + "rewrite { replace %r with %a; /// x"],
     ("a linear fact says which operands it is linear in", "write `in %a;` and `kinds sum;` after `match`"): [

@@ -1,4 +1,4 @@
-"""What two short forms of the rule language stand for: families of rules, and ``sole`` ops.
+"""Expands two short forms of the rule language: families of rules, and ``sole`` ops.
 
 A family is a rule whose name begins with ``$op-``. It stands for one rule for each kind of reduction: ``reduces($op)``
 is that kind, and ``$op`` in the place of an op is the op that combines two elements, ``stablehlo.add`` for a sum. In
@@ -27,7 +27,7 @@ def expanded(file: ast.File) -> ast.File:
 
     Returns:
       A tree of the same items, with the rules of a family in the place of the family. The conditions of ``sole`` ops
-      stand at the head of ``where``, with the place of the op they are about.
+      are at the head of ``where``, with the place of the op they are about.
 
     Example:
       >>> from hlorewrite.rules.syntax.parser import parse
@@ -41,7 +41,7 @@ def expanded(file: ast.File) -> ast.File:
 
 
 def variable_of(rule: ast.Rule) -> str | None:
-    """The ``op`` of a family named ``$op-...``; None for a rule of its own."""
+    """The ``op`` of a family named ``$op-...``; None for a separate rule."""
     return rule.name[1:].partition("-")[0] if rule.name.startswith("$") else None
 
 

@@ -1,4 +1,4 @@
-"""What every node of a syntax tree has: a place, equality without it, comments."""
+"""Common parts of all nodes of a syntax tree: a place, equality without it, comments."""
 
 from dataclasses import dataclass, field, fields
 from typing import Any, TypeVar, dataclass_transform
@@ -14,7 +14,7 @@ def node(cls: _Class) -> _Class:
 
 @dataclass(frozen=True)
 class Span:
-    """Where a node stands in its file; lines and columns count from 1, the end is exclusive."""
+    """Where a node is in its file; lines and columns count from 1, the end is exclusive."""
 
     line: int = 0
     column: int = 0
@@ -49,7 +49,7 @@ class SyntaxNode:
 
 @node
 class Commented(SyntaxNode):
-    """A node that stands on lines of its own, so that comments can belong to it.
+    """A node that is on lines of its own, so that comments can belong to it.
 
     Attributes:
       comments: the comment lines before it; an empty text stands for a blank line.

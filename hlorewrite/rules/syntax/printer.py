@@ -1,6 +1,6 @@
 """Prints rule files in their one canonical form; printing what was parsed loses nothing but layout.
 
-Statements stand on lines of their own; a block with one short statement stays on one line.
+Statements are on lines of their own; a block with one short statement stays on one line.
 """
 
 from collections.abc import Callable, Sequence
@@ -176,7 +176,7 @@ def _filled(pieces: Sequence[str], indent: str) -> list[str]:
 
 
 def _listed(prefix: str, items: Sequence[str], suffix: str) -> list[str]:
-    """A bracketed list as pieces that can stand on different lines."""
+    """A bracketed list as pieces that can be on different lines."""
     if not items:
         return [prefix + suffix]
     ended = [item + "," for item in items[:-1]] + [items[-1] + suffix]

@@ -94,7 +94,7 @@ class _BroadcastChain:
         return self._make("stablehlo.reshape", [flat], self._tensor([self.chunks, self.width]))
 
     def _start(self, step: int) -> list[ir.Value]:
-        """Where chunk ``step - place`` lies; StableHLO clamps what lies outside, and that is not kept."""
+        """Where chunk ``step - place`` lies; StableHLO clamps what is outside, and that is not kept."""
         step_value, zero = self._constant(step), self._constant(0)
         place = self._make("stablehlo.convert", [self.place], self._scalar("i32"))
         return [self._make("stablehlo.subtract", [step_value, place], self._scalar("i32")), zero]

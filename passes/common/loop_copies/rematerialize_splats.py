@@ -1,4 +1,5 @@
-"""What a few ops make from nothing, such as masks: each loop makes its own, so that no kernel reads it from memory.
+"""Values that a few ops make from constants, such as masks: each loop makes its own, so that no kernel reads them from
+memory.
 
 JAX carries the mask of an attention through a scan of layers. XLA makes it anew in the kernels of the body; but an
 operand of a loop stays a buffer, and copies of the body outside the loop read that: a mask and the numbers it fills in
@@ -20,7 +21,7 @@ _MOST_OPS = 16
 
 
 def read_outside(loop: Loop, editor: Editor) -> list[ir.Operation]:
-    """What a loop carries unchanged, and a few ops make from constants, is read from before the loop.
+    """Values that a loop carries unchanged, and that a few ops make from constants, are read from before the loop.
 
     Args:
       loop: the loop; nothing reads such a carried value any more, in the body or after the loop.

@@ -157,7 +157,7 @@ def all_reduces(step: ManualStep) -> list[ir.Operation]:
 
 
 def returned(step: ManualStep) -> list[ir.Value]:
-    """What the manual computation returns."""
+    """The results of the manual computation."""
     return list(terminator(step.block).operands)
 
 

@@ -1,4 +1,4 @@
-"""What callers see of a step: shardings of arguments and results, and which buffers are donated to which."""
+"""The interface of a step: shardings of arguments and results, and which buffers are donated to which."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -72,7 +72,7 @@ def _sharding(step: ManualStep, like: sdy.TensorShardingAttr, axes: list[list[ir
 
 
 def _pair_buffers(step: ManualStep, new_values: dict[int, int], sharded: set[int], editor: Editor) -> None:
-    """Donated arguments go on giving their memory to a result of their own size on a device.
+    """Donated arguments go on giving their memory to a separate result size on a device.
 
     JAX pairs donated arguments with results by type and order, so that a parameter may give its memory to what is now
     a shard of the momentum. Such an argument is paired with its own new value, or left for XLA to pair.

@@ -34,7 +34,7 @@ def test_a_reduction_to_one_member_is_not_uniform() -> None:
     view = module(REDUCE)
     reason = Uniformity(view, rows((0, 1, 2, 3))).varying(marked(view))
     assert reason is not None
-    assert "a collective of which nothing is known" in str(reason)
+    assert "a collective that the analysis does not know" in str(reason)
 
 
 @needs_0_12

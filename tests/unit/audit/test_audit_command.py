@@ -80,7 +80,7 @@ def test_a_text_alone_and_a_profile(tmp_path: Path, capsys: pytest.CaptureFixtur
     assert "reduced in every iteration of a loop that only sums the results up" in text
     assert "profile, matched by kind" in text and "measured us" in text and "  500  " in text
     code, text, _ = run(capsys, "lint", str(step))
-    assert code == 0 and "before its optimisations only" in text
+    assert code == 0 and "before XLA's optimisations" in text
 
 
 def test_a_report_needs_the_program_before_optimisations(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -99,12 +99,12 @@ ENTRY %main (p: f32[8,8]) -> f32[8,8] {
 @pytest.mark.parametrize(("words", "name", "sentence"), [
     (["report"], "transposed_by_absent_axes.hlo", "T(5,6) is not an order of the dimensions"),
     (["timeline", "--target=h200:1x8"], "transposed_by_absent_axes.hlo", "T(5,6) is not an order of the dimensions"),
-    (["audit", "--target=h200:1x8"], "device_twice_in_a_group.hlo", "device 0 stands twice in replica groups"),
-    (["report"], "device_twice_in_a_group.hlo", "device 0 stands twice in replica groups"),
+    (["audit", "--target=h200:1x8"], "device_twice_in_a_group.hlo", "device 0 appears twice in replica groups"),
+    (["report"], "device_twice_in_a_group.hlo", "device 0 appears twice in replica groups"),
     (["report"], "partitions_that_are_no_number.mlir", 'mhlo.num_replicas is "", which is not a number'),
     (["report"], "mesh_of_a_billion.mlir", "the module is for 1000000000 devices"),
     (["lint"], "transposed_by_absent_axes.hlo", "transposed_by_absent_axes.hlo: T(5,6) is not an order"),
-    (["opt"], "not_indented.hlo", "is HLO text, and a module of StableHLO is read here"),
+    (["opt"], "not_indented.hlo", "is HLO text, and this command reads StableHLO"),
     (["opt", "-O", "comm", "--no-reproducer"], "mesh_of_a_billion.mlir", "the module is for 1000000000 devices"),
     (["opt", "-O", "comm", "--no-reproducer"], "op_of_an_unknown_dialect.mlir", "use --allow-unregistered-dialect"),
     (["opt", "-O", "comm", "--no-reproducer"], "mpmd_plain_mesh_tensor.mlir", "does not say its task and stage"),
@@ -115,7 +115,7 @@ ENTRY %main (p: f32[8,8]) -> f32[8,8] {
     (["opt", "-O", "comm", "--check=interp", "--no-reproducer"], "all_reduce_of_dynamic_size.mlir",
      "tensors of static shape"),
     (["opt", "-O", "comm", "--check=interp", "--no-reproducer"], "hangs_by_device_id.mlir",
-     "hangs on any inputs: a branch or a trip count follows from the device's id")])
+     "hangs on any inputs: a branch or a trip count depends on the device's id")])
 def test_what_cannot_be_done_is_one_line(words: list[str], name: str, sentence: str,
                                          capsys: pytest.CaptureFixture[str]) -> None:
     assert guarded([words[0], str(FOREIGN / name), *words[1:]]) == 2

@@ -142,7 +142,7 @@ def test_what_reading_damaged_binaries_takes_is_bounded(work: str) -> None:
               "    return 0\nsys.exit(supervise.supervised(work))")
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=False, cwd=ROOT)
     assert done.returncode == 2
-    assert "a.bc: while it was read: took far more time or memory than its size explains" in done.stderr
+    assert "a.bc: while it was read: took far more time or memory than its size justifies" in done.stderr
 
 
 def test_deep_nesting_is_one_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

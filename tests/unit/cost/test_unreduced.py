@@ -25,7 +25,7 @@ func.func @main(%a: tensor<8x16xf32> {sdy.sharding = #sdy.sharding<@mesh, [{}, {
 
 def test_sums_of_unreduced_values_are_named_where_they_are_made() -> None:
     assert uncounted(View(parse(UNREDUCED, name="m.mlir"))) == [
-        "sums of unreduced values are not counted; XLA makes them when it partitions: "
+        "sums of unreduced values are not counted; XLA creates them when it partitions: "
         "256 B over x at m.mlir:10:8 (1), 256 B over x at m.mlir:11:8 (1)"]
     manual = """sdy.mesh @mesh = <["x"=4]>
     func.func @main(%a: tensor<8x16xf32>) -> tensor<8x4xf32> {

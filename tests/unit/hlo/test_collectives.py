@@ -287,5 +287,5 @@ ENTRY %main (p: f32[8]) -> f32[8] {{
 def test_a_permute_of_several_slices_names_a_device_several_times() -> None:
     pairs = "source_target_pairs={{0,1},{0,1}}"
     assert parse_pairs(f"{pairs}, slice_sizes={{{{1}},{{1}}}}") == ((0, 1), (0, 1))
-    with pytest.raises(InputError, match="stands twice"):
+    with pytest.raises(InputError, match="appears twice"):
         parse_pairs(pairs)

@@ -51,7 +51,7 @@ def test_a_plan_for_something_else_does_not_fit():
 
 def test_a_module_of_another_digest_is_refused():
     wrong = replace(plan_of(parse(RESULT)), digest="0" * 64)
-    with pytest.raises(PlanMismatch, match="another digest"):
+    with pytest.raises(PlanMismatch, match="digest differs"):
         restored(wrong, parse(ORIGINAL), "a.plan")
 
 
@@ -63,7 +63,7 @@ def test_a_module_that_does_not_parse_is_refused():
 
 @pytest.mark.parametrize(("old", "new", "words"), [
     ("{tf.aliasing_output = 0 : i32}", "", "lost tf.aliasing_output"), ("4xf32", "5xf32", "became"),
-    ('"1"', '"2"', "custom call that the step does not make: mine"), ("@mine", "@theirs", "does not make: theirs")])
+    ('"1"', '"2"', "custom call that the step does not have: mine"), ("@mine", "@theirs", "does not have: theirs")])
 def test_a_module_that_may_not_replace_the_step_is_refused(old: str, new: str, words: str):
     assert words in refusal(RESULT.replace(old, new))
 

@@ -123,7 +123,7 @@ def test_masked_product() -> None:
 
 
 @pytest.mark.parametrize("before, why", [
-    (masked(other="1.0"), "not exactly one side"), (masked(op="maximum"), "nothing is known of masks"),
+    (masked(other="1.0"), "not exactly one side"), (masked(op="maximum"), "masks under a"),
     (masked(mask="%k, %k"), "4 devices of a group contribute"),
     (masked(groups=m.PAIRS), "0 devices of a group contribute"),
 ])

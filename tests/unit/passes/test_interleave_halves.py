@@ -105,7 +105,7 @@ def test_gradients_that_no_collective_waits_for_stay() -> None:
     before = m.module(f"%a: {KIND}", KIND, m.reduce("%r", "%a", KIND), unary("%y", "sine", "%r"), f"return %y : {KIND}")
     after, said = m.run(ANYWAY, before)
     assert after.text() == before.text()
-    assert said == ["missed: it stays as it is: it stands in no chain of collectives that wait for one another"]
+    assert said == ["missed: it stays as it is: it is in no chain of collectives that wait for one another"]
 
 
 def test_without_a_cluster_it_says_so() -> None:

@@ -310,7 +310,7 @@ CONDITIONS = {
         DIMS, "return attribute is not None and attribute.is_splat", "return True",
         THROUGH["a table of constants"]),
     "values are equal on a group": (
-        REGION, 'return f"gives each device of a group a value of its own: {reason.sentence}"',
+        REGION, 'return f"gives each device of a group a different value: {reason.sentence}"',
         'if member.op.name == "stablehlo.dot_general": return "is a product"',
         (unary("%n", "sine", "%r"), unary("%y", "add", "%n, %a"))),
     "other readers read it whole": (

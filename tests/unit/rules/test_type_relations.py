@@ -65,14 +65,14 @@ def fact(types: str = "types any;", floats: str = "floats exact;") -> str:
 
 @pytest.mark.parametrize("make", [rule, fact])
 @pytest.mark.parametrize("types, floats, what", [
-    ("", "floats exact;", "`a` does not say for which element types it holds"),
-    ("types any;", "", "`a` does not say what it does to floating-point numbers"),
+    ("", "floats exact;", "`a` does not state its element types"),
+    ("types any;", "", "`a` does not state its effect on floating-point numbers"),
     ("types { one_use(%r); }", "floats exact;", "`one_use(%r)` says nothing about element types"),
     ("types { same(%x, %r) or one_use(%r); }", "floats exact;", "`one_use(%r)` says nothing about element types"),
     ("types { let a = same(%x); }", "floats exact;", "`types` holds relations of element types only"),
     ("types { same(%x, %y); }", "floats exact;", "the value `%y` is not bound"),
     ("types any;", "floats exakt;", "`exakt` is not a class of floats"),
-    ("types any;", "floats exact, widens;", "what is exact does nothing else to floats"),
+    ("types any;", "floats exact, widens;", "an exact rule does nothing else to floats"),
 ])
 def test_wrong_declarations(make: object, types: str, floats: str, what: str) -> None:
     text = rule(types, floats) if make is rule else fact(types, floats)

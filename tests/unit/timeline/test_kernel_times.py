@@ -139,7 +139,8 @@ def test_measured_times_are_read(content: bytes, name: str, found: dict[str, flo
 @pytest.mark.parametrize(("content", "name", "says"), [
     (b"a = -1", "t.toml", "times are seconds"), (b"a = true", "t.toml", "times are seconds"),
     (b'{"a": "fast"}', "t.json", "times are seconds"), (b"[1]", "t.json", "not an object"),
-    (b"a,1,2\n", "t.csv", "t.csv:1: has other"), (b"\xff", "t.toml", "cannot be read"), (b"a = nan", "t.toml", "times"),
+    (b"a,1,2\n", "t.csv", "t.csv:1: does not have two columns"),
+    (b"\xff", "t.toml", "cannot be read"), (b"a = nan", "t.toml", "times"),
 ])
 def test_damaged_measured_times_are_told_in_one_line(content: bytes, name: str, says: str) -> None:
     with pytest.raises(InputError, match=says) as error:

@@ -77,7 +77,7 @@ def test_choices_left_out_are_counted_when_the_time_is_over() -> None:
     calls = iter(range(1000))
     found = search(measure=lambda choice: measured(choice) if next(calls) < 2 else None)
     assert names(found.points) == ["XLA alone", "auto"] and found.left_out > 2
-    said = f"before {found.left_out} more were tried; with a cache, the same command goes on with them"
+    said = f"before {found.left_out} more were tried; with a cache, the same command continues with them"
     assert said in tuned_text(found, "h200:1x8")
 
 
@@ -109,7 +109,7 @@ def test_points_of_one_module_are_one_row() -> None:
     point = measured(TuneChoice("comm"))
     twin = replace(point, choice=TuneChoice("comm", buckets=1 << 20))
     text = tuned_text(TunedStep((point, twin)), "h200:1x8")
-    assert "buckets" not in text and "1 more choices compile to what one of these does" in text
+    assert "buckets" not in text and "1 more choices compile to the same program as one of these" in text
 
 
 def test_points_survive_the_cache(tmp_path: Path) -> None:

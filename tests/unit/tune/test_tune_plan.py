@@ -234,4 +234,4 @@ def test_users_flags_are_not_tried_and_hold_for_every_choice(monkeypatch: pytest
 def test_flags_that_xla_does_not_have_fail_in_the_same_words() -> None:
     measurer = TuneMeasurer(parse(exported(), name="step"), TARGET)
     point = measurer.measure(TuneChoice("", flag_set="new", flags=(("xla_gpu_a", True), ("xla_gpu_b", True))))
-    assert point.failed == "this XLA has not all of these flags" and point.step_s is None
+    assert point.failed == "this XLA lacks some of these flags" and point.step_s is None

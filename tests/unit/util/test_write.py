@@ -92,7 +92,7 @@ except Exception as error:
 """
     output = in_child(f"path = {str(target)!r}" + program, stdout=subprocess.PIPE).stdout.decode()
     assert output == (f"OutputError {target}: cannot be written (File too large); "
-                      "make room there, or name a file elsewhere")
+                      "free space there, or name a file elsewhere")
     assert target.read_bytes() == b"old" and list(tmp_path.iterdir()) == [target]
 
 

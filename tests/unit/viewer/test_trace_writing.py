@@ -138,7 +138,7 @@ def test_the_module_is_written_when_its_trace_cannot_be(tmp_path: Path, monkeypa
              str(tmp_path / "out.mlir")]
     assert guarded(words) == 1
     said = capsys.readouterr().err
-    assert "the trace ends early (No space left on device); make room" in said and said.count("\n") == 1
+    assert "the trace ends early (No space left on device); free space" in said and said.count("\n") == 1
     assert "func.func" in (tmp_path / "out.mlir").read_text()
 
 
@@ -228,7 +228,7 @@ def test_compile_adds_memory_to_the_right_side(tmp_path: Path, capsys: pytest.Ca
     for side in ("before", "after"):
         assert content(run, f"compiled-{side}.json")["memory"]["argument"] > 0
     refused = compiled(other)
-    assert refused.returncode == 2 and "neither the file that was traced nor what the run wrote" in refused.stderr
+    assert refused.returncode == 2 and "neither the file that was traced nor the output of the run" in refused.stderr
 
 
 def test_the_decorator_writes_a_trace_for_each_signature(tmp_path: Path) -> None:

@@ -71,7 +71,7 @@ def test_another_version_and_an_unfinished_run_are_told(tmp_path: Path) -> None:
     manifest = content(run, "manifest.json")
     (run / "manifest.json").write_text(json.dumps(manifest | {"version": 7, "complete": False}))
     data = page_data(read_trace(str(run)))
-    assert "format version 7" in data["head"]["notes"][0] and "did not come to its end" in data["head"]["notes"][1]
+    assert "format version 7" in data["head"]["notes"][0] and "did not finish" in data["head"]["notes"][1]
     assert data["collectives"]["fates"]
     (run / "manifest.json").write_text(json.dumps(manifest | {"complete": False, "error": "a pass failed"}))
     assert read_trace(str(run)).notes == ["The run failed: a pass failed"]

@@ -1,9 +1,9 @@
 """How far the outputs of a module and of a rewritten one may differ by rounding, on given inputs.
 
-``|a - b| <= |a - f| + |b - f|`` for the results a and b of both programs and the function f of real numbers that both
-stand for. Both distances come from an error analysis (`propagate.py`) that starts at a cut: elements that both programs
-compute bit for bit alike, which their fingerprints say. The bound of the ops after the cut alone is smaller by
-orders of magnitude than one from the inputs.
+``|a - b| <= |a - f| + |b - f|`` for the results a and b of both programs and the real function f that both approximate.
+Both distances come from an error analysis (`propagate.py`) that starts at a cut: elements that both programs compute
+bit for bit alike, which their fingerprints say. The bound of the ops after the cut alone is smaller by orders of
+magnitude than one from the inputs.
 
 The bound needs that both programs are one function of the cut, not only on the values that the cut has. A sum that one
 program takes from the cut, and the other forms again from terms in the cut, breaks this: the rounding of the shared sum
@@ -31,7 +31,7 @@ from hlorewrite.ir.binding import ir
 _SLACK = 1 + 2.0**-20
 """The bound is itself computed in float64."""
 _UNACCOUNTED = 2.0**-6
-"""What roundings in the cut may cause, relative to the bound, before the cut is given up."""
+"""Error from roundings in the cut, relative to the bound, above which the cut is not used."""
 
 
 @dataclass(frozen=True)
@@ -196,7 +196,7 @@ def _combined(runs: Sequence[Replayed], analyses: list[ErrorAnalysis], arithmeti
         first, second = (run.tape.cells[slot] for run, slot in zip(runs, slots, strict=True))
         known = [analysis.of(slot) for analysis, slot in zip(analyses, slots, strict=True)]
         if first.value.shape != second.value.shape:
-            raise NoBound("the outputs have other shapes")
+            raise NoBound("the outputs have different shapes")
         most = (known[0].error + known[1].error) * _SLACK
         if arithmetic.repeats:
             most = np.where(first.prints == second.prints, 0.0, most)

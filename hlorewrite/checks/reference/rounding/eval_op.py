@@ -59,7 +59,7 @@ def attribute_names(op: ir.Operation) -> list[str]:
 
 
 def region_texts(op: ir.Operation) -> list[str]:
-    """What an op's regions compute, with values numbered in each region by itself.
+    """Results of an op's regions; each region numbers its values separately.
 
     MLIR's own text names the values of a region after those of the function around it, so equal regions of two
     functions have other texts there.

@@ -1,11 +1,11 @@
 """Error bounds along a tape: for each element, how far it may be from what real numbers would give.
 
-The reference is the function of real numbers that the program stands for, of a cut: elements that both programs compute
-bit for bit alike. Elements of the cut have no error. Each op after it adds its own roundings, relative to the computed
-result, and passes on the errors of its operands (a running error analysis: Wilkinson 1986; Higham, "Accuracy and
-Stability of Numerical Algorithms", 2nd edition, section 3.3). A sum of n terms in any order is off by at most
-gamma_(n-1) times the sum of the magnitudes of its terms (Higham, section 4.2, equation 4.4), a product of matrices by
-``gamma_n |A| |B|`` (section 3.5, equation 3.13).
+The reference is the program's function over the reals, applied to a cut: elements that both programs compute bit for
+bit alike. Elements of the cut have no error. Each op after it adds its own roundings, relative to the computed result,
+and passes on the errors of its operands (a running error analysis: Wilkinson 1986; Higham, "Accuracy and Stability of
+Numerical Algorithms", 2nd edition, section 3.3). A sum of n terms in any order is off by at most gamma_(n-1) times the
+sum of the magnitudes of its terms (Higham, section 4.2, equation 4.4), a product of matrices by ``gamma_n |A| |B|``
+(section 3.5, equation 3.13).
 
 A probe is computed too: the program in float64 on a cut whose elements were moved a little, each by itself. Two
 programs whose probes agree are equal as functions of the cut, not only on its values (`bounds.py`).
@@ -175,7 +175,7 @@ def _reason(step: TraceStep, read: list[Known], result: np.ndarray) -> str:
     if step.picked and any(known.error.any() for known in read[:step.picked]):
         return f"an index is computed from a value that differs{where}"
     if step.kind == "convolution" and np.isfinite(result).all() and all(np.isfinite(k.value).all() for k in read):
-        return f"convolution may be computed by another algorithm than sums of products{where}"
+        return f"convolution may be computed by an algorithm other than sums of products{where}"
     if step.kind == "opaque":
         return f"{name} reads a value that differs, or is in one module only{where}"
     if any(not np.isfinite(known.value).all() for known in read if known.form):

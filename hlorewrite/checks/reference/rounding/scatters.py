@@ -16,7 +16,7 @@ class Scattering:
 
     Attributes:
       by: the op that combines an element and an update; ``put`` where the update takes its place.
-      target: for each update in order, the place of its element in the operand; -1 where it lies outside.
+      target: for each update in order, the place of its element in the operand; -1 where it is outside.
       shape: of the operand.
     """
 

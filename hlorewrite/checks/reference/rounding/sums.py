@@ -84,7 +84,7 @@ class ReductionForm:
       by: the op: ``add``, ``maximum`` and so on.
       order: of the axes of the operand: kept, reduced.
       kept: how many results.
-      terms: how many elements each takes, besides the initial one.
+      terms: number of elements of each sum, without the initial one.
       shape: of the result.
     """
 

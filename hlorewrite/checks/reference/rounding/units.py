@@ -11,7 +11,7 @@ _WIDE = 2.0**64
 
 @dataclass(frozen=True)
 class FloatFormat:
-    """What rounding to a floating-point type costs.
+    """The error of rounding to a floating-point type.
 
     Attributes:
       unit: the unit roundoff u: a result is off by at most u times its magnitude, to nearest.

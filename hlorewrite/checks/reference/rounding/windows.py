@@ -96,7 +96,7 @@ def in_windows(x: Places, axes: Sequence[WindowAxis], padding: int) -> Places:
     Args:
       x: places; axes before the last ``len(axes)`` stay.
       axes: the windows along the last axes.
-      padding: the place that padding stands for.
+      padding: the position of padding.
 
     Returns:
       Places with the axes: those that stay, windows along each axis, elements along each axis.

@@ -81,7 +81,7 @@ def fact_programs(fact: CompiledFact) -> Iterator[tuple[str, str]]:
     """Programs that a fact is about, reduced first and reduced last: where the fact is right, both compute the same.
 
     Args:
-      fact: a compiled fact; only questions that it answers with yes are asked.
+      fact: a compiled fact; only cases that it accepts are checked.
     """
     for question in _questions(fact):
         before, after = _built(question, last=False), _built(question, last=True)

@@ -14,7 +14,7 @@ class NotGenerated(Exception):
 
 
 class DoesNotFit(Exception):
-    """What was drawn makes no program; another seed may."""
+    """The drawn values make no program; another seed may."""
 
 
 @dataclass(frozen=True)

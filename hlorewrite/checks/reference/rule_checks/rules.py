@@ -19,7 +19,7 @@ _MOST_IN_A_ROW = 4
 
 @dataclass(frozen=True)
 class ConditionResult:
-    """What happened without a condition.
+    """The result of a check without one condition.
 
     Attributes:
       block: ``where`` or ``legal``.
@@ -36,7 +36,7 @@ class ConditionResult:
 
 @dataclass(frozen=True)
 class RuleResult:
-    """What happened to a rule.
+    """The result of checking a rule.
 
     Attributes:
       rule: its name.
@@ -127,7 +127,7 @@ def _conditions(rule: CompiledRule) -> list[tuple[str, int]]:
 
 def _without(rule: CompiledRule, natives: Mapping[str, NativeFunction], keyword: str, position: int,
              pool: list[Module], texts: list[str]) -> ConditionResult:
-    """Runs a rule without one condition, and executes what comes out otherwise than with it."""
+    """Runs a rule without one condition, and executes the programs that change."""
     block: ast.Block = getattr(rule.rule, keyword)
     dropped = block.statements[position]
     rest = tuple(s for i, s in enumerate(block.statements) if i != position)

@@ -1,4 +1,4 @@
-"""Checks the rules and facts of a file in a process of its own: the interpreter ends its process on some programs.
+"""Checks the rules and facts of a file in a separate process: the interpreter ends its process on some programs.
 
 ``python -m hlorewrite.checks.reference.rule_checks.worker FILE PROGRAMS START [NATIVES...]`` prints a JSON line for
 each rule and fact from START on.
@@ -22,7 +22,7 @@ from hlorewrite.util.parent_process import end_with_parent
 
 
 def results(file: str, programs: int, start: int) -> Iterator[dict[str, Any]]:
-    """What executing each rule and fact of a file gives, as plain data.
+    """Executes each rule and fact of a file; returns the results as plain data.
 
     Args:
       file: a path, or the name of a shipped file.
@@ -44,7 +44,7 @@ def items(loaded: RuleFile) -> list[Any]:
 
 def results_in_subprocess(file: str, programs: int, tell: Callable[[int, int, str], None],
                           natives: Sequence[str] = ()) -> list[dict[str, Any]]:
-    """The same in a process of its own, started again after a rule that ends it.
+    """The same in a separate process, started again after a rule that ends it.
 
     Args:
       file: a path, or the name of a shipped file.

@@ -132,7 +132,7 @@ def _groups(lockstep: LockstepWriter, op: ir.Operation, world: World, everyone: 
 
 
 def _check_active(lockstep: LockstepWriter, group: Group, world: World) -> None:
-    """Notes at run time whether some, but not all, of a group are active: real devices would wait for ever."""
+    """Notes at run time whether some, but not all, of a group are active: real devices would wait forever."""
     if world.masks is None:
         return
     first, *rest = [world.masks[p] for p in group]

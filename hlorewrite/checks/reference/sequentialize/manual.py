@@ -16,7 +16,7 @@ from hlorewrite.ir.binding import ir, sdy
 
 
 class Shards:
-    """How one global value lies on the devices.
+    """How one global value is on the devices.
 
     Args:
       lockstep: the writer, for the module's meshes.
@@ -34,7 +34,7 @@ class Shards:
         if mesh is None:
             raise CannotExecute("a sharding names a mesh the module does not hold", hint="check the sdy.mesh ops")
         if list(attribute.unreduced_axes):
-            raise CannotExecute("values that are sharded over unreduced axes cannot be put together",
+            raise CannotExecute("values that are sharded over unreduced axes cannot be combined",
                                 hint="reduce them in the manual region")
         dimensions = [_axes(dimension) for dimension in attribute.dimension_shardings]
         sizes = dict(mesh.axes)
@@ -85,7 +85,7 @@ def run(lockstep: LockstepWriter, op: ir.Operation, operands: list[Values], worl
     named = sdy.ManualAxesAttr(op.attributes["manual_axes"])
     axes = tuple(named[position] for position in range(len(named)))
     if world.grid.size != (mesh.size if outer else 1) or set(outer) & set(axes):
-        raise CannotExecute("a manual computation inside another one runs on another mesh or over the same axes",
+        raise CannotExecute("a nested manual computation runs on another mesh or over the same axes",
                             location=where, hint="make all axes manual at once")
     devices, block = mesh.size, op.regions[0].blocks[0]
     environment = {}

@@ -13,7 +13,7 @@ from hlorewrite.util.tolerances import replica_tolerance
 Values = tuple[ir.Value, ...]
 """One value for each process of a grid."""
 Environment = dict[ir.Value, Values]
-"""What each value of the original program is in the new one."""
+"""Maps each value of the original program to the new one."""
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""What collectives compute, as nodes and pending reductions."""
+"""Collectives as nodes and pending reductions."""
 
 from collections.abc import Callable, Sequence
 
@@ -221,7 +221,7 @@ def _linked(sources: Sequence[int]) -> Rows:
 
 
 def opaque(state: ProgramState, op: ir.Operation, args: list[int], type_: str, result: int = 0) -> int:
-    """A collective of which only this is known: equal ones on equal operands give equal results."""
+    """A collective that is known only to give equal results for equal operands."""
     encoder = RegionEncoder(state)
     regions = encoder.regions(op)
     return state.graph.node(("opaque", op.name, state.attributes_of(op), id_mode(op), regions, result), type_,

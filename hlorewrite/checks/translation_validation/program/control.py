@@ -105,7 +105,7 @@ def _case(state: ProgramState, name: str, predicate: int, nodes: list[int], type
 
 
 def call(state: ProgramState, op: ir.Operation, values: Sequence[SymbolicValue]) -> list[SymbolicValue]:
-    """What the function computes of the arguments."""
+    """The function's results for the arguments."""
     function = state.view.callee(op)
     if function is None or len(function.regions[0].blocks) != 1:
         return effect(state, op)

@@ -27,7 +27,7 @@ _NARROW = ("tensor<i8>", "tensor<i16>", "tensor<ui8>", "tensor<ui16>")
 
 
 def chosen(state: ProgramState, holders: Holders, number: int, node: int) -> int:
-    """What the member of a number holds of a node; a convert is done on what was chosen."""
+    """The part of a node on the member of a number; a convert applies to the chosen part."""
     graph = state.graph
     label, type_ = graph.labels[node], graph.types[node]
     if label[0] in _KEEPS_ZERO:
@@ -135,7 +135,7 @@ def case_of_fetches(state: ProgramState, predicate: int, nodes: Sequence[int]) -
 
 
 def _below(state: ProgramState, node: int, bound: int) -> bool:
-    """Whether a number is clamped so that it lies between 0 and a bound, the bound excluded."""
+    """Whether a number is clamped so that it is between 0 and a bound, the bound excluded."""
     graph, divisor = state.graph, 1
     if op_of(graph, node, "stablehlo.divide") is not None:  # towards zero, and what is divided is not negative
         node, by = graph.args[node]

@@ -1,4 +1,4 @@
-"""What a program is given: arguments, and the part of a value that a device holds inside a manual region."""
+"""Inputs of a program: its arguments, and a device's part of a value inside a manual region."""
 
 from collections.abc import Sequence
 

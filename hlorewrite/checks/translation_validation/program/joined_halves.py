@@ -34,10 +34,10 @@ from hlorewrite.ops.table import COMMUTATIVE
 Task = tuple[int, ...]
 """(node,): the node, rewritten; (first, second, dimension): the two joined along a dimension."""
 JOINS = ("stablehlo.concatenate", "stablehlo.slice")
-"""What cuts tensors and joins them."""
+"""Ops that cut and join tensors."""
 _MOST_ATTEMPTS = 64
 _ROUNDS = 3
-"""How far shapes of expressions are followed through what loops yield."""
+"""Depth to which shapes of expressions are followed through yields of loops."""
 _SLICE, _ADD, _CONCATENATE, _RESHAPE = (f"stablehlo.{name}" for name in ("slice", "add", "concatenate", "reshape"))
 
 
@@ -262,7 +262,7 @@ class _Joiner:
         return tuple(needs)
 
     def _unshaped(self, node: int, dim: int) -> list[int]:
-        """The dimensions of the operand of a reshape whose halves are those of the result: as much lies before them."""
+        """The dimensions of the operand of a reshape whose halves are those of the result: as much is before them."""
         before, after = (shape_and_element(self.graph.types[each]) for each in (self.graph.args[node][0], node))
         assert before is not None and after is not None
         fitting = [place for place in range(len(before[0])) if prod(before[0][:place]) == prod(after[0][:dim])]

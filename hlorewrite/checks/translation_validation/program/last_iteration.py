@@ -43,7 +43,7 @@ def step_of(graph: Graph, predicate: int) -> int | None:
     """The step of the counter that a predicate compares with a constant, for two iterations or more.
 
     ``i op bound`` with i from ``start`` in steps of ``step`` holds m = ceil((bound - start) / step) times. With two
-    iterations or more ``bound - step`` lies between start and bound, so the type of the counter holds it.
+    iterations or more ``bound - step`` is between start and bound, so the type of the counter holds it.
     """
     place = _place_of_counter(graph, predicate)
     if place is None:

@@ -31,7 +31,7 @@ _LIFTED = frozenset(f"stablehlo.{name}" for name in (
 
 @dataclass(frozen=True)
 class Differs:
-    """What a fact gets to know of a value that may differ between members of a group."""
+    """The view that a fact gets of a value that may differ between members of a group."""
 
     sentence: str = "it may differ between devices of a group"
     culprit: ir.Operation | None = None

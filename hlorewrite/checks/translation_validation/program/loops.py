@@ -7,7 +7,7 @@ A guess that need not be right is a ``LoopShape``; one pass over the body then c
   ``exit(AR(x)) = AR(exit(x))`` needs that they take ``exit`` in the same iteration;
 * what the body assumed to be the same on all members is so, given that it was in the iteration before.
 
-What a pass refutes is changed in the guess, and the body read again; there are finitely many parts.
+A refuted part of the guess is changed, and the body is read again; there are finitely many parts.
 
 Within nests a loop that waits for a reduction makes the loop around wait too, so that all of them are read again. A
 loop with two or more around it does not begin that by itself: it returns what one iteration makes, which shows what

@@ -53,7 +53,7 @@ class RegionEncoder:
 
 
 def reducer_kind(op: ir.Operation) -> str | None:
-    """What the reducer of a collective does, when it is one commutative op in the type of operands and results."""
+    """The reduction of a collective, if its reducer is one commutative op in the type of operands and results."""
     if len(op.regions) != 1 or len(op.regions[0].blocks) != 1:
         return None
     block = op.regions[0].blocks[0]

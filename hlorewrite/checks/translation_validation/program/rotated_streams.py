@@ -17,7 +17,7 @@ from hlorewrite.checks.translation_validation.value_graph.graph import Graph
 from hlorewrite.checks.translation_validation.value_graph.normalize import op_label
 
 _OF_OPERANDS = ("all_gather", "reduced")
-"""Besides ops: what is computed, in each iteration, from the operands of that iteration alone."""
+"""Nodes other than ops that are computed, in each iteration, from the operands of that iteration alone."""
 
 
 def take_apart(graph: Graph, predicates: Iterable[int]) -> None:

@@ -53,7 +53,7 @@ class Strategy:
 
     Attributes:
       name: its name.
-      fold: a reduction of what is the same on all members, or of what only one member holds, is carried out.
+      fold: reductions of values that are equal on all members, or that only one member holds, are evaluated.
       widen: in the original, a float sum that is converted to a wider type is taken in that type.
       elements: moves of elements are compared element by element.
       eager: reductions are carried out where they stand.
@@ -104,7 +104,7 @@ class LoopShape:
 
 
 class PutOff(IntEnum):
-    """What of a proposal was refuted; with wrong kinds, the other values say nothing either."""
+    """The refuted part of a proposal; with wrong kinds, the other values say nothing either."""
 
     NOTHING = 0
     SHAPE = 1
@@ -203,7 +203,7 @@ class ProgramState:
             raise NotRead("calls and loops within each other make it too large", self.view.source(op))
 
     def forget_blocks(self) -> None:
-        """Frees what is known of loops and their blocks, where no loop and no call is around: none is evaluated again.
+        """Frees the state of loops and their blocks outside of any loop or call: none is evaluated again.
 
         Handles of MLIR take more memory than the nodes.
         """

@@ -34,7 +34,7 @@ class _Division:
     along: int
 
     def whole(self, shape: Shape, along: int) -> Shape:
-        """The shape of a sum of which each process has a part of some shape."""
+        """The shape of a sum, from the shape of each process's part."""
         return tuple(size * len(self.rows[0]) if d == along else size for d, size in enumerate(shape))
 
 

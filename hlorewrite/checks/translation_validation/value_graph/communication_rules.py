@@ -25,7 +25,7 @@ MOVED = frozenset({"stablehlo.dynamic_slice", "stablehlo.slice", "stablehlo.sele
 
 
 def fetch(graph: Graph, sources: Sequence[int], node: int) -> int:
-    """What each process gets from another one."""
+    """The value that each process receives from another one."""
     sources = tuple(sources)
     type_ = graph.types[node]
     label = graph.labels[node]

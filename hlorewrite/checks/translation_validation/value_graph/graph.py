@@ -1,10 +1,10 @@
 """The dataflow graph that both programs are evaluated to: equal expressions are one node.
 
-A node stands for a tensor on every process, and inside loops for a stream of them: one for each iteration of each loop
+A node represents a tensor on every process, and inside loops for a stream of them: one for each iteration of each loop
 around it. ``stream`` nodes are what a loop carries; their first element is their operand, and the next one is what the
 body yields, filled in when the body has been read.
 
-There are several nodes for an op of a large program, so a node takes few bytes: numbers stand in arrays, and equal
+There are several nodes for an op of a large program, so a node takes few bytes: numbers are in arrays, and equal
 expressions are found in a table of node numbers with open addressing.
 """
 
@@ -224,7 +224,7 @@ SymbolicValue = int | PendingReduction
 
 
 def own_part_of(key: Key) -> OwnPart | None:
-    """What a part with this key is the own part of; None for one that is as large as its value."""
+    """The value whose own part the part with this key is; None for one that is as large as its value."""
     return key[0].own if key else None
 
 

@@ -34,7 +34,7 @@ class Members:
         self.row_of = {process: number for number, row in enumerate(rows) for process in row}
 
     def within(self, other: Members) -> bool:
-        """Whether each group lies inside one group of another partition."""
+        """Whether each group is inside one group of another partition."""
         return all(len({other.row_of[process] for process in row}) == 1 for row in self.rows)
 
     def alike(self, places: Sequence[object]) -> bool:
@@ -55,7 +55,7 @@ class Members:
 
 @dataclass(frozen=True)
 class OwnPart:
-    """What a reduce-scatter leaves each process of the sum.
+    """The part of the sum that a reduce-scatter leaves on each process.
 
     Attributes:
       rows: the groups, members in their order.

@@ -57,7 +57,7 @@ class IndexMaps:
         return None if made is None else self.node(type_, sources, made)
 
     def fetch(self, places: Sequence[int], node: int) -> int | None:
-        """What each process gets from another one; zeros where it gets nothing."""
+        """The value that each process receives from another one; zeros if it receives nothing."""
         type_ = self.graph.types[node]
         zero = self.graph.identity("sum", type_)
         if not self._small(type_) or zero is None:

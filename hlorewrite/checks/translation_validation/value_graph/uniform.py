@@ -40,7 +40,7 @@ class SameOnMembers:
     def same(self, node: int, members: Members) -> bool:
         """Whether a node is the same on all members of each group, at equal iterations of the loops around it.
 
-        What was found, assumed and refuted is kept for the groups as an object: ``ProcessSpace.members`` has one for
+        Results, assumptions and refutations are kept for the groups as an object: ``ProcessSpace.members`` has one for
         equal groups.
         """
         known = self._known.setdefault(members, {})

@@ -1,1 +1,1 @@
-"""State that a step keeps otherwise than the user's function: shards and local sums."""
+"""State that a step keeps differently from the user's function: shards and local sums."""

@@ -17,7 +17,7 @@ _SHARDING = "sdy.sharding"
 
 @dataclass(frozen=True)
 class NewState:
-    """A lowering, and what it takes and returns otherwise than the user's function.
+    """A lowering, and what it takes and returns differently from the user's function.
 
     Attributes:
       lowering: the lowering.

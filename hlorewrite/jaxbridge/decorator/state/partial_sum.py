@@ -12,10 +12,10 @@ from jax.sharding import NamedSharding, PartitionSpec
 @jax.tree_util.register_dataclass
 @dataclass(frozen=True)
 class PartialSum:
-    """An array that is the sum of local ones, which devices along a mesh axis have yet to add up.
+    """A sum that is not reduced yet: each device along a mesh axis holds its own part.
 
     Steps with ``partial_state`` take and return it in place of accumulated gradients. It is a pytree of one array, so
-    checkpoints keep it as it is; ``jax.numpy`` functions that are given it compute with the sum.
+    checkpoints keep it as it is; ``jax.numpy`` functions compute with the sum.
 
     Attributes:
       parts: the local sums, an array with a row for each device along the axis.
@@ -46,13 +46,13 @@ class PartialSum:
 
     @property
     def sharding(self) -> Any:
-        """The sharding of the sum: that of the local sums without their axis; None where they have none."""
+        """The sharding of the sum: the local sums' sharding without their axis; None if they have none."""
         sharding = getattr(self.parts, "sharding", None)
         return NamedSharding(sharding.mesh, PartitionSpec(*sharding.spec[1:])) if isinstance(sharding, NamedSharding) \
             else None
 
     def whole(self) -> jax.Array:
-        """The sum, as ``jax.jit`` without ``partial_state`` has it."""
+        """The reduced sum, as ``jax.jit`` without ``partial_state`` returns it."""
         if isinstance(self.parts, Tracer):
             return _added(self.parts)
         return jax.jit(_added, out_shardings=self.sharding)(self.parts)

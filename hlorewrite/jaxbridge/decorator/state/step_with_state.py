@@ -1,4 +1,4 @@
-"""Calls of a step that keeps its state otherwise than the user's function: other state is converted first."""
+"""Calls of a step that keeps its state differently from the user's function: other state is converted first."""
 
 from collections.abc import Callable, Collection, Hashable, Sequence
 from dataclasses import dataclass, field
@@ -18,7 +18,7 @@ from hlorewrite.passes.shard_update import ShardUpdate
 
 @dataclass
 class StepWithState:
-    """What was compiled for arguments of one kind.
+    """The compiled step for arguments of one kind.
 
     Attributes:
       lowered: the rewritten lowering.
@@ -32,7 +32,7 @@ class StepWithState:
     _called: bool = False
 
     def is_new(self) -> bool:
-        """Whether this is asked for the first time."""
+        """Whether this is the first such question."""
         new, self._called = not self._called, True
         return new
 
@@ -46,7 +46,7 @@ class StepWithState:
             held = leaf.parts if is_partial(leaf) else leaf
             if isinstance(held, jax.Array) and held.is_deleted():
                 raise UsageError(f"{self._name(place)} was donated to an earlier call, or deleted",
-                                 hint="give what that call returned, or a copy made before it")
+                                 hint="pass the result of that call, or a copy made before it")
         return [self._placed(place, leaf) for place, leaf in enumerate(leaves)]
 
     def _placed(self, place: int, leaf: Any) -> Any:
@@ -58,11 +58,11 @@ class StepWithState:
         return leaf if wanted is None or _placed_alike(leaf, wanted) else jax.device_put(leaf, wanted)
 
     def returned(self, outputs: Any) -> Any:
-        """What a call returns, sums that are kept apart as such."""
+        """The results of a call, with local sums left as they are."""
         return self.given_back(jax.tree.structure(outputs), jax.tree.leaves(outputs), self.lowered.returned_sums)
 
     def given_back(self, tree: Any, leaves: Sequence[Any], sums: Collection[int] | None = None) -> Any:
-        """A tree of arrays with sums that are kept apart as such.
+        """A tree of arrays in which local sums stay local.
 
         Args:
           tree: its structure, where each of them is one array.
@@ -145,7 +145,7 @@ def nothing_changed(report: RewriteReport, options: StepOptions) -> list[str]:
 
 
 def kind_of_arguments(tree: Any, leaves: Sequence[Any], static: Hashable) -> Hashable:
-    """What arguments have to share so that one compiled step may take them, shardings left out."""
+    """The properties that arguments must share to use one compiled step, without shardings."""
     types = tuple((jax.numpy.shape(leaf), str(jax.numpy.result_type(leaf)), bool(getattr(leaf, "weak_type", False)))
                   for leaf in leaves)
     return tree, types, static

@@ -23,8 +23,8 @@ from hlorewrite.pipelines.passes.reshard_to_broadcast.layers import LayerRead, S
 Target = Literal["gpu", "cpu"]
 
 SWITCH_SECONDS = {"gpu": 2e-5, "cpu": 0.0}
-"""What a branch chosen at run time costs in addition to its ops: XLA:GPU copies the index to the host and waits for
-it. An assumed figure, of the size of two launches."""
+"""Cost of a branch chosen at run time, in addition to its ops: XLA:GPU copies the index to the host and waits for it.
+An assumed figure, of the size of two launches."""
 
 
 @dataclass(frozen=True)
@@ -34,7 +34,7 @@ class BroadcastTimes:
     Attributes:
       times: times of collectives on the cluster.
       target: ``gpu`` has ``collective_broadcast``; ``cpu`` says it with a sum or a chain of permutes.
-      legalizer: how it is said for ``cpu``.
+      legalizer: writes it for ``cpu``.
 
     Example:
       >>> gpu = BroadcastTimes(CollectiveTimes("h200:1x8", 8), "gpu", LegalizeForCpu())
@@ -94,7 +94,7 @@ class _ForTarget:
 
 @dataclass(frozen=True)
 class Gathers(_ForTarget, GatherToBroadcast):
-    """Gathers of which each device reads one shard, and stacks read one layer at a time."""
+    """Gathers whose result each device reads one shard of, and stacks read one layer at a time."""
 
     def _one(self, op: ir.Operation, view: View, ctx: PassContext) -> bool:
         if not reads_at_run_time(op):

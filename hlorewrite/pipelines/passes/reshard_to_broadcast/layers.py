@@ -98,7 +98,7 @@ def stack_of(op: ir.Operation, view: View) -> Stack | str:
         if reader.name not in SLICES or place:
             return f"{reader.name} reads all of it"
         read = _read(reader, dim, devices, uniform, world) if _size(reader, dim) == 1 else (
-            f"a slice of it reads {_size(reader, dim)} layers, which may lie on several devices")
+            f"a slice of it reads {_size(reader, dim)} layers, which may be on several devices")
         why = read if isinstance(read, str) else _control(reader, op, uniform)
         if isinstance(read, str) or why:
             return why
@@ -112,7 +112,7 @@ def _read(reader: ir.Operation, dim: int, devices: PerDeviceConstants, uniform: 
     if not isinstance(known, str):
         starts = set(known.starts.values())
         if len(starts) > 1:
-            return "one slice of it reads another layer on each device, another one a layer known at run time"
+            return "one slice of it reads a different layer on each device, another one a layer known only at run time"
         return LayerRead(reader, starts.pop(), True)
     index = reader.operands[1 + dim]
     varying = uniform.varying(index)
@@ -144,13 +144,13 @@ def _control(reader: ir.Operation, gather: ir.Operation, uniform: Uniformity) ->
         elif outer.name in BRANCHES:
             decision = outer.operands[0]
         else:
-            return f"a slice of it stands in a {outer.name} inside"
+            return f"a slice of it is inside a {outer.name}"
         varying = uniform.varying(decision)
         if varying is not None:
             return f"not all devices of a group may reach a slice of it: {varying.sentence}"
         if outer.block == gather.block:
             return ""
-    return "a slice of it stands outside the region of the gather"
+    return "a slice of it is outside the region of the gather"
 
 
 def index_of(read: LayerRead, dim: int) -> ir.Value:

@@ -1,4 +1,4 @@
-"""reshard-to-broadcast: what several devices need from one is sent as a multicast."""
+"""reshard-to-broadcast: values that several devices need from one are sent as multicasts."""
 
 from dataclasses import dataclass, field
 from typing import ClassVar, Literal
@@ -16,7 +16,7 @@ from hlorewrite.pipelines.reshard import SolverBudget
 
 @dataclass(frozen=True)
 class ReshardToBroadcast(Pass):
-    """Turns what several devices need from one into multicasts, where the cost model says that it pays.
+    """Multicasts values that several devices need from one, if the cost model says that it pays.
 
     In SPMD modules: a gather of which each device reads one shard, a stack of layers gathered and read one layer at a
     time, a sum to which one device contributes, and permutes of one value to several devices. In programs of several
@@ -53,7 +53,7 @@ class ReshardToBroadcast(Pass):
         readers = _called_with_gathers(ctx.view(module))
         if not readers:
             return self._rewrite(module, ctx)
-        # JAX puts ``W[i]`` into a function of its own. The inlined copy is kept only if something is found.
+        # JAX puts ``W[i]`` into a separate function. The inlined copy is kept only if something is found.
         inlined = module.clone()
         inline_calls(Editor(View(inlined)), lambda function: symbol_name(function) in readers)
         changed = self._rewrite(inlined, ctx)

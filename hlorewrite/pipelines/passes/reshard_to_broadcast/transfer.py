@@ -1,11 +1,11 @@
-"""Plans of transfers between the meshes of an ``mpmd`` program, and how they stand in the program.
+"""Plans of transfers between the meshes of an ``mpmd`` program, and how they are in the program.
 
 A transfer keeps its op, operand and type, so code that ignores plans computes the same. Next to them it gets the
 attribute ``hlorewrite.reshard``, a dictionary:
 
 * ``strategy``, ``order``: as ``plan_reshard`` chose them;
 * ``tasks``: in the order of their start, ``{slice = [start, stop, ...], sender, receivers, chunks}`` by device number;
-  receivers stand in the order of the chain;
+  receivers are in the order of the chain;
 * ``digest``: SHA-256 of the plan, so that processes can make sure that they follow the same one.
 """
 
@@ -169,7 +169,7 @@ def layout_of_type(type_: ir.Type, meshes: dict[str, ReshardMesh]) -> tuple[str,
     if tensor.mesh not in meshes:
         return "its type names no mesh of the program"
     if tensor.unreduced:
-        return "it holds parts of a sum that is still to be made"
+        return "it holds parts of an unreduced sum"
     return tensor.mesh, layout_of(tensor, meshes), ir.Type.parse(tensor.element, context=type_.context)
 
 

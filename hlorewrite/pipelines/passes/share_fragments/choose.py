@@ -22,7 +22,7 @@ from hlorewrite.pipelines.passes.share_fragments.subgraph_match import (
 CALLS = 3
 """Fragments of one task of one stage, in all."""
 EXTRA = 0.1
-"""What may lie in buffers between pieces of a fragment, as a share of the bytes that it takes and gives."""
+"""Limit of bytes in buffers between pieces of a fragment, as a share of its inputs and outputs."""
 GROWTH = 0.4
 """Calls that may be added to a micro-batch, as a share of those it makes."""
 
@@ -152,7 +152,7 @@ class DivisionChooser:
 
 
 def _check_crossing(division: ShareDivision) -> None:
-    """Whether values can lie between pieces as the contained fragment has them.
+    """Whether values can be between pieces as the contained fragment has them.
 
     Raises:
       CannotDivide: one lies otherwise in the fragment, or would be called equal on devices on which it may differ, or
@@ -164,14 +164,14 @@ def _check_crossing(division: ShareDivision) -> None:
     theirs = {division.found.values[value]: each for value, each in division.part.crossing.items()}
     own = {value: each.kind for value, each in host.crossing.items()}
     if any(value in theirs and theirs[value].on_mesh(host.call.mesh).kind != kind for value, kind in own.items()):
-        raise CannotDivide("a value lies otherwise on the devices there")
+        raise CannotDivide("a value is placed differently on the devices there")
     between = [each.kind for value, each in values.items() if value not in own]
     axes = {name for name, size in host.mesh.axes if size > 1}
     if any(axes - {axis for cut in kind.spec for axis in cut} or kind.unreduced for kind in between):
         raise CannotDivide("a value between them is not cut over all axes of the mesh, and may differ where it is not")
     extra = sum(device_bytes(kind, host.mesh) for kind in between)
     if extra > EXTRA * sum(device_bytes(kind, host.mesh) for kind in own.values()):
-        raise CannotDivide(f"what lies between them takes more than {EXTRA:.0%} of the bytes that it takes and gives")
+        raise CannotDivide(f"the values between them take more than {EXTRA:.0%} of the bytes that it takes and gives")
 
 
 def crossing_values(division: ShareDivision) -> dict[int, CrossingValue]:
@@ -185,7 +185,7 @@ def crossing_values(division: ShareDivision) -> dict[int, CrossingValue]:
                               for value, each in division.part.crossing.items()}
     crossing = sorted({value for piece in division.pieces for value in (*piece.reads, *piece.gives)})
     if host.mesh.size > 1 and any(value not in values for value in crossing):
-        raise CannotDivide("how a value between them lies on the devices is not known")
+        raise CannotDivide("the placement of a value between them is unknown")
     return {value: values[value] if value in values else whole_value(host, value) for value in crossing}
 
 

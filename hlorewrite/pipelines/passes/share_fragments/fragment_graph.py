@@ -104,7 +104,7 @@ class FragmentGraph:
 
     @functools.cached_property
     def signatures(self) -> Counter[int]:
-        """How often each op stands in it."""
+        """How often each op is in it."""
         return Counter(op.signature for op in self.ops)
 
     @functools.cached_property
@@ -198,7 +198,7 @@ def prefix_of(graph: FragmentGraph, ops: Sequence[int]) -> tuple[FragmentGraph, 
 
 
 def whole_value(graph: FragmentGraph, value: int) -> CrossingValue:
-    """How a value lies on a mesh of one device.
+    """How a value is on a mesh of one device.
 
     Args:
       graph: the fragment that makes it.

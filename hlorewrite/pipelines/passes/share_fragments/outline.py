@@ -25,7 +25,7 @@ class FragmentPiece:
     """What becomes a fragment.
 
     Attributes:
-      ops: positions of its ops, in the order they are written; one that moves data may stand in several pieces.
+      ops: positions of its ops, in the order they are written; one that moves data may be in several pieces.
       reads: numbers of the values it takes.
       gives: numbers of the values it returns.
       shared: whether it is the fragment that was found inside.
@@ -74,7 +74,7 @@ class _FragmentDivision:
             raise CannotDivide("there is nothing around it")
         before = self._needed(value for value in self.taken if value not in arguments)
         if before & self.middle:
-            raise CannotDivide("what is before it depends on what it contains")
+            raise CannotDivide("ops before it depend on the ops in it")
         rest = [position for position in range(len(host.ops)) if position not in self.middle]
         after = [position for position in rest if position not in before]
         if before and not self._reads_it(after):
@@ -115,11 +115,11 @@ class _FragmentDivision:
                     gives[home[value]][value] = None
             plans.append((ops, reads))
         if not all(gives):
-            raise CannotDivide("nothing is read of what is around what it contains")
+            raise CannotDivide("nothing around the part is read")
         if set(gives[shared]) - set(self.given):
-            raise CannotDivide("a value is read, or returned, that what it contains does not return")
+            raise CannotDivide("a value is read or returned that the part does not return")
         if set(self.given) - set(gives[shared]):
-            raise CannotDivide("nothing reads a result of what it contains")
+            raise CannotDivide("nothing reads a result of the part")
         return tuple(FragmentPiece(self.order, self.taken, self.given, True) if number == shared else
                      FragmentPiece(ops, reads, tuple(sorted(gives[number])), False)
                      for number, (ops, reads) in enumerate(plans))
@@ -147,7 +147,7 @@ class _FragmentDivision:
                     own.add(position)
                     todo += host.ops[position].reads
                 elif at > number:
-                    raise CannotDivide("what is before it reads what it makes")
+                    raise CannotDivide("ops before it read its results")
                 else:
                     reads.add(value)
         return tuple(sorted(own)), tuple(sorted(reads))

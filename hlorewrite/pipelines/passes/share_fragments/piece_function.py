@@ -70,7 +70,7 @@ def _copied(host: FragmentGraph, piece: FragmentPiece, block: ir.Block) -> list[
 
 
 def _renumber_channels(function: ir.Operation, like: FragmentGraph | None) -> None:
-    """Gives collectives the channels that a fragment's have, or channels of their own."""
+    """Gives collectives the channels that a fragment's have, or separate channels."""
     for place, op in enumerate(op for op in nested_ops(function) if channel_number(op)):
         op.attributes[CHANNEL] = renumbered(op, like.channels[place] if like is not None else place + 1)
 

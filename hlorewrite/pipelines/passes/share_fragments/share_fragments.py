@@ -1,4 +1,4 @@
-"""The pass ``share-fragments``: a fragment that contains another one runs it as a fragment of its own."""
+"""The pass ``share-fragments``: a fragment that contains another one runs it as a separate fragment."""
 
 from dataclasses import dataclass, replace
 
@@ -17,7 +17,7 @@ from hlorewrite.rules.listener import Remark
 
 @dataclass(frozen=True)
 class ShareFragments(Pass):
-    """Cuts fragments of a pipeline program where they contain another one, so that XLA compiles its code once.
+    """Cuts fragments of a pipeline program that contain another one, so that XLA compiles equal parts once.
 
     A first stage is often an embedding and a layer, the next one a layer: equal fragments are compiled once, and equal
     parts of fragments for each. The fragment becomes two or three, which run one after the other on its mesh; the one
@@ -86,7 +86,7 @@ class _Graphs:
         return graphs
 
     def forget(self, callees: set[str]) -> None:
-        """Fragments that others take the place of, of which one may have the same name."""
+        """Fragments that others replace; one of these may have the same name."""
         for callee in callees:
             self._known.pop(callee, None)
 

@@ -16,7 +16,7 @@ from hlorewrite.pipelines.passes.split_stages.step import find_loop
 _CLASSES = (OpClass.ELEMENTWISE, OpClass.MOVE, OpClass.INDEXED, OpClass.REDUCTION, OpClass.CONTRACTION, OpClass.SAME,
             OpClass.CONSTANT, OpClass.TERMINATOR)
 _PLAIN = ops_of(*_CLASSES) | frozenset(BRANCHES)
-"""What ends, and has no effect, whether its result is chosen or not."""
+"""Ops that end and have no effect, whether their result is chosen or not."""
 
 
 def write_branches_as_choices(view: View, editor: Editor) -> list[ir.Operation]:

@@ -292,7 +292,7 @@ class _Body:
             self.homes.setdefault(number, mesh)
 
     def get(self, number: int, mesh: int, reader: ir.Location | None = None) -> ir.Value:
-        """A value on a mesh, sent there once when it lies on another; arguments are sent where they are first read."""
+        """A value on a mesh, sent there once when it is on another; arguments are sent where they are first read."""
         if (number, mesh) not in self.known:
             source = self.homes.get(number, self.writer.plan.mesh_of.get(number))
             if source is None:

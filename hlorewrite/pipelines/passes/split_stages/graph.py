@@ -77,7 +77,7 @@ class Values:
         return len(self.types) - 1
 
     def find(self, number: int) -> int:
-        """The value a number stands for, after some were found to be the same."""
+        """The value of a number, after equal ones were merged."""
         # Ends: values are joined at their ends (``unite``), so the chain has no circle.
         while number in self.same:
             number = self.same[number]
@@ -160,7 +160,7 @@ def ops_of(block: ir.Block) -> list[ir.Operation]:
 
 def closure(values: Values, wanted: Iterable[int], inside: Callable[[StepNode], bool]
             ) -> tuple[list[StepNode], list[int]]:
-    """What has to be made for some values.
+    """The nodes that some values need.
 
     Args:
       values: the values of the step.

@@ -1,4 +1,4 @@
-"""The meshes of a program: their sizes, which stage runs on which, and how a value lies on one."""
+"""The meshes of a program: their sizes, which stage runs on which, and how a value is on one."""
 
 import math
 import re
@@ -33,7 +33,7 @@ class ProgramMeshes:
     split_backward: bool
 
     def name(self, mesh: int) -> str:
-        """What a mesh is called."""
+        """The name of a mesh."""
         return f"m{mesh}"
 
     def mesh_text(self, mesh: int) -> str:

@@ -8,13 +8,12 @@ from hlorewrite.util.sizes import format_bytes
 
 
 def moved_values(plan: StagePlan) -> Iterator[tuple[str, StepNode]]:
-    """What the update sends from mesh to mesh, apart from single numbers.
+    """The values that the update sends from mesh to mesh, apart from single numbers.
 
     Args:
       plan: the plan of a program.
 
-    Yields:
-      (what is said, the op that reads or makes it), once for each line, in the order of the program.
+    Yields: (message, the op that reads or makes it), once for each line, in program order.
     """
     said: dict[str, tuple[StepNode, dict[str, int]]] = {}
     for number, mesh, node in (*_read_elsewhere(plan), *_brought_home(plan)):

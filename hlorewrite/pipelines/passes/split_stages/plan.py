@@ -1,4 +1,4 @@
-"""What a split step will consist of: fragments, what each reads and returns, and where arguments and results live."""
+"""The plan of a split step: fragments, their operands and results, and where arguments and results live."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
@@ -58,7 +58,7 @@ class StagePlan:
       after: fragments after the loop.
       home: mesh of each argument.
       carried: the mesh each carried value lives on.
-      results: the mesh each result of the program lies on.
+      results: the mesh each result of the program is on.
       mesh_of: the mesh that makes each value that some fragment makes.
       outer: (value, mesh): what the micro-batch reads from outside the loop, and where.
     """

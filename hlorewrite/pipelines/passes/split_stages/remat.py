@@ -11,7 +11,7 @@ from hlorewrite.pipelines.passes.split_stages.graph import StepNode
 from hlorewrite.pipelines.passes.split_stages.step import TrainStep, mark_of
 
 RECOMPUTED = "rematted_computation"
-"""What JAX calls ops that ``jax.checkpoint`` makes again."""
+"""JAX's names for ops that ``jax.checkpoint`` recomputes."""
 
 
 def is_recomputed(node: StepNode) -> bool:

@@ -24,7 +24,7 @@ def read_shardings(step: TrainStep, cut: bool = True) -> list[Spec | None]:
         is to note.
 
     Returns:
-      What the step's results have to be, where their attributes say so.
+      The shardings that attributes require of the step's results.
 
     Raises:
       InputError: propagation fails.

@@ -237,8 +237,8 @@ class SplitStages(Pass):
         for stage in set(range(plan.step.stages)) - busy:
             if stage == plan.step.stages - 1:
                 raise InputError(f"stage {stage}, the last one, computes nothing", location=marks.get(stage),
-                                 hint="use what the last mark gives")
-            ctx.remark(Remark("unprofitable", self.name, f"stage {stage} computes nothing: values pass it by",
+                                 hint="use the result of the last mark")
+            ctx.remark(Remark("unprofitable", self.name, f"stage {stage} computes nothing: values bypass it",
                               marks.get(max(stage, 1), plan.step.view.module.name)))
 
     def _tell(self, plan: StagePlan, ctx: PassContext) -> None:
@@ -306,8 +306,7 @@ def unused_received_rows(plan: StagePlan) -> Iterator[tuple[str, StepNode]]:
     Args:
       plan: the plan of a program.
 
-    Yields:
-      (what is said, an op that reads the rows), once for each argument and stage.
+    Yields: (message, an op that reads the rows), once for each argument and stage.
     """
     values = plan.step.values
     for fragment in (*plan.before, *plan.body):

@@ -1,7 +1,7 @@
 """The stage and task that each op of a micro-batch belongs to.
 
 Positions are numbered in the order of one micro-batch: F0 .. F(n-1), B(n-1) .. B0, then W(n-1) .. W0 where backwards
-are split. An op stands at the largest position of its operands; a forward mark i lifts to F(i), a backward one to
+are split. An op is at the largest position of its operands; a forward mark i lifts to F(i), a backward one to
 B(i-1). Ops that depend on no mark float: they are placed where they are used.
 """
 
@@ -116,8 +116,8 @@ def _marked(step: TrainStep, at: StageAssignment, node: StepNode, mark: tuple[in
                          "all stages, and a schedule has one of each", location=step.view.source(node.op),
                          hint="compute that gradient in a step before, or keep both passes within one stage")
     if again or is_recomputed(node):
-        raise InputError(f"the mark of stage {index} runs again in a backward, other than in the forward: "
-                         "jax.checkpoint stands around it", location=step.view.source(node.op),
+        raise InputError(f"the mark of stage {index} runs again in a backward pass, and differently than in the "
+                         "forward pass: jax.checkpoint is around it", location=step.view.source(node.op),
                          hint="put jax.checkpoint around parts of a stage, not around marks")
     if place is not None and place > index:
         raise InputError(f"stage {index} reads a value of stage {place}: marks are out of order",
@@ -182,7 +182,7 @@ def varying_nodes(step: TrainStep) -> set[int]:
 def _pin(step: TrainStep, at: StageAssignment, varying: set[int]) -> list[StepNode]:
     """Gives floating nodes that are not cheap their position; takes out those that never change.
 
-    What a mark's operand depends on stands on the stage before the mark, what reads that follows it, and the rest
+    What a mark's operand depends on is on the stage before the mark, what reads that follows it, and the rest
     stands where it is first needed. A value carried without touching any stage (a random key, a count of tokens) is
     computed where it is first read, or on the last stage.
     """
@@ -318,7 +318,8 @@ def _check_carried(step: TrainStep, at: StageAssignment) -> None:
                     f"stage {at.stage(node.place)} reads in its {_word(at, node.place)} what stage "
                     f"{at.stage(written)} passes to the next micro-batch in its {_word(at, written)}",
                     location=step.view.source(node.op),
-                    hint="a pipeline runs several micro-batches at a time: carry only what one stage reads and writes")
+                    hint="a pipeline runs several micro-batches at a time: carry only values that one stage reads "
+                         "and writes")
 
 
 def check_places(step: TrainStep) -> None:
@@ -330,7 +331,8 @@ def check_places(step: TrainStep) -> None:
     for node in step.body:
         for made in step.values.makers(node):
             if node.place is not None and made.place is not None and made.place > node.place and node.op is not None:
-                raise InputError("a stage would read what a later stage makes", location=step.view.source(node.op),
+                raise InputError("a stage would read a value that a later stage makes",
+                                 location=step.view.source(node.op),
                                  hint="give other cuts, or mark stages with hlorewrite.stage")
 
 

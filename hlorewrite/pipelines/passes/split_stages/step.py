@@ -71,12 +71,12 @@ class TrainStep:
     returned: dict[int, int] = field(default_factory=dict)
 
     def argument_name(self, number: int) -> str:
-        """What the user's function calls an argument."""
+        """The name of an argument in the user's function."""
         return argument_name(self.values.locations[number], self.arguments.index(number))
 
 
 def argument_name(location: ir.Location, position: int) -> str:
-    """What the user's function calls an argument; its number where that is not known."""
+    """The name of an argument in the user's function, or its number if the name is not known."""
     text = str(location)
     return text[5:-2] if text.startswith('loc("') and text.endswith('")') and ":" not in text else \
         f"argument {position}"
@@ -137,11 +137,11 @@ def find_loop(view: View, main: ir.Operation) -> tuple[ir.Operation, int]:
         index, backward = mark_of(op) or (0, False)
         around = list(ancestors(op))
         if len(around) != 2 or around[0].name != "stablehlo.while" or around[1] != main:
-            where = "stands outside the loop over micro-batches" if len(around) < 2 else \
-                "stands in a loop, branch or manual computation inside the micro-batch"
+            where = "is outside the loop over micro-batches" if len(around) < 2 else \
+                "is in a loop, branch or manual computation inside the micro-batch"
             raise InputError(f"the mark of stage {index} {where}", location=view.source(op), hint=_HOW)
         if loop is not None and around[0] != loop:
-            raise InputError(f"the mark of stage {index} stands in another loop than the marks before it",
+            raise InputError(f"the mark of stage {index} is in a different loop than the marks before it",
                              location=view.source(op), hint=_HOW)
         loop = around[0]
         if not backward:
@@ -164,7 +164,7 @@ def refuse_effects(view: View) -> None:
     for op in view.ops("stablehlo.custom_call", "stablehlo.infeed", "stablehlo.outfeed", "stablehlo.send",
                        "stablehlo.recv"):
         if op.name != "stablehlo.custom_call" or has_side_effect(op):
-            raise InputError("the step prints, calls back or talks to the host here, which a pipeline cannot",
+            raise InputError("the step prints, calls back or talks to the host here, which a pipeline cannot do",
                              location=view.source(op), hint="take jax.debug, io_callback and the like out of the step")
 
 
@@ -202,7 +202,7 @@ def step_of(view: View, main: ir.Operation, loop: ir.Operation, stages: int) -> 
     """
     iterations = trip_count(loop)
     if iterations is None:
-        raise InputError("it is not known how often the loop over micro-batches runs", location=view.source(loop),
+        raise InputError("the trip count of the loop over micro-batches is unknown", location=view.source(loop),
                          hint="use lax.scan, or lax.fori_loop with Python integers as bounds")
     values = Values()
     block = main.regions[0].blocks[0]

@@ -1,4 +1,4 @@
-"""What a loop over micro-batches carries: which values are sums, and sums over several stages one by one."""
+"""Values that a loop over micro-batches carries: which are sums, and sums over several stages one by one."""
 
 from collections.abc import Callable
 
@@ -16,7 +16,7 @@ _SCALES = frozenset(("stablehlo.multiply", "stablehlo.divide"))
 
 
 def find_sums(step: TrainStep) -> None:
-    """Notes for each carried value whether micro-batches only add to it, or write a place of their own.
+    """Notes for each carried value whether micro-batches only add to it, or write a separate place.
 
     Then their order does not matter. Anything else that reads the value makes the order matter.
     """

@@ -196,7 +196,7 @@ class RoundEmitter:
                         f"({chunk}) -> {result}")
 
     def _over(self, kind: CollectiveOp, rows: Sequence[tuple[int, ...]], width: int) -> str:
-        """The attributes that say which devices exchange data, on a channel of their own."""
+        """The attributes that say which devices exchange data, on a separate channel."""
         self._channel += 1
         listed = ", ".join(str(list(row)) for row in rows)
         return (f"channel_handle = #stablehlo.channel_handle<handle = {self._channel}, type = 1>, {kind.groups} = "

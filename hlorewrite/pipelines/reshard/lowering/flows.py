@@ -1,4 +1,4 @@
-"""From a plan to flows: which slice goes through which devices, in messages of which shape."""
+"""Converts a plan to flows: the devices that each slice passes through, and the shapes of its messages."""
 
 import math
 from collections.abc import Iterator, Sequence
@@ -49,7 +49,7 @@ class SliceFlow:
 
 
 def copies(plan: ReshardPlan, message_bytes: int) -> list[SliceFlow]:
-    """What devices of both meshes keep: slices to copy from their source to their destination buffer.
+    """The slices that devices of both meshes keep: copied from their source to their destination buffer.
 
     Args:
       plan: the plan.

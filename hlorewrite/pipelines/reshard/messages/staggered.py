@@ -116,7 +116,7 @@ def messages_of_ports(rows: SliceTransfers, network: Network) -> list[PortMessag
 
 
 def by_ports(jobs: Jobs, messages: Sequence[PortMessage], network: Network) -> TransferSchedule:
-    """The schedule of messages by their ports, in the order of their start; each port has a sender of its own.
+    """The schedule of messages by their ports, in the order of their start; each port has a separate sender.
 
     Args:
       jobs: one job for each message of each slice.

@@ -1,1 +1,1 @@
-"""Broadcasts in blocks of which each takes a tree of its own."""
+"""Broadcasts in blocks that each use a separate tree."""

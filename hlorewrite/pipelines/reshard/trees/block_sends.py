@@ -1,4 +1,4 @@
-"""Who sends which block to whom, round by round, so that every block takes a tree of its own.
+"""Who sends which block to whom, round by round, so that every block takes a separate tree.
 
 In a round a port sends at most one block and receives at most one. With one port a host the rounds are those of a
 circulant graph, as few as any plan of blocks needs. With several the sender lets a new block go from each of its
@@ -65,7 +65,7 @@ def block_sends(hosts: int, blocks: tuple[int, ...], relay: int = 0) -> tuple[tu
     Args:
       hosts: receiving hosts; they are numbered from 1, and 0 is the source.
       blocks: number of blocks of each stream; there are as many streams as a host has ports, each leaves the source
-        by a port of its own, and a host passes a block on by any of its ports.
+        by a separate port, and a host passes a block on by any of its ports.
       relay: rounds that a block takes from the port it came by to the other ports of its host.
 
     Returns:

@@ -103,7 +103,7 @@ class _ReceiveSearch:
       place: the place, once around the ring from where the search begins.
       skips: the skips.
       unused: the skips that no way found has ended with, long ones first.
-      before: the last place found; the next lies before it.
+      before: the last place found; the next is before it.
       found: the skip that each way found ends with, by round.
     """
 

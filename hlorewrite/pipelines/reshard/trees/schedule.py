@@ -1,4 +1,4 @@
-"""The strategy ``trees``: slices that go to the same hosts, in blocks of which each takes a tree of its own.
+"""The strategy ``trees``: slices that go to the same hosts, in blocks that each use a separate tree.
 
 In a chain the last of n hosts gets its first block after n hops; here after about log2(n), or fewer where each host
 gets all slices and so can pass a block on by any of its ports.
@@ -142,8 +142,8 @@ def rails_of(rows: SliceTransfers, network: Network) -> tuple[Rail, ...]:
     hosts = {tuple(sorted({int(network.host[d]) for d in rows.groups[group]})) for group in receivers}
     sending = {int(network.host[d]) for group in set(rows.holders.tolist()) for d in rows.groups[group]}
     if len(hosts) != 1 or len(to := next(iter(hosts))) < _LEAST_HOSTS or sending & set(to):
-        raise PlanError(f"trees serve slices that all go to the same {_LEAST_HOSTS} hosts or more, none of which has "
-                        "any", hint="use broadcast")
+        raise PlanError(f"trees need slices that all go to the same {_LEAST_HOSTS} hosts or more, and none of these "
+                        "hosts may hold any", hint="use broadcast")
     nics = network.nics_per_host
     lanes = next(iter(receivers.values()))
     if set(receivers.values()) == {lanes} and len(rows) >= len(lanes) > 1:

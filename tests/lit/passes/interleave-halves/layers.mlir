@@ -51,7 +51,7 @@ module attributes {mhlo.num_partitions = 4 : i32, mhlo.num_replicas = 1 : i32} {
 // CHECK-NOT: "stablehlo.all_reduce"
 module attributes {mhlo.num_partitions = 4 : i32, mhlo.num_replicas = 1 : i32} {
   func.func public @gradient(%x: tensor<8x6xf32>) -> tensor<8x6xf32> {
-    // expected-remark@+1 {{it stays as it is: it stands in no chain of collectives that wait for one another}}
+    // expected-remark@+1 {{it stays as it is: it is in no chain of collectives that wait for one another}}
     %r = "stablehlo.all_reduce"(%x) <{channel_handle = #stablehlo.channel_handle<handle = 1, type = 1>, replica_groups = dense<[[0, 1, 2, 3]]> : tensor<1x4xi64>, use_global_device_ids}> ({
     ^bb0(%l: tensor<f32>, %o: tensor<f32>):
       %s = stablehlo.add %l, %o : tensor<f32>

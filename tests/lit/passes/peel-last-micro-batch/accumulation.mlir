@@ -132,7 +132,7 @@ module attributes {mhlo.num_partitions = 4 : i32, mhlo.num_replicas = 1 : i32} {
     %limit = stablehlo.constant dense<3.0> : tensor<f32>
     %zero = stablehlo.constant dense<0.0> : tensor<8xf32>
     %yes = stablehlo.constant dense<true> : tensor<i1>
-    // expected-remark@+1 {{its last iteration stays in the loop: its condition depends on what its body computes from data}}
+    // expected-remark@+1 {{its last iteration stays in the loop: its condition depends on a value that its body computes from data}}
     %loop:2 = stablehlo.while(%more = %yes, %acc = %zero) : tensor<i1>, tensor<8xf32>
     cond {
       stablehlo.return %more : tensor<i1>

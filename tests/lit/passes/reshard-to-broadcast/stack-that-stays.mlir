@@ -61,7 +61,7 @@ module attributes {mhlo.num_partitions = 4 : i32, mhlo.num_replicas = 1 : i32} {
   func.func public @main(%w: tensor<8x16x16xf32>, %x: tensor<16x16xf32>, %n: tensor<i32>) -> tensor<16x16xf32> {
     %out = sdy.manual_computation(%w, %x, %n) in_shardings=[<@mesh, [{"pp"}, {}, {}]>, <@mesh, [{"pp"}, {}]>, <@mesh, []>] out_shardings=[<@mesh, [{"pp"}, {}]>] manual_axes={"pp"} (%arg0: tensor<2x16x16xf32>, %arg1: tensor<4x16xf32>, %arg2: tensor<i32>) {
       %c0 = stablehlo.constant dense<0> : tensor<i32>
-      // expected-remark@+1 {{a slice of it reads 2 layers, which may lie on several devices}}
+      // expected-remark@+1 {{a slice of it reads 2 layers, which may be on several devices}}
       %g = "stablehlo.all_gather"(%arg0) <{all_gather_dim = 0 : i64, channel_handle = #stablehlo.channel_handle<handle = 1, type = 0>, replica_groups = dense<[[0, 1, 2, 3]]> : tensor<1x4xi64>, use_global_device_ids}> : (tensor<2x16x16xf32>) -> tensor<8x16x16xf32>
       %two = stablehlo.dynamic_slice %g, %arg2, %c0, %c0, sizes = [2, 16, 16] : (tensor<8x16x16xf32>, tensor<i32>, tensor<i32>, tensor<i32>) -> tensor<2x16x16xf32>
       %part = stablehlo.slice %two [1:2, 0:4, 0:16] : (tensor<2x16x16xf32>) -> tensor<1x4x16xf32>

@@ -133,7 +133,7 @@ module @step {
       %g1 = stablehlo.dot_general %hs, %dq, contracting_dims = [0] x [0] : (tensor<4x8xf32>, tensor<4x8xf32>) -> tensor<8x8xf32>
       %dh = stablehlo.dot_general %dq, %w1, contracting_dims = [1] x [1] : (tensor<4x8xf32>, tensor<8x8xf32>) -> tensor<4x8xf32>
       %d1 = stablehlo.composite "hlorewrite.stage" %dh {composite_attributes = {backward = true, stage = 1 : i64}, decomposition = @same} : (tensor<4x8xf32>) -> tensor<4x8xf32>
-      // expected-error@+1 {{the mark of stage 1 runs again in a backward, other than in the forward: jax.checkpoint stands around it}}
+      // expected-error@+1 {{the mark of stage 1 runs again in a backward pass, and differently than in the forward pass: jax.checkpoint is around it}}
       %dhs = stablehlo.composite "hlorewrite.stage" %d1 {composite_attributes = {backward = false, stage = 1 : i64}, decomposition = @same} : (tensor<4x8xf32>) -> tensor<4x8xf32>
       %hh = stablehlo.multiply %h, %h : tensor<4x8xf32>
       %ones = stablehlo.constant dense<1.0> : tensor<4x8xf32>
@@ -164,7 +164,7 @@ module @step {
     %zero = stablehlo.constant dense<0.0> : tensor<f32>
     %zeros = stablehlo.constant dense<0.0> : tensor<8x8xf32>
     %start = stablehlo.constant dense<0> : tensor<i32>
-      // expected-error@+1 {{it is not known how often the loop over micro-batches runs}}
+      // expected-error@+1 {{the trip count of the loop over micro-batches is unknown}}
     %r:4 = stablehlo.while(%k = %start, %a0 = %zeros, %a1 = %zeros, %l = %zero) : tensor<i32>, tensor<8x8xf32>, tensor<8x8xf32>, tensor<f32>
     cond {
       %end = stablehlo.convert %l : (tensor<f32>) -> tensor<i32>

@@ -191,9 +191,9 @@ def test_a_refutation_names_the_elements(tmp_path: Path) -> None:
 
 def test_reasons(tmp_path: Path) -> None:
     for text, reason in (
-            (fact("stablehlo.sort(%a)"), "what stablehlo.sort computes is not known"),
+            (fact("stablehlo.sort(%a)"), "the meaning of stablehlo.sort is not known"),
             (fact("stablehlo.map(%a, %b)").replace("linear", "meaning stablehlo.map(%a) { each %a; }\nlinear", 1),
-             "the meaning of stablehlo.map has another number of operands"),
+             "the meaning of stablehlo.map has a different number of operands"),
             (fact("stablehlo.negate(%a)", "{ parts(%a, %r); }"), "`types` admits no element types"),
             (fact("stablehlo.multiply(%a, %k)", "{ same(%a, %k, %r); }", floats="exact",
                   legal="legal { uniform(%k); }"), "holds over the reals, but `floats exact` is not proved"),

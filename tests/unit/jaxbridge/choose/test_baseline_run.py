@@ -258,7 +258,7 @@ def test_a_refusal_of_xla_is_said_as_before(failing: str, monkeypatch: pytest.Mo
     made, sentences = rewrite_step(layers(sharded=False), StepOptions(as_passes(SHIFT)), CPU)
     assert made.bytecode is None
     what = "it cannot be compared with XLA alone" if failing == "alone" else "XLA does not take the rewritten module"
-    assert sentences[0] == (f"is compiled as it came: {what}: XLA does not compile the module ({failing}); "
+    assert sentences[0] == (f"is compiled unchanged: {what}: XLA does not compile the module ({failing}); "
                             'keep="always" compiles the rewritten module')
 
 

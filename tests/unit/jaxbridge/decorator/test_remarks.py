@@ -107,8 +107,8 @@ def test_what_stays_says_what_to_change() -> None:
     report = hlorewrite.optimize(jax.jit(multisteps)).lower(params, state, *steps.batch()).report
     remark = moved(report)["params['w']"]
     assert remark.kind in ("blocked", "missed")
-    assert remark.advice == ("the next iteration computes with what this one changes; where gradients are meant to be "
-                             "accumulated, update the parameters once, after the loop")
+    assert remark.advice == ("the next iteration reads the values that this one changes; to accumulate gradients, "
+                             "update the parameters once, after the loop")
     assert str(remark).endswith(f"; {remark.advice}")
 
 

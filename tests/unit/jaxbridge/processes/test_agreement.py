@@ -71,13 +71,13 @@ def test_all_hold_the_same() -> None:
     (Decision(SAME.original, "c", "pipeline cse\npartitioner cpu\nmemory unlimited", SAME.versions),
      "its pipeline is cse, not comm; name the same passes everywhere"),
     (Decision(SAME.original, "c", SAME.how.replace("unlimited", "0"), SAME.versions), "its memory is 0, not unlimited"),
-    (Decision(SAME.original, "c", SAME.how, SAME.versions), "the same module and pipeline gave another result"),
+    (Decision(SAME.original, "c", SAME.how, SAME.versions), "the same module and pipeline gave a different result"),
 ])
 def test_one_holds_another_module(odd: int, other: Decision, words: str) -> None:
     """All get the same sentence, which names a process that differs from the first one, and in what."""
     said = outcomes([holds(other if process == odd else SAME) for process in range(3)])
     assert len(set(said)) == 1
-    assert "(comparing): it holds another module than process 0: " in said[0]
+    assert "(comparing): its module differs from that of process 0: " in said[0]
     if odd:
         assert said[0].startswith(f"process {odd} ") and words in said[0]
 
@@ -101,7 +101,7 @@ def test_one_that_takes_too_long_to_rewrite(slow: int) -> None:
     said = outcomes([holds(after_s=4.0 if process == slow else 0.1) for process in range(3)], patience=Patience(
         rewriting=1.0))
     assert said == [said[0]] * 3
-    assert said[0].startswith(f"process {slow} (rewriting): it was not done with rewriting 1 s after process ")
+    assert said[0].startswith(f"process {slow} (rewriting): it had not finished rewriting 1 s after process ")
     assert time.monotonic() - start < 10
 
 
@@ -114,7 +114,7 @@ def test_the_time_for_rewriting_grows_with_what_it_took_here() -> None:
 @pytest.mark.parametrize("absent", [0, 1])
 def test_one_never_comes(absent: int) -> None:
     said = outcomes([None if process == absent else holds() for process in range(3)])
-    assert said == [f"process {absent} (not seen yet): it did not come to this module within 3 s; it is slow, gone, or "
+    assert said == [f"process {absent} (not seen yet): it did not reach this module within 3 s; it is slow, gone, or "
                     "runs without hlorewrite"] * 2
 
 
@@ -128,7 +128,7 @@ def test_one_that_comes_too_late_follows(slow: int) -> None:
     """The verdict of those who gave up on it holds for it too: no process runs the rewritten module alone."""
     said = outcomes([holds()] * 2, late={slow: 3.0}, patience=Patience(1.0, 1.0, 1.0))
     assert len(set(said)) == 1
-    assert f"process {slow} (not seen yet): it did not come to this module within 1 s" in said[0]
+    assert f"process {slow} (not seen yet): it did not reach this module within 1 s" in said[0]
 
 
 def together(rewriters: Sequence[tuple[Decision, Decision]]) -> list[tuple[str, str]]:
@@ -152,8 +152,8 @@ def test_a_process_that_chose_otherwise_makes_the_choice_of_the_first_one() -> N
     same_choice = Decision(SAME.original, "d", SAME.how, SAME.versions)
     said = together([(SAME, SAME), (other, same_choice)])
     assert [why for why, _ in said] == [
-        "process 1 (comparing): it holds another module than process 0: the same module and pipeline gave another "
-        "result; use the same rule files and topology files everywhere"] * 2
+        "process 1 (comparing): its module differs from that of process 0: the same module and pipeline gave a "
+        "different result; use the same rule files and topology files everywhere"] * 2
 
 
 def test_another_module_is_not_rewritten_by_the_choice_of_the_first_one() -> None:

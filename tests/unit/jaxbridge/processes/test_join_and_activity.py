@@ -113,8 +113,8 @@ def test_who_is_missing_is_named_before_the_end(capsys: pytest.CaptureFixture[st
     assert _answer("127.0.0.1", roll.port, 1, 3.0, b"x") == "2"
     roll.thread.join()
     said = capsys.readouterr().err
-    assert "hlorewrite: note: process 0 waits for 2, which did not come yet" in said
-    assert "hlorewrite: note: process 1 waits for 2, which did not come yet" in said
+    assert "hlorewrite: note: process 0 waits for 2, which has not arrived yet" in said
+    assert "hlorewrite: note: process 1 waits for 2, which has not arrived yet" in said
 
 
 def test_it_listens_on_the_given_address_only() -> None:

@@ -46,7 +46,7 @@ def test_a_first_process_that_does_not_come_makes_the_others_run_the_original() 
     store = WriteOnceStore()
     alone = Agreement("room", range(2), 1, store, patience=QUICK)
     alone.come()
-    with pytest.raises(PlanMismatch, match=r"process 0 .*did not come") as refused:
+    with pytest.raises(PlanMismatch, match=r"process 0 .*did not reach") as refused:
         ruling_of_all(alone, PlanRuling)
     assert not refused.value.stops
     with pytest.raises(ValueError, match="another version"):

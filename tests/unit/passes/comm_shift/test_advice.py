@@ -69,7 +69,7 @@ def test_what_differs_by_nature_is_not_to_be_made_equal_and_has_a_place(located:
     listener = Remarks()
     run_passes(module, parse_pipeline("comm-shift"), PassContext((listener,)))  # pyright: ignore[reportArgumentType]
     (remark,) = [remark for remark in listener.said if "differs between devices" in remark.sentence]
-    assert remark.advice.startswith("where that value is equal on all devices in fact, compute it from constants")
+    assert remark.advice.startswith("if that value is in fact equal on all devices, compute it from constants")
     assert "?" not in str(remark), str(remark)
     assert remark.location.startswith("step.mlir:12" if located else "@main")
 

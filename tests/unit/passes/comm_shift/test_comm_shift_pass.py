@@ -210,8 +210,8 @@ def test_public_functions_are_not_inlined() -> None:
 def test_exact_keeps_the_order_of_floating_sums_only() -> None:
     floating = shift(accumulate(), CommShift(exact=True))
     assert not floating.changed
-    assert floating.remarks == [("blocked", "moving it would change the order of a floating-point sum, and exact was "
-                                 "asked for")]
+    assert floating.remarks == [("blocked", "moving it would change the order of a floating-point sum, but exact "
+                                 "is set")]
     start = "%start = stablehlo.constant dense<0> : tensor<4xi32>\n%k = stablehlo.convert %s : (tensor<4xf32>) -> " \
             "tensor<4xi32>\n"
     integers = start + loop("l", 5, {"acc": "%start"}, "%g = AR(%k) : tensor<4xi32>\n"

@@ -273,7 +273,7 @@ def test_what_goes_on_along_another_dimension_than_its_slot_starts_with_stays() 
     assert shifted.remarks == [
         ("blocked", "the reduce-scatter stays: it meets another one that has to stay, and those that meet move "
          "together"),
-        ("missed", "stablehlo.return needs the reduced value in the loop: what it meets there is scattered along "
+        ("missed", "stablehlo.return needs the reduced value in the loop: the other operand is scattered along "
          "another dimension")]
 
 

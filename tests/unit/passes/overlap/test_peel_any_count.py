@@ -105,19 +105,19 @@ SMALL = (f"%some = stablehlo.slice %sum [0:1] : ({T}) -> tensor<1xf32>\n"
          "%limit = stablehlo.constant dense<0.9> : tensor<f32>\n"
          "%goes = stablehlo.compare LT, %part, %limit : (tensor<f32>, tensor<f32>) -> tensor<i1>\n")
 REFUSED = {
-    "its condition depends on what its body computes from data": loop(
+    "its condition depends on a value that its body computes from data": loop(
         carried=", %go = %first", types=", tensor<i1>", ends=", %goes", more="%both", end=SMALL,
         before="%first = stablehlo.constant dense<true> : tensor<i1>",
         condition="%both = stablehlo.and %more, %go : tensor<i1>"),
     "its condition runs stablehlo.custom_call, once more than the body": loop(condition=EFFECT),
-    "it may run not at all, and its body runs stablehlo.custom_call": loop(body=EFFECT),
-    "it may run not at all, and its body runs stablehlo.all_reduce": loop(body=m.reduce("%all", "%acc", T)),
-    "it may run not at all, and it is not known whether a loop in it then ends": loop(
+    "it may not run at all, and its body runs stablehlo.custom_call": loop(body=EFFECT),
+    "it may not run at all, and its body runs stablehlo.all_reduce": loop(body=m.reduce("%all", "%acc", T)),
+    "it may not run at all, and it is not known whether a loop in it then ends": loop(
         body=INNER.replace("BOUND", "%n")),
-    "it may run not at all, and it carries what is not a tensor": loop(
+    "it may not run at all, and it carries a value that is not a tensor": loop(
         before="%token = stablehlo.create_token : !stablehlo.token", carried=", %t = %token",
         types=", !stablehlo.token", ends=", %t"),
-    "its condition depends on what its body computes from data ": loop(
+    "its condition depends on a value that its body computes from data ": loop(
         carried=", %left = %n", types=f", {I}", ends=", %less", more="%also", body=
         f'%less = "stablehlo.collective_permute"(%left) <{{{m.CHANNEL}, source_target_pairs = dense<[[0, 1], [1, 0]]> '
         f": tensor<2x2xi64>}}> : ({I}) -> {I}",
@@ -163,13 +163,13 @@ SPECULATIVE = "hlorewrite.passes.peel_last_micro_batch.peel_last_micro_batch"
 NEXT = "hlorewrite.passes.peel_last_micro_batch.next_condition"
 CONDITIONS = [
     (NEXT, "len(op.regions) == 0\n            and all(element_count(result.type) == 1 for result in op.results))",
-     "True)", "its condition depends on what its body computes from data"),
+     "True)", "its condition depends on a value that its body computes from data"),
     (SPECULATIVE, "if name := Effects(view).first(body, collectives=True):", "if name := \"\":",
-     "it may run not at all, and its body runs stablehlo.custom_call"),
+     "it may not run at all, and its body runs stablehlo.custom_call"),
     (SPECULATIVE, "first(body, collectives=True)", "first(body)",
-     "it may run not at all, and its body runs stablehlo.all_reduce"),
+     "it may not run at all, and its body runs stablehlo.all_reduce"),
     (SPECULATIVE, "trip_count(op) is None for", "False for",
-     "it may run not at all, and it is not known whether a loop in it then ends"),
+     "it may not run at all, and it is not known whether a loop in it then ends"),
 ]
 
 
@@ -240,7 +240,7 @@ def test_a_loop_that_never_runs_stays() -> None:
     before = loop(bound="%zero")
     after, changed, said = peeled(before)
     assert not changed and after.text() == before.text()
-    assert said[0].endswith("blocked: its last iteration stays in the loop: it runs not at all")
+    assert said[0].endswith("blocked: its last iteration stays in the loop: it does not run at all")
 
 
 def test_a_loop_in_another_one_stays() -> None:
@@ -249,5 +249,5 @@ def test_a_loop_in_another_one_stays() -> None:
     after, changed, said = peeled(parse(text, name="m.mlir"))
     assert not changed and after.text() == text
     assert [each.partition(": ")[2] for each in said] == [
-        "missed: its last iteration stays in the loop: it stands in another loop",
-        "blocked: its last iteration stays in the loop: it may run not at all, and its body runs stablehlo.all_reduce"]
+        "missed: its last iteration stays in the loop: the loop is inside another one",
+        "blocked: its last iteration stays in the loop: it may not run at all, and its body runs stablehlo.all_reduce"]

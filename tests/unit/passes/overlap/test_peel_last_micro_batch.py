@@ -79,7 +79,7 @@ def test_counted_loops(before: Module) -> None:
 
 
 OTHERS = {
-    "it runs not at all": loop(bound=0),
+    "it does not run at all": loop(bound=0),
     "its condition runs stablehlo.all_reduce, once more than the body": loop(
         condition=m.reduce("%all", "%acc", T)),
     "its condition runs stablehlo.custom_call, once more than the body": loop(

@@ -149,14 +149,14 @@ ILLEGAL = {
 
 
 REASONS = {
-    "an unknown trip count": "it is not known how often it runs, so not whether it writes each row",
+    "an unknown trip count": "its trip count is unknown, so it may not write each row",
     **dict.fromkeys(("one row twice", "rows left out", "rows written again", "a window of two rows", "half a row",
-                     "an index that differs between devices"), "it is not known that it writes each row once"),
+                     "an index that differs between devices"), "it may not write each row exactly once"),
     **dict.fromkeys(("read in the loop", "read by the condition"), "the loop itself reads the tensor it stacks"),
     **dict.fromkeys(("read after the loop too", "a step read twice", "both sides from the loop"),
-                    "what it stacks has another reader after it"),
+                    "its stack has another reader after it"),
     **dict.fromkeys(("another element type", "beside what comes later", "a scalar that comes later"),
-                    "what is computed between it and the reduction cannot be computed row by row in it"),
+                    "the ops between it and the reduction cannot be computed row by row in it"),
 }
 
 

@@ -172,7 +172,7 @@ def test_donated_arguments_that_share_a_buffer_are_refused_before_the_call(devic
             made((p, other), ROWS)
     state, _ = made((p, jax.tree.map(jnp.copy, p)), ROWS)
     made(state, ROWS)
-    with pytest.raises(UsageError, match="was given away to a step before"):
+    with pytest.raises(UsageError, match="was donated to an earlier step"):
         made(state, ROWS)
 
 
@@ -211,5 +211,5 @@ def test_a_stage_that_passes_values_on():
     step = step_of(jax.value_and_grad(loss))
     made = hlorewrite.pipeline(step, meshes=[(1,)] * 4)
     lowered = made.lower(WEIGHTS, ROWS)
-    assert sum("computes nothing: values pass it by" in str(each) for each in lowered.remarks) == 2
+    assert sum("computes nothing: values bypass it" in str(each) for each in lowered.remarks) == 2
     np.testing.assert_allclose(float(made(WEIGHTS, ROWS)[1]), float(jax.jit(step)(WEIGHTS, ROWS)[1]), rtol=1e-5)

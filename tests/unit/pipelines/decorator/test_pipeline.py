@@ -182,7 +182,7 @@ def test_what_cannot_be_asked_for(options, said):
 
 @pytest.mark.parametrize("options, said", [
     ({"in_specs": (P(),)}, "in_specs has 1 entries, the step takes 3 positional arguments"),
-    ({"in_specs": P("model")}, 'no mesh axis is called "model"'),
+    ({"in_specs": P("model")}, 'there is no mesh axis "model"'),
     ({"in_specs": ([P(), P(), P()], P(), P())}, "in_specs\\[0\\] is not a prefix"),
     ({"in_specs": (P(), P(None, "data"), P(None, "data")), "meshes": [(3,), (3,)]}, "cannot be cut into 3"),
     ({"microbatches": 8}, "the loop runs 4 micro-batches, not 8"),

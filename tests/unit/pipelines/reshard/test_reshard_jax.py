@@ -218,14 +218,14 @@ def test_three_processes_reshard_with_gloo() -> None:
 
 def test_unequal_views_are_told_and_do_not_hang() -> None:
     said = _processes("unequal")
-    assert "process 2 (comparing): it holds another module than process 0: its plan is " in said[0]
+    assert "process 2 (comparing): its module differs from that of process 0: its plan is " in said[0]
     assert all(line == said[0] for line in said)
 
 
 def test_a_missing_process_is_named() -> None:
     said = _processes("missing")
     assert said[1] == "stayed away"
-    assert "process 1 (not seen yet): it did not come to this module within 4 s" in said[0]
+    assert "process 1 (not seen yet): it did not reach this module within 4 s" in said[0]
     assert said[2] == said[0]
 
 

@@ -204,7 +204,7 @@ def test_refusals() -> None:
     with pytest.raises(UsageError, match='no target is called "tpu"'):
         lower(plan, "f32", "tpu")
     for chunk_bytes in (0, -5):
-        with pytest.raises(UsageError, match=f"a chunk of {chunk_bytes} bytes holds nothing"):
+        with pytest.raises(UsageError, match=f"a chunk of {chunk_bytes} bytes is empty"):
             lower(plan, "f32", "gpu", chunk_bytes)
     with pytest.raises(PlanError, match="nothing to move"):
         lower(plan_of("1x2", "2x2", (0, 4), "gpu,-", "-,host"), "f32")

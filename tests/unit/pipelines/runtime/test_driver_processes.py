@@ -118,7 +118,7 @@ def test_one_that_is_gone_ends_all_and_is_named(tmp_path: Path, wrong: str, who:
 
 
 @pytest.mark.parametrize(("wrong", "named", "ended"), [
-    ("stopped", r"process 1 \(stage 1\) has not been heard of for \d s: it was ended or stopped, or its host is gone",
+    ("stopped", r"process 1 \(stage 1\) has not been heard of for \d s: it has ended or stopped, or its host is gone",
      "process 1 (stage 1) has not been heard of for"),
     ("sleeps", r"process 1 \(stage 1\) is in its own Python code at pipeline_worker\.py:",
      "process 1 (stage 1) is in its own Python code at pipeline_worker.py:"),
@@ -134,14 +134,14 @@ def test_one_that_was_never_started_is_named(tmp_path: Path):
     outcomes = run(tmp_path, 3, 3, start=(0, 2), timeout_s=3.0)
     for outcome in outcomes:
         assert outcome.code == 1
-        assert "process 1 did not come within 3 s" in outcome.said[0]
+        assert "process 1 did not arrive within 3 s" in outcome.said[0]
         assert "Traceback" not in outcome.err
 
 
 def test_processes_with_different_schedules_stop(tmp_path: Path):
     outcomes = run(tmp_path, 2, 4, timeout_s=20.0, wrong="other schedule", who=1)
     assert all(outcome.code == 1 for outcome in outcomes)
-    assert any("process 1 (comparing): it holds another module than process 0: its schedule is " in line
+    assert any("process 1 (comparing): its module differs from that of process 0: its schedule is " in line
                for outcome in outcomes for line in outcome.said)
 
 

@@ -171,13 +171,13 @@ def test_transfers_to_a_mesh_that_has_ended() -> None:
     ("B0 F0", "the backward of micro-batch 0 on stage 0 runs before its forward; move F0 before B0"),
     ("F0 W0 I0", "the weight gradient of micro-batch 0 on stage 0 runs before its forward|before its input"),
     ("F0 F0 B0", "the forward of micro-batch 0 on stage 0 runs twice"),
-    ("F0 B0 I0", "input gradient of micro-batch 0 on stage 0 runs after its backward has run already"),
+    ("F0 B0 I0", "input gradient of micro-batch 0 on stage 0 runs after its backward pass"),
     ("F0 F1 B0", "the backward of micro-batch 1 on stage 0 never runs; add B1 to mesh 0"),
     ("F0 I0", "the weight gradient of micro-batch 0 on stage 0 never runs"),
     ("F0 B0\nF0 B0 F1 B1", "the forward of micro-batch 1 on stage 0 never runs"),
     ("F0 B0 F1 B1\nF1 B1 F0 B0", "the schedule deadlocks: the backward of micro-batch 0 on stage 0 waits for the "
                                  "backward of micro-batch 0 on stage 1"),
-    ("F0.1 F0 B0.1 B0", "the schedule deadlocks: the forward of micro-batch 0 on stage 1 stands before the forward of "
+    ("F0.1 F0 B0.1 B0", "the schedule deadlocks: the forward of micro-batch 0 on stage 1 comes before the forward of "
                         "micro-batch 0 on stage 0"),
     ("F0 X1", "custom:1: \"X1\" is not a task"),
     ("# only this", "the table has no line of tasks"),

@@ -1,4 +1,4 @@
-"""What each op adds to the relative error of sums, from types and attributes alone."""
+"""How much each op adds to the relative error of sums, from types and attributes alone."""
 
 import math
 from collections.abc import Sequence
@@ -62,7 +62,7 @@ def merged(key: int, values: Sequence[Summed], *, product: bool = False) -> Summ
 
 
 def result_of(op: ir.Operation, operands: Sequence[Summed], kind: ir.Type, key: int, view: View) -> Summed:
-    """What an op without regions of control makes of its operands' errors.
+    """How an op without control-flow regions changes its operands' errors.
 
     Args:
       op: the op.

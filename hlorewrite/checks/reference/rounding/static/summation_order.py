@@ -55,7 +55,7 @@ class OutputOrder:
 
 @dataclass(frozen=True)
 class SummationOrders:
-    """What differs in the order of sums between two modules.
+    """The difference in the order of sums between two modules.
 
     Attributes:
       outputs: how many there are.
@@ -122,7 +122,7 @@ class OrdersOnDemand:
 
     @cached_property
     def found(self) -> SummationOrders:
-        """What differs in the order of sums."""
+        """The difference in the order of sums."""
         return summation_orders(parse(self.before, name=self.name), parse(self.after, name=self.name))
 
 
@@ -158,7 +158,7 @@ def summation_orders(before: Module, after: Module) -> SummationOrders:
         with after.context:
             second, others = _walked(after, None)
         if len(kinds) != len(others):
-            return SummationOrders(0, reason="the modules have other outputs")
+            return SummationOrders(0, reason="the modules have different outputs")
         if [each.key for each in first.results] == [each.key for each in second.results]:
             return SummationOrders(len(kinds))
         with before.context:

@@ -44,7 +44,7 @@ class Forms:
 
     Args:
       graph: the graph.
-      tables: what is known on each process.
+      tables: known values on each process.
       rounded: whether constants that differ by rounding are one, and functions of constants are computed.
 
     Attributes:

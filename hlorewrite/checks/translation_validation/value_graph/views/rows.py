@@ -33,7 +33,7 @@ _LISTS = ("lhs_batching_dimensions", "rhs_batching_dimensions", "lhs_contracting
 
 
 def combiner(label: Label) -> str | None:
-    """What the region of an op does, when it is one commutative op on its two arguments."""
+    """The op in a region, if it is one commutative op on the region's two arguments."""
     regions = label[2]
     if not isinstance(regions, tuple) or len(regions) != 1 or len(regions[0]) != 1:
         return None

@@ -49,7 +49,7 @@ class StructuralHashes:
 
 
 class Layouts:
-    """How the dimensions of expressions lie in what they are computed from.
+    """How the dimensions of expressions map to those of their operands.
 
     Args:
       moves: the views.
@@ -139,7 +139,7 @@ class DimPart:
 
     @property
     def key(self) -> list[list[int]]:
-        """What parts are ordered by."""
+        """The key by which parts are ordered."""
         return [sorted(-abs(stride) for stride in group) for group in self.strides]
 
     def above(self, other: DimPart) -> bool:

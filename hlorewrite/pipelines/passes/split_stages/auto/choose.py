@@ -39,7 +39,7 @@ _LOOP_TO_CUT = 0.25  # times the mean stage
 
 @dataclass(frozen=True)
 class StageSearch:
-    """What stages are chosen for.
+    """The setting in which stages are chosen.
 
     Attributes:
       meshes: shapes of the meshes, as the pass ``split-stages`` takes them.
@@ -87,8 +87,9 @@ def mark_cuts(module: Module, cuts: Sequence[int], microbatches: int = 0) -> Non
     graph = _cut_graph(module, microbatches)
     count = ops_counted(graph)
     if list(cuts) != sorted(set(cuts)) or not 0 < cuts[0] <= cuts[-1] < count:
-        raise InputError(f"cuts {', '.join(map(str, cuts))} do not rise between 1 and {count - 1}, the "
-                         "ops of the forward", location=module.name, hint="give the cuts that stages=auto said")
+        raise InputError(f"cuts {', '.join(map(str, cuts))} do not increase between 1 and {count - 1}, "
+                         "the ops of the forward", location=module.name,
+                         hint="pass the cuts from the remarks of stages=auto")
     numbered = cut_inside(module, graph, inside_loops(graph, cuts), microbatches)
     graph, places = numbered.graph, [numbered.count(cut) for cut in cuts]
     write_marks(graph, Editor(graph.step.view), places, backward_halves(graph, places))
@@ -177,7 +178,7 @@ def _refuse_one_loop(graph: CutGraph, clock: KernelClock, stages: int) -> None:
 
 
 def stage_limits(graph: CutGraph, wanted: StageSearch, cluster: Topology) -> StageLimits:
-    """What the stages run on, as the dynamic programming takes it."""
+    """The devices of the stages, for the dynamic programming."""
     sizes = [math.prod(shape) for shape in parse_shapes(wanted.meshes)]
     if wanted.mesh_of:
         placed, alive = wanted.mesh_of, [graph.step.iterations] * len(sizes)

@@ -1,4 +1,4 @@
-"""What each possible cut of a step costs: seconds before it, bytes sent over it, bytes kept and stored before it."""
+"""Costs of each possible cut of a step: seconds before it, bytes sent over it, bytes kept and stored before it."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -19,7 +19,7 @@ class CutCosts:
     """The possible cuts of a step, in the order of its forward.
 
     Attributes:
-      cuts: how many nodes of the forward stand before each, shape [cuts].
+      cuts: how many nodes of the forward are before each, shape [cuts].
       backward: how many nodes of the backward belong to the stages after each, shape [cuts].
       seconds: forward and backward before each on one device, from 0 to all of it, shape [cuts + 2].
       sent: bytes of activations and cotangents over each, shape [cuts].

@@ -1,6 +1,6 @@
 """A step without marks as what can be cut: its forward in an order, its backward in the order in which it runs.
 
-The forward stands in the order of the program, except that what depends on nothing but the micro-batch itself and
+The forward is in the order of the program, except that what depends on nothing but the micro-batch itself and
 costs little, such as the embedding of a decoder's tokens, stands right before its first reader. A cut is a number of
 forward ops. The backward is cut where least is sent: JAX writes it in the reverse order of the forward, so for each
 cut one place in it separates the two sides.
@@ -20,7 +20,7 @@ _HEAVY = frozenset(f"stablehlo.{name}" for name in ("dot_general", "convolution"
 
 @dataclass(frozen=True)
 class CutGraph:
-    """What can be cut of a step.
+    """The parts of a step between which cuts are possible.
 
     Attributes:
       step: the step; it has no marks.
@@ -38,13 +38,13 @@ class CutGraph:
     everywhere: frozenset[int]
 
     def reads(self, node: StepNode) -> list[int]:
-        """What a node reads that not every stage has, each once."""
+        """The values that a node reads and that not every stage has, each once."""
         found = (self.step.values.find(each) for each in node.reads)
         return [each for each in dict.fromkeys(found) if each not in self.everywhere]
 
 
 def read_cut_graph(view: View, microbatches: int) -> CutGraph:
-    """What can be cut of a step.
+    """The parts of a step between which cuts are possible.
 
     Args:
       view: the view of a module without calls and without marks.

@@ -17,7 +17,7 @@ _SLACK = (1.0, 1.02, 1.05, 1.1, 1.25, 1.5)
 
 @dataclass(frozen=True)
 class StageLimits:
-    """What the stages run on.
+    """The devices of the stages.
 
     Attributes:
       devices: devices of each stage's mesh, shape [stages].

@@ -23,7 +23,7 @@ class NumberedGraph:
 
     Attributes:
       graph: the step.
-      numbers: for each node of the forward how many ops stand before its end, an iteration of a loop being one; None
+      numbers: for each node of the forward how many ops are before its end, an iteration of a loop being one; None
         for what was made by cutting.
     """
 
@@ -35,13 +35,13 @@ class NumberedGraph:
         return next((each for each in reversed(self.numbers[:count]) if each is not None), 0)
 
     def count(self, number: int) -> int:
-        """How many nodes of the forward stand before a cut."""
+        """How many nodes of the forward are before a cut."""
         known = [each for each in self.numbers if each is not None and each <= number]
         return len(self.numbers) - self.numbers[::-1].index(max(known)) if known else 0
 
 
 def iterations_of(op: ir.Operation | None) -> int:
-    """What an op of the forward counts: its iterations for a loop that can be cut, else 1."""
+    """The weight of a forward op: its iterations for a loop that can be cut, else 1."""
     trips = trip_count(op) if op is not None and op.name == "stablehlo.while" else None
     return trips if trips is not None and 1 < trips <= MOST_ITERATIONS else 1
 
@@ -52,11 +52,11 @@ def ops_counted(graph: CutGraph) -> int:
 
 
 def inside_loops(graph: CutGraph, cuts: Sequence[int]) -> dict[int, tuple[int, ...]]:
-    """The cuts that stand inside loops: iterations, by the key of the loop.
+    """The cuts that are inside loops: iterations, by the key of the loop.
 
     Args:
       graph: the step.
-      cuts: how many ops stand before each, an iteration of a loop being one.
+      cuts: how many ops are before each, an iteration of a loop being one.
     """
     found: dict[int, tuple[int, ...]] = {}
     before = 0
@@ -80,7 +80,7 @@ def cut_inside(module: Module, graph: CutGraph, wanted: Mapping[int, Sequence[in
       microbatches: how often the loop over micro-batches runs; 0 for any number.
 
     Returns:
-      What can be cut of the step then.
+      The parts of the step between which cuts are then possible.
     """
     number = 0
     with module.context:

@@ -46,7 +46,7 @@ class Stacks:
     leader: dict[ir.Value, ir.Value] = field(default_factory=dict)
 
     def find(self, value: ir.Value) -> ir.Value:
-        """The value that stands for all whose rows belong together with a value's."""
+        """The representative of all values whose rows belong together with a value's."""
         # Ends: each round goes nearer to the leader, of which there is one.
         while self.leader.setdefault(value, value) != value:
             self.leader[value] = self.leader[self.leader[value]]
@@ -93,7 +93,7 @@ class PartWriter:
       editor: the editor of the module.
       loop: the step's loop over micro-batches.
       stacks: which values' rows belong together.
-      cuts: how stacks are cut, by the value that stands for one.
+      cuts: how stacks are cut, by their representative.
     """
 
     def __init__(self, editor: Editor, loop: ir.Operation, stacks: Stacks, cuts: Mapping[ir.Value, StackCut]) -> None:
@@ -347,7 +347,7 @@ class PartWriter:
         return flat
 
     def take(self, old: Sequence[ir.Value], new: Sequence[ir.Value], cuts: Sequence[StackCut | None]) -> None:
-        """The reverse: which new values stand for old ones."""
+        """The reverse: the new values for old ones."""
         given = iter(new)
         for value, cut in zip(old, cuts, strict=True):
             if cut is None:

@@ -1,4 +1,4 @@
-"""What an update makes of stacks by part beyond their rows: flat vectors, and sums over rows.
+"""Values that an update derives from stacks by part beyond their rows: flat vectors, and sums over rows.
 
 A norm is written in many ways: of ``g.ravel()``, as ``vdot(g, g)``, of one vector of all gradients. Each of them is a
 sum over the parts. The parts of a value are known from those of what it is made of; ``dim_factor`` says which ops keep
@@ -37,7 +37,7 @@ class RowEdges(Protocol):
 
 
 class WritesParts(Protocol):
-    """What writes a step again by part."""
+    """Rewrites a step by part."""
 
     editor: Editor
     parts_of: dict[ir.Value, list[Part]]
@@ -72,7 +72,7 @@ class WritesParts(Protocol):
 
 
 def joins_tensors(op: ir.Operation) -> bool:
-    """Whether an op joins tensors along their rows: then each may lie on another mesh."""
+    """Whether an op joins tensors along their rows: then each may be on another mesh."""
     return op.name == _CONCATENATE and ir.IntegerAttr(op.attributes["dimension"]).value == 0 and \
         len(op.operands) > 1 and any((element_count(each.type) or 0) > 1 for each in op.operands)
 

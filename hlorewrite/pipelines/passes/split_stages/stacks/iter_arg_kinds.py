@@ -1,4 +1,4 @@
-"""What each value is that a loop over layers carries: a stack of which each layer has a row, a sum, or neither."""
+"""The kind of each value that a loop over layers carries: a stack with a row per layer, a sum, or neither."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -14,7 +14,7 @@ COUNTER, SAME, READ_ROWS, WRITTEN_ROWS, SUM, CARRIED = (
 
 @dataclass(frozen=True)
 class IterArgKind:
-    """What one carried value is.
+    """The kind of one carried value.
 
     Attributes:
       kind: ``counter``: an integer that starts and steps at constants; ``same``: never changes; rows that are read or

@@ -47,7 +47,7 @@ def layer_loops(view: View) -> list[LayerLoop]:
       The loops.
 
     Raises:
-      InputError: a mark stands outside such a loop, its boundaries are not layers of it, or it is not known how often
+      InputError: a mark is outside such a loop, its boundaries are not layers of it, or it is not known how often
         it runs.
     """
     marks: dict[int, tuple[ir.Operation, list[ir.Operation]]] = {}
@@ -56,7 +56,7 @@ def layer_loops(view: View) -> list[LayerLoop]:
         loop = around.operation if around is not None else None
         if loop is None or loop.name != "stablehlo.while" or loop.parent is None or \
                 loop.parent.operation.name != "stablehlo.while":
-            raise InputError("the mark of layers stands outside a loop over layers", location=view.source(op),
+            raise InputError("the mark of layers is outside a loop over layers", location=view.source(op),
                              hint=_HOW)
         marks.setdefault(op_key(loop), (loop, []))[1].append(op)
     return [_layer_loop(view, loop, inside) for loop, inside in marks.values()]
@@ -64,7 +64,7 @@ def layer_loops(view: View) -> list[LayerLoop]:
 
 @dataclass(frozen=True)
 class LayerMark:
-    """What a mark of layers says.
+    """The contents of a mark of layers.
 
     Attributes:
       boundaries: where stages begin, as ``edges_of`` takes it.
@@ -83,7 +83,7 @@ def is_layer_mark(op: ir.Operation) -> bool:
 
 
 def said_by(op: ir.Operation) -> LayerMark:
-    """What a mark of layers says."""
+    """The contents of a mark of layers."""
     given = ir.DictAttr(op.attributes["composite_attributes"])
     return LayerMark(ir.StringAttr(given["boundaries"]).value, ir.IntegerAttr(given["first"]).value,
                      ir.BoolAttr(given["backward"]).value)
@@ -103,7 +103,7 @@ def _layer_loop(view: View, loop: ir.Operation, marks: list[ir.Operation]) -> La
                          hint="mark the layers of a loop once")
     layers = trip_count(loop)
     if layers is None:
-        raise InputError("it is not known how often the loop over layers runs", location=where,
+        raise InputError("the trip count of the loop over layers is unknown", location=where,
                          hint="use lax.scan, or lax.fori_loop with Python integers as bounds")
     boundaries, first = said.pop()
     backward = any(each.backward for each in given)

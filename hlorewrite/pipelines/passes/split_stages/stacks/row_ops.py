@@ -21,7 +21,7 @@ def rows_of(value: ir.Value) -> int:
 
 
 def corresponding(op: ir.Operation) -> list[list[ir.Value]]:
-    """Groups of operands and results of which the same rows belong together; none if the op mixes rows.
+    """Groups of operands and results whose rows correspond; none if the op mixes rows.
 
     Row i of each result in a group depends on row i of the operands in it, and on whole operands that are in none.
 

@@ -23,7 +23,7 @@ from hlorewrite.pipelines.passes.split_stages.step import stage_mark
 
 @dataclass(frozen=True)
 class _LayerRun:
-    """Layers that follow each other: of a loop, or of a mark that stands alone.
+    """Layers that follow each other: of a loop, or of a mark that is alone.
 
     Attributes:
       op: the loop or the mark.
@@ -112,7 +112,7 @@ class _LayerChain:
             return 0, 1
         times = trip_count(op)
         if times is None:
-            raise InputError("it is not known how often the loop over layers runs", location=self.view.source(op),
+            raise InputError("the trip count of the loop over layers is unknown", location=self.view.source(op),
                              hint="use lax.scan, or lax.fori_loop with Python integers as bounds")
         return _marks_in_turn(Loop(op).body, wanted, again), times
 
@@ -146,7 +146,7 @@ class _LayerChain:
         """Cuts a loop where stages begin between its iterations, and writes out an iteration in which one begins.
 
         ``marked`` has the stage that begins after so many layers, in the order in which they run. A forward's mark
-        stands before its layer and a backward's after it: so the first iteration of the one and the last of the other
+        is before its layer and a backward's after it: so the first iteration of the one and the last of the other
         are written out where a stage begins at the end of the loop that they are at.
         """
         back = int(wanted.backward)
