@@ -66,7 +66,7 @@ def test_lint_reads_the_program_of_a_dump(dump: Path, capsys: pytest.CaptureFixt
         code, _, error = run(capsys, "lint", str(dump))
         assert code == 2 and "before optimisations cannot be read" in error
         code, text, _ = run(capsys, "audit", str(dump), "--target=h200:1x8")
-        assert code == 0 and "is not known: the program before optimisations cannot be read" in text
+        assert code == 0 and "cannot rewrite the program: the program before optimisations cannot be read" in text
     finally:
         program.write_text(kept)
 
