@@ -33,7 +33,7 @@ def check_declared(item: ast.Rule | ast.Linear, natives: Mapping[str, ast.Native
                                 item.name_span))
     if item.floats is None:
         problems.append(Problem(f"`{item.name}` does not state its effect on floating-point numbers",
-                                "add `floats exact;` when each result is bit for bit the same, or "
+                                "add `floats exact;` if each result is bit for bit the same, or "
                                 "`floats reassociates;`, `rescales`, `widens`", item.name_span))
     else:
         problems += _check_floats(item.floats)
