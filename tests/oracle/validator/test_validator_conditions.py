@@ -363,7 +363,7 @@ def test_wrong_partition_is_noticed(old: str, new: str, wrong: str, make_region:
     before, after = (parse(make_region(loop.replace("LINE", each), "%l#1")) for each in ("subtract %acc, %s", wrong))
     assert isinstance(validate(before, after), Unknown)
     replace_source(f"{V}congruence", old, new, monkeypatch)
-    assert "does not stand up to its check" in str(validate(before, after))
+    assert "does not pass its check" in str(validate(before, after))
 
 
 IN_ONE_ITERATION = """

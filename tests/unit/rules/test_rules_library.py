@@ -49,7 +49,7 @@ def test_files_that_import_each_other_are_told(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(("text", "sentence"), [
     ('import "nativs.hlopat";', "is neither next to"),
-    ("native predicate p(op: Op);", "<rules>:1:1: no native is registered as `p`; load the module"),
+    ("native predicate p(op: Op);", "<rules>:1:1: no native is registered as `p`; load what registers it"),
     ("native predicate one_use(a: Op, b: Op);", "does not take the context and 2"),
 ])
 def test_natives_and_imports_that_are_not_there_are_told(text: str, sentence: str) -> None:

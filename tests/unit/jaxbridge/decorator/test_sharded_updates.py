@@ -102,7 +102,7 @@ def test_sharded_state_is_taken_as_it_is_and_replicated_state_is_placed():
     other = copied((params, {"odd": state["odd"]}))
     first = sharded(params, placed, x)
     assert placed["w"].is_deleted() and params["w"].is_deleted(), "shards are donated as they come"
-    with pytest.raises(UsageError, match=r"argument \[1\]\['odd'\] was donated to an earlier call, or deleted; give"):
+    with pytest.raises(UsageError, match=r"argument \[1\]\['odd'\] was donated to an earlier call, or deleted; pass"):
         sharded(other[0], state, x)
     second = sharded(other[0], state | other[1], x)
     assert not state["w"].is_deleted(), "replicated state is copied into shards"

@@ -113,7 +113,7 @@ def test_a_step_is_compiled_and_its_passes_proved(tmp_path: Path, capsys: pytest
     assert main(["validate-xla", str(module), "--target", "cpu:1", "--json"]) == 0
     found = json.loads(capsys.readouterr().out)
     assert found["verdict"] == "proved"
-    with pytest.raises(UsageError, match="--target is missing"):
+    with pytest.raises(UsageError, match="to compile a module, --target is needed"):
         main(["validate-xla", str(module)])
     with pytest.raises(InputError, match="no such file"):
         main(["validate-xla", str(tmp_path / "missing.mlir")])

@@ -150,9 +150,9 @@ REFUSED = {
     "what is around it needs it and is needed by it": (
         ("x w", LAYER.replace("%b, %x", "%k, %x").replace("%c =", "%k = stablehlo.cosine %b : T\n%c ="), "y"),
         ("x w v", LAYER.replace("%b, %x", "%v, %x"), "b y"),
-        "depends on what it contains"),
+        "ops before it depend on the ops in it"),
     "what it makes inside is read outside": (
-        ("x w", f"{LAYER}\n%z = stablehlo.cosine %b : T", "y z"), SMALL, "that what it contains does not return"),
+        ("x w", f"{LAYER}\n%z = stablehlo.cosine %b : T", "y z"), SMALL, "that the part does not return"),
     "a result of it is not read": (
         ("x w", f"{LAYER}\n%z = stablehlo.cosine %y : T", "z"), ("x w", LAYER, "y c"), "nothing reads a result"),
     "it returns an argument": (
@@ -238,12 +238,12 @@ def test_nothing_lies_between_parts_without_a_link():
 
 
 @pytest.mark.parametrize("before, why", [
-    (on_two(BESIDE, '{"d"}, {}', '{"e"}, {}', axes=('"d"=2, "e"=2',) * 2), "a value lies otherwise on the devices"),
+    (on_two(BESIDE, '{"d"}, {}', '{"e"}, {}', axes=('"d"=2, "e"=2',) * 2), "a value is placed differently on the devices"),
     (on_two(BESIDE, "{}, {}", axes=('"d"=2', '"d"=1')), "the meshes differ"),
     (on_two(("v w", f"%x = stablehlo.cosine %v : T\n{POINTWISE}\n%z = stablehlo.add %x, %y : T", "z x"), '{"d"}, {}'),
      ""),
     (on_two(("v w", f"%k = stablehlo.floor %v : T\n%x = stablehlo.cosine %k : T\n{POINTWISE}\n"
-             "%z = stablehlo.add %k, %y : T", "z"), '{"d"}, {}'), "how a value between them lies"),
+             "%z = stablehlo.add %k, %y : T", "z"), '{"d"}, {}'), "the placement of a value between them is unknown"),
 ])
 def test_fragments_that_lie_otherwise_are_not_shared(before, why):
     after, said = divided(before)

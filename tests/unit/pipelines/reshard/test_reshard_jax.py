@@ -158,7 +158,7 @@ for call in (lambda: hlorewrite.reshard(array, NamedSharding(want, P("host"))),
     lines = out.splitlines()
     assert len(lines) == 5 and "no error" not in lines
     assert "does not fit shape [4, 6]" in lines[0] and "does not fit shape [4, 6]" in lines[1]
-    assert 'no strategy is called "best"' in lines[2] and 'did you mean "h200"' in lines[3]
+    assert 'there is no strategy "best"' in lines[2] and 'did you mean "h200"' in lines[3]
     assert "cannot be resharded" in lines[4]
 
 
