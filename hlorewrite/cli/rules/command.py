@@ -203,7 +203,7 @@ def _verdict(result: dict[str, Any]) -> str:
 
 
 def _never(fired: int) -> str:
-    return (f"removing it changes {fired} programs, but no values" if fired
+    return (f"removing it changes {fired} program{'' if fired == 1 else 's'}, but no values" if fired
             else "removing it changes no program")
 
 
