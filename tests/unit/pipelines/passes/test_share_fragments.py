@@ -238,7 +238,7 @@ def test_nothing_lies_between_parts_without_a_link():
 
 
 @pytest.mark.parametrize("before, why", [
-    (on_two(BESIDE, '{"d"}, {}', '{"e"}, {}', axes=('"d"=2, "e"=2',) * 2), "a value is placed differently on the devices"),
+    (on_two(BESIDE, '{"d"}, {}', '{"e"}, {}', axes=('"d"=2, "e"=2',) * 2), "a value is placed differently"),
     (on_two(BESIDE, "{}, {}", axes=('"d"=2', '"d"=1')), "the meshes differ"),
     (on_two(("v w", f"%x = stablehlo.cosine %v : T\n{POINTWISE}\n%z = stablehlo.add %x, %y : T", "z x"), '{"d"}, {}'),
      ""),
