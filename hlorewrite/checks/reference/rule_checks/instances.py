@@ -12,13 +12,11 @@ from dataclasses import dataclass, field
 
 from hlorewrite.checks.reference.rule_checks.instance_ops import DoesNotFit, NotGenerated, ShapeWriters, Tensor
 from hlorewrite.errors import InputError
-from hlorewrite.ir import WITH_GLOBAL_IDS, Module, parse
+from hlorewrite.ir import BY_OP, Module, parse
 from hlorewrite.rules.compile.pattern_graph import OpPatternNode, nodes_of, results_of, values_in
 from hlorewrite.rules.syntax import ast
 
 _CHANNEL = "channel_handle = #stablehlo.channel_handle<handle = 1, type = 1>"
-_SIZED = ("all_gather", "reduce_scatter")
-"""Collectives whose result has more or fewer elements the more devices their ids mean."""
 _SHAPES = ((8,), (8, 8), (16, 8))
 _ELEMENTS = ("f32", "f32", "f32", "f32", "i32", "i32", "bf16", "f64", "i1", "complex<f32>")
 _REDUCERS = {"sum": "add", "product": "multiply", "max": "maximum", "min": "minimum", "and": "and", "or": "or"}
@@ -224,9 +222,11 @@ class _InstanceWriter(ShapeWriters):
 
     def _mode(self, short: str) -> str:
         """The attributes that say what ids mean: devices, or replicas or partitions of 2 x 2 devices."""
+        row = BY_OP[f"stablehlo.{short}"]
         if self.replicas == 1:
-            return f", {_CHANNEL}" + (", use_global_device_ids" if f"stablehlo.{short}" in WITH_GLOBAL_IDS else "")
-        return f", {_CHANNEL}" if short not in _SIZED and self.chosen.random() < 0.5 else ""
+            return f", {_CHANNEL}" + (", use_global_device_ids" if row.global_ids else "")
+        # How large such a result is depends on how many devices the ids mean.
+        return f", {_CHANNEL}" if not row.larger and self.chosen.random() < 0.5 else ""
 
     def _moving(self, short: str, operand: Tensor, groups: str, more: str, shape: tuple[int, ...]) -> Tensor:
         more = f", {more}" if more else ""
