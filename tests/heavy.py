@@ -299,7 +299,7 @@ HEAVY = (
                "test_values_signature_and_memory_stay_and_collectives_come_out", but=("dp]",)),
     HeavyTests("unit/jaxbridge/decorator/test_optimize.py", "unit/jaxbridge/validate_xla",
                "test_check_of_xlas_own_passes"),
-    # our own tools, and commands in processes of their own
+    # our own tools, and commands that start processes
     *(HeavyTests("unit/ir/test_collective_table.py", "other tests of the file", test) for test in (
         "test_names_are_written_in_the_table_only", "test_lists_of_rows_have_a_reason")),
     HeavyTests("unit/cli/test_doctor.py", "other tests of the file", "test_this_environment_works"),

@@ -122,8 +122,8 @@ def kind_of(op: str) -> str:
 def wire_share(kind: str, members: int) -> Fraction:
     """The share of a collective's payload that a device sends over its links.
 
-    All-reduce, all-gather and reduce-scatter are rings; an all-to-all keeps the part of its own member; collectives
-    that copy one device's operand, or reduce to one device, forward it whole. A reduce-scatter and an all-gather of a
+    All-reduce, all-gather and reduce-scatter are rings. In an all-to-all each member keeps one part. Collectives that
+    copy one device's operand, or reduce to one device, forward it whole. A reduce-scatter and an all-gather of a
     tensor send together what its all-reduce does. (Patarasuk, Yuan: "Bandwidth optimal all-reduce algorithms", 2009;
     "bus bandwidth" in NVIDIA/nccl-tests.)
 

@@ -12,8 +12,8 @@ class MatchFailure:
 
     Attributes:
       sentence: why, without a final full stop.
-      culprit: the op at fault, if there is one. A value stands for the op that defines it, and an argument for the op
-        around its block, so you can pass ``value.owner``.
+      culprit: the op at fault, if there is one. You can also pass a value or ``value.owner``; it becomes the op that
+        defines the value or, for an argument, the op around its block.
 
     Example:
       >>> bool(MatchFailure("the value is read elsewhere"))

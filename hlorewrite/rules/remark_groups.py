@@ -27,7 +27,7 @@ class RemarkGroup:
 
     @property
     def first(self) -> Remark:
-        """The one whose words stand for all."""
+        """The remark that is printed for the whole group."""
         return self.remarks[0]
 
     @property

@@ -29,7 +29,7 @@ _OWN = ("hlorewrite", "filecheck")
 
 
 def root_of(path: str | os.PathLike[str]) -> Path:
-    """The repository that a file is in, which ``%root`` stands for.
+    """The repository that contains a file; ``%root`` expands to it.
 
     Outside of a repository it is the outermost folder with a ``conftest.py``, and the file's own where there is none.
     """

@@ -123,21 +123,6 @@ def check_report(args: argparse.Namespace) -> None:
         raise UsageError(f"{flag} shows a decision, and --keep=always makes none", hint="leave one of them out")
 
 
-def write_report(path: str, decisions: Sequence[tuple[str, OptDecision]], pipeline: str) -> None:
-    """Writes the decisions of a run as ``hlorewrite exec`` writes those of a program.
-
-    Args:
-      path: the file; its name says whether as HTML, JSON or text.
-      decisions: of each module, with its name.
-      pipeline: the passes that were asked for, as text.
-    """
-    from hlorewrite.jaxbridge.hook.records import CompiledStep
-    from hlorewrite.jaxbridge.hook.report_page import report_text
-    from hlorewrite.util.write import write_output
-    steps = [CompiledStep.decided(name, made.report) for name, made in decisions]
-    write_output(path, report_text(steps, path, pipeline).encode())
-
-
 def _after_partitioner(args: argparse.Namespace, passes: list[Pass], hidden: bool, own: bool = True) -> list[Pass]:
     """Passes that see what XLA's partitioner inserts: that of the target, or of XLA:CPU."""
     if not hidden or any(EXPOSE in names_of(step) for step in passes):

@@ -11,7 +11,7 @@ from typing import Any
 
 from hlorewrite.checks.translation_validation.steps import PassStages
 from hlorewrite.cli.opt.cluster import cluster_of, hides_collectives, named_cluster, what_was_not_done, with_exposed
-from hlorewrite.cli.opt.decide import OptDecision, check_report, decides, decision, is_auto, write_report
+from hlorewrite.cli.opt.decide import OptDecision, check_report, decides, decision, is_auto
 from hlorewrite.cli.opt.plan import OptPlan, check_plan_usage
 from hlorewrite.cli.opt.reports import Reports
 from hlorewrite.cli.process.supervise import stage
@@ -86,7 +86,7 @@ class Job:
             code = (self._finish_verified if args.verify_diagnostics else self._finish)(parts, reports)
             reports.end_trace([part.output for part in parts if part.output is not None])  # the module is written
             if args.report and not code:
-                write_report(args.report, self._decisions, AUTO if auto else format_pipeline(passes))
+                self._write_report(AUTO if auto else format_pipeline(passes))
         finally:
             reports.close()
         if reports.trace and reports.trace.failure:
@@ -292,6 +292,12 @@ class Job:
         if options := chosen.comparison.options:
             sys.stderr.write(f"{module.name}: compile it with {options_text(options)}; no module holds XLA options\n")
         return module if chosen.kept else original
+
+    def _write_report(self, pipeline: str) -> None:
+        from hlorewrite.jaxbridge.hook.records import CompiledStep
+        from hlorewrite.jaxbridge.hook.report_page import write_report
+        steps = [CompiledStep.decided(name, made.report) for name, made in self._decisions]
+        write_report(self.args.report, steps, pipeline)
 
     def _compared(self, original: Module, module: Module, budget: int | None) -> None:
         """Shows the result next to XLA alone, where it is written in any case."""

@@ -11,7 +11,6 @@ from hlorewrite.errors import UsageError
 
 if TYPE_CHECKING:
     from hlorewrite.audit.profile.reconcile import ReconciledProfile
-    from hlorewrite.jaxbridge.step.report import RewriteReport
     from hlorewrite.timeline.result import StepTimeline
     from hlorewrite.timeline.simulate import ScheduledStep
 
@@ -46,10 +45,11 @@ def run(args: argparse.Namespace) -> int:
 
     source, step = scheduled_step(args)
     dump = source.dump
-    if args.report and (dump is None or not dump.partitioned or args.no_rewrite):
-        raise UsageError("--report is about the program before optimisations, and there is none" if not args.no_rewrite
-                         else "--report and --no-rewrite exclude each other",
-                         hint="name the folder of a dump" if not args.no_rewrite else "leave one of them out")
+    if args.report and args.no_rewrite:
+        raise UsageError("--report and --no-rewrite exclude each other", hint="leave one of them out")
+    if args.report and (dump is None or not dump.partitioned):
+        raise UsageError("--report is about the program before optimisations, and there is none",
+                         hint="name the folder of a dump")
     audit = audit_step(step, source.name, dump.options if dump else None)
     if dump is not None and dump.partitioned and not args.no_rewrite:
         from hlorewrite.jaxbridge.choose.dumped import rewritten_dump
@@ -58,7 +58,9 @@ def run(args: argparse.Namespace) -> int:
                                           args.passes)
         audit = replace(audit, rewritten=made)
         if args.report:
-            _write_report(args, source.name, report)
+            from hlorewrite.jaxbridge.hook.records import CompiledStep
+            from hlorewrite.jaxbridge.hook.report_page import write_report
+            write_report(args.report, [CompiledStep.decided(source.name, report)], args.passes, audit=True)
     if args.profile:
         audit = replace(audit, profile=_reconciled(args.profile, audit.timeline, step))
     if args.json:
@@ -66,15 +68,6 @@ def run(args: argparse.Namespace) -> int:
     if args.json != "-":
         print(audit_text(audit))
     return 0
-
-
-def _write_report(args: argparse.Namespace, name: str, report: RewriteReport | None) -> None:
-    from hlorewrite.jaxbridge.hook.records import CompiledStep
-    from hlorewrite.jaxbridge.hook.report_page import report_text
-    from hlorewrite.util.write import write_output
-
-    steps = [CompiledStep.decided(name, report)]
-    write_output(args.report, report_text(steps, args.report, args.passes, audit=True).encode())
 
 
 def _reconciled(path: str, timeline: StepTimeline, step: ScheduledStep) -> ReconciledProfile:

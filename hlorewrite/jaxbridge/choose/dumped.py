@@ -67,10 +67,8 @@ def _counted(original: Module, passes: str, cluster: str, why_not: str) -> tuple
 
 def _sentences(report: RewriteReport) -> tuple[str, ...]:
     """Remarks on what stays and what would change that: each cause once, those of lines that expose most first."""
-    exposed_at = report.comparison.alone.exposed_at if report.comparison else {}
-    remarks = [_short(remark) for remark in report.remarks if remark.kind != "applied" and remark.advice]
-    order = sorted(remarks, key=lambda remark: -exposed_at.get(remark.location, 0.0))
-    return tuple(map(str, grouped_remarks(dict.fromkeys(order))))
+    remarks = dict.fromkeys(_short(remark) for remark in report.stays if remark.advice)
+    return tuple(map(str, grouped_remarks(remarks)))
 
 
 def _fitting(target: str, devices: int) -> Target:

@@ -13,6 +13,7 @@ from hlorewrite.jaxbridge.hook.report_style import POLICY, STYLE
 from hlorewrite.rules.listener import Remark
 from hlorewrite.rules.remark_groups import RemarkGroup, grouped_remarks
 from hlorewrite.util.sizes import format_bytes, format_seconds
+from hlorewrite.util.write import write_output
 
 _OUTCOMES = {"rewritten": "", "unchanged": "No pass found anything, so your own module is compiled.",
              "audited": "This was an audit: your own module is compiled.", "original": "Your own module is compiled: "}
@@ -61,6 +62,15 @@ def report_text(steps: Sequence[CompiledStep], path: str, pipeline: str, *, audi
     return records_text(steps)
 
 
+def write_report(path: str, steps: Sequence[CompiledStep], pipeline: str, *, audit: bool = False) -> None:
+    """Writes ``report_text`` to a file.
+
+    Raises:
+      OutputError: the file cannot be written.
+    """
+    write_output(path, report_text(steps, path, pipeline, audit=audit).encode())
+
+
 def _contents(steps: Sequence[CompiledStep]) -> str:
     if len(steps) < 2:
         return ""
@@ -71,7 +81,10 @@ def _contents(steps: Sequence[CompiledStep]) -> str:
 
 def _headline(step: CompiledStep) -> str:
     """The answer in one line: what the step gains, or that it is compiled as it is."""
-    return step.saving or _OUTCOMES[step.outcome].split(":")[0].split(",")[0].rstrip(".") or "rewritten"
+    if step.saving or step.outcome == "rewritten":
+        return step.saving or "rewritten"
+    compared = step.report is not None and step.report.comparison is not None
+    return "no pass found anything" if step.outcome == "unchanged" and not compared else "your own module is compiled"
 
 
 def _section(at: int, step: CompiledStep) -> str:
@@ -150,11 +163,8 @@ def _remarks(step: CompiledStep) -> str:
     report = step.report
     if report is None or not report.remarks:
         return ""
-    exposed_at = report.comparison.alone.exposed_at if report.comparison else {}
-    stays = sorted((remark for remark in report.remarks if remark.kind != "applied"),
-                   key=lambda remark: -exposed_at.get(remark.location, 0.0))
     done = [remark for remark in report.remarks if remark.kind == "applied"]
-    return _table("What stays, and why", stays) + _table("What was done", done)
+    return _table("What stays, and why", report.stays) + _table("What was done", done)
 
 
 def _table(title: str, remarks: Iterable[Remark]) -> str:

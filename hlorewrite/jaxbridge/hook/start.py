@@ -37,13 +37,12 @@ def _report(patch: JitPatch, run: ExecRun) -> None:
 
 
 def _write_report(patch: JitPatch, run: ExecRun) -> None:
-    from hlorewrite.jaxbridge.hook.report_page import report_text
-    from hlorewrite.util.write import write_output
-    text = report_text(patch.records, run.report, str(run.options.passes), audit=run.options.audit)
+    from hlorewrite.jaxbridge.hook.report_page import report_text, write_report
+    pipeline, audit = str(run.options.passes), run.options.audit
     if run.report == "-":
-        sys.stderr.write(text)
+        sys.stderr.write(report_text(patch.records, run.report, pipeline, audit=audit))
         return
     try:
-        write_output(run.report, text.encode())
+        write_report(run.report, patch.records, pipeline, audit=audit)
     except Exception as error:
         sys.stderr.write(f"hlorewrite exec: {str(error).splitlines()[0]}\n")

@@ -152,6 +152,13 @@ class RewriteReport:
         """Total executed bytes of each kind after."""
         return executed_bytes(self.after)
 
+    @property
+    def stays(self) -> list[Remark]:
+        """Remarks on what was not done; those of the lines that expose most under XLA alone come first."""
+        exposed_at = self.comparison.alone.exposed_at if self.comparison else {}
+        return sorted((remark for remark in self.remarks if remark.kind != "applied"),
+                      key=lambda remark: -exposed_at.get(remark.location, 0.0))
+
     def _options(self) -> list[str]:
         shown = " ".join(f"{name}={value}" for name, value in sorted(self.compiler_options.items()))
         return [f"XLA options of this step alone: {shown}"] if shown else []

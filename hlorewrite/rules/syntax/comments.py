@@ -6,7 +6,7 @@ from typing import Any
 
 from hlorewrite.rules.syntax import ast
 
-# The fields that hold nodes which are on lines of their own, for each node that has such fields.
+# For each type of node, the fields whose nodes start a new line.
 _CHILD_FIELDS: dict[type, tuple[str, ...]] = {
     ast.File: ("items",), ast.Block: ("statements",), ast.At: ("body",), ast.BlockPattern: ("body",),
     ast.OpPattern: ("regions",), ast.Rule: ("match", "where", "types", "floats", "legal", "cost", "rewrite"),

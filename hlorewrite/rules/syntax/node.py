@@ -49,7 +49,7 @@ class SyntaxNode:
 
 @node
 class Commented(SyntaxNode):
-    """A node that is on lines of its own, so that comments can belong to it.
+    """A node that starts a new line, so comments can belong to it.
 
     Attributes:
       comments: the comment lines before it; an empty text stands for a blank line.

@@ -1,6 +1,6 @@
 """Prints rule files in their one canonical form; printing what was parsed loses nothing but layout.
 
-Statements are on lines of their own; a block with one short statement stays on one line.
+Each statement starts a new line, but a block with one short statement stays on one line.
 """
 
 from collections.abc import Callable, Sequence

@@ -24,7 +24,7 @@ class ChannelHandles:
         self._next = 1 + max((channel_number(op) for op in nested_ops(view.module.operation)), default=0)
 
     def renew(self, copies: Iterable[ir.Operation]) -> None:
-        """Gives the ops of one copy, and what is in them, handles of their own."""
+        """Gives the ops of one copy, and those inside them, new channel handles."""
         renewed: dict[ir.Attribute, ir.Attribute] = {}
         for op in (inner for copy in copies for inner in nested_ops(copy)):
             if channel_number(op) == 0:

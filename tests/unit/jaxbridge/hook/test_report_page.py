@@ -65,6 +65,7 @@ def test_causes_are_listed_once_and_what_exposes_most_comes_first() -> None:
 def test_several_modules_have_contents_that_lead_to_them() -> None:
     page = report_page([step(), step("time is no shorter")], "auto", audit=False)
     assert re.findall(r'href="#(\w+)"', page) == re.findall(r'<h2 id="(\w+)"', page) == ["m0", "m1"]
+    assert "not 200 ms</li>" in page and "your own module is compiled</li>" in page
 
 
 def test_nothing_is_loaded_and_nothing_runs() -> None:
