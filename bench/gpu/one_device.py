@@ -7,6 +7,7 @@ otherwise. The results are wrong on purpose; only their time means something.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
 from hlorewrite.errors import InputError
@@ -66,14 +67,14 @@ def _fitted(editor: Editor, op: ir.Operation, value: ir.Value, wanted: ir.Ranked
     if have == wanted:
         return value
     for dimension, (here, there) in enumerate(zip(have.shape, wanted.shape, strict=True)):
-        if here < there and _elements(have.shape) < _elements(wanted.shape):
+        if here < there and math.prod(have.shape) < math.prod(wanted.shape):
             return _made(editor, op, "stablehlo.concatenate", [value] * (there // here), wanted,
                          f"dimension = {dimension} : i64")
-        if here > there and _elements(have.shape) > _elements(wanted.shape):
-            zeros, ones = ([number] * have.rank for number in (0, 1))
+        if here > there and math.prod(have.shape) > math.prod(wanted.shape):
+            starts, limits, strides = (f"array<i64: {', '.join(map(str, row))}>" for row in
+                                       ([0] * have.rank, wanted.shape, [1] * have.rank))
             return _made(editor, op, "stablehlo.slice", [value], wanted,
-                         f"start_indices = array<i64: {_row(zeros)}>, limit_indices = array<i64: {_row(wanted.shape)}>, "
-                         f"strides = array<i64: {_row(ones)}>")
+                         f"start_indices = {starts}, limit_indices = {limits}, strides = {strides}")
     return _made(editor, op, "stablehlo.reshape", [value], wanted, "")
 
 
@@ -89,17 +90,6 @@ def _made(editor: Editor, op: ir.Operation, name: str, operands: Sequence[ir.Val
 def _constant(editor: Editor, op: ir.Operation, number: int) -> ir.Value:
     kind = op.results[0].type
     return _made(editor, op, "stablehlo.constant", [], kind, f"value = dense<{number}> : {kind}")
-
-
-def _elements(shape: Sequence[int]) -> int:
-    total = 1
-    for size in shape:
-        total *= size
-    return total
-
-
-def _row(numbers: Sequence[int]) -> str:
-    return ", ".join(map(str, numbers))
 
 
 def _body_as_main(module: Module, manual: ir.Operation) -> Module:

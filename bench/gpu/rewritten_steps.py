@@ -42,6 +42,8 @@ class RewrittenStep:
       predicted_before: by the timeline of the same compilation.
       predicted_after: by the timeline of the same compilation.
       difference: largest difference of an output over its largest element.
+      classes: of each class of kernel, milliseconds before and after: measured, measured, predicted, predicted; empty
+        where nothing was profiled.
     """
 
     name: str
@@ -51,14 +53,15 @@ class RewrittenStep:
     predicted_before: float | None
     predicted_after: float | None
     difference: float
+    classes: dict[str, tuple[float, float, float, float]]
 
     def text(self) -> str:
         """A row of the table."""
         told = "" if not self.predicted_before or not self.predicted_after else (
             f"{self.predicted_before:.2f} -> {self.predicted_after:.2f} ms "
             f"({self.predicted_after / self.predicted_before:.3f})")
-        return (f"| {self.name} | {self.way} | {self.before:.2f} -> {self.after:.2f} ms ({self.after / self.before:.3f})"
-                f" | {told} | {self.difference:.1e} |")
+        seen = f"{self.before:.2f} -> {self.after:.2f} ms ({self.after / self.before:.3f})"
+        return f"| {self.name} | {self.way} | {seen} | {told} | {self.difference:.1e} |"
 
 
 # ---- writing
@@ -83,7 +86,8 @@ def write(folder: Path, gpu: str, only: str, *, dry: bool) -> None:
         stem = folder / name.replace(" ", "-")
         for part, each in (("before", module), ("after", made.module)):
             stem.with_suffix(f".{part}.mlir").write_text(one_device(each).text())
-        stem.with_suffix(".json").write_text(json.dumps({"name": name, "way": found.chosen if found else "XLA alone"}))
+        stem.with_suffix(".json").write_text(json.dumps({"name": name, "way": found.chosen if found else "XLA alone",
+                                                         "options": dict(made.report.compiler_options)}))
         print(f"{name}: {found.sentence if found else 'as it is'}", file=sys.stderr, flush=True)
 
 
@@ -110,33 +114,51 @@ def measure(folder: Path) -> list[RewrittenStep]:
     rows = []
     for file in sorted(folder.glob("*.json")):
         said = json.loads(file.read_text())
-        programs = [_Program(file.with_suffix(f".{part}.mlir")) for part in ("before", "after")]
+        programs = [_Program(file.with_suffix(f".{part}.mlir"), options)
+                    for part, options in (("before", {}), ("after", said["options"]))]
         arguments = programs[0].arguments()
-        outputs = [program.outputs(arguments) for program in programs]
+        outputs = [program(*arguments) for program in programs]
         difference = max(_difference(a, b) for a, b in zip(*outputs, strict=True))
         del outputs
         times = [[program.seconds(arguments) for program in programs] for _ in range(ROUNDS)]  # in turn: clocks drift
         before, after = (statistics.median(column) * 1e3 for column in zip(*times, strict=True))
         rows.append(RewrittenStep(said["name"], said["way"], before, after, programs[0].predicted(),
-                                  programs[1].predicted(), difference))
+                                  programs[1].predicted(), difference,
+                                  _classes([program.profiled(arguments) for program in programs])))
         print(rows[-1].text(), file=sys.stderr, flush=True)
     return rows
 
 
-class _Program:
-    """A program of one device, compiled for the device that is here."""
+def _classes(profiles: list[list[Any]]) -> dict[str, tuple[float, float, float, float]]:
+    """By class of kernel: milliseconds measured before and after, and predicted before and after."""
+    def total(profile: list[Any], kind: str, side: str) -> float:
+        return sum(getattr(each, side) for each in profile if each.kind == kind) * 1e3
+    kinds = sorted({each.kind for profile in profiles for each in profile})
+    return {kind: (total(profiles[0], kind, "measured"), total(profiles[1], kind, "measured"),
+                   total(profiles[0], kind, "predicted"), total(profiles[1], kind, "predicted")) for kind in kinds}
 
-    def __init__(self, file: Path) -> None:
+
+class _Program:
+    """A program of one device, compiled for the device that is here; called with arrays, it returns arrays."""
+
+    def __init__(self, file: Path, options: dict[str, Any]) -> None:
         import jax
 
         from hlorewrite.ir.load import parse
-        from hlorewrite.jaxbridge.xla.compile_for import compile_for
         from hlorewrite.jaxbridge.xla.execute import signature
+        self._module, self._options = parse(file.read_bytes(), name=file.name), options
+        self._where = "cpu:1" if jax.default_backend() == "cpu" else "gpu"
+        self._taken = signature(self._module)[0]
+        self._made = self._compiled({})
+
+    def _compiled(self, more: dict[str, Any]) -> Any:
+        from hlorewrite.jaxbridge.xla.compile_for import compile_for
         from hlorewrite.jaxbridge.xla.target import parse_target
-        module = parse(file.read_bytes(), name=file.name)
-        self._taken = signature(module)[0]
-        where = "cpu:1" if jax.default_backend() == "cpu" else "gpu"
-        self._made = compile_for(module, parse_target(where), load=True)
+        return compile_for(self._module, parse_target(self._where), load=True, xla_flags=self._options | more)
+
+    def __call__(self, *arguments: Any) -> list[Any]:
+        parts = self._made.executable.execute_sharded(list(arguments)).disassemble_into_single_device_arrays()
+        return [part[0] for part in parts]
 
     def arguments(self) -> list[Any]:
         """Random arguments on the device of the program."""
@@ -145,32 +167,39 @@ class _Program:
         made = measuring.arguments_for([jax.ShapeDtypeStruct(each.shape, each.dtype) for each in self._taken])
         return jax.device_put(made, self._made.executable.local_devices()[0])
 
-    def outputs(self, arguments: list[Any]) -> list[Any]:
-        """What one call returns."""
-        parts = self._made.executable.execute_sharded(arguments).disassemble_into_single_device_arrays()
-        return [part[0] for part in parts]
-
     def seconds(self, arguments: list[Any]) -> float:
         """The time of a call among a few that follow each other."""
         import jax
-        jax.block_until_ready(self.outputs(arguments))
-        begin = time.perf_counter()
-        last = None
+        jax.block_until_ready(self(*arguments))
+        begin, last = time.perf_counter(), None
         for _ in range(CALLS):
-            last = self.outputs(arguments)
+            last = self(*arguments)
         jax.block_until_ready(last)
         return (time.perf_counter() - begin) / CALLS
 
     def predicted(self) -> float | None:
         """Milliseconds by the timeline of this compilation; None on a CPU, which has none."""
-        import jax
-        from day import CLUSTERS
-
         from hlorewrite.cost import topology
         from hlorewrite.timeline import simulate
-        kind = jax.devices()[0].device_kind
-        cluster = next((name for part, name in CLUSTERS.items() if part in kind), None)
+        cluster = _cluster()
         return simulate(self._made.hlo, topology(cluster)).step_s * 1e3 if cluster else None
+
+    def profiled(self, arguments: list[Any]) -> list[Any]:
+        """Its kernels beside the model's; nothing on a CPU. Kernels inside of command buffers would have no names."""
+        import measuring
+        cluster = _cluster()
+        if not cluster:
+            return []
+        self._made = self._compiled({"xla_gpu_enable_command_buffer": ""})
+        return measuring.beside_the_model(measuring.profiled(self, arguments, ()), self._made.hlo, cluster)
+
+
+def _cluster() -> str | None:
+    """The topology of this machine; None without a described GPU."""
+    import jax
+    from day import CLUSTERS
+    kind = jax.devices()[0].device_kind
+    return next((name for part, name in CLUSTERS.items() if part in kind), None)
 
 
 def _difference(before: Any, after: Any) -> float:
@@ -196,6 +225,9 @@ def main() -> int:
     rows = measure(args.folder)
     print("\n".join(["| step | way | measured | predicted | difference |", "|---|---|---|---|---|",
                      *(row.text() for row in rows)]))
+    for row in rows:
+        for kind, numbers in row.classes.items():
+            print("{}, {} kernels: {:.2f} -> {:.2f} ms, predicted {:.2f} -> {:.2f} ms".format(row.name, kind, *numbers))
     if args.json:
         args.json.write_text(json.dumps([asdict(row) for row in rows], indent=1) + "\n")
     return 0
