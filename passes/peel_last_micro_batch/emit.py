@@ -22,7 +22,7 @@ def peel(loop: Loop, counting: LoopCounter | NextCondition, editor: Editor, chan
       loop: a loop of two iterations or more; of any number when it is not counted by constants.
       counting: its counter, or how it counts.
       editor: the editor of the module.
-      channels: gives the copy's collectives handles of their own.
+      channels: gives the copy's collectives new channel handles.
     """
     keep_small_sources(loop, editor)
     fillings = read_outside(loop, editor)

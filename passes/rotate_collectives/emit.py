@@ -21,7 +21,7 @@ def rotate(op: ir.Operation, split: BodySplit, editor: Editor, channels: Channel
       op: a ``while`` that runs at least once; it is rebuilt.
       split: the halves.
       editor: the editor of the module.
-      channels: gives the copies handles of their own.
+      channels: gives the copies new channel handles.
 
     Returns:
       The loop.

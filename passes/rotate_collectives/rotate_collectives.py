@@ -43,7 +43,7 @@ class RotateCollectives(Pass):
     ``jax.checkpoint`` that ties gathers to what the layer computes is divided; both parts keep one.
 
     Legal when the trip count is a constant of two or more, the condition has no effects, and not both halves
-    hold ops with effects. Copies get channel handles of their own. Executed bytes stay as they are. Values that ``U``
+    hold ops with effects. Copies get new channel handles. Executed bytes stay as they are. Values that ``U``
     gives to ``V`` are carried, and one copy of each half is outside the loop. Carried values are copied once, and
     both are taken from the memory budget. Pays when the loop takes at least ``min_gain`` less time, by a simulation of
     an iteration before and after. Gathers that compute of their own iteration hides stay there, unless the collectives

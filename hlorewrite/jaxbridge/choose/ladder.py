@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from hlorewrite.jaxbridge.baseline.comparison import WayRow
 from hlorewrite.jaxbridge.baseline.judge import ALONE, STEP_NOISE, too_large, why_not
 from hlorewrite.jaxbridge.baseline.measured import Measured
-from hlorewrite.jaxbridge.choose.ways import COMBINED, UNROLLED, Way, best_way, flagged
+from hlorewrite.jaxbridge.choose.ways import COMBINED, LITTLE, UNROLLED, Way, best_way, flagged
 
 _ALONE = Way(ALONE)
 
@@ -35,8 +35,8 @@ class Ladder:
     tried: list[tuple[Way, Measured]] = field(default_factory=list, init=False)
     left: list[WayRow] = field(default_factory=list, init=False)
     _cpu: dict[str, float] = field(default_factory=dict, init=False)
-    _spoils: set[str] = field(default_factory=set, init=False)
-    """Published sets that made a step longer than the same way without them."""
+    _spoils: set[tuple[str, str]] = field(default_factory=set, init=False)
+    """Ways that published sets made longer, and these sets."""
 
     def run(self, ways: Sequence[Way]) -> tuple[Way, Measured] | None:
         """Tries ways, then published XLA flags with the best of them. Combined messages are tried with the first way:
@@ -90,16 +90,33 @@ class Ladder:
         done = {way.name for way, _ in self.tried} | {row.name for row in self.left}
         for base in bases:
             for way in flagged(base, self.users, sets):
-                longer = self._spoils & ({way.published} if way.published != UNROLLED else set(self.sets))
-                if way.name not in done and longer:
+                if way.name in done:
+                    continue
+                leads = way.variant is None and self._leads_under_flags()
+                longer = self._spoilers(way, of_all=not leads)
+                if longer:
                     self.left.append(WayRow(way.name, None, f"XLA made a step longer by {min(longer)!r} before"))
-                elif way.name not in done:
-                    leads = self.best is not None and self.best[0].variant is None  # XLA alone, under another set
-                    self._try(replace(way, gained=1.0) if leads else way)
-                    self._note_spoiled(way)
+                    continue
+                self._try(replace(way, gained=1.0) if leads else way)
+                self._note_spoiled(way)
+
+    def _leads_under_flags(self) -> bool:
+        """Whether XLA alone under a published set is the best so far, or so near that another set may lead."""
+        best = self.best
+        made = [one.counted_s for way, one in self.tried if way.variant is None and one.counted_s is not None]
+        return best is not None and best[1].counted_s is not None and (
+            min(made, default=float("inf")) <= (1 + LITTLE) * best[1].counted_s)
+
+    def _spoilers(self, way: Way, *, of_all: bool) -> set[str]:
+        """Published sets that made a step longer, of any way or of this one, for which this way is not worth trying.
+
+        Unrolled loops take long to compile: they are not tried once any of the sets has made a step longer.
+        """
+        sets = {way.published} if way.published != UNROLLED else set(self.sets)
+        return {published for base, published in self._spoils if published in sets and (of_all or base == way.base)}
 
     def _note_spoiled(self, way: Way) -> None:
         made = {each.name: one.counted_s for each, one in self.tried}
         with_set, without = made.get(way.name), made.get(way.base, self.alone.counted_s)
         if with_set and without and with_set > without * (1 + STEP_NOISE):
-            self._spoils.add(way.published)
+            self._spoils.add((way.base, way.published))

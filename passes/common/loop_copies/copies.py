@@ -60,7 +60,7 @@ def copy_after(loop: Loop, ops: Sequence[ir.Operation], editor: Editor, channels
       loop: the loop.
       ops: of its body, in order.
       editor: the editor of the module.
-      channels: gives the collectives of the copy handles of their own.
+      channels: gives the collectives of the copy new channel handles.
     """
     barrier, results = _results_after(loop.op, editor)
     mapping: dict[ir.Value, ir.Value] = dict(zip(loop.body.arguments, results, strict=True))
