@@ -114,7 +114,7 @@ def measure(folder: Path) -> list[RewrittenStep]:
     rows = []
     for file in sorted(folder.glob("*.json")):
         said = json.loads(file.read_text())
-        programs = [_Program(file.with_suffix(f".{part}.mlir"), options)
+        programs = [_DeviceProgram(file.with_suffix(f".{part}.mlir"), options)
                     for part, options in (("before", {}), ("after", said["options"]))]
         arguments = programs[0].arguments()
         outputs = [program(*arguments) for program in programs]
@@ -138,7 +138,7 @@ def _classes(profiles: list[list[Any]]) -> dict[str, tuple[float, float, float, 
                    total(profiles[0], kind, "predicted"), total(profiles[1], kind, "predicted")) for kind in kinds}
 
 
-class _Program:
+class _DeviceProgram:
     """A program of one device, compiled for the device that is here; called with arrays, it returns arrays."""
 
     def __init__(self, file: Path, options: dict[str, Any]) -> None:

@@ -14,7 +14,7 @@ from hlorewrite.cost.kernels.work import (
     UPDATE,
     WHOLE,
     OpSizes,
-    Written,
+    WrittenElements,
     needed_elements,
     scattered,
 )
@@ -66,17 +66,17 @@ def fusion_bytes(fused: Computation) -> int:
     return round(read) + written
 
 
-def fusion_elements(fused: Computation) -> Written:
+def fusion_elements(fused: Computation) -> WrittenElements:
     """Elements a fusion writes.
 
     Args:
       fused: the computation it calls.
     """
     rows = [_elements(fused, each) for each in _results(fused)]
-    return Written(*(max(column) for column in zip(*rows, strict=True))) if rows else NOTHING_WRITTEN
+    return WrittenElements(*(max(column) for column in zip(*rows, strict=True))) if rows else NOTHING_WRITTEN
 
 
-def instruction_elements(computation: Computation, instruction: HloInstruction) -> Written:
+def instruction_elements(computation: Computation, instruction: HloInstruction) -> WrittenElements:
     """Elements that an instruction outside of fusions writes; none where its kernel is not XLA's own.
 
     Args:
@@ -115,9 +115,9 @@ def _results(fused: Computation) -> list[HloInstruction]:
     return [fused.instructions[name] for name in dict.fromkeys(names) if name in fused.instructions]
 
 
-def _elements(computation: Computation, made: HloInstruction) -> Written:
+def _elements(computation: Computation, made: HloInstruction) -> WrittenElements:
     shape, kind = _written(computation, made)
-    return scattered(shape_elements(shape), shape_bytes(shape)) if kind == SCATTER else Written(shape_elements(shape))
+    return scattered(shape_elements(shape), shape_bytes(shape)) if kind == SCATTER else WrittenElements(shape_elements(shape))
 
 
 def _written(computation: Computation, made: HloInstruction) -> tuple[str, str]:

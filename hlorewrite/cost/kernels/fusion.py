@@ -31,7 +31,7 @@ from hlorewrite.cost.kernels.work import (
     WHOLE,
     OpSizes,
     Product,
-    Written,
+    WrittenElements,
     needed_elements,
     scattered,
 )
@@ -222,13 +222,13 @@ class _Kernels:
         elements = NOTHING_WRITTEN if merged else self._elements(op, results)
         return self.rates.seconds(read + written + copied, op.products, elements)
 
-    def _elements(self, op: KernelOp, results: tuple[int, ...]) -> Written:
+    def _elements(self, op: KernelOp, results: tuple[int, ...]) -> WrittenElements:
         """The elements of what a kernel writes; none where it is not one of XLA's own."""
         if op.kind in WHOLE or not results:
             return NOTHING_WRITTEN
         largest = max(results, key=lambda value: self.graph.elements[value])
         elements = self.graph.elements[largest]
-        return scattered(elements, self.graph.bytes[largest]) if op.kind == SCATTER else Written(elements)
+        return scattered(elements, self.graph.bytes[largest]) if op.kind == SCATTER else WrittenElements(elements)
 
     def _read(self, root: int) -> tuple[float, bool]:
         """Bytes that a kernel reads, through what is computed in it, and whether it is part of one beside it.

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from hlorewrite.cost.cluster.topology import Topology
 from hlorewrite.cost.compute import compute_constants, timeline_constants
 from hlorewrite.cost.kernels.stacks import StackProfile, by_generation, stack
-from hlorewrite.cost.kernels.work import NOTHING_WRITTEN, Product, Written
+from hlorewrite.cost.kernels.work import NOTHING_WRITTEN, Product, WrittenElements
 
 if TYPE_CHECKING:
     import numpy as np
@@ -58,7 +58,7 @@ class KernelRates:
         self.elements_per_s = by_generation(constants["elements_per_s"], topology.architecture)
         self._scattered_per_s = by_generation(constants["scattered_16_bit_elements_per_s"], topology.architecture)
 
-    def seconds(self, moved: float, products: Sequence[Product], written: Written = NOTHING_WRITTEN) -> float:
+    def seconds(self, moved: float, products: Sequence[Product], written: WrittenElements = NOTHING_WRITTEN) -> float:
         """Seconds of one kernel: a launch, and its bytes, its products or its elements, whichever takes longest.
 
         Args:

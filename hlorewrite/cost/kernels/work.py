@@ -47,7 +47,7 @@ class Product:
     flops: float
 
 
-class Written(NamedTuple):
+class WrittenElements(NamedTuple):
     """The elements that a kernel writes.
 
     Attributes:
@@ -59,17 +59,17 @@ class Written(NamedTuple):
     scattered_16_bit: float = 0.0
 
 
-NOTHING_WRITTEN = Written()
+NOTHING_WRITTEN = WrittenElements()
 
 
-def scattered(elements: float, size: float) -> Written:
+def scattered(elements: float, size: float) -> WrittenElements:
     """What a scatter of some updates writes.
 
     Args:
       elements: of the updates.
       size: bytes of the updates.
     """
-    return Written(elements, elements if size == 2 * elements else 0.0)
+    return WrittenElements(elements, elements if size == 2 * elements else 0.0)
 
 
 @functools.cache
