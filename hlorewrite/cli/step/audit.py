@@ -59,8 +59,8 @@ def run(args: argparse.Namespace) -> int:
         audit = replace(audit, rewritten=made)
         if args.report:
             from hlorewrite.jaxbridge.hook.records import CompiledStep
-            from hlorewrite.jaxbridge.hook.report_page import write_report
-            write_report(args.report, [CompiledStep.decided(source.name, report)], args.passes, audit=True)
+            from hlorewrite.jaxbridge.hook.report_page import steps_report
+            steps_report([CompiledStep.decided(source.name, report)], args.passes, audit=True).write(args.report)
     if args.profile:
         audit = replace(audit, profile=_reconciled(args.profile, audit.timeline, step))
     if args.json:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
@@ -151,6 +150,6 @@ def records_text(steps: Sequence[CompiledStep]) -> str:
     return "".join(f"{line}\n" for line in (records_table(steps), *grouped_remarks(reasons)))
 
 
-def records_json(steps: Sequence[CompiledStep]) -> str:
-    """Records as one JSON object."""
-    return json.dumps({"modules": [step.as_json() for step in steps]}, indent=2) + "\n"
+def records_data(steps: Sequence[CompiledStep]) -> dict[str, Any]:
+    """Records as data that JSON can hold."""
+    return {"modules": [step.as_json() for step in steps]}
