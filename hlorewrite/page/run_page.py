@@ -4,17 +4,39 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from html import escape
 from typing import Any
 
+from hlorewrite.page.changes import changes_html
 from hlorewrite.page.decision import as_sentence, decision_html
 from hlorewrite.page.remarks import remark_table
 from hlorewrite.page.style import DECISION_STYLE, POLICY, STYLE
+from hlorewrite.passmanager.changes import PassChange
 from hlorewrite.rules.listener import Remark
-from hlorewrite.util.sizes import format_bytes
 from hlorewrite.util.write import write_output
+
+
+@dataclass(frozen=True)
+class PageTable:
+    """A table of texts.
+
+    Attributes:
+      title: above it.
+      heads: of its columns.
+      rows: a text for each column.
+      left_out: how many more rows there are.
+      numbers: the heads of columns that are aligned to the right.
+      folded: whether it is shown when it is asked for.
+    """
+
+    title: str
+    heads: Sequence[str]
+    rows: Sequence[Sequence[str]]
+    left_out: int = 0
+    numbers: Sequence[str] = ()
+    folded: bool = True
 
 
 @dataclass(frozen=True)
@@ -28,7 +50,10 @@ class PageSection:
       said: what is said in its place.
       stays: remarks on what was not done, in the order in which they are read.
       done: remarks on what was done.
-      counts: executed bytes by kind of collective, before and after the passes; empty where no pass ran.
+      compiled: whether what was done is compiled; otherwise these remarks say what passes would do.
+      notes: sentences on the run, and on no line of it.
+      changes: finds what each pass changed, for the page alone.
+      tables: what else there is to know of it.
     """
 
     name: str
@@ -37,7 +62,10 @@ class PageSection:
     said: str = ""
     stays: Sequence[Remark] = ()
     done: Sequence[Remark] = ()
-    counts: tuple[Mapping[str, int], ...] = ()
+    compiled: bool = True
+    notes: Sequence[str] = ()
+    changes: Callable[[], Sequence[PassChange]] = tuple
+    tables: Sequence[PageTable] = ()
 
 
 @dataclass(frozen=True)
@@ -108,19 +136,21 @@ def _contents(sections: Sequence[PageSection]) -> str:
 
 def _section(at: int, each: PageSection) -> str:
     said = f"<p>{escape(as_sentence(each.said))}</p>" if each.said else ""
+    notes = "".join(f'<p class="aside">{escape(as_sentence(note))}</p>' for note in each.notes)
+    done = "What was done" if each.compiled else "What passes would do"
     answer = decision_html(each.decision) if each.decision else said
     return (f'<section><h2 id="m{at}"><code>{escape(each.name)}</code></h2>{answer}'
-            f"{remark_table('What stays, and why', each.stays)}{remark_table('What was done', each.done)}"
-            f"{_counts(each.counts)}</section>")
+            f"{remark_table('What stays, and why', each.stays)}{remark_table(done, each.done)}{notes}"
+            f"{changes_html(each.changes())}{''.join(map(_table, each.tables))}</section>")
 
 
-def _counts(counts: Sequence[Mapping[str, int]]) -> str:
-    """The module's own counts, by kind, before XLA adds, merges or drops any."""
-    kinds = sorted({kind for side in counts for kind in side})
-    if not kinds:
+def _table(table: PageTable) -> str:
+    if not table.rows:
         return ""
-    rows = "".join(f"<tr><td>{kind}</td>" + "".join(f'<td class="number">{format_bytes(side.get(kind, 0), 1)}</td>'
-                                                    for side in counts) + "</tr>" for kind in kinds)
-    return ('<details><summary>The module\'s own counts, before XLA compiles it</summary><div class="table"><table><tr>'
-            '<th>collective</th><th class="number">executed before</th><th class="number">after</th></tr>'
-            f"{rows}</table></div></details>")
+    shown = {at: ' class="number"' if head in table.numbers else "" for at, head in enumerate(table.heads)}
+    head = "".join(f"<th{shown[at]}>{escape(text)}</th>" for at, text in enumerate(table.heads))
+    rows = "".join("<tr>" + "".join(f"<td{shown[at]}>{escape(text)}</td>" for at, text in enumerate(row)) + "</tr>"
+                   for row in table.rows)
+    more = f"<p>{table.left_out} more are not listed.</p>" if table.left_out else ""
+    return (f"<details{'' if table.folded else ' open'}><summary>{escape(table.title)}</summary>"
+            f'<div class="table"><table><tr>{head}</tr>{rows}</table></div>{more}</details>')

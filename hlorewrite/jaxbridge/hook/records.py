@@ -137,7 +137,7 @@ def records_sentence(steps: Sequence[CompiledStep]) -> str:
 
 
 def records_text(steps: Sequence[CompiledStep]) -> str:
-    """Records as a text table, then why what stays as it is stays, and how to change that.
+    """Records as a text table, then why what stays as it is stays, and how to change that, then what was done.
 
     Example:
       >>> records_text([])
@@ -145,9 +145,11 @@ def records_text(steps: Sequence[CompiledStep]) -> str:
     """
     if not steps:
         return "no module that communicates was compiled\n"
-    reasons = dict.fromkeys(remark for step in steps if step.report for remark in step.report.remarks
-                            if remark.kind != "applied")
-    return "".join(f"{line}\n" for line in (records_table(steps), *grouped_remarks(reasons)))
+    reports = [step.report for step in steps if step.report]
+    said = dict.fromkeys([*(remark for each in reports for remark in each.stays),
+                          *(remark for each in reports if each.changed for remark in each.done)])
+    notes = dict.fromkeys(f"note: {note}" for each in reports for note in each.notes)
+    return "".join(f"{line}\n" for line in (records_table(steps), *grouped_remarks(said), *notes))
 
 
 def records_data(steps: Sequence[CompiledStep]) -> dict[str, Any]:

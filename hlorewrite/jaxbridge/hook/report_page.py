@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from html import escape
 
 from hlorewrite.jaxbridge.hook.records import CompiledStep, records_data, records_text
-from hlorewrite.page.run_page import PageSection, RunReport
+from hlorewrite.page.run_page import PageSection, PageTable, RunReport
+from hlorewrite.util.sizes import format_bytes
 
 AGAINST_XLA = "against-xla"
 """The remark of the decision, which is the answer of its section."""
@@ -40,10 +41,21 @@ def _section(step: CompiledStep) -> PageSection:
     if report is None:
         return PageSection(step.name, _headline(step), said=said)
     remarks = [remark for remark in report.stays if remark.rule != AGAINST_XLA]
-    done = [remark for remark in report.remarks if remark.kind == "applied" and remark.rule != AGAINST_XLA]
+    done = [remark for remark in report.done if remark.rule != AGAINST_XLA]
     decision = report.comparison.as_json() if report.comparison else None
     return PageSection(step.name, _headline(step), decision, said=said, stays=remarks, done=done,
-                       counts=(report.executed_bytes_before, report.executed_bytes_after))
+                       compiled=step.outcome == "rewritten",
+                       notes=report.notes,
+                       changes=lambda: report.changes.found if report.changes else (),
+                       tables=(_counts(report.executed_bytes_before, report.executed_bytes_after),))
+
+
+def _counts(before: Mapping[str, int], after: Mapping[str, int]) -> PageTable:
+    """The module's own counts, by kind, before XLA adds, merges or drops any."""
+    rows = [(kind, *(format_bytes(side.get(kind, 0), 1) for side in (before, after)))
+            for kind in sorted({*before, *after})]
+    heads = ("collective", "executed before", "after")
+    return PageTable("The module's own counts, before XLA compiles it", heads, rows, numbers=heads[1:])
 
 
 def _headline(step: CompiledStep) -> str:
