@@ -87,6 +87,11 @@ class PassChange:
     added: int
     unknown: str = ""
 
+    @classmethod
+    def unknown_of(cls, name: str, why: str) -> PassChange:
+        """Passes of which nothing can be shown."""
+        return cls(name, (), 0, diff=CutText(()), removed=0, added=0, unknown=why)
+
 
 @dataclass
 class ChangeRecorder:

@@ -38,7 +38,7 @@ class CompiledStep:
     @classmethod
     def decided(cls, name: str, report: RewriteReport | None) -> CompiledStep:
         """The record of a decision that was made for a file, with no program around it."""
-        kept = report is not None and report.comparison is not None and report.comparison.kept
+        kept = report is not None and (report.comparison.kept if report.comparison else report.changed)
         return cls(name, "rewritten" if kept else "unchanged", "", 0.0, report)
 
     @property

@@ -5,11 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from functools import cached_property
 
+from hlorewrite.errors import HlorewriteError
 from hlorewrite.ir import parse
 from hlorewrite.jaxbridge.step.no_rewrite import put_away
 from hlorewrite.passmanager.base import Pass, PassContext
 from hlorewrite.passmanager.changes import ChangeRecorder, PassChange
 from hlorewrite.passmanager.manager import run_passes
+from hlorewrite.passmanager.spec import format_pipeline
 from hlorewrite.util.frames import USUAL_FRAMES, Frames
 
 
@@ -39,10 +41,13 @@ class ChangesOnDemand:
 
     @cached_property
     def found(self) -> tuple[PassChange, ...]:
-        """What each pass that changed something did."""
+        """What each pass that changed something did; where a pass fails now, why there is no more."""
         module, recorder = parse(self.module, name=self.name), ChangeRecorder()
         module.frames = self.frames
         ctx = PassContext((recorder,), topology=self.topology, memory_left=self.memory)
         put_away(ctx.view(module))
-        run_passes(module, self.passes, ctx, observers=(recorder,))
+        try:
+            run_passes(module, self.passes, ctx, observers=(recorder,))
+        except HlorewriteError as error:  # the rest of the page counts more
+            return (*recorder.changes, PassChange.unknown_of(format_pipeline(self.passes), error.what))
         return tuple(recorder.changes)

@@ -6,6 +6,7 @@ import pytest
 from view_samples import STEP
 
 from hlorewrite.ir import parse
+from hlorewrite.jaxbridge.step.changes import ChangesOnDemand
 from hlorewrite.page.changes import changes_html
 from hlorewrite.passmanager import changes
 from hlorewrite.passmanager.base import PassContext
@@ -49,3 +50,9 @@ def test_what_is_cut_is_counted(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_nothing_of_a_module_is_markup() -> None:
     page = changes_html([PassChange("p<q>", (), 0, CutText(("-<a>",)), 1, 0)])
     assert "<a>" not in page and "p&lt;q&gt;" in page and changes_html([]) == ""
+
+
+def test_a_pass_that_fails_when_the_page_is_written_costs_the_page_nothing() -> None:
+    found = ChangesOnDemand(STEP.encode(), "step", tuple(parse_pipeline("comm-shift")), topology="h300:1x8").found
+    page = changes_html(found)
+    assert "<code>comm-shift</code>" in page and "h300" in page
