@@ -25,7 +25,6 @@ import statistics
 import subprocess
 import sys
 import time
-from collections import defaultdict
 from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -213,26 +212,14 @@ def steps(machine: Machine) -> Iterator[DayRow]:
 
 def _by_class(step: str, compiled: Any, arguments: list[Any], machine: Machine) -> Iterator[DayRow]:
     """Times by class of kernel, and of the instructions that the model is furthest from."""
-    from hlorewrite.cost import topology
-    from hlorewrite.hlo.parse import parse_hlo
-    from hlorewrite.timeline.kernel_times import KernelTimes
-    module = parse_hlo(compiled.as_text() or "")
-    times = KernelTimes(module, topology(machine.cluster))
-    model = {instruction.name: (computation, instruction) for computation in module.computations.values()
-             for instruction in computation.instructions.values()}
-    measured, predicted = defaultdict[str, float](float), defaultdict[str, float](float)
-    off = list[tuple[float, float, str]]()
-    for each in measuring.profiled(compiled, arguments, (0,)):
-        found = model.get(each.name)
-        seconds = times.seconds(*found) if found else None
-        kind = each.kind if seconds is not None else "unknown"
-        measured[kind] += each.seconds
-        predicted[kind] += (seconds or 0.0) * each.runs
-        off.append((each.seconds, (seconds or 0.0) * each.runs, each.name))
-    for kind in sorted(measured):
-        yield DayRow("classes", f"{step}, {kind} kernels", measured[kind] * 1e6, predicted[kind] * 1e6)
-    for seconds, told, name in sorted(off, key=lambda each: -abs(each[0] - each[1]))[:FURTHEST]:
-        yield DayRow("furthest", f"{step}, {name}", seconds * 1e6, told * 1e6)
+    found = measuring.beside_the_model(measuring.profiled(compiled, arguments, (0,)), compiled.as_text() or "",
+                                       machine.cluster)
+    for kind in sorted({each.kind for each in found}):
+        seen, told = (sum(getattr(each, side) for each in found if each.kind == kind) * 1e6
+                      for side in ("measured", "predicted"))
+        yield DayRow("classes", f"{step}, {kind} kernels", seen, told)
+    for each in sorted(found, key=lambda each: -abs(each.measured - each.predicted))[:FURTHEST]:
+        yield DayRow("furthest", f"{step}, {each.name}", each.measured * 1e6, each.predicted * 1e6)
 
 
 def schedule(machine: Machine) -> Iterator[DayRow]:

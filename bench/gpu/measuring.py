@@ -15,6 +15,9 @@ import jax.numpy as jnp
 
 from hlorewrite.audit.profile.kernels import ProfiledKernel
 from hlorewrite.audit.profile.xplane import read_xplane
+from hlorewrite.cost import topology
+from hlorewrite.hlo.parse import parse_hlo
+from hlorewrite.timeline.kernel_times import KernelTimes
 
 PROFILED_CALLS = 3
 PRODUCTS = ("gemm", "cutlass", "nvjet", "dot", "conv", "cudnn", "xmma", "implicit")
@@ -40,7 +43,8 @@ class ProfiledInstruction:
     @property
     def kind(self) -> str:
         """Whether it multiplies, or moves memory."""
-        return "product" if any(part in self.kernel.lower() for part in PRODUCTS) else "memory"
+        name = self.kernel.lower().replace("convert", "")
+        return "product" if any(part in name for part in PRODUCTS) else "memory"
 
 
 def arguments_for(shapes: Any) -> list[Any]:
@@ -75,6 +79,43 @@ def call_seconds(compiled: Any, arguments: list[Any], donated: tuple[int, ...]) 
     once = max(_several(compiled, arguments, donated, 2), 1e-6)
     calls = max(1, min(20, int(0.2 / once)))
     return statistics.median(_several(compiled, arguments, donated, calls) for _ in range(5))
+
+
+@dataclass(frozen=True)
+class ModeledInstruction:
+    """What an instruction took in one call, beside the model of kernels.
+
+    Attributes:
+      name: of the instruction.
+      kind: ``product``, ``memory``, or ``unknown`` where the model gives it no time.
+      measured: seconds of all its runs.
+      predicted: seconds of all its runs; 0 where the model gives it no time.
+    """
+
+    name: str
+    kind: str
+    measured: float
+    predicted: float
+
+
+def beside_the_model(found: list[ProfiledInstruction], hlo: str, cluster: str) -> list[ModeledInstruction]:
+    """What a profile saw, beside what the timeline takes each instruction for.
+
+    Args:
+      found: by `profiled`.
+      hlo: the scheduled module that ran.
+      cluster: the topology of this machine.
+    """
+    module = parse_hlo(hlo)
+    times = KernelTimes(module, topology(cluster))
+    model = {instruction.name: (computation, instruction) for computation in module.computations.values()
+             for instruction in computation.instructions.values()}
+    rows = []
+    for each in found:
+        seconds = times.seconds(*model[each.name]) if each.name in model else None
+        rows.append(ModeledInstruction(each.name, "unknown" if seconds is None else each.kind, each.seconds,
+                                       (seconds or 0.0) * each.runs))
+    return rows
 
 
 def _several(compiled: Any, arguments: list[Any], donated: tuple[int, ...], calls: int) -> float:

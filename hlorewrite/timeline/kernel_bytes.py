@@ -1,4 +1,4 @@
-"""Bytes a kernel moves through memory: what of its operands its result needs, and what it writes.
+"""Bytes a kernel moves through memory, what of its operands its result needs, and the elements it writes.
 
 A fusion reads of a parameter only what its root needs: a slice of it, the rows a gather takes, nothing of a buffer it
 updates in place. From the root backwards, :func:`hlorewrite.cost.kernels.work.needed_elements` says how many elements
@@ -6,7 +6,18 @@ of its operands the needed elements of an op's result come from. Bytes of severa
 the whole.
 """
 
-from hlorewrite.cost.kernels.work import IN_PLACE, SAME_BYTES, SCATTER, UPDATE, OpSizes, needed_elements
+from hlorewrite.cost.kernels.work import (
+    IN_PLACE,
+    NOTHING_WRITTEN,
+    SAME_BYTES,
+    SCATTER,
+    UPDATE,
+    WHOLE,
+    OpSizes,
+    Written,
+    needed_elements,
+    scattered,
+)
 from hlorewrite.hlo.parse import Computation, HloInstruction
 from hlorewrite.hlo.shapes import shape_bytes, shape_elements
 
@@ -36,16 +47,10 @@ def fusion_bytes(fused: Computation) -> int:
       1028
     """
     instructions = fused.instructions
-    needed: dict[str, float] = {}
-    written = 0
-    root = instructions.get(fused.root)
-    if root is None:
-        return 0
-    for name in root.operands if root.opcode == "tuple" else (root.name,):
-        if name in instructions:
-            needed[name] = shape_elements(instructions[name].shape)
-            written += _written(fused, instructions[name])
-    in_place = _updated_in_place(fused, root)
+    results = _results(fused)
+    needed: dict[str, float] = {each.name: shape_elements(each.shape) for each in results}
+    written = sum(shape_bytes(_written(fused, each)[0]) for each in results)
+    in_place = _updated_in_place(fused, results)
     read = 0.0
     for name in reversed(instructions):
         if name not in needed:
@@ -59,6 +64,26 @@ def fusion_bytes(fused: Computation) -> int:
                 more = _needs(fused, instruction, place, count, size, name in in_place)
                 needed[operand] = min(size, needed.get(operand, 0.0) + more)
     return round(read) + written
+
+
+def fusion_elements(fused: Computation) -> Written:
+    """Elements a fusion writes.
+
+    Args:
+      fused: the computation it calls.
+    """
+    rows = [_elements(fused, each) for each in _results(fused)]
+    return Written(*(max(column) for column in zip(*rows, strict=True))) if rows else NOTHING_WRITTEN
+
+
+def instruction_elements(computation: Computation, instruction: HloInstruction) -> Written:
+    """Elements that an instruction outside of fusions writes; none where its kernel is not XLA's own.
+
+    Args:
+      computation: what it is in.
+      instruction: the kernel; not a fusion.
+    """
+    return NOTHING_WRITTEN if instruction.opcode in WHOLE else _elements(computation, instruction)
 
 
 def instruction_bytes(computation: Computation, instruction: HloInstruction) -> int:
@@ -78,21 +103,34 @@ def instruction_bytes(computation: Computation, instruction: HloInstruction) -> 
             size = shape_elements(made.shape)
             share = min(size, _needs(computation, instruction, place, count, size, True)) / max(size, 1)
             read += share * shape_bytes(made.shape)
-    return round(read) + _written(computation, instruction)
+    return round(read) + shape_bytes(_written(computation, instruction)[0])
 
 
-def _written(computation: Computation, made: HloInstruction) -> int:
-    """Bytes of a result; of one that is updated in place, the update's."""
+def _results(fused: Computation) -> list[HloInstruction]:
+    """What computes the results of a fusion."""
+    root = fused.instructions.get(fused.root)
+    if root is None:
+        return []
+    names = root.operands if root.opcode == "tuple" else (root.name,)
+    return [fused.instructions[name] for name in dict.fromkeys(names) if name in fused.instructions]
+
+
+def _elements(computation: Computation, made: HloInstruction) -> Written:
+    shape, kind = _written(computation, made)
+    return scattered(shape_elements(shape), shape_bytes(shape)) if kind == SCATTER else Written(shape_elements(shape))
+
+
+def _written(computation: Computation, made: HloInstruction) -> tuple[str, str]:
+    """The shape of what is written of a result, and the opcode that writes it: of an update in place, the update's."""
     source = _source(computation, made)
     if source is not None and source.opcode in IN_PLACE:
-        return shape_bytes(_update(computation, source).shape)
-    return shape_bytes(made.shape)
+        return _update(computation, source).shape, source.opcode
+    return made.shape, made.opcode
 
 
-def _updated_in_place(fused: Computation, root: HloInstruction) -> set[str]:
+def _updated_in_place(fused: Computation, results: list[HloInstruction]) -> set[str]:
     """The updates that a fusion's results are."""
-    results = root.operands if root.opcode == "tuple" else (root.name,)
-    made = [_source(fused, fused.instructions[name]) for name in results if name in fused.instructions]
+    made = [_source(fused, each) for each in results]
     return {each.name for each in made if each is not None and each.opcode in IN_PLACE}
 
 

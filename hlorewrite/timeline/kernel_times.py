@@ -8,7 +8,7 @@ from hlorewrite.cost.compute import timeline_constants
 from hlorewrite.cost.kernels.rates import KernelRates
 from hlorewrite.hlo.parse import Computation, HloInstruction, HloText
 from hlorewrite.hlo.shapes import shape_bytes
-from hlorewrite.timeline.kernel_bytes import fusion_bytes, instruction_bytes
+from hlorewrite.timeline.kernel_bytes import fusion_bytes, fusion_elements, instruction_bytes, instruction_elements
 from hlorewrite.timeline.kernel_products import fusion_products, instruction_products, is_known_custom_call
 
 _NOT_A_NAME = re.compile(r"[^A-Za-z0-9_]")
@@ -49,11 +49,13 @@ class KernelTimes:
             fused = self._module.computations.get(next(iter(instruction.called("calls")), ""))
             if fused is None:
                 return self._rates.seconds(instruction_bytes(computation, instruction), ())
-            return self._rates.seconds(fusion_bytes(fused), fusion_products(self._module, fused))
+            return self._rates.seconds(fusion_bytes(fused), fusion_products(self._module, fused),
+                                       fusion_elements(fused))
         if instruction.opcode == "custom-call" and not is_known_custom_call(instruction):
             return None
         return self._rates.seconds(instruction_bytes(computation, instruction),
-                                   instruction_products(computation, instruction))
+                                   instruction_products(computation, instruction),
+                                   instruction_elements(computation, instruction))
 
     def measured(self, name: str) -> float | None:
         """The measured time of an instruction; None when there is none."""

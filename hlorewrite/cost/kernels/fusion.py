@@ -23,6 +23,7 @@ from dataclasses import dataclass, field
 from hlorewrite.cost.kernels.rates import KernelRates
 from hlorewrite.cost.kernels.work import (
     IN_PLACE,
+    NOTHING_WRITTEN,
     PRODUCTS,
     REDUCES,
     SCATTER,
@@ -30,7 +31,9 @@ from hlorewrite.cost.kernels.work import (
     WHOLE,
     OpSizes,
     Product,
+    Written,
     needed_elements,
+    scattered,
 )
 
 FREE = frozenset(("reshape", "bitcast-convert", "optimization-barrier", "tuple", "get-tuple-element"))
@@ -209,17 +212,29 @@ class _Kernels:
 
     def _kernel(self, number: int) -> float:
         op, graph = self.graph.ops[number], self.graph
+        results = op.makes
         if op.kind in IN_PLACE:
-            holders = op.reads[1:2] if op.kind == UPDATE else op.reads[len(op.makes) + 1:]
-            written = sum(graph.bytes[value] for value in holders)
-        else:
-            written = sum(graph.bytes[value] for value in op.makes)
+            results = op.reads[1:2] if op.kind == UPDATE else op.reads[len(op.makes) + 1:]
+        written = sum(graph.bytes[value] for value in results)
         copied = 2 * sum(graph.bytes[value] for value in op.reads[:len(op.makes)] if value in graph.kept) if (
             op.kind in IN_PLACE) else 0
-        return self.rates.seconds(self._read(number) + written + copied, op.products)
+        read, merged = self._read(number)
+        elements = NOTHING_WRITTEN if merged else self._elements(op, results)
+        return self.rates.seconds(read + written + copied, op.products, elements)
 
-    def _read(self, root: int) -> float:
-        """Bytes that a kernel reads, through what is computed in it."""
+    def _elements(self, op: KernelOp, results: tuple[int, ...]) -> Written:
+        """The elements of what a kernel writes; none where it is not one of XLA's own."""
+        if op.kind in WHOLE or not results:
+            return NOTHING_WRITTEN
+        largest = max(results, key=lambda value: self.graph.elements[value])
+        elements = self.graph.elements[largest]
+        return scattered(elements, self.graph.bytes[largest]) if op.kind == SCATTER else Written(elements)
+
+    def _read(self, root: int) -> tuple[float, bool]:
+        """Bytes that a kernel reads, through what is computed in it, and whether it is part of one beside it.
+
+        The threads of that kernel then write its elements too.
+        """
         graph, needed = self.graph, dict[int, float]()
         op = graph.ops[root]
         todo = [-root]
@@ -232,19 +247,20 @@ class _Kernels:
                     heapq.heappush(todo, -maker)
         fused = op.kind not in WHOLE and op.kind != SCATTER
         level = self.level[root] - (op.kind in REDUCES and root not in self.inner)
-        read = 0.0
+        read, merged = 0.0, False
         for value, count in needed.items():
             maker = graph.maker[value]
             if maker >= 0 and (maker in inside or graph.ops[maker].kind in GIVEN):
                 continue
             key = (level, self.space[root], value)
             if fused and key in self.shared:
+                merged = True
                 continue
             self.shared.add(key)
             read += count / max(graph.elements[value], 1) * graph.bytes[value]
         if fused:
             self.shared |= {(level, self.space[root], value) for value in op.makes}
-        return read
+        return read, merged
 
     def _made(self, number: int) -> int:
         return max((self.graph.elements[value] for value in self.graph.ops[number].makes), default=0)

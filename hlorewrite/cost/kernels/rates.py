@@ -7,13 +7,13 @@ schedules by way of :mod:`hlorewrite.timeline.kernel_times`, estimates of whole 
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from hlorewrite.cost.cluster.topology import Topology
 from hlorewrite.cost.compute import compute_constants, timeline_constants
 from hlorewrite.cost.kernels.stacks import StackProfile, by_generation, stack
-from hlorewrite.cost.kernels.work import Product
+from hlorewrite.cost.kernels.work import NOTHING_WRITTEN, Product, Written
 
 if TYPE_CHECKING:
     import numpy as np
@@ -37,6 +37,7 @@ class KernelRates:
     Attributes:
       memory_bytes_per_s: sustained memory bandwidth.
       launch_s: what each kernel takes on top of its work.
+      elements_per_s: elements that a kernel writes, however narrow they are.
 
     Example:
       >>> from hlorewrite.cost import topology
@@ -54,15 +55,20 @@ class KernelRates:
         self._peaks = dict(topology.peak_flops)
         self.memory_bytes_per_s = topology.memory_bytes_per_s * float(constants["memory_efficiency"])
         self.launch_s = float(timeline_constants()["kernel_launch_s"])
+        self.elements_per_s = by_generation(constants["elements_per_s"], topology.architecture)
+        self._scattered_per_s = by_generation(constants["scattered_16_bit_elements_per_s"], topology.architecture)
 
-    def seconds(self, moved: float, products: Iterable[Product]) -> float:
-        """Seconds of one kernel: a launch, and its bytes or its products, whichever takes longer.
+    def seconds(self, moved: float, products: Sequence[Product], written: Written = NOTHING_WRITTEN) -> float:
+        """Seconds of one kernel: a launch, and its bytes, its products or its elements, whichever takes longest.
 
         Args:
           moved: bytes it reads and writes.
           products: what it multiplies.
+          written: the elements of its results; a product writes them in tiles, at no cost beside its own.
         """
         computing = sum(each.flops / self._wide_rate(each.dtype) for each in products)
+        if not products:
+            computing = max(written.elements / self.elements_per_s, written.scattered_16_bit / self._scattered_per_s)
         return self.launch_s + max(moved / self.memory_bytes_per_s, computing)
 
     def product_rate(self, dtype: str, width: Array | float | None = None, *, experts: bool = False) -> Array | float:

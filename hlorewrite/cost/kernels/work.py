@@ -47,6 +47,31 @@ class Product:
     flops: float
 
 
+class Written(NamedTuple):
+    """The elements that a kernel writes.
+
+    Attributes:
+      elements: of its largest result; of what is updated in place, the update's.
+      scattered_16_bit: elements of two bytes that it adds to others by a scatter.
+    """
+
+    elements: float = 0.0
+    scattered_16_bit: float = 0.0
+
+
+NOTHING_WRITTEN = Written()
+
+
+def scattered(elements: float, size: float) -> Written:
+    """What a scatter of some updates writes.
+
+    Args:
+      elements: of the updates.
+      size: bytes of the updates.
+    """
+    return Written(elements, elements if size == 2 * elements else 0.0)
+
+
 @functools.cache
 def kind_of_op(name: str) -> str:
     """The HLO opcode of a StableHLO op, by its name.

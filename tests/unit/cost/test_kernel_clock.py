@@ -146,3 +146,23 @@ def test_time_is_linear_in_ops_that_many_kernels_share() -> None:
     names = ", ".join(f"%v{i}" for i in range(count))
     made = clock(chain, returned=f"{names} : {', '.join([ROWS] * count)}")
     assert len(made.kernels(made.view.functions["f"].regions[0].blocks[0])) == count
+
+
+NARROW = "tensor<32x16x1024x1024xbf16>"
+
+
+def test_a_kernel_takes_a_thread_an_element_however_narrow() -> None:
+    made = clock(f"%r = stablehlo.broadcast_in_dim %zero2, dims = [] : (tensor<bf16>) -> {NARROW}",
+                 arguments="%zero2: tensor<bf16>", returned=f"%r : {NARROW}")
+    found = made.block_seconds(made.view.functions["f"].regions[0].blocks[0])
+    assert found == pytest.approx(RATES.launch_s + 2**29 / RATES.elements_per_s)
+
+
+def test_kernels_side_by_side_write_with_the_same_threads() -> None:
+    """One kernel with two results of bf16[32,16,1024,1024] took as long on an H200 as one with a single one."""
+    made = clock(f"%a = stablehlo.negate %y : {NARROW}\n%r = stablehlo.abs %y : {NARROW}",
+                 arguments=f"%y: {NARROW}", returned=f"%a, %r : {NARROW}, {NARROW}")
+    first, second = sorted((made.seconds(op) for op in made.kernels(made.view.functions["f"].regions[0].blocks[0])),
+                           reverse=True)
+    assert first == pytest.approx(RATES.launch_s + 2**29 / RATES.elements_per_s)
+    assert second == pytest.approx(RATES.seconds(2**30, ()))

@@ -1,0 +1,237 @@
+"""What rewriting costs in computation, measured on one GPU next to the timeline's prediction, and whether values hold.
+
+    python bench/gpu/rewritten_steps.py write FOLDER [--gpu h200] [--dry] [--only TEXT]
+    python bench/gpu/rewritten_steps.py measure FOLDER [--json FILE]
+
+``write`` needs no GPU: it rewrites steps for eight described GPUs with ``auto`` and writes the program of one device
+before and after (``one_device.py``). ``measure`` compiles these for the GPU that is here and times them. One GPU cannot
+time the communication that a rewriting hides, but it can time what hiding costs: smaller products, copies of what loops
+carry, buffers written twice. The stand-ins of collectives are linear and the same before and after, so the outputs of
+both programs are compared as well.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import statistics
+import sys
+import time
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).resolve().parents[2]
+sys.path[:0] = [str(ROOT), *(str(ROOT / part) for part in ("bench/common", "bench/gpu", "bench/passes", "examples"))]
+
+ROWS = ("megatron tp8 remat", "megatron tp8 sequence", "llama fsdp8 acc1", "gpt A scanned 1x8")
+"""Steps of ``bench/passes/decisions.py``: two halves of the batch, the same with gathers, rotated gathers, gradients
+reduced behind an accumulation loop."""
+ROUNDS, CALLS = 5, 4
+
+
+@dataclass(frozen=True)
+class RewrittenStep:
+    """One step on one device, before and after, without communication; times in milliseconds.
+
+    Attributes:
+      name: of the step.
+      way: how it was rewritten.
+      before: measured.
+      after: measured.
+      predicted_before: by the timeline of the same compilation.
+      predicted_after: by the timeline of the same compilation.
+      difference: largest difference of an output over its largest element.
+      classes: of each class of kernel, milliseconds before and after: measured, measured, predicted, predicted; empty
+        where nothing was profiled.
+    """
+
+    name: str
+    way: str
+    before: float
+    after: float
+    predicted_before: float | None
+    predicted_after: float | None
+    difference: float
+    classes: dict[str, tuple[float, float, float, float]]
+
+    def text(self) -> str:
+        """A row of the table."""
+        told = "" if not self.predicted_before or not self.predicted_after else (
+            f"{self.predicted_before:.2f} -> {self.predicted_after:.2f} ms "
+            f"({self.predicted_after / self.predicted_before:.3f})")
+        seen = f"{self.before:.2f} -> {self.after:.2f} ms ({self.after / self.before:.3f})"
+        return f"| {self.name} | {self.way} | {seen} | {told} | {self.difference:.1e} |"
+
+
+# ---- writing
+
+
+def write(folder: Path, gpu: str, only: str, *, dry: bool) -> None:
+    """Writes each step's programs, and how it was rewritten."""
+    from one_device import one_device
+
+    from hlorewrite.jaxbridge.choose.chosen_step import rewrite_step
+    from hlorewrite.jaxbridge.step.options import OPTIMIZE, StepOptions
+    from hlorewrite.jaxbridge.xla.compile_for import place_of
+    from hlorewrite.jaxbridge.xla.target import parse_target
+    folder.mkdir(parents=True, exist_ok=True)
+    for name, lower in _steps(dry=dry).items():
+        if only not in name:
+            continue
+        module = lower()
+        place = place_of(parse_target(f"{gpu}:1x8"), module)
+        made, _ = rewrite_step(module.clone(), StepOptions.of(OPTIMIZE, {"passes": "auto"}), place)
+        found = made.report.comparison
+        stem = folder / name.replace(" ", "-")
+        for part, each in (("before", module), ("after", made.module)):
+            stem.with_suffix(f".{part}.mlir").write_text(one_device(each).text())
+        stem.with_suffix(".json").write_text(json.dumps({"name": name, "way": found.chosen if found else "XLA alone",
+                                                         "options": dict(made.report.compiler_options)}))
+        print(f"{name}: {found.sentence if found else 'as it is'}", file=sys.stderr, flush=True)
+
+
+def _steps(*, dry: bool) -> dict[str, Any]:
+    """Name -> what lowers the step; in a dry run one small step."""
+    import functools
+
+    import decisions
+    import megatron_steps
+
+    from hlorewrite.ir.load import parse
+    if not dry:
+        return {name: lower for name, (_, lower) in decisions.steps().items() if name in ROWS}
+    small = megatron_steps.MegatronModel(layers=2, width=1024, heads=8, rows=4, length=256, vocab=1024, model=8, data=1,
+                                         remat=True, compute="float32")
+    return {"small": functools.partial(lambda: parse(megatron_steps.exported(small), name="step"))}
+
+
+# ---- measuring
+
+
+def measure(folder: Path) -> list[RewrittenStep]:
+    """Times what ``write`` wrote, on the first device that is here."""
+    rows = []
+    for file in sorted(folder.glob("*.json")):
+        said = json.loads(file.read_text())
+        programs = [_Program(file.with_suffix(f".{part}.mlir"), options)
+                    for part, options in (("before", {}), ("after", said["options"]))]
+        arguments = programs[0].arguments()
+        outputs = [program(*arguments) for program in programs]
+        difference = max(_difference(a, b) for a, b in zip(*outputs, strict=True))
+        del outputs
+        times = [[program.seconds(arguments) for program in programs] for _ in range(ROUNDS)]  # in turn: clocks drift
+        before, after = (statistics.median(column) * 1e3 for column in zip(*times, strict=True))
+        rows.append(RewrittenStep(said["name"], said["way"], before, after, programs[0].predicted(),
+                                  programs[1].predicted(), difference,
+                                  _classes([program.profiled(arguments) for program in programs])))
+        print(rows[-1].text(), file=sys.stderr, flush=True)
+    return rows
+
+
+def _classes(profiles: list[list[Any]]) -> dict[str, tuple[float, float, float, float]]:
+    """By class of kernel: milliseconds measured before and after, and predicted before and after."""
+    def total(profile: list[Any], kind: str, side: str) -> float:
+        return sum(getattr(each, side) for each in profile if each.kind == kind) * 1e3
+    kinds = sorted({each.kind for profile in profiles for each in profile})
+    return {kind: (total(profiles[0], kind, "measured"), total(profiles[1], kind, "measured"),
+                   total(profiles[0], kind, "predicted"), total(profiles[1], kind, "predicted")) for kind in kinds}
+
+
+class _Program:
+    """A program of one device, compiled for the device that is here; called with arrays, it returns arrays."""
+
+    def __init__(self, file: Path, options: dict[str, Any]) -> None:
+        import jax
+
+        from hlorewrite.ir.load import parse
+        from hlorewrite.jaxbridge.xla.execute import signature
+        self._module, self._options = parse(file.read_bytes(), name=file.name), options
+        self._where = "cpu:1" if jax.default_backend() == "cpu" else "gpu"
+        self._taken = signature(self._module)[0]
+        self._made = self._compiled({})
+
+    def _compiled(self, more: dict[str, Any]) -> Any:
+        from hlorewrite.jaxbridge.xla.compile_for import compile_for
+        from hlorewrite.jaxbridge.xla.target import parse_target
+        return compile_for(self._module, parse_target(self._where), load=True, xla_flags=self._options | more)
+
+    def __call__(self, *arguments: Any) -> list[Any]:
+        parts = self._made.executable.execute_sharded(list(arguments)).disassemble_into_single_device_arrays()
+        return [part[0] for part in parts]
+
+    def arguments(self) -> list[Any]:
+        """Random arguments on the device of the program."""
+        import jax
+        import measuring
+        made = measuring.arguments_for([jax.ShapeDtypeStruct(each.shape, each.dtype) for each in self._taken])
+        return jax.device_put(made, self._made.executable.local_devices()[0])
+
+    def seconds(self, arguments: list[Any]) -> float:
+        """The time of a call among a few that follow each other."""
+        import jax
+        jax.block_until_ready(self(*arguments))
+        begin, last = time.perf_counter(), None
+        for _ in range(CALLS):
+            last = self(*arguments)
+        jax.block_until_ready(last)
+        return (time.perf_counter() - begin) / CALLS
+
+    def predicted(self) -> float | None:
+        """Milliseconds by the timeline of this compilation; None on a CPU, which has none."""
+        from hlorewrite.cost import topology
+        from hlorewrite.timeline import simulate
+        cluster = _cluster()
+        return simulate(self._made.hlo, topology(cluster)).step_s * 1e3 if cluster else None
+
+    def profiled(self, arguments: list[Any]) -> list[Any]:
+        """Its kernels beside the model's; nothing on a CPU. Kernels inside of command buffers would have no names."""
+        import measuring
+        cluster = _cluster()
+        if not cluster:
+            return []
+        self._made = self._compiled({"xla_gpu_enable_command_buffer": ""})
+        return measuring.beside_the_model(measuring.profiled(self, arguments, ()), self._made.hlo, cluster)
+
+
+def _cluster() -> str | None:
+    """The topology of this machine; None without a described GPU."""
+    import jax
+    from day import CLUSTERS
+    kind = jax.devices()[0].device_kind
+    return next((name for part, name in CLUSTERS.items() if part in kind), None)
+
+
+def _difference(before: Any, after: Any) -> float:
+    import jax.numpy as jnp
+    wide = before.astype(jnp.float32), after.astype(jnp.float32)
+    largest = float(jnp.max(jnp.abs(wide[0]), initial=0.0))
+    return float(jnp.max(jnp.abs(wide[0] - wide[1]), initial=0.0)) / (largest or 1.0)
+
+
+def main() -> int:
+    """Writes or measures."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("what", choices=("write", "measure"))
+    parser.add_argument("folder", type=Path, help="where the programs stand")
+    parser.add_argument("--gpu", default="h200", help="the GPUs that steps are rewritten for (default: h200)")
+    parser.add_argument("--dry", action="store_true", help="one small step, for a CPU")
+    parser.add_argument("--only", default="", metavar="TEXT", help="steps whose name contains this")
+    parser.add_argument("--json", type=Path, help="also write the rows to this file")
+    args = parser.parse_args()
+    if args.what == "write":
+        write(args.folder, args.gpu, args.only, dry=args.dry)
+        return 0
+    rows = measure(args.folder)
+    print("\n".join(["| step | way | measured | predicted | difference |", "|---|---|---|---|---|",
+                     *(row.text() for row in rows)]))
+    for row in rows:
+        for kind, numbers in row.classes.items():
+            print("{}, {} kernels: {:.2f} -> {:.2f} ms, predicted {:.2f} -> {:.2f} ms".format(row.name, kind, *numbers))
+    if args.json:
+        args.json.write_text(json.dumps([asdict(row) for row in rows], indent=1) + "\n")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
