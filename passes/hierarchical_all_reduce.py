@@ -19,6 +19,8 @@ from hlorewrite.passes.common.shard_index import partition_groups
 from hlorewrite.passmanager.base import Pass, PassContext
 
 Rows = tuple[tuple[int, ...], ...]
+NO_TOPOLOGY = "no topology was named, so hosts are not known"
+"""The remark of a pass that needs a cluster; a report says it once, in a note."""
 
 
 @dataclass(frozen=True)
@@ -62,7 +64,7 @@ class HierarchicalAllReduce(Pass):
         if not reductions:
             return False
         if not spec:
-            tell(ctx, "missed", self.name, "no topology was named, so hosts are not known", view, reductions[0],
+            tell(ctx, "missed", self.name, NO_TOPOLOGY, view, reductions[0],
                  advice="name the cluster, by --topology or topology=")
             return False
         times = CollectiveTimes(spec, highest_device(view) + 1)

@@ -32,8 +32,8 @@ _PIPELINES = ("door", "cli", "decorator", "runtime", "layout_search", "adapter",
               "reshard", "schedules", "mpmd")
 _CHECKS = ("prove", "translation_validation", "reference")
 LAYERS = ("testing", *(f"pipelines.{room}" for room in _PIPELINES), "cli", "viewer", "jaxbridge",
-          *(f"checks.{check}" for check in _CHECKS), "tune", "passes", "patterns", "lockfile", "passmanager", "rules",
-          "audit", "timeline", "cost", "hlo", "analysis", "ops", "ir", "util", "errors", "version")
+          *(f"checks.{check}" for check in _CHECKS), "tune", "passes", "patterns", "lockfile", "page", "passmanager",
+          "rules", "audit", "timeline", "cost", "hlo", "analysis", "ops", "ir", "util", "errors", "version")
 """Highest first; ``hlorewrite/__init__.py`` stands above all. The rooms of ``pipelines`` stand above the core, which
 runs without them."""
 JAX = ("jaxbridge", "pipelines.decorator", "pipelines.runtime")

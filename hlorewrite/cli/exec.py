@@ -8,7 +8,7 @@ import shutil
 import sys
 from typing import TYPE_CHECKING
 
-from hlorewrite.cli.parser import add_frame_arguments, add_load_argument, add_step_flag
+from hlorewrite.cli.parser import add_frame_arguments, add_load_argument, add_report_argument, add_step_flag
 from hlorewrite.errors import UsageError
 from hlorewrite.util.frames import Frames
 
@@ -30,9 +30,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--natives", action="append", default=[], metavar="MODULE",
                         help="import a module, or a .py file, that registers natives for rule files; repeatable")
     add_step_flag(parser, "match", action="append")
-    parser.add_argument("--report", default="", metavar="FILE",
-                        help="report the rewrites when the program ends: .html, .json or text; - for stderr. "
-                             "An audit reports to standard error without it")
+    add_report_argument(parser)
     add_frame_arguments(parser)
     for name in _FLAGS:
         add_step_flag(parser, name)

@@ -84,6 +84,13 @@ def add_step_flag(parser: argparse._ActionsContainer, name: str, **more: Any) ->
     parser.add_argument(flag, **{**kinds, **({"type": checked} if checked else {}), **given})
 
 
+def add_report_argument(parser: argparse._ActionsContainer) -> None:
+    """Adds ``--report``: the page of the run."""
+    parser.add_argument("--report", default="", metavar="FILE",
+                        help="also write one page about the run: what is saved, every way that was compared, what was "
+                             "done, what stays and why. FILE ends in .html or .json, or gets text; - is standard error")
+
+
 def add_plan_arguments(parser: argparse._ActionsContainer, purpose: str) -> None:
     """Adds ``--plan`` and ``--on-mismatch`` where a plan is one file.
 

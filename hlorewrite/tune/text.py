@@ -2,8 +2,10 @@
 
 from typing import Any
 
+from hlorewrite.page.decision import CHOSEN, NOT_BETTER, NOT_COMPARED
+from hlorewrite.page.run_page import PageSection, PageTable
 from hlorewrite.tune.choice import NEAR, TunedStep, TunePoint
-from hlorewrite.util.sizes import format_bytes, format_seconds
+from hlorewrite.util.sizes import format_bytes, format_seconds, step_saving
 from hlorewrite.util.tables import table
 
 
@@ -37,8 +39,7 @@ def tuned_text(tuned: TunedStep, target: str) -> str:
         lines.append(f"the time was over before {tuned.left_out} more were tried; "
                      "with a cache, the same command continues with them")
     if not tuned.frontier:
-        measured = any(point.step_s is not None for point in tuned.points)
-        return "\n".join([*lines, "no choice fits" if measured else "no choice was measured"])
+        return "\n".join([*lines, _nothing(tuned)])
     lines += [beside] if (beside := beside_auto(tuned)) else []
     return "\n".join([*lines, "", *(f"{p.name}: {p.choice.python(target)}" for p in tuned.frontier)])
 
@@ -69,20 +70,62 @@ def beside_auto(tuned: TunedStep) -> str:
 def as_json(tuned: TunedStep, target: str) -> dict[str, Any]:
     """The same for programs."""
     best = tuned.best
-    return {"target": target, "memory": tuned.memory, "left_out": tuned.left_out,
-            "chosen": None if best is None else best.way or best.choice.name, "reason": beside_auto(tuned),
-            "rows": [_row_data(point, tuned.memory) for point in tuned.points],
+    return {"target": target, "devices": target, "memory": tuned.memory, "left_out": tuned.left_out,
+            "chosen": None if best is None else best.way or best.choice.name, "saving": _saving(tuned),
+            "reason": beside_auto(tuned) if tuned.frontier else _nothing(tuned),
+            "rows": [_row_data(point, tuned) for point in tuned.points],
             "points": [point.as_json() for point in tuned.points],
             "frontier": [{**point.as_json(), "python": point.choice.python(target)} for point in tuned.frontier]}
 
 
-def _row_data(point: TunePoint, memory: int | None) -> dict[str, Any]:
+def tuned_section(tuned: TunedStep, target: str, name: str) -> PageSection:
+    """The section of the page: the fastest choice, all others, and the Python of those that pay.
+
+    Args:
+      tuned: what a search found.
+      target: what for.
+      name: of the module.
+    """
+    found = as_json(tuned, target)
+    code = PageTable("The fastest choice, and those that take less memory, in Python", ("choice", "Python"),
+                     [(point.name, point.choice.python(target)) for point in tuned.frontier], folded=False)
+    return PageSection(name, found["saving"] or found["reason"], found, said=found["reason"], tables=(code,))
+
+
+def _saving(tuned: TunedStep) -> str:
+    """What the fastest choice saves beside XLA alone, which is tried first; empty where that is the fastest."""
+    best, alone = tuned.best, tuned.points[0] if tuned.points else None
+    if best is None or alone is None or best == alone or best.step_s is None or alone.step_s is None:
+        return ""
+    return step_saving(best.step_s, alone.step_s, alone.name)
+
+
+def _nothing(tuned: TunedStep) -> str:
+    """Why there is no fastest choice."""
+    return "no choice fits" if any(point.step_s is not None for point in tuned.points) else "no choice was measured"
+
+
+def _row_data(point: TunePoint, tuned: TunedStep) -> dict[str, Any]:
     """A choice under the keys of ``hlorewrite opt --json``."""
-    known = point.step_s is not None
+    known, memory = point.step_s is not None, tuned.memory
+    verdict, why = _verdict(point, tuned)
     return {"name": point.name, "step_s": point.step_s, "exposed_s": point.exposed_s,
             "executed_bytes": point.executed_bytes if known else None,
-            "memory_bytes": point.memory_bytes if known else None,
-            "fits": known and (memory is None or point.memory_bytes <= memory), "why": point.failed}
+            "memory_bytes": point.memory_bytes if known else None, "room_bytes": memory,
+            "fits": known and (memory is None or point.memory_bytes <= memory), "verdict": verdict, "why": why}
+
+
+def _verdict(point: TunePoint, tuned: TunedStep) -> tuple[str, str]:
+    """What is said of a choice: the word, and the sentence."""
+    if point == tuned.best:
+        return CHOSEN, ""
+    if point.step_s is None or point not in _distinct(tuned):
+        return NOT_COMPARED, point.failed or "it compiles to the same program as another choice"
+    if tuned.memory is not None and point.memory_bytes > tuned.memory:
+        return NOT_BETTER, "it takes more memory than there is"
+    if point in tuned.frontier:
+        return NOT_BETTER, "slower, in less memory"
+    return NOT_BETTER, f"no better than {tuned.best.name}" if tuned.best else ""
 
 
 def _distinct(tuned: TunedStep) -> list[TunePoint]:

@@ -6,7 +6,9 @@ from hlorewrite.passmanager.trace import format as form
 from hlorewrite.viewer.communication import rows_of
 from hlorewrite.viewer.reading import Trace
 
-_NUMBERS = ("step_s", "exposed_s", "calls", "executed_bytes", "temp_bytes", "memory_bytes")
+_NUMBERS = ("step_s", "exposed_s", "calls", "executed_bytes", "wire_bytes", "temp_bytes", "memory_bytes", "room_bytes")
+_MOST = 1e30
+"""No number of a decision is as large; a damaged one may be infinite."""
 _TEXTS = ("devices", "chosen", "reason", "saving")
 
 
@@ -27,8 +29,12 @@ def decision_of(trace: Trace) -> dict[str, Any] | None:
 
 
 def _row(row: dict[str, Any]) -> dict[str, Any]:
-    numbers = {name: row.get(name) for name in _NUMBERS}
-    known = {name: value if isinstance(value, int | float) and not isinstance(value, bool) and value >= 0 else None
-             for name, value in numbers.items()}
-    return {"name": str(row.get("name", "?")), "why": str(row.get("why") or ""), "fits": row.get("fits") is not False,
-            **known}
+    known, fits = {name: _number(row.get(name)) for name in _NUMBERS}, row.get("fits")
+    return {"name": str(row.get("name", "?")), **{name: str(row.get(name) or "") for name in ("verdict", "why")},
+            "fits": fits if isinstance(fits, bool) else None, **known}
+
+
+def _number(value: object) -> float | None:
+    if isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value < _MOST:
+        return value
+    return None

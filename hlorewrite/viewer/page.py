@@ -10,6 +10,9 @@ import zlib
 from pathlib import Path
 from typing import Any
 
+from hlorewrite.page.decision import decision_html
+from hlorewrite.page.style import DECISION_STYLE
+
 ASSETS = Path(__file__).parent / "assets"
 MAIN = "main.js"
 HEAD = "head"  # painted at once, so never packed
@@ -31,7 +34,10 @@ def render(data: dict[str, Any], title: str) -> bytes:
     script = bundle(MAIN)
     allowed = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
     policy = f"default-src 'none'; style-src 'unsafe-inline'; img-src data:; script-src 'sha256-{allowed}'"
-    parts = {"TITLE": html.escape(title), "POLICY": policy, "STYLE": _asset("style.css") + _asset("print.css"),
+    decision = data[HEAD]["decision"]
+    parts = {"TITLE": html.escape(title), "POLICY": policy,
+             "STYLE": _asset("style.css") + DECISION_STYLE + _asset("print.css"),
+             "DECISION": decision_html(decision) if decision else "",
              "DATA": "\n".join(_embedded(name, part) for name, part in sorted(data.items())), "SCRIPT": script}
     page = re.sub(r"\{\{([A-Z]+)\}\}", lambda match: parts[match[1]], _asset("page.html"))
     return page.encode()

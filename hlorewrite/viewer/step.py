@@ -50,8 +50,8 @@ def step_data(name: str, at: Sequence[StepTimeline], events: list[Any]) -> dict[
         data["timeline"] = timeline | {"title": "Streams", "lead": lead, "beside": True}
     run = {"command": "timeline", "input": name, "pipeline": None, "hlorewrite": VERSION, "version": None}
     none = [None, None]
-    data["head"] = {"run": run, "notes": notes, "sides": none, "memory": none, "steps": none, "fates": {},
-                    "timing": None, "rules": [], "missed_left_out": 0, "topology": last.topology,
+    data["head"] = {"run": run, "notes": notes, "decision": None, "sides": none, "memory": none, "steps": none,
+                    "fates": {}, "timing": None, "rules": [], "missed_left_out": 0, "topology": last.topology,
                     "parts": sorted(data)}
     return data
 

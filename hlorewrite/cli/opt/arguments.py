@@ -2,7 +2,13 @@
 
 import argparse
 
-from hlorewrite.cli.parser import add_frame_arguments, add_load_argument, add_plan_arguments, add_step_flag
+from hlorewrite.cli.parser import (
+    add_frame_arguments,
+    add_load_argument,
+    add_plan_arguments,
+    add_report_argument,
+    add_step_flag,
+)
 from hlorewrite.errors import UsageError
 from hlorewrite.rules.listener import REMARK_KINDS
 
@@ -139,9 +145,7 @@ def _test_arguments(group: argparse._ArgumentGroup) -> None:
     group.add_argument("--json", action="store_true",
                        help="print one JSON object on standard output: which way is chosen for --target, and all ways "
                             "with their figures; the module is written only with -o")
-    group.add_argument("--report", metavar="FILE",
-                       help="also write what was chosen for --target, what was done, what stays and why, as .html, "
-                            ".json or text")
+    add_report_argument(group)
     group.add_argument("--xla-flags", choices=("best",),
                        help="with --against: also compile the input with published sets of XLA flags, and show the one "
                             "with the shortest predicted step")

@@ -295,9 +295,9 @@ class Job:
 
     def _write_report(self, pipeline: str) -> None:
         from hlorewrite.jaxbridge.hook.records import CompiledStep
-        from hlorewrite.jaxbridge.hook.report_page import write_report
+        from hlorewrite.jaxbridge.hook.report_page import steps_report
         steps = [CompiledStep.decided(name, made.report) for name, made in self._decisions]
-        write_report(self.args.report, steps, pipeline)
+        steps_report(steps, pipeline).write(self.args.report)
 
     def _compared(self, original: Module, module: Module, budget: int | None) -> None:
         """Shows the result next to XLA alone, where it is written in any case."""

@@ -6,6 +6,7 @@ import argparse
 import json
 from typing import TYPE_CHECKING
 
+from hlorewrite.cli.parser import add_report_argument
 from hlorewrite.cli.step.read_step import add_step_arguments, scheduled_step
 from hlorewrite.errors import UsageError
 
@@ -26,9 +27,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("-O", dest="passes", metavar="NAME", default="auto",
                         help="what to try on the program before optimisations, when a dump holds it: all ways to "
                              "compile it (auto, the default), a named pipeline or its text")
-    parser.add_argument("--report", metavar="FILE",
-                        help="also write what was chosen for that program, what was done, what stays and why, as "
-                             ".html, .json or text")
+    add_report_argument(parser)
     parser.add_argument("--no-rewrite", action="store_true", help="read the schedule alone, which is faster")
     parser.add_argument("--json", metavar="FILE", nargs="?", const="-",
                         help="write one JSON object there; - is standard output")
@@ -59,8 +58,8 @@ def run(args: argparse.Namespace) -> int:
         audit = replace(audit, rewritten=made)
         if args.report:
             from hlorewrite.jaxbridge.hook.records import CompiledStep
-            from hlorewrite.jaxbridge.hook.report_page import write_report
-            write_report(args.report, [CompiledStep.decided(source.name, report)], args.passes, audit=True)
+            from hlorewrite.jaxbridge.hook.report_page import steps_report
+            steps_report([CompiledStep.decided(source.name, report)], args.passes, audit=True).write(args.report)
     if args.profile:
         audit = replace(audit, profile=_reconciled(args.profile, audit.timeline, step))
     if args.json:

@@ -7,6 +7,7 @@ import json
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from hlorewrite.cli.parser import add_report_argument
 from hlorewrite.cli.step.read_step import add_step_arguments, scheduled_step
 
 if TYPE_CHECKING:
@@ -19,6 +20,7 @@ HELP = "simulate the schedule of a compiled step: its time, and what communicati
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Adds the arguments of ``hlorewrite timeline``."""
     add_step_arguments(parser)
+    parser.add_argument("--vs", metavar="BEFORE", help="compare with this step, of any of these forms")
     parser.add_argument("--slowdown", type=float, action="append", metavar="SHARE",
                         help="compute during a collective takes 1 + SHARE times as long; repeatable (default: 0, and "
                              "the published mean)")
@@ -28,24 +30,34 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
                         help="write one JSON object there; - is standard output")
     parser.add_argument("--perfetto", metavar="FILE", help="write the streams as a trace for ui.perfetto.dev")
     parser.add_argument("-o", "--html", metavar="FILE", help="write a self-contained page that shows the overlap")
+    add_report_argument(parser)
 
 
 def run(args: argparse.Namespace) -> int:
     """Runs ``hlorewrite timeline``."""
-    slowdowns = _slowdowns(args.slowdown)
-    source, step = scheduled_step(args, _kernel_times(args.kernel_times))
+    slowdowns, known = _slowdowns(args.slowdown), _kernel_times(args.kernel_times)
+    other = scheduled_step(argparse.Namespace(**vars(args) | {"input": args.vs}), known) if args.vs else None
+    before = (other[0].name, [other[1].at(slowdown) for slowdown in slowdowns]) if other else None
+    source, step = scheduled_step(args, known)
     recorded = bool(args.perfetto or args.html)
     at = [step.at(slowdown, record=recorded and slowdown == slowdowns[-1]) for slowdown in slowdowns]
-    write(args, source.name, step, at)
+    write(args, (source.name, at), step, before)
     return 0
 
 
-def write(args: argparse.Namespace, name: str, step: ScheduledStep, at: Sequence[StepTimeline]) -> None:
+Simulated = tuple[str, Sequence["StepTimeline"]]
+"""The name of an input, and its step at each slowdown."""
+
+
+def write(args: argparse.Namespace, made: Simulated, step: ScheduledStep, before: Simulated | None = None) -> None:
     """Writes the requested files, and the table unless one of them is standard output."""
+    from hlorewrite.page.run_page import RunReport
+    from hlorewrite.page.step import step_decision, step_section
     from hlorewrite.timeline.spans import spans, trace_events
     from hlorewrite.timeline.text import timeline_text
     from hlorewrite.util.write import write_output
 
+    name, at = made
     events = trace_events(spans(at[-1].trace, step.program)) if args.perfetto or args.html else []
     if args.perfetto:
         trace = {"displayTimeUnit": "ms", "traceEvents": events}
@@ -53,12 +65,18 @@ def write(args: argparse.Namespace, name: str, step: ScheduledStep, at: Sequence
     if args.html:
         from hlorewrite.viewer.step import step_page
         write_output(args.html, step_page(name, at, events))
+    decision = step_decision(name, at[-1], (before[0], before[1][-1]) if before else None)
+    content = at[-1].as_json() | {"input": name, "decision": decision, "at": [
+        {key: one.as_json()[key] for key in ("slowdown", "step_s", "exposed_s", "waited_s")} for one in at]}
     if args.json:
-        content = at[-1].as_json() | {"input": name, "at": [
-            {key: one.as_json()[key] for key in ("slowdown", "step_s", "exposed_s", "waited_s")} for one in at]}
         write_output(args.json, json.dumps(content, indent=2).encode() + b"\n")
+    text = "\n\n".join(timeline_text(*each) for each in (before, made) if each)
     if "-" not in (args.perfetto, args.html, args.json):
-        print(timeline_text(name, at))
+        print(text)
+    if args.report:
+        slower = f"Compute during a collective is {at[-1].slowdown:.0%} slower."
+        RunReport("hlorewrite: a step, simulated", (step_section(name, at[-1], decision),),
+                  f"Simulated from XLA's own schedule. {slower}", f"{text}\n", content).write(args.report)
 
 
 def _slowdowns(given: list[float] | None) -> list[float]:

@@ -8,6 +8,7 @@ import os
 import time
 from typing import TYPE_CHECKING
 
+from hlorewrite.cli.parser import add_report_argument
 from hlorewrite.cli.process.limits import seconds_of
 from hlorewrite.cli.step.read_step import described_target
 
@@ -40,20 +41,28 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--plan", default="", metavar="FILE",
                         help="write the fastest choice that fits as a plan, which hlorewrite opt, exec and optimize "
                              "replay; the name ends in .plan")
+    add_report_argument(parser)
     parser.add_argument("--plot", metavar="FILE", help="draw step time over memory: PNG or SVG")
 
 
 def run(args: argparse.Namespace) -> int:
     """Runs ``hlorewrite tune``; exit code 1 when no choice fits the memory, or none was measured."""
-    from hlorewrite.tune.text import as_json, tuned_text
+    from hlorewrite.page.run_page import RunReport
+    from hlorewrite.tune.text import as_json, tuned_section, tuned_text
     from hlorewrite.util.write import write_file, write_output
 
     _check_outputs(args)
     tuned, plan = _tuned(args)
+    report = RunReport("hlorewrite: the fastest step that was found",
+                       (tuned_section(tuned, args.target, args.input),),
+                       "Steps are predicted from XLA's own schedule of each choice.",
+                       f"{tuned_text(tuned, args.target)}\n", as_json(tuned, args.target))
     if args.json:
-        write_output(args.json, json.dumps(as_json(tuned, args.target), indent=2).encode() + b"\n")
+        write_output(args.json, json.dumps(report.data, indent=2).encode() + b"\n")
     if args.json != "-":
-        print(tuned_text(tuned, args.target))
+        print(report.text, end="")
+    if args.report:
+        report.write(args.report)
     if plan:
         write_file(args.plan, plan.encode())
     if args.plot:

@@ -19,7 +19,8 @@ from hlorewrite.jaxbridge.baseline.judge import (
     why_not,
 )
 from hlorewrite.jaxbridge.baseline.measured import Flags, Measured
-from hlorewrite.util.sizes import format_bytes, format_seconds, told_apart
+from hlorewrite.page.decision import CHOSEN, NOT_BETTER, NOT_COMPARED
+from hlorewrite.util.sizes import format_bytes, format_seconds, part_of, step_saving, told_apart
 from hlorewrite.util.tables import table
 
 
@@ -41,15 +42,22 @@ class WayRow:
     cpu_s: float = 0.0
     flags: tuple[tuple[str, str | bool | int], ...] = ()
 
-    def as_json(self) -> dict[str, object]:
-        """The keys that ``opt --json`` and ``tune --json`` print for each way."""
+    def as_json(self, chosen: str) -> dict[str, object]:
+        """The keys that ``opt --json`` and ``tune --json`` print for each way.
+
+        Args:
+          chosen: the name of the way that is compiled.
+        """
         made = self.measured
         known = {} if made is None else {
             "step_s": made.step_s, "exposed_s": made.exposed_s, "wire_bytes": made.wire, "executed_bytes": made.bytes,
-            "calls": made.calls, "temp_bytes": made.temp, "memory_bytes": made.memory, "fits": fits(made)}
+            "calls": made.calls, "temp_bytes": made.temp, "memory_bytes": made.memory,
+            "room_bytes": usable_bytes(made.capacity) or None, "fits": fits(made)}
         empty = dict.fromkeys(("step_s", "exposed_s", "wire_bytes", "executed_bytes", "calls", "temp_bytes",
-                               "memory_bytes", "fits"))
-        return {"name": self.name, **empty, **known, "cpu_s": round(self.cpu_s, 3), "why": self.why,
+                               "memory_bytes", "room_bytes", "fits"))
+        verdict = CHOSEN if self.name == chosen else NOT_COMPARED if made is None else NOT_BETTER
+        why = self.why or (f"no better than {chosen}" if verdict == NOT_BETTER else "")
+        return {"name": self.name, **empty, **known, "cpu_s": round(self.cpu_s, 3), "verdict": verdict, "why": why,
                 "xla_options": dict(self.flags)}
 
 
@@ -143,8 +151,7 @@ class XlaComparison:
             return ""
         ours, alone = self.rewritten, self.alone
         if comparable(alone, ours) and shorter(alone, ours) and ours.counted_s and alone.counted_s:
-            steps = told_apart(ours.counted_s, alone.counted_s, format_seconds, 3)
-            return f"{ours.counted_s / alone.counted_s:.2f} of XLA alone's step: {steps[0]}, not {steps[1]}"
+            return step_saving(ours.counted_s, alone.counted_s, ALONE)
         gain = gain_of(alone, ours)
         return f"{gain[:1].upper()}{gain[1:]}"
 
@@ -154,7 +161,7 @@ class XlaComparison:
                 "saving": self.saving, "reason": self.sentence, "partitioner": self.partitioner,
                 "with_code": self.with_code,
                 "xla_alone": self.alone.as_json(), "rewritten": self.ours.as_json() if self.ours else None,
-                "rows": [row.as_json() for row in self.rows],
+                "rows": [row.as_json(self.chosen) for row in self.rows],
                 **({"xla_best": self.best.as_json()} if self.best else {})}
 
     def __str__(self) -> str:
@@ -234,9 +241,7 @@ def unbeaten(alone: Measured, devices: str, partitioner: str = "") -> XlaCompari
 
 
 def of_room(made: Measured) -> str:
-    of_made, of_room = told_apart(made.memory, usable_bytes(made.capacity), format_bytes, 1)
-    amount, unit = of_made.rsplit(" ", 1)
-    return f"{amount} of {of_room}" if of_room.endswith(f" {unit}") else f"{of_made} of {of_room}"
+    return part_of(made.memory, usable_bytes(made.capacity))
 
 
 def _temporaries(alone: Measured, ours: Measured) -> str:

@@ -14,6 +14,7 @@ from hlorewrite.jaxbridge.baseline.memory_grant import MemoryGrant, granted
 from hlorewrite.jaxbridge.choose.candidates import Contest, partitioned_sources
 from hlorewrite.jaxbridge.choose.selection import chosen_module
 from hlorewrite.jaxbridge.choose.ways import name_of, rewriting_ways
+from hlorewrite.jaxbridge.step.changes import ChangesOnDemand
 from hlorewrite.jaxbridge.step.options import StepOptions
 from hlorewrite.jaxbridge.step.report import (
     RewriteReport,
@@ -80,7 +81,7 @@ def _rewritten_step(module: Module, options: StepOptions, place: DeviceSet) -> t
         original = module.clone()
         made = rewrite(module, passes, exposed=exposed, trace=options.trace, topology=options.topology,
                        prove=options.check == "proof", memory=grant.bytes)
-        made = _with_orders(made, original)
+        made = _with_run(made, original, passes, options.topology, grant.bytes)
     else:
         made = _compared(module, passes, options, grant, place, devices, exposing and not asked, sentences)
     if made.report.proof.startswith("unknown"):
@@ -146,7 +147,8 @@ def _compared(module: Module, passes: Sequence[Pass], options: StepOptions, gran
         made = run(chosen.source.clone(), chosen.variant, options.trace, options.check == "proof",
                    comparison.as_json() if comparison else None)
     text = options.text if options.auto else format_pipeline(passes)
-    made = _with_orders(replace(made, report=replace(made.report, pipeline=text)), chosen.source)
+    made = _with_run(replace(made, report=replace(made.report, pipeline=text)), chosen.source, chosen.variant.passes,
+                     options.topology, chosen.variant.memory_within(grant.bytes))
     if comparison is None:
         return made
     choice = StepChoice.of(passes, comparison.partitioner, chosen.variant, comparison.kept, grant.bytes)
@@ -166,18 +168,21 @@ def _with_comparison(made: Rewritten, comparison: XlaComparison) -> Rewritten:
     return replace(made, report=report if comparison.kept else _without_result(report))
 
 
-def _with_orders(made: Rewritten, original: Module) -> Rewritten:
-    """A result with what its report says of rounding."""
+def _with_run(made: Rewritten, original: Module, passes: Sequence[Pass], topology: str, memory: int | None
+              ) -> Rewritten:
+    """A result with what its report says of rounding, and of what each pass changed."""
     if not made.report.changed:
         return made
+    before = emit(original, Format.BYTECODE)
     after = made.bytecode if made.bytecode is not None else emit(made.module, Format.BYTECODE)
-    orders = OrdersOnDemand(emit(original, Format.BYTECODE), after, original.name)
-    return replace(made, report=replace(made.report, orders=orders))
+    orders = OrdersOnDemand(before, after, original.name)
+    changes = ChangesOnDemand(before, original.name, tuple(passes), topology, memory, original.frames)
+    return replace(made, report=replace(made.report, orders=orders, changes=changes))
 
 
 def _without_result(report: RewriteReport) -> RewriteReport:
     """The report of a step of which the user's own module is compiled after all."""
-    return replace(report, changed=False, exposed=False, after=report.before, proof="", orders=None,
+    return replace(report, changed=False, exposed=False, after=report.before, proof="", orders=None, changes=None,
                    digested=f"{report.digest} (the original)")
 
 
@@ -212,7 +217,8 @@ def replayed_step(module: Module, options: StepOptions, place: DeviceSet, how: s
     source = program()
     made = rewrite(source.clone(), variant.passes, exposed=exposing, memory=None if memory else int(spent),
                    topology=options.topology or place.topology)
-    made = _with_orders(made, source)
+    made = _with_run(made, source, variant.passes, options.topology or place.topology,
+                     None if memory else int(spent))
     report = made.report if asked.compiled == "rewritten" else _without_result(made.report)
     report = replace(report, pipeline=options.text if options.auto else format_pipeline(passes),
                      compiler_options=options_of_text(asked.options))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
@@ -39,7 +38,7 @@ class CompiledStep:
     @classmethod
     def decided(cls, name: str, report: RewriteReport | None) -> CompiledStep:
         """The record of a decision that was made for a file, with no program around it."""
-        kept = report is not None and report.comparison is not None and report.comparison.kept
+        kept = report is not None and (report.comparison.kept if report.comparison else report.changed)
         return cls(name, "rewritten" if kept else "unchanged", "", 0.0, report)
 
     @property
@@ -138,7 +137,7 @@ def records_sentence(steps: Sequence[CompiledStep]) -> str:
 
 
 def records_text(steps: Sequence[CompiledStep]) -> str:
-    """Records as a text table, then why what stays as it is stays, and how to change that.
+    """Records as a text table, then why what stays as it is stays, and how to change that, then what was done.
 
     Example:
       >>> records_text([])
@@ -146,11 +145,13 @@ def records_text(steps: Sequence[CompiledStep]) -> str:
     """
     if not steps:
         return "no module that communicates was compiled\n"
-    reasons = dict.fromkeys(remark for step in steps if step.report for remark in step.report.remarks
-                            if remark.kind != "applied")
-    return "".join(f"{line}\n" for line in (records_table(steps), *grouped_remarks(reasons)))
+    reports = [step.report for step in steps if step.report]
+    said = dict.fromkeys([*(remark for each in reports for remark in each.stays),
+                          *(remark for each in reports if each.changed for remark in each.done)])
+    notes = dict.fromkeys(f"note: {note}" for each in reports for note in each.notes)
+    return "".join(f"{line}\n" for line in (records_table(steps), *grouped_remarks(said), *notes))
 
 
-def records_json(steps: Sequence[CompiledStep]) -> str:
-    """Records as one JSON object."""
-    return json.dumps({"modules": [step.as_json() for step in steps]}, indent=2) + "\n"
+def records_data(steps: Sequence[CompiledStep]) -> dict[str, Any]:
+    """Records as data that JSON can hold."""
+    return {"modules": [step.as_json() for step in steps]}

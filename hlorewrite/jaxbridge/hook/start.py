@@ -37,12 +37,8 @@ def _report(patch: JitPatch, run: ExecRun) -> None:
 
 
 def _write_report(patch: JitPatch, run: ExecRun) -> None:
-    from hlorewrite.jaxbridge.hook.report_page import report_text, write_report
-    pipeline, audit = str(run.options.passes), run.options.audit
-    if run.report == "-":
-        sys.stderr.write(report_text(patch.records, run.report, pipeline, audit=audit))
-        return
+    from hlorewrite.jaxbridge.hook.report_page import steps_report
     try:
-        write_report(run.report, patch.records, pipeline, audit=audit)
+        steps_report(patch.records, str(run.options.passes), audit=run.options.audit).write(run.report)
     except Exception as error:
         sys.stderr.write(f"hlorewrite exec: {str(error).splitlines()[0]}\n")

@@ -16,6 +16,8 @@ from hlorewrite.ir import Editor, Module, has_async_pairs, ir, parse, run_at_onc
 from hlorewrite.ir.collectives import BY_OP, COLLECTIVES, kind_of, wire_share
 from hlorewrite.ir.view import View, ancestors, called_function, symbol_name
 from hlorewrite.jaxbridge.baseline.comparison import XlaComparison
+from hlorewrite.jaxbridge.step.changes import ChangesOnDemand
+from hlorewrite.passes.hierarchical_all_reduce import NO_TOPOLOGY
 from hlorewrite.passmanager.base import Pass
 from hlorewrite.rules.listener import Remark, RewriteRecord, RuleStatistics
 from hlorewrite.rules.remark_groups import grouped_remarks
@@ -112,6 +114,7 @@ class RewriteReport:
       plan: whether a plan file was made or replayed, and which; empty where there is none.
       orders: which outputs add in another order than the original's, found when ``rounding`` is first read; None where
         the original is compiled.
+      changes: what each pass changed, found when that is first read; None where the original is compiled.
       budget: what the passes might spend of a device's memory, and how that was found; empty without a budget.
       compiler_options: XLA options that the step is compiled with in addition to the user's, for it alone.
     """
@@ -129,6 +132,7 @@ class RewriteReport:
     comparison: XlaComparison | None = None
     plan: str = ""
     orders: SummationOrders | OrdersOnDemand | None = None
+    changes: ChangesOnDemand | None = None
     budget: str = ""
     compiler_options: Mapping[str, str | bool | int] = field(default_factory=dict)
 
@@ -156,8 +160,24 @@ class RewriteReport:
     def stays(self) -> list[Remark]:
         """Remarks on what was not done; those of the lines that expose most under XLA alone come first."""
         exposed_at = self.comparison.alone.exposed_at if self.comparison else {}
-        return sorted((remark for remark in self.remarks if remark.kind != "applied"),
+        return sorted((remark for remark in self._noted_apart if remark.kind != "applied"),
                       key=lambda remark: -exposed_at.get(remark.location, 0.0))
+
+    @property
+    def done(self) -> list[Remark]:
+        """Remarks on what was done."""
+        return [remark for remark in self.remarks if remark.kind == "applied"]
+
+    @property
+    def notes(self) -> list[str]:
+        """What is said of the run and of no line: which passes need a cluster, where none is named."""
+        passes = dict.fromkeys(remark.rule for remark in self.remarks if remark.sentence == NO_TOPOLOGY)
+        return [f"no cluster is named, which {name} needs: name it, by --topology or topology=" for name in passes]
+
+    @property
+    def _noted_apart(self) -> list[Remark]:
+        """All remarks but those that a note stands for."""
+        return [remark for remark in self.remarks if remark.sentence != NO_TOPOLOGY]
 
     def _options(self) -> list[str]:
         shown = " ".join(f"{name}={value}" for name, value in sorted(self.compiler_options.items()))
@@ -184,7 +204,8 @@ class RewriteReport:
         rounding = self.rounding
         orders = [] if rounding is None else rounding.lines()
         return "\n".join([head, *plan, *table(rows, "<>>>>"), *compared, *orders,
-                          *map(str, grouped_remarks(self.remarks))])
+                          *map(str, grouped_remarks(self._noted_apart)),
+                          *(f"note: {note}" for note in self.notes)])
 
 
 @dataclass(frozen=True)

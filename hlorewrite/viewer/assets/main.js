@@ -3,7 +3,6 @@
 import {h, append, replaceChildren, count, plural} from "./dom.js";
 import {head, part} from "./data.js";
 import {startTheme, toggleTheme} from "./theme.js";
-import {decisionView} from "./decision.js";
 import {summary, runLine} from "./summary.js";
 import {Collectives} from "./collectives.js";
 import {Rewrites} from "./rewrites.js";
@@ -106,7 +105,7 @@ function drawHead() {
   const name = facts.run?.input || "a run";
   document.getElementById("bar-title").textContent = name;
   append(content, [h("header", {class: "title"}, h("h1", null, name), h("p", {class: "run"}, runLine(facts))), noteBox(facts.notes)]);
-  if (facts.decision) section("decision", "Saving", null, decisionView(facts.decision));
+  if (facts.decision) section("decision", "Saving", null, document.getElementById("decision-html").content);
   if (facts.sides.some(Boolean)) {
     section("summary", facts.decision ? "The module" : "Summary", null,
             facts.decision ? h("p", {class: "lead"}, "The module’s own counts, before XLA compiles it: XLA merges, splits and overlaps calls.") : null, summary(facts, openFate));

@@ -13,6 +13,7 @@ import pytest
 from jax import lax
 from jax.sharding import AbstractMesh, NamedSharding
 from jax.sharding import PartitionSpec as P
+from printed_page import assert_page_prints
 
 import hlorewrite
 from hlorewrite.cli.main import guarded
@@ -22,6 +23,7 @@ from hlorewrite.jaxbridge.choose import candidates
 from hlorewrite.jaxbridge.xla import partition
 from hlorewrite.passmanager.base import PassContext
 from hlorewrite.viewer.model import page_data
+from hlorewrite.viewer.page import render
 from hlorewrite.viewer.reading import read_trace
 
 needs_cuda_compiler = pytest.mark.skipif(importlib.util.find_spec("jax_plugins.xla_cuda13") is None,
@@ -137,6 +139,19 @@ def test_a_report_is_that_of_exec(opt: Run, tmp_path: Path) -> None:
     for words in ((), ("--target=cpu:8", "--keep=always")):
         code, _, err = opt(auto_step(), "-O", "comm", *words, f"--report={tmp_path / 'none.html'}")
         assert code == 2 and "--report shows" in err and not (tmp_path / "none.html").exists()
+
+
+def test_a_page_and_view_print_the_decision(opt: Run, tmp_path: Path) -> None:
+    """No number, verdict or bar of either is another one than in the object of `--json`."""
+    page, run = tmp_path / "page.html", tmp_path / "run"
+    code, out, _ = opt(auto_step(), "-O", "comm", "--target=cpu:8", "--json", f"--report={page}", f"--trace={run}")
+    decision = json.loads(out)
+    assert code == 0 and {row["verdict"] for row in decision["rows"]} == {"chosen", "not better"}
+    text = page.read_text()
+    assert_page_prints(text, decision)
+    assert "What each pass changed: " in text and "What was done: " in text and "<script" not in text
+    shown = render(page_data(read_trace(str(run))), "x").decode().partition('<template id="decision-html">')[2]
+    assert_page_prints(shown.partition("</template>")[0], decision)
 
 
 def test_a_trace_holds_the_decision_and_the_passes_of_the_way_that_was_chosen(opt: Run, tmp_path: Path) -> None:

@@ -15,6 +15,7 @@ from view_samples import STEP, content, simulated, traced
 
 from hlorewrite.cli.main import guarded
 from hlorewrite.errors import InputError, UsageError
+from hlorewrite.page.decision import decision_html
 from hlorewrite.viewer.communication import Side, side_of
 from hlorewrite.viewer.model import MOST_HELD, page_data
 from hlorewrite.viewer.outcomes import outcomes_of
@@ -98,18 +99,21 @@ def test_the_decision_of_a_run_comes_first_and_only_its_texts_and_numbers_are_be
     run = traced(tmp_path)
     assert page_data(read_trace(str(run)))["head"]["decision"] is None
     alone = {"name": "XLA alone", "step_s": 0.2, "exposed_s": 0.05, "calls": 64, "executed_bytes": 1 << 26,
-             "temp_bytes": 5, "memory_bytes": 9, "fits": False, "why": ""}
+             "wire_bytes": 1 << 27, "temp_bytes": 5, "memory_bytes": 9, "room_bytes": 8, "fits": False,
+             "verdict": "not better", "why": ""}
     made = {"devices": "h200:1x8", "chosen": "time", "reason": "because", "saving": "0.80 of it", "rows": [
-        alone, {"name": "time", "step_s": float("nan"), "calls": True, "executed_bytes": "many", "why": "<b>"}, 7]}
+        alone, {"name": "time", "step_s": float("nan"), "calls": True, "executed_bytes": "many", "why": "<b>",
+                "verdict": "chosen", "memory_bytes": float("inf")}, 7]}
     (run / "decision.json").write_text(json.dumps(made))
     data = page_data(read_trace(str(run)))
     decision = data["head"]["decision"]
     assert [decision[name] for name in ("devices", "chosen", "reason", "saving")] == ["h200:1x8", "time", "because",
                                                                                      "0.80 of it"]
     assert decision["rows"][0] == alone
-    assert decision["rows"][1] == {"name": "time", "why": "<b>", "fits": True} | dict.fromkeys(
-        ("step_s", "exposed_s", "calls", "executed_bytes", "temp_bytes", "memory_bytes"))
-    assert len(decision["rows"]) == 2 and "<b>" not in render(data, "x").decode()
+    assert decision["rows"][1] == {"name": "time", "verdict": "chosen", "why": "<b>", "fits": None} | dict.fromkeys(
+        ("step_s", "exposed_s", "calls", "executed_bytes", "wire_bytes", "temp_bytes", "memory_bytes", "room_bytes"))
+    page = render(data, "x").decode()
+    assert len(decision["rows"]) == 2 and "<b>" not in page and decision_html(decision) in page
     (run / "decision.json").write_text('{"rows": 5}')
     assert page_data(read_trace(str(run)))["head"]["decision"] is None
 

@@ -14,8 +14,7 @@ from flax import linen, nnx
 
 import hlorewrite
 from hlorewrite.jaxbridge.hook.patch import JitPatch
-from hlorewrite.jaxbridge.hook.records import records_text
-from hlorewrite.jaxbridge.hook.report_page import report_page
+from hlorewrite.jaxbridge.hook.report_page import steps_report
 from hlorewrite.jaxbridge.step.report import RewriteReport
 from hlorewrite.rules.listener import Remark
 
@@ -83,7 +82,7 @@ def test_equinox_under_patch_jit_and_on_the_page() -> None:
     patch = records(steps.eqx.filter_jit(steps.equinox_step), *steps.equinox_model(), *steps.batch())
     remarks = moved(patch.records[0].report)
     assert set(remarks) == {"", *(f"layers[{layer}].{leaf}" for layer in (0, 1) for leaf in ("weight", "bias"))}
-    page = report_page(patch.records, "comm-shift", audit=False)
+    page = steps_report(patch.records, "comm-shift").content("page.html")
     assert "<code>layers[0].weight</code>" in page and "in <code>equinox/nn/_linear.py:" in page
     data = json.loads(json.dumps(patch.records[0].as_json()))
     assert {"layers[1].bias", "layers[0].weight"} <= {remark["parameter"] for remark in data["remarks"]}
@@ -124,7 +123,8 @@ def test_an_accumulator_that_outlives_the_call_is_named() -> None:
     assert remark.kind == "missed" and remark.type in ("tensor<6x3xf32>", "tensor<3x6xf32>")
     assert remark.sentence == "each call adds it to total['w'], which outlives the call, so each call needs it reduced"
     assert "lax.scan" in remark.advice
-    assert remark.advice in records_text(patch.records) and remark.advice in report_page(patch.records, "x", False)
+    report = steps_report(patch.records, "x")
+    assert remark.advice in report.text and remark.advice in report.content("page.html")
 
 
 def test_a_moment_is_no_accumulator() -> None:

@@ -7,7 +7,7 @@ import re
 from hlorewrite.jaxbridge.baseline.comparison import WayRow, XlaComparison
 from hlorewrite.jaxbridge.baseline.measured import Measured
 from hlorewrite.jaxbridge.hook.records import CompiledStep, records_table
-from hlorewrite.jaxbridge.hook.report_page import report_page
+from hlorewrite.jaxbridge.hook.report_page import steps_report
 from hlorewrite.jaxbridge.step.report import RewriteReport, with_exposed
 from hlorewrite.rules.listener import Remark
 
@@ -29,33 +29,37 @@ def step(against: str = "", *remarks: Remark) -> CompiledStep:
     return CompiledStep("jit_train_step", "unchanged" if against else "rewritten", "", 1.0, report)
 
 
+def page_of(*steps: CompiledStep) -> str:
+    return steps_report(steps, "auto").content("page.html")
+
+
 def test_the_answer_comes_first_and_its_figures_are_those_of_the_table() -> None:
-    page, table = report_page([step()], "auto", audit=False), records_table([step()])
-    assert page.index('<p class="answer">0.80 of XLA alone&#x27;s step: 160 ms, not 200 ms</p>') < page.index("<table>")
+    page, table = page_of(step()), records_table([step()])
+    assert page.index('<p class="answer">0.80 of XLA alone&#x27;s step: 160 ms, not 200 ms</p>') < page.index("<table")
     assert "200 ms -> 160 ms" in table and "64 -> 8" in table and "64.0 MiB -> 8.0 MiB" in table
-    assert re.search(r'class="chosen"><td>time</td><td class="number">160 ms</td><td class="number">10 ms</td>'
-                     r'<td class="number">8</td><td class="number">8.0 MiB</td>', page)
+    assert re.search(r'class="chosen"><th scope="row">time</th><td class="number">160 ms</td><td class="number">10 ms'
+                     r'</td><td class="number">8</td><td class="number">8.0 MiB</td>', page)
     assert "200 ms, of which 50 ms exposed" in page and "160 ms, of which 10 ms exposed" in page
     assert "40.0 of 126.9 GiB" in page or re.search(r"40\.0 of 1\d\d\.\d GiB", page)
     assert "comm, unfused: no shorter &lt;step&gt;" in page
 
 
 def test_bars_share_one_axis() -> None:
-    widths = [float(each) for each in re.findall(r"width:([\d.]+)%", report_page([step()], "auto", audit=False))]
+    widths = [float(each) for each in re.findall(r"width:([\d.]+)%\"", page_of(step()))]
     assert widths == [75.0, 25.0, 75.0, 5.0]
 
 
 def test_where_xla_alone_is_compiled_nothing_is_claimed() -> None:
-    page = report_page([step("time is no shorter")], "auto", audit=False)
+    page = page_of(step("time is no shorter"))
     assert 'class="answer"' not in page and "Your own module is compiled: time is no shorter." in page
-    assert re.search(r'class="chosen"><td>XLA alone</td>', page)
+    assert re.search(r'class="chosen"><th scope="row">XLA alone</th>', page)
 
 
 def test_causes_are_listed_once_and_what_exposes_most_comes_first() -> None:
     few = Remark("missed", "comm-shift", "it is <read>", "train.py:9:1", advice="do this & that")
     many = [Remark("blocked", "comm-shift", "tanh is not linear", f"train.py:{line}:1") for line in (30, 31, 32, 33)]
     done = Remark("applied", "all-reduce-fusion", "fused 2", "train.py:50:1")
-    page = report_page([step("", done, few, *many)], "auto", audit=False)
+    page = page_of(step("", done, few, *many))
     assert "What stays, and why: 5 remarks of 2 causes" in page and "What was done: 1 remark<" in page
     assert page.index("tanh is not linear") < page.index("it is &lt;read&gt;") < page.index("fused 2")
     assert page.count("tanh is not linear") == 1 and "the same at 3 more" in page
@@ -63,11 +67,11 @@ def test_causes_are_listed_once_and_what_exposes_most_comes_first() -> None:
 
 
 def test_several_modules_have_contents_that_lead_to_them() -> None:
-    page = report_page([step(), step("time is no shorter")], "auto", audit=False)
+    page = page_of(step(), step("time is no shorter"))
     assert re.findall(r'href="#(\w+)"', page) == re.findall(r'<h2 id="(\w+)"', page) == ["m0", "m1"]
     assert "not 200 ms</li>" in page and "your own module is compiled</li>" in page
 
 
 def test_nothing_is_loaded_and_nothing_runs() -> None:
-    page = report_page([step()], "auto", audit=False)
+    page = page_of(step())
     assert "default-src 'none'" in page and not re.search(r"<script|src=|url\(|http", page.replace("http-equiv", ""))

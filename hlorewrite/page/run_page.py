@@ -1,0 +1,156 @@
+"""The page of a run, which every command with ``--report`` writes: one HTML file that loads and runs nothing."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from html import escape
+from typing import Any
+
+from hlorewrite.page.changes import changes_html
+from hlorewrite.page.decision import as_sentence, decision_html
+from hlorewrite.page.remarks import remark_table
+from hlorewrite.page.style import DECISION_STYLE, POLICY, STYLE
+from hlorewrite.passmanager.changes import PassChange
+from hlorewrite.rules.listener import Remark
+from hlorewrite.util.write import write_output
+
+
+@dataclass(frozen=True)
+class PageTable:
+    """A table of texts.
+
+    Attributes:
+      title: above it.
+      heads: of its columns.
+      rows: a text for each column.
+      left_out: how many more rows there are.
+      numbers: the heads of columns that are aligned to the right.
+      folded: whether it is shown when it is asked for.
+    """
+
+    title: str
+    heads: Sequence[str]
+    rows: Sequence[Sequence[str]]
+    left_out: int = 0
+    numbers: Sequence[str] = ()
+    folded: bool = True
+
+
+@dataclass(frozen=True)
+class PageSection:
+    """A module of the run.
+
+    Attributes:
+      name: of the module.
+      headline: the answer in a line, for the contents of a page of several modules.
+      decision: the object that ``opt --json`` prints; None where nothing was compared.
+      said: what is said in its place.
+      stays: remarks on what was not done, in the order in which they are read.
+      done: remarks on what was done.
+      compiled: whether what was done is compiled; otherwise these remarks say what passes would do.
+      notes: sentences on the run, and on no line of it.
+      changes: finds what each pass changed, for the page alone.
+      tables: what else there is to know of it.
+    """
+
+    name: str
+    headline: str = ""
+    decision: Mapping[str, Any] | None = None
+    said: str = ""
+    stays: Sequence[Remark] = ()
+    done: Sequence[Remark] = ()
+    compiled: bool = True
+    notes: Sequence[str] = ()
+    changes: Callable[[], Sequence[PassChange]] = tuple
+    tables: Sequence[PageTable] = ()
+
+
+@dataclass(frozen=True)
+class RunReport:
+    """What a command reports, in every form.
+
+    Attributes:
+      title: of the page.
+      sections: a module each.
+      footer: what holds for all of them.
+      text: the report for a terminal.
+      data: the object for programs, which JSON can hold.
+      empty: what the page says where there is no section.
+    """
+
+    title: str
+    sections: Sequence[PageSection]
+    footer: str
+    text: str
+    data: Mapping[str, Any]
+    empty: str = ""
+
+    def content(self, path: str) -> str:
+        """The report in the form that the name of a file asks for: ``.html``, ``.json``, or text.
+
+        Example:
+          >>> RunReport("run", (), "", "nothing ran\\n", {"modules": []}).content("report.txt")
+          'nothing ran\\n'
+        """
+        if path.endswith(".json"):
+            return json.dumps(self.data, indent=2) + "\n"
+        return run_page(self) if path.endswith((".html", ".htm")) else self.text
+
+    def write(self, path: str) -> None:
+        """Writes the report; ``-`` is standard error.
+
+        Raises:
+          OutputError: the file cannot be written.
+        """
+        if path == "-":
+            sys.stderr.write(self.text)
+        else:
+            write_output(path, self.content(path).encode())
+
+
+def run_page(report: RunReport) -> str:
+    """The page as HTML: a section for each module.
+
+    Example:
+      >>> "nothing ran" in run_page(RunReport("run", (), "", "", {}, "nothing ran"))
+      True
+    """
+    title = escape(report.title)
+    body = "".join(_section(at, each) for at, each in enumerate(report.sections)) or f"<p>{escape(report.empty)}</p>"
+    return (f'<!doctype html>\n<html lang="en"><head><meta charset="utf-8">'
+            f'<meta name="viewport" content="width=device-width, initial-scale=1">{POLICY}<title>{title}</title>'
+            f"<style>{STYLE}{DECISION_STYLE}</style></head><body><main><h1>{title}</h1>{_contents(report.sections)}"
+            f"{body}</main><footer><p>{report.footer}</p></footer></body></html>\n")
+
+
+def _contents(sections: Sequence[PageSection]) -> str:
+    if len(sections) < 2:
+        return ""
+    rows = "".join(f'<li><a href="#m{at}"><code>{escape(each.name)}</code></a> {escape(each.headline)}</li>'
+                   for at, each in enumerate(sections))
+    return f"<ul>{rows}</ul>"
+
+
+def _section(at: int, each: PageSection) -> str:
+    said = f"<p>{escape(as_sentence(each.said))}</p>" if each.said else ""
+    notes = "".join(f'<p class="aside">{escape(as_sentence(note))}</p>' for note in each.notes)
+    done = "What was done" if each.compiled else "What passes would do"
+    answer = decision_html(each.decision) if each.decision else said
+    return (f'<section><h2 id="m{at}"><code>{escape(each.name)}</code></h2>{answer}'
+            f"{remark_table('What stays, and why', each.stays)}{remark_table(done, each.done)}{notes}"
+            f"{changes_html(each.changes())}{''.join(map(_table, each.tables))}</section>")
+
+
+def _table(table: PageTable) -> str:
+    if not table.rows:
+        return ""
+    shown = {at: ' class="number"' if head in table.numbers else "" for at, head in enumerate(table.heads)}
+    head = "".join(f"<th{shown[at]}>{escape(text)}</th>" for at, text in enumerate(table.heads))
+    rows = "".join("<tr>" + "".join(f"<td{shown[at]}>{escape(text)}</td>" for at, text in enumerate(row)) + "</tr>"
+                   for row in table.rows)
+    more = f"<p>{table.left_out} more are not listed.</p>" if table.left_out else ""
+    return (f"<details{'' if table.folded else ' open'}><summary>{escape(table.title)}</summary>"
+            f'<div class="table"><table><tr>{head}</tr>{rows}</table></div>{more}</details>')
