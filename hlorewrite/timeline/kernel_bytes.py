@@ -117,7 +117,8 @@ def _results(fused: Computation) -> list[HloInstruction]:
 
 def _elements(computation: Computation, made: HloInstruction) -> WrittenElements:
     shape, kind = _written(computation, made)
-    return scattered(shape_elements(shape), shape_bytes(shape)) if kind == SCATTER else WrittenElements(shape_elements(shape))
+    elements = shape_elements(shape)
+    return scattered(elements, shape_bytes(shape)) if kind == SCATTER else WrittenElements(elements)
 
 
 def _written(computation: Computation, made: HloInstruction) -> tuple[str, str]:
