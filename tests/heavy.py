@@ -370,9 +370,10 @@ HEAVY = (
         ("unit/util/test_shared_sets", "test_they_do_what_sets_do", ("9000",)),
         ("unit/ir/test_readers", "test_index_and_search_agree", ("1",)),
         ("unit/editors/test_textmate", "test_an_editor_sees_what_the_parser_sees", ("linearity",)),
-        ("unit/passes/test_interleave_halves", "test_values_stay", ("1", "2")),
-        ("unit/passes/test_sequence_parallel_random", "test_values_stay", ("1", "2")),
-        ("unit/passes/all_reduce_fusion/test_periodic", "test_every_item_once_and_hardly_more_exposed", ("3", "4", "5")),
+        *((f"unit/passes/{file}", "test_values_stay", ("1", "2"))
+          for file in ("test_interleave_halves", "test_sequence_parallel_random")),
+        ("unit/passes/all_reduce_fusion/test_periodic", "test_every_item_once_and_hardly_more_exposed",
+         ("3", "4", "5")),
         ("unit/passes/all_reduce_fusion/test_plan",
          "test_no_partition_at_all_is_better_when_all_are_needed_at_the_end", ("3", "4", "5")),
         ("oracle/test_fusion_comm_pipeline", "test_comm", ("108", "109", "11")),
