@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 from heavy import is_heavy
 from hypothesis import HealthCheck, settings
+from hypothesis.internal.conjecture import providers
 
 collect_ignore_glob = ["*_worker.py", "lit/*"]  # programs that tests start, not tests
 if not sorted(Path("/dev").glob("nvidia[0-9]*")):
@@ -51,6 +52,11 @@ settings.register_profile("default", max_examples=50, deadline=None, derandomize
                           suppress_health_check=[HealthCheck.too_slow])
 settings.register_profile("nightly", max_examples=2000, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "default"))
+
+# Hypothesis also draws constants that it reads in the source of all loaded modules: seconds for each worker in a fresh
+# clone. `make nightly` does it.
+if "HYPOTHESIS_PROFILE" not in os.environ and hasattr(providers, "_get_local_constants"):
+    providers._get_local_constants = lambda: providers._local_constants
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
