@@ -99,9 +99,14 @@ HEAVY = (
     HeavyTests(_DRIVER, "test_processes_compute_the_step_of_one_device", "test_hosts_of_an_emulated_cluster"),
     HeavyTests(_PROCESSES, OTHERS, "test_a_process_that_the_others_wait_for_is_named_within_ten_seconds",
                but=("killed",)),
-    HeavyTests(_PROCESSES, OTHERS, "test_those_that_wait_for_a_dead_process_end_however_they_wait", but=("method",)),
+    *(HeavyTests(_PROCESSES, "other tests of the file, unit/jaxbridge/processes/test_agreement.py", test) for test in (
+        "test_those_that_wait_for_a_dead_process_end_however_they_wait", "test_all_stop_where_the_user_wants_errors",
+        "test_processes_of_another_program_run_the_original")),
     HeavyTests(_PROCESSES, OTHERS, "test_when_one_process_differs_all_run_the_original_and_say_why", but=("fails",)),
-    HeavyTests("e2e/test_shared_plans.py", OTHERS, "test_the_policy_of_the_first_holds_for_all", but=("replan",)),
+    *(HeavyTests("e2e/test_shared_plans.py", "other tests of the file and unit/jaxbridge/processes/test_shared_plan.py",
+                 test) for test in (
+        "test_the_policy_of_the_first_holds_for_all",
+        "test_a_process_that_the_plan_does_not_fit_makes_all_run_the_original")),
     *(HeavyTests("e2e/test_exec.py", "unit/jaxbridge/processes/test_agreement.py", test)
       for test in ("test_processes_rewrite_together", "test_rewriting_on_one_process_only")),
     *(HeavyTests("e2e/test_exec.py", "other tests of the file", test) for test in (
