@@ -50,10 +50,11 @@ $(DEMO_STAMP): pyproject.toml
 	touch $@
 
 # Style and import directions; unit, golden-file, oracle and end-to-end tests of programs of one mesh, and all doctests.
-# Style is checked beside the tests, and what that says comes after them. `make pipelines` and `make heavy` run the
+# Sources are compiled once, not by each worker. Style is checked beside the tests, and what that says comes after them. `make pipelines` and `make heavy` run the
 # other tests, `make lint` checks types too, .ci/run runs all.
 test: venv
-	@mkdir -p build; $(MAKE) --no-print-directory style >build/lint.txt 2>&1 & lint=$$!; \
+	@mkdir -p build; $(BIN)/python -m compileall -q hlorewrite passes patterns; \
+	$(MAKE) --no-print-directory style >build/lint.txt 2>&1 & lint=$$!; \
 	$(BIN)/python -m pytest -q $(WORKERS) --doctest-modules $(PIPELINES:%=--ignore=%) hlorewrite tests; tests=$$?; \
 	wait $$lint; lint=$$?; cat build/lint.txt; test $$tests = 0 -a $$lint = 0
 

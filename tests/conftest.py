@@ -7,13 +7,14 @@ import os
 import shutil
 import sys
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 from heavy import is_heavy
 from hypothesis import HealthCheck, settings
+from hypothesis.internal.conjecture import providers
 
 collect_ignore_glob = ["*_worker.py", "lit/*"]  # programs that tests start, not tests
 if not sorted(Path("/dev").glob("nvidia[0-9]*")):
@@ -24,8 +25,7 @@ LONGEST = ("test_site.py", "test_partition_programs.py", "test_pages.py", "test_
            "test_examples.py", "test_fused_forms.py", "test_driver_processes.py",
            "test_split_stages_random.py", "test_pipeline.py", "test_optimize.py", "test_processes.py", "test_lit.py")
 """Files whose tests workers start with, so that none waits for a long one at the end."""
-APART = ("test_pages.py", "test_demo.py", "test_reshard_jax.py", "test_examples.py", "test_fused_forms.py",
-         "test_partition_programs.py")
+APART = ("test_pages.py", "test_demo.py", "test_reshard_jax.py", "test_examples.py", "test_partition_programs.py")
 """Files of long tests that share nothing but by their parameter: each goes to whichever worker is free."""
 
 EXACT, ROUNDED = ("oracle/", "unit/passes/", "unit/rules/"), ("oracle/test_rounding.py",)
@@ -42,6 +42,8 @@ for name, value in (("xla_force_host_platform_device_count", 8), ("xla_backend_o
     if name not in os.environ.get("XLA_FLAGS", ""):
         os.environ["XLA_FLAGS"] = f"{os.environ.get('XLA_FLAGS', '')} --{name}={value}".strip()
 
+gc.set_threshold(200_000, 20, 50)  # to look for circles takes up to a third of the time
+
 # Byte code is kept, for the workers and for each program that tests start: without it each compiles all sources again.
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 sys.dont_write_bytecode = False
@@ -50,6 +52,11 @@ settings.register_profile("default", max_examples=50, deadline=None, derandomize
                           suppress_health_check=[HealthCheck.too_slow])
 settings.register_profile("nightly", max_examples=2000, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "default"))
+
+# Hypothesis also draws constants that it reads in the source of all loaded modules: seconds for each worker in a fresh
+# clone. `make nightly` does it.
+if "HYPOTHESIS_PROFILE" not in os.environ and hasattr(providers, "_get_local_constants"):
+    providers._get_local_constants = lambda: providers._local_constants
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -86,11 +93,25 @@ def _kept_folder(config: pytest.Config) -> Path:
     return folder
 
 
+def pytest_sessionstart(session: pytest.Session) -> None:
+    """Has workers report what is shown."""
+    if hasattr(session.config, "workerinput"):
+        from scheduling import report_less
+        report_less(session.config)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_collect_file(file_path: Path) -> Generator[None, list[pytest.Collector], list[pytest.Collector]]:
+    """Leaves out the search for doctests in files of tests, which hold none."""
+    found = yield
+    tests = file_path.name.startswith("test_") and ">>>" not in file_path.read_text(encoding="utf-8")
+    return [each for each in found if not (tests and type(each).__name__ == "DoctestModule")]
+
+
 def pytest_collection_finish(session: pytest.Session) -> None:
-    """Looks for circles less often, and not among what collection made: that takes up to a third of the time."""
+    """Looks for circles no longer among what collection made."""
     gc.collect()
     gc.freeze()
-    gc.set_threshold(200_000, 20, 50)
 
 
 @pytest.hookimpl(tryfirst=True)  # before -m selects by markers

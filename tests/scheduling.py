@@ -1,4 +1,4 @@
-"""How tests are given to workers: in groups, and a test that ends its worker fails alone."""
+"""How tests are given to workers: in groups, and a test that ends its worker fails alone; and what workers report."""
 
 from __future__ import annotations
 
@@ -24,6 +24,13 @@ class GroupScheduling(LoadScopeScheduling):
     def _split_scope(self, nodeid: str) -> str:
         return self.group_of(nodeid)
 
+    def mark_test_complete(self, node: Any, item_index: int, duration: float = 0) -> None:
+        """Forgets a group that is done, which xdist counts anew after each test."""
+        group = self._split_scope(self.registered_collections[node][item_index])
+        super().mark_test_complete(node, item_index, duration)
+        if all(self.assigned_work[node][group].values()):
+            del self.assigned_work[node][group]
+
     def remove_node(self, node: Any) -> str | None:
         """Takes a worker away that has ended or crashed.
 
@@ -45,3 +52,19 @@ class GroupScheduling(LoadScopeScheduling):
         for other in self.assigned_work:
             self._reschedule(other)
         return crashed
+
+
+def report_less(config: Any) -> None:
+    """Has a worker leave out what no summary shows: that a test starts, that its fixtures passed, and its keywords.
+
+    Two messages of a test and half of a third are left out, whose writing and reading take a millisecond and a half.
+    """
+    worker = next(each for each in config.pluginmanager.get_plugins() if type(each).__name__ == "WorkerInteractor")
+    send = worker.sendevent
+
+    def send_less(name: str, **content: Any) -> None:
+        report = content.get("data", {}) if name == "testreport" else {}
+        passed = report.get("outcome") == "passed" and report["when"] != "call"
+        if name != "logstart" and (not passed or config.option.durations):
+            send(name, **content | ({"data": report | {"keywords": {}}} if report else {}))
+    worker.sendevent = send_less

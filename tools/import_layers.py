@@ -18,13 +18,19 @@ layers, their folders and what they hold, as ARCHITECTURE.md shows them.
 from __future__ import annotations
 
 import ast
+import gc
 import os
+import re
 import sys
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parent))  # what tools share, when a test imports this file
+
+from syntax_nodes import all_nodes
 
 ROOT = Path(__file__).resolve().parent.parent
 PACKAGE = "hlorewrite"
@@ -97,7 +103,7 @@ class SourceFile:
     @cached_property
     def nodes(self) -> list[ast.AST]:
         """All nodes of the tree, which takes longer to walk than all that is looked for in it."""
-        return list(ast.walk(self.tree))
+        return all_nodes(self.tree)
 
     @cached_property
     def statements(self) -> list[tuple[int, str, str]]:
@@ -135,8 +141,8 @@ def layer_of(module: str, layers: Sequence[str]) -> str:
     return next((name for name in found if name in layers), parts[0] if parts else "")
 
 
-def read_package(folder: Path) -> dict[str, SourceFile]:
-    """Every file of a package by dotted name; links to folders are followed."""
+def read_package(folder: Path, with_text: str = "") -> dict[str, SourceFile]:
+    """Every file of a package by dotted name, or those in which a regular expression matches; links are followed."""
     sources = {}
     for base, folders, files in os.walk(folder, followlinks=True):
         folders.sort()
@@ -145,7 +151,9 @@ def read_package(folder: Path) -> dict[str, SourceFile]:
                 path = (Path(base) / file).relative_to(folder).as_posix()
                 parts = [folder.name, *path.removesuffix(".py").split("/")]
                 name = ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
-                sources[name] = SourceFile(path, name, ast.parse((folder / path).read_text(encoding="utf-8"), path))
+                text = (folder / path).read_text(encoding="utf-8")
+                if re.search(with_text, text):
+                    sources[name] = SourceFile(path, name, ast.parse(text, path))
     return sources
 
 
@@ -311,7 +319,7 @@ def class_doubles(*folders: Path, read: Mapping[Path, Mapping[str, SourceFile]] 
     """
     places: dict[str, list[str]] = defaultdict(list)
     for folder in folders:
-        for source in ((read or {}).get(folder) or read_package(folder)).values():
+        for source in ((read or {}).get(folder) or read_package(folder, r"\bclass\b")).values():
             for name in _classes(source.tree.body):
                 places[name].append(f"{folder.name}/{source.path}")
     return {name: sorted(paths) for name, paths in sorted(places.items()) if len(paths) > 1}
@@ -377,4 +385,5 @@ def main(words: list[str]) -> int:
 
 
 if __name__ == "__main__":
+    gc.disable()  # the trees live to the end
     sys.exit(main(sys.argv[1:]))

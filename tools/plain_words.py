@@ -10,6 +10,7 @@ Exit code 0 without findings, 1 with findings, 2 for a path that cannot be read.
 from __future__ import annotations
 
 import argparse
+import gc
 import json
 import re
 import sys
@@ -80,10 +81,11 @@ def _allowed(finding: WordFinding, line: str) -> bool:
 
 
 def _in_passage(passage: Passage) -> Iterator[tuple[int, str, str, str]]:
+    text = passage.text.replace("\n", " ")
     for habit in HABITS:
         if passage.kind not in habit.kinds:
             continue
-        for match in habit.pattern.finditer(passage.text.replace("\n", " ")):
+        for match in habit.pattern.finditer(text):
             begin = match.start() + len(match.group()) - len(match.group().lstrip())
             yield (passage.line + passage.text.count("\n", 0, begin), habit.kind, " ".join(match.group().split()),
                    habit.instead)
@@ -140,4 +142,5 @@ def main(arguments: list[str] | None = None) -> int:
 
 
 if __name__ == "__main__":
+    gc.disable()  # what is read lives to the end
     sys.exit(main())

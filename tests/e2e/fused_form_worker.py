@@ -1,8 +1,9 @@
-"""One fused step in XLA's hands; started by ``test_fused_forms.py``, since XLA may end the process.
+"""Fused steps in XLA's hands; started by ``test_fused_forms.py``, since XLA may end the process.
 
-Usage: ``fused_form_worker.py FORM TARGET PIPELINE``: lowers a ``shard_map`` step with two collectives of one form, runs
-the pipeline on it, and runs both on ``cpu:8`` and compares, or compiles for described GPUs. Prints ``CALLS before
-after``, then ``EQUAL``, ``DIFFERS``, ``COMPILED calls`` or ``REFUSED sentence``.
+Usage: ``fused_form_worker.py TARGET PIPELINE FORM...``: for each form it prints ``FORM form``, lowers a ``shard_map``
+step with two collectives of that form, runs the pipeline on it, and runs both on ``cpu:8`` and compares, or compiles
+for described GPUs. Then it prints ``CALLS before after``, and ``EQUAL``, ``DIFFERS``, ``COMPILED calls`` or ``REFUSED
+sentence``.
 """
 
 from __future__ import annotations
@@ -57,8 +58,9 @@ def calls(module: Module) -> int:
     return len(list(View(module).ops(*COLLECTIVES)))
 
 
-def main(form: str, target: str, pipeline: str) -> None:
+def rewritten(form: str, target: str, pipeline: str) -> None:
     """Rewrites, then runs and compares, or compiles."""
+    print("FORM", form, flush=True)
     before = lowered(form)
     after = before.clone()
     run_passes(after, parse_pipeline(pipeline), PassContext(topology="h200:1x8"))
@@ -66,12 +68,13 @@ def main(form: str, target: str, pipeline: str) -> None:
     try:
         if target.startswith("cpu"):
             report = verify(before, after, parse_target(target))
-            print("EQUAL" if report.equal else "DIFFERS")
+            print("EQUAL" if report.equal else "DIFFERS", flush=True)
         else:
-            print("COMPILED", len(compile_for(after, parse_target(target)).collectives))
+            print("COMPILED", len(compile_for(after, parse_target(target)).collectives), flush=True)
     except HlorewriteError as error:
-        print("REFUSED", error)
+        print("REFUSED", error, flush=True)
 
 
 if __name__ == "__main__":
-    main(*sys.argv[1:4])
+    for each in sys.argv[3:]:
+        rewritten(each, *sys.argv[1:3])

@@ -48,4 +48,4 @@ def test_golden_programs_stay_within_their_bounds() -> None:
 def test_bounds_of_another_size_are_found(factor: float, monkeypatch: pytest.MonkeyPatch) -> None:
     """Bounds of half their size do not hold, and of 200 times their size are too far."""
     monkeypatch.setattr(bounds_module, "_SLACK", factor)
-    assert wrong(golden("comm-shift", seeds=(0,)))
+    assert any(wrong([trial]) for trial in golden("comm-shift", seeds=(0,)))

@@ -99,11 +99,11 @@ def _of_markdown(text: str) -> Iterator[Passage]:
 
 
 def _of_python(text: str) -> Iterator[Passage]:
-    docstrings = _docstring_lines(text)
+    docstrings, lines = _docstring_lines(text), text.splitlines()
     comments: list[tuple[int, str]] = []
     for kind, row, string in _tokens(text):
         if kind == tokenize.COMMENT:
-            if comments and (comments[-1][0] != row - 1 or text.splitlines()[row - 1].strip()[0] != "#"):
+            if comments and (comments[-1][0] != row - 1 or lines[row - 1].strip()[0] != "#"):
                 yield from _of_comments(comments)
                 comments = []
             comments.append((row, string.lstrip("#: ")))

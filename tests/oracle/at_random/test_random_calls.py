@@ -30,5 +30,5 @@ def test_numbers_through_calls_that_have_none_are_found(monkeypatch: pytest.Monk
     """The programs hold calls of functions whose inner calls cannot be numbered."""
     replace_source("hlorewrite.passes.common.value_numbers", "known[result] = self._new()",
                    "known[result] = self._number((result,))", monkeypatch)
-    assert any(what.finding for seed in range(400)
+    assert any(what.finding for seed in range(260, 400)  # none before
                for what in checked(random_calls(random.Random(seed)), ["collective-cse"], seed))

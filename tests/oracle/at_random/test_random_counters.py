@@ -33,5 +33,5 @@ def test_counters_that_wrap_are_found(monkeypatch: pytest.MonkeyPatch) -> None:
     """The programs hold counters of a few bits that pass the end of their type."""
     replace_source("hlorewrite.passes.rotate_collectives.emit", "wrapped(start + step, first.type)", "start + step",
                    monkeypatch)
-    assert any(what.finding and what.finding.kind == "crash" for seed in range(400)
+    assert any(what.finding and what.finding.kind == "crash" for seed in range(120, 400)  # none before
                for what in checked(random_counters(random.Random(seed)), ["rotate-collectives{outer=true}"], seed))

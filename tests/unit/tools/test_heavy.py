@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import functools
 from pathlib import Path
 
 import pytest
@@ -11,11 +12,17 @@ from heavy import HEAVY, OTHERS, HeavyTests, is_heavy
 TESTS = Path(__file__).resolve().parents[2]
 
 
+@functools.cache
+def functions(file: str) -> set[str]:
+    """The names of those that a file of tests defines."""
+    tree = ast.parse((TESTS / file).read_text(encoding="utf-8"))
+    return {node.name for node in ast.walk(tree) if isinstance(node, ast.FunctionDef)}
+
+
 @pytest.mark.parametrize("row", HEAVY, ids=lambda row: f"{row.file} {row.test}")
 def test_rows_are_tests(row: HeavyTests) -> None:
     """A test that was renamed would run in `make test` again, and nothing would say so."""
-    tree = ast.parse((TESTS / row.file).read_text(encoding="utf-8"))
-    names = {node.name for node in ast.walk(tree) if isinstance(node, ast.FunctionDef)}
+    names = functions(row.file)
     assert not row.test or row.test in names
     assert row.stays != OTHERS or row.but or row.only or len(names) > 1
 

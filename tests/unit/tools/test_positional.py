@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import ast
 from pathlib import Path
 
 import pytest
+from syntax_nodes import all_nodes
 
 from tools.positional import check, too_many
 
@@ -28,3 +30,9 @@ def test_a_file_that_has_none_any_more_leaves_the_list(tmp_path: Path) -> None:
     folder.mkdir(parents=True)
     (folder / "choice.py").write_text("f(1)\n")
     assert check(tmp_path) == ["hlorewrite/tune/choice.py has none any more: take it out of LEFT"]
+
+
+def test_nodes_are_those_of_a_walk() -> None:
+    tree = ast.parse(Path(__file__).read_text(encoding="utf-8"))
+    walked = [node for node in ast.walk(tree) if not isinstance(node, ast.expr_context)]
+    assert [*map(id, all_nodes(tree))] == [*map(id, walked)]
