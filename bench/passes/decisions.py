@@ -97,7 +97,7 @@ def decided(module: Module, target: str, *, flags: bool, passes: str = "auto") -
             "alone_s": found.alone.counted_s, "cpu": cpu_s / alone_s, "compilations": compiled.count,
             "memory": chosen.memory, "fits": not too_large(found.alone, chosen), "flags": sets,
             "reason": found.sentence,
-            "rows": [row.as_json() for row in found.rows]}
+            "rows": [row.as_json(found.chosen) for row in found.rows]}
 
 
 class _Counter:
