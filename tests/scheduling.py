@@ -59,7 +59,8 @@ def report_less(config: Any) -> None:
 
     Two messages of a test and half of a third are left out, whose writing and reading take a millisecond and a half.
     """
-    worker = next((each for each in config.pluginmanager.get_plugins() if type(each).__name__ == "WorkerInteractor"), None)
+    plugins = config.pluginmanager.get_plugins()
+    worker = next((each for each in plugins if type(each).__name__ == "WorkerInteractor"), None)
     if worker is None:  # another xdist
         return
     send = worker.sendevent
