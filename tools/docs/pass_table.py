@@ -108,7 +108,7 @@ GROUPS: dict[str, dict[str, PassFacts]] = {
             "`optimize(partial_state=\"data\")`"),
         "sequence-parallel": PassFacts(
             "tensor-parallel transformers", "ops in between work on shards",
-            "temporaries 0.78 at equal bytes, step 5 to 12 % [shorter](sequence-parallel.md#measured)",
+            "temporaries 0.75 at equal bytes, step 6 to 13 % [shorter](sequence-parallel.md#measured)",
             "`--pass=sequence-parallel`"),
     },
     "Prepare a module": {
