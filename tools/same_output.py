@@ -49,6 +49,9 @@ _SEPARATOR = re.compile(r"^// -----.*$", re.MULTILINE)
 _RUN = re.compile(r"^\s*//\s*RUN:\s*(.*?)\s*(\\?)$", re.MULTILINE)
 _UNSAID = re.compile(r'("(?:hlorewrite|jaxlib|jax|library|checksum)": )"[^"]*"|v?\d+\.\d+\.\d+(?:\.dev\d+)?')
 """Versions, and what in a plan is a digest of this library or of the file itself."""
+_LONG = re.compile(r"-?\d+\.\d{9,}(?:e[+-]?\d+)?")
+_DIGITS = 7
+"""Of a number in full. The last digits of logarithms depend on the vector instructions of the processor."""
 
 
 @dataclass(frozen=True)
@@ -150,7 +153,8 @@ def _command(folder: Path, words: Sequence[str]) -> str:
     out.seek(0)
     plans = "".join(plan.read_text(encoding="utf-8") for plan in sorted(folder.glob("*.plan")))
     written = "\n".join((f"exit {code}", out.read(), err.getvalue(), plans))
-    return _UNSAID.sub(lambda found: f"{found[1] or ''}VERSION", written.replace(str(folder), "FOLDER"))
+    said = _UNSAID.sub(lambda found: f"{found[1] or ''}VERSION", written.replace(str(folder), "FOLDER"))
+    return _LONG.sub(lambda found: f"{float(found[0]):.{_DIGITS}g}", said)
 
 
 def _digests(subject: ComparedModule) -> tuple[str, dict[str, str]]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib.metadata
 import importlib.util
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -49,6 +50,7 @@ def test_module_remarks_plan_and_report_are_all_compared(same_output: ModuleType
     assert set(made) == {"comm", "time", "report", "run"}
     assert "func.func" in made["comm"] and "remark: " in made["comm"] and '"format_version"' in made["comm"]
     assert '"executed_bytes"' in made["report"]
+    assert re.search(r"\d\.\d{3}", made["report"]) and not re.search(r"\d\.\d{9}", made["report"])  # of any processor
 
 
 def test_commands_of_run_lines_stop_at_the_pipe_and_leave_other_files_out(same_output: ModuleType) -> None:
