@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 MARGINS = (0.5, 0.25, -0.05)
 """Margins by which the kernel that holds a call should end after it, as shares of the call, widest first."""
 _LAST = 8
-"""A call may have so small a part of the time that is left."""
+"""The slack of a call is at most one over this of the remaining kernel time."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,7 +90,7 @@ class Costs:
         return np.clip(left, MARGINS[-1] * took, np.maximum(self.margin, MARGINS[-1]) * took)
 
     def spare_of_one(self, end: float, took: float) -> float:
-        """The same for one call."""
+        """``spare`` for a single call."""
         import numpy as np
         return float(self.spare(np.array([end]), np.array([took]))[0])
 

@@ -286,7 +286,7 @@ class _GatherHoist(HoistCollectives):
 
     name: ClassVar[str] = "comm-shift"
     limit_name: ClassVar[str] = "the rest of memory-budget is"
-    draws: ClassVar[bool] = False  # comm-shift checks it, for its sums and gathers together
+    draws: ClassVar[bool] = False  # comm-shift draws on it, for its sums and gathers together
     unknown_trips: bool = False
 
 

@@ -39,8 +39,8 @@ class _Departure:
     Attributes:
       subject: the subject of its remark.
       text: its text, when texts were requested.
-      load: the bytes it sends.
-      arrivals: the bytes sent in its place.
+      load: what it sends, as text.
+      arrivals: what is sent in its place, as text.
       made: which of the new reductions replace it; None when that is not known.
       carried: the type of the local sum that a loop carries; empty when no loop does.
       others: how many more reductions the same ones replace.
@@ -56,7 +56,7 @@ class _Departure:
 
     @property
     def company(self) -> str:
-        """The sentence for the reductions that are replaced together with it."""
+        """The phrase for the reductions that are replaced together with it."""
         return f" together with {self.others} other{'s' if self.others > 1 else ''}" if self.others else ""
 
 
@@ -90,7 +90,7 @@ class RemarkEmitter:
         self._index = 0
 
     def nothing_to_do(self, view: View) -> None:
-        """The module holds no all-reduce; if it is a manual program, XLA adds none."""
+        """Reports that the module holds no all-reduce; if it is a manual program, XLA adds none."""
         manual = any(fully_manual(op.regions[0].blocks[0].operations[0].operation, view)
                      for op in view.ops("sdy.manual_computation"))
         said, advice = (_NO_COLLECTIVE, "") if manual or view.ops(*COLLECTIVES) else (_LATER, EXPOSE)

@@ -23,7 +23,7 @@ class BaselineRun:
 
     Attributes:
       future: its result.
-      dumps: the folder that XLA dumps to meanwhile; None if nobody reads the program.
+      dumps: the folder that XLA dumps to meanwhile; None if the program is not needed.
       flags: XLA options in addition to the user's.
     """
 

@@ -43,7 +43,7 @@ def reduces_in_a_loop(view: View) -> bool:
 def adds_scatters_up(module: Module) -> bool:
     """Whether a step resembles those that XLA miscompiles, before its collectives are known.
 
-    XLA turns ``total + scatter(0, ...)`` into a scatter into the total, and its code motion then moves the all-reduce
+    XLA rewrites ``total + scatter(0, ...)`` to a scatter into the total, and its code motion then moves the all-reduce
     of that. A function or loop that takes the total adds it there, so neither calls nor loops are followed.
 
     Args:
