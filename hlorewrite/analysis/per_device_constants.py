@@ -37,7 +37,7 @@ class PerDeviceConstants:
     Args:
       devices: the partition ids to evaluate for.
       floats: also evaluate f32 and f64 tensors that are integers or constants, converted and moved about. Equal numbers
-          may then differ in the sign of a zero.
+        may then differ in the sign of a zero.
     """
 
     def __init__(self, devices: Sequence[int], _depth: int = 0, *, floats: bool = False) -> None:

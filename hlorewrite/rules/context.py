@@ -21,7 +21,7 @@ class RuleContext:
       allow_narrow_range: whether they may do so for floats of a narrow range, which may then overflow or underflow.
       every_partner: whether matching also tries pairs that an index rules out, and reports why they do not match.
       uniform_over: whether a value is equal on all devices of each group of a collective; by default a new
-          ``analysis.uniform.Uniformity`` is asked.
+        ``analysis.uniform.Uniformity`` is asked.
     """
 
     view: View

@@ -33,7 +33,7 @@ class Remark:
       framework: the line of the library that made the root op; empty when that is the user's own.
       advice: the shortest change of the program or of the options that would remove the reason.
       exposed: how long the collectives of the line run with nothing beside them, in a step under XLA alone: ``500 us``;
-          empty when that is zero or unknown.
+        empty when that is zero or unknown.
     """
 
     kind: RemarkKind

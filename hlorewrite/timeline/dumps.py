@@ -49,7 +49,7 @@ def dumped_module(folder: str, wanted: str = "") -> DumpedModule:
     Args:
       folder: where XLA dumped.
       wanted: its name, as in the file's name (``module_0007.jit_step``) or without the number; when empty, the only
-          module, or the only one that communicates.
+        module, or the only one that communicates.
 
     Returns:
       The module.

@@ -68,7 +68,7 @@ class Totals:
       compute_s: kernels, each alone.
       kernels: number of kernels.
       transfers: for each transfer, its executions, the seconds compute waited for it and the seconds compute lost
-          during it.
+        during it.
       gaps: for each gap, how often it was reached.
     """
 
@@ -85,7 +85,7 @@ class ProgramOutcome:
     Attributes:
       seconds: its time on the compute stream.
       after: what is in flight when it ends, relative to its end. ``held`` is what its result holds, under the index 0,
-          so ``after`` is also the state in which the body of a loop runs again.
+        so ``after`` is also the state in which the body of a loop runs again.
       totals: sums.
       items: the events, if recorded: see :mod:`hlorewrite.timeline.spans`.
     """

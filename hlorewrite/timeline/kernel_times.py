@@ -23,7 +23,7 @@ class KernelTimes:
       module: the module.
       topology: the cluster, for its GPU.
       measured: seconds of kernels by instruction name, or by a profiler's name for it, with underscores for dots; they
-          override the model's.
+        override the model's.
     """
 
     def __init__(self, module: HloText, topology: Topology, measured: Mapping[str, float] | None = None) -> None:

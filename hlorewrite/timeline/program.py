@@ -59,7 +59,7 @@ class StreamTransfer:
       groups: device numbers of each group, or pairs.
       seconds: one execution.
       sends: the instruction that defines what is sent, and its computation: the collective itself, or one in a called
-          computation.
+        computation.
     """
 
     name: str

@@ -20,7 +20,7 @@ class StreamSpan:
       stream: which.
       name: the instruction.
       kind: ``kernel``, ``wait``, the kind of a transfer, or ``turns`` for iterations of a loop that are not shown one
-          by one.
+        by one.
       begin: seconds since the start of the step.
       end: the same.
     """

@@ -28,7 +28,7 @@ class FusionItem:
       size: bytes of its payload.
       after: the last earlier item it depends on, as an index; -1 for none.
       free: it depends on nothing of its class, nothing of its class depends on it, and its result is read at the very
-          end.
+        end.
       members: how many collectives it stands for.
       reading: seconds of the ops that read only its result; they may run during later calls.
     """

@@ -81,7 +81,7 @@ class ScatterDimensions:
     Attributes:
       by_value: value -> dimension.
       conflicts: uses that would have to be scattered along two dimensions, or along none: by ops, loops, and the
-          terminators of loops and branches.
+        terminators of loops and branches.
     """
 
     def __init__(self, flow: DeferralGraph, touched: Iterable[ProgramPoint]) -> None:

@@ -25,7 +25,7 @@ class GatherSource:
       loops: the loops between the root and the gather, innermost first.
       converts: element types the root is converted to, in order.
       steps: slices, reshapes and transposes from the root to the gather, in order, each with the gathered dimension of
-          its result.
+        its result.
     """
 
     root: ir.Value

@@ -34,7 +34,7 @@ class HalvesChoice:
       region: the region of the members.
       chosen: indices of members that are computed in halves.
       seconds: the cost in one run of the module: cuts, joins and sums of halves, and kernels and calls that take more
-          than half as long for a half.
+        than half as long for a half.
     """
 
     region: Region

@@ -30,7 +30,7 @@ class StackProfile:
       fitted_to: the measured rows that its constants were fitted to.
       covers: what the rows cover: GPU generations, ZeRO stages and model families.
       product_share: share of the peak that products reach, by class of type (``f16``, ``f8``, ``f4``) and generation of
-          GPU; the default is in ``data/compute.toml``.
+        GPU; the default is in ``data/compute.toml``.
       half_width: width of a product at which its share halves, by class of type; 0 is none.
       expert_share: the same share for products of experts.
       board: factor on the rates of a board, by its name, where its clock differs from its generation's.

@@ -70,7 +70,7 @@ class XlaComparison:
       alone: the user's own module under XLA alone.
       ours: the other way; None if it was not compiled because it cannot be better.
       partitioner: the platform whose partitioner the rewritten module went through, ``gpu`` or ``cpu``; empty for
-          manual modules.
+        manual modules.
       against: why the other way is not taken; empty when it is.
       with_code: whether both were compiled to the end.
       best: XLA alone with published flags, if requested.

@@ -42,7 +42,7 @@ class Measured:
       plain_s: the same, if collectives did not slow compute down.
       compute_s: all kernels of the step, each alone.
       unknown: parts without a known time, and how often they run; modules that lack the same parts are compared by the
-          rest.
+        rest.
       cpu_s: CPU time of the thread that compiled it; not compared.
     """
 

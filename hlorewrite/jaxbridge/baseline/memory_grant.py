@@ -70,7 +70,7 @@ def granted(budget: MemoryBudget, module: Module, place: DeviceSet, cluster: str
 
     Raises:
       BudgetRefused: it is more than the device has; or it is ``auto``, and the devices are not described or the
-          original cannot be compiled.
+        original cannot be compiled.
     """
     if budget is None:
         return MemoryGrant()

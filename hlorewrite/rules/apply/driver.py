@@ -41,7 +41,7 @@ def apply_rules(rules: Sequence[CompiledRule], view: View, *, listener: Listener
       listener: called with remarks, rewrites and statistics.
       context: what natives are called with.
       ignore_cost: leave out ``cost`` checks, except those of a rule on ops that another rule made from its results:
-          only ``cost`` may stop two rules that undo each other.
+        only ``cost`` may stop two rules that undo each other.
 
     Returns:
       How many rewrites were made.
