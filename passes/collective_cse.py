@@ -1,5 +1,4 @@
-"""collective-cse: a collective whose result is there already is not run again; one that is not read is not run at
-all."""
+"""collective-cse: removes collectives whose result is already available, and collectives that no op reads."""
 
 from dataclasses import dataclass
 from itertools import takewhile
@@ -44,7 +43,7 @@ class CollectiveCse(Pass):
         return dead or merged
 
     def _remove_dead(self, view: View, ctx: PassContext) -> bool:
-        """Removes collectives, and calls that do nothing but hold some, whose results no op reads."""
+        """Removes collectives, and calls that contain nothing but some, whose results no op reads."""
         editor = ctx.editor(view.module, self.name)
         removed = 0
         # Ends: each round but the last removes an op.
@@ -80,7 +79,7 @@ class CollectiveCse(Pass):
         for op in candidates:
             for position, result in enumerate(op.results):
                 number = numbers.of(result)
-                if number not in first:  # of most numbers there is one
+                if number not in first:  # most numbers have one
                     first[number] = op, position
                     continue
                 maker, which = _visible(op, number, first, others) or (None, 0)
@@ -98,7 +97,7 @@ class CollectiveCse(Pass):
 
 def _visible(op: ir.Operation, number: Number, first: dict[Number, _Result],
              others: dict[tuple[Number, ir.Block], _Result]) -> _Result | None:
-    """Of the results with a number the one that can be read where an op stands, the innermost one."""
+    """The innermost of the results with a number that can be read at an op."""
     block_of_first = first[number][0].block
     for block in (op.block, *(outer.block for outer in takewhile(_reads_around, ancestors(op)))):
         if block == block_of_first:
@@ -109,12 +108,12 @@ def _visible(op: ir.Operation, number: Number, first: dict[Number, _Result],
 
 
 def _reads_around(op: ir.Operation) -> bool:
-    """Whether the regions of an op may read values from around it; those of functions and manual regions may not."""
+    """Whether the regions of an op may capture values; those of functions and manual regions may not."""
     return op.name in ("stablehlo.while", *BRANCHES)
 
 
 def _in_order(view: View) -> list[ir.Operation]:
-    """Collectives, and calls of functions that hold some, in program order."""
+    """Collectives, and calls of functions that contain some, in program order."""
     calls = view.ops("func.call")
     holds = contains_any(COLLECTIVES, view)
     wanted = {op_key(op): op for op in view.ops(*COLLECTIVES)}

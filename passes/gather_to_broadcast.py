@@ -1,4 +1,4 @@
-"""gather-to-broadcast: a gather whose devices all read one shard becomes a broadcast or a permute."""
+"""gather-to-broadcast: turns a gather of which each device reads one shard into a broadcast or a permute."""
 
 from dataclasses import dataclass
 from typing import ClassVar
@@ -22,9 +22,9 @@ class _Read:
 
     Attributes:
       op: the slice.
-      how: how each device gets the shard it reads.
-      range: what it reads along the gathered dimension.
-      offset: where the slice starts in the shard; None when that differs between devices.
+      how: how each device receives the shard that it reads.
+      range: its elements along the gathered dimension.
+      offset: the start of the slice in the shard; None when it differs between devices.
     """
 
     op: ir.Operation
@@ -82,7 +82,7 @@ class GatherToBroadcast(OpByOp):
 
 
 def _reads(op: ir.Operation, readers: list[ir.Operation], groups: Groups) -> list[_Read] | str:
-    """What each slice reads, and how every device gets it."""
+    """What each slice reads, and how each device receives it."""
     dim = ir.IntegerAttr(op.attributes["all_gather_dim"]).value
     shard = ir.RankedTensorType(op.operands[0].type).shape[dim]
     devices = PerDeviceConstants(sorted(d for row in groups.rows for d in row))
@@ -118,7 +118,7 @@ def _seconds(times: CollectiveTimes, read: _Read, op: ir.Operation) -> float:
 
 
 def _rewrite(editor: Editor, op: ir.Operation, read: _Read) -> None:
-    """Replaces one slice; what is sent is sent where the gather stood, for a slice may be in a branch."""
+    """Replaces one slice. The new collective goes where the gather was, since a slice may be in a branch."""
     dim = ir.IntegerAttr(op.attributes["all_gather_dim"]).value
     reader, source = read.op, op.operands[0]
     shape = ir.RankedTensorType(source.type).shape
@@ -146,7 +146,7 @@ def _rewrite(editor: Editor, op: ir.Operation, read: _Read) -> None:
 def _index_in_shard(editor: Editor, reader: ir.Operation, dim: int, read: _Read, shard: int) -> ir.Value:
     """The slice's start as an index into the shard: clamp(start) mod shard, or zero when the shard was cut already.
 
-    An index of few bits may hold neither the last start nor the size of a shard. It is then below them.
+    The index type may be too narrow for the last start or the shard's size; the index is then below them.
     """
     index = reader.operands[1 + dim]
     most = integer_range(index.type).stop - 1

@@ -1,4 +1,5 @@
-"""hierarchical-all-reduce: within hosts, across them, within them again, where the topology says that it pays."""
+"""hierarchical-all-reduce: reduces within hosts, then across them, then gathers within them, where the topology says
+that it pays."""
 
 import math
 from collections.abc import Sequence
@@ -112,7 +113,7 @@ def hierarchy(groups: Groups, times: CollectiveTimes) -> Hierarchy | None:
       times: the cluster.
 
     Returns:
-      The split; None unless every group has as many members on each of several hosts, and more than one.
+      The split; None unless every group spans several hosts with equally many members on each, more than one.
 
     Example:
       >>> split = hierarchy(Groups(((0, 1, 2, 3),), "flattened_ids"), CollectiveTimes("h200:2x2", 4))

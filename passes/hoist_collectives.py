@@ -1,4 +1,4 @@
-"""hoist-collectives: a collective that gives the same in every iteration runs once, before the loop."""
+"""hoist-collectives: runs a collective whose result is loop-invariant once, before the loop."""
 
 from dataclasses import dataclass, field
 from typing import ClassVar
@@ -43,7 +43,7 @@ class HoistCollectives(Pass):
     name: ClassVar[str] = "hoist-collectives"
     by_mesh: ClassVar[bool] = True
     limit_name: ClassVar[str] = "most-bytes is"
-    draws: ClassVar[bool] = True  # from the memory that is left to the run
+    draws: ClassVar[bool] = True  # from the run's remaining memory budget
     most_bytes: Size = 1 << 30
     barriers: bool = False
     unknown_trips: bool = True
@@ -53,7 +53,7 @@ class HoistCollectives(Pass):
         view = ctx.view(module)
         editor = ctx.editor(module, self.name)
         wanted = {op_key(op) for op in view.ops(*COLLECTIVES)}
-        # In the order of the program: what a collective is computed from leaves the loop before it does.
+        # In program order, so the sources of a collective leave the loop before it.
         pending = [op for op in nested_ops(module.operation) if op_key(op) in wanted] if wanted else []
         changed = False
         varying: set[int] = set()
@@ -119,17 +119,17 @@ class HoistCollectives(Pass):
 
 @dataclass
 class _Cone:
-    """What a collective is computed from inside a loop, and where its leaves come from outside."""
+    """The ops in a loop that a collective is computed from, and the outside values of their leaves."""
 
     ops: list[ir.Operation] = field(default_factory=list)
     outside: dict[ir.Value, ir.Value] = field(default_factory=dict)
-    barred: dict[ir.Value, ir.Value] = field(default_factory=dict)  # results of barriers: what they stand for
+    barred: dict[ir.Value, ir.Value] = field(default_factory=dict)  # results of barriers: the values they stand for
 
 
 def _invariant_cone(root: ir.Operation, loop: Loop, varying: set[int], barriers: bool) -> _Cone | None:
-    """The ops of the body a collective is computed from, operands first; None when something changes.
+    """The ops of the body that a collective is computed from, operands first; None when one of them varies.
 
-    Ops found to change are added to ``varying``, so that each is visited once.
+    Ops that vary are added to ``varying``, so each is visited once.
     """
     cone, done = _Cone(), set()
     stack: list[tuple[ir.Operation, bool]] = [(root, False)]
@@ -162,7 +162,7 @@ def _invariant_cone(root: ir.Operation, loop: Loop, varying: set[int], barriers:
 
 
 def _before_barriers(value: ir.Value, loop: Loop) -> ir.Value:
-    """What a result of an optimization barrier in the body stands for; any other value as it is.
+    """The value that a result of an optimization barrier in the body stands for; other values unchanged.
 
     A barrier that marks a place, such as the end of a stage, is kept.
     """
@@ -180,7 +180,7 @@ def _changes(value: ir.Value, loop: Loop) -> bool:
 
 
 def _kept_bytes(root: ir.Operation, cone: _Cone) -> int:
-    """By how much the results of the hoisted collectives that are read in the loop are larger than their operands."""
+    """Bytes by which results of hoisted collectives that the loop reads exceed their operands."""
     inside = {op_key(op) for op in cone.ops}
     kept = [op for op in cone.ops if op.name in COLLECTIVES and (
         op == root or any(op_key(reader) not in inside for result in op.results for reader, _ in users(result)))]
@@ -189,7 +189,7 @@ def _kept_bytes(root: ir.Operation, cone: _Cone) -> int:
 
 
 def _hoisted(root: ir.Operation, loop: Loop, cone: _Cone, editor: Editor) -> ir.Operation:
-    """Copies what a collective is computed from before the loop; collectives are moved, so none runs twice."""
+    """Copies the ops that a collective is computed from before the loop; moves collectives, so none runs twice."""
     mapping = dict(cone.outside)
     copy = root
     for op in cone.ops:

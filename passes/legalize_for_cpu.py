@@ -1,4 +1,4 @@
-"""legalize-for-cpu: what XLA:CPU does not implement, said with what it does."""
+"""legalize-for-cpu: expresses collectives that XLA:CPU does not implement by others that it does."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -68,7 +68,7 @@ class LegalizeForCpu(Pass):
 
 
 def _rows(op: ir.Operation, view: View) -> tuple[tuple[tuple[int, ...], ...], str]:
-    """Groups with their sources first, and the op that gives a device its number in them."""
+    """Groups with their sources first, and the op that returns a device's number in them."""
     groups = groups_of(op, view)
     replicas, devices = replica_count(view), device_count(view)
     if isinstance(groups, str) or not is_static_tensor(op.operands[0].type):

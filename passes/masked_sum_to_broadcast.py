@@ -19,7 +19,7 @@ _NEUTRAL = {"sum": 0.0, "product": 1.0}
 
 @dataclass(frozen=True)
 class _Masked:
-    """``select(mask, kept, other)`` with all values those of the reduction's own function."""
+    """``select(mask, kept, other)``, with all values from the reduction's own function."""
 
     mask: ir.Value
     on_true: ir.Value
@@ -74,7 +74,7 @@ _Sources = tuple[ir.Value, tuple[tuple[int, ...], ...]]
 
 
 def _found(op: ir.Operation, view: View) -> _Sources | str | None:
-    """What a masked reduction selects; why it is not a broadcast; None when nothing is masked."""
+    """The masked value of a reduction, or why it is not a broadcast; None when nothing is masked."""
     if len(op.operands) != 1:
         return None
     masked, groups = _masked(op, view), partition_groups(op, view)
@@ -92,7 +92,7 @@ def _found(op: ir.Operation, view: View) -> _Sources | str | None:
 
 
 def _masked(op: ir.Operation, view: View) -> _Masked | None:
-    """The select that makes what is reduced, also when it is all a private function returns."""
+    """The select that makes the reduced value, also if it is the only result of a private function."""
     maker = defining_op(op.operands[0])
     bound: dict[ir.Value, ir.Value] = {}
     if maker is not None and maker.name == "func.call":
@@ -114,7 +114,7 @@ def _devices(groups: Groups, *, floats: bool = False) -> PerDeviceConstants:
 
 
 def _sources(op: ir.Operation, masked: _Masked, groups: Groups) -> _Sources | str:
-    """What a select contributes; or why it is not a broadcast."""
+    """The contribution of a select, or why it is not a broadcast."""
     kind = reduction_kind(op)
     if kind not in _NEUTRAL:
         return f"masks under a {kind or 'reducer of this form'} are not supported"
@@ -139,7 +139,7 @@ def _sources(op: ir.Operation, masked: _Masked, groups: Groups) -> _Sources | st
 
 
 def _rows(groups: Groups, chosen: Mapping[int, bool]) -> tuple[tuple[int, ...], ...] | str:
-    """The groups with the one contributing device first; or why there is not one."""
+    """The groups with the only contributing device first, or why there is none."""
     rows = []
     for row in groups.rows:
         contributing = [device for device in row if chosen[device]]

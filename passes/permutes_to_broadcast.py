@@ -69,7 +69,7 @@ class PermutesToBroadcast(Pass):
 
 
 def _rows(permutes: Sequence[Rows], devices: int) -> tuple[tuple[int, ...], ...] | str:
-    """Groups of equal size over all devices, each with its source first; or why there are none."""
+    """Groups of equal size over all devices, each with its source first, or why there are none."""
     wanted: dict[int, dict[int, None]] = {}
     taken: dict[int, int] = {}
     for pairs in permutes:
@@ -82,7 +82,7 @@ def _rows(permutes: Sequence[Rows], devices: int) -> tuple[tuple[int, ...], ...]
     if max((len(targets) for targets in wanted.values()), default=0) < 2:
         return "no device sends to several others"
     groups = {source: [source, *(t for t in targets if t != source)] for source, targets in wanted.items()}
-    # Every device must be in some group, and all groups of one size: those without a part are spread over the groups.
+    # Every device must be in some group, and all groups of one size, so uninvolved devices are spread over the groups.
     spare = [d for d in range(devices) if d not in wanted and d not in taken]
     if devices % len(groups):
         return "its groups cannot be made equally large"

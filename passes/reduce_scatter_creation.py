@@ -1,4 +1,4 @@
-"""reduce-scatter-creation: an all-reduce whose result each device keeps a slice of becomes a reduce-scatter.
+"""reduce-scatter-creation: turns an all-reduce of which each device keeps only a slice into a reduce-scatter.
 
 Where several devices of a group keep the same slice (sharded within hosts, replicated across them), an all-reduce of
 the slice among these follows.
@@ -45,10 +45,10 @@ class ShardLayout:
 
 @dataclass(frozen=True)
 class _SliceChain:
-    """What is between a reduction and the slice of it.
+    """The ops between a reduction and the slices of it.
 
     Attributes:
-      steps: reshapes, elementwise ops of one value and such with a splat constant, in order.
+      steps: reshapes, unary elementwise ops and elementwise ops with a splat constant, in order.
       slices: the slices at the end.
     """
 
@@ -100,7 +100,7 @@ class ReduceScatterCreation(OpByOp):
 
 
 def _chain(op: ir.Operation) -> _SliceChain | None:
-    """The slices that are all that is read of a reduction; None when there is anything else."""
+    """The slices that are the only readers of a reduction; None if it has other readers."""
     steps: list[ir.Operation] = []
     value = op.results[0]
     for _ in range(_MOST_STEPS):
@@ -122,7 +122,7 @@ def _is_step(op: ir.Operation, value: ir.Value) -> bool:
 
 
 def _scatter(chain: _SliceChain, groups: Groups) -> ShardLayout | str:
-    """Where the shards are kept; or why there is no such layout."""
+    """The layout of the shards, or why there is none."""
     devices = PerDeviceConstants(sorted(d for row in groups.rows for d in row))
     layouts: set[ShardLayout] = set()
     for op in chain.slices:
@@ -143,7 +143,7 @@ def _scatter(chain: _SliceChain, groups: Groups) -> ShardLayout | str:
 
 
 def _layout(dim: int, what: Range, groups: Groups) -> ShardLayout | str:
-    """The shard that each member of a group keeps; members that keep the same one are taken in the order of ids."""
+    """The shard that each member of a group keeps; members that keep the same one are in the order of ids."""
     if not what.size:
         return "a slice of it is empty"
     shards, left = divmod(what.full, what.size)

@@ -1,4 +1,4 @@
-"""separate-streams: collectives over network ports run at the same time as those over links within hosts."""
+"""separate-streams: runs collectives over network ports concurrently with those over links within hosts."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -80,6 +80,6 @@ class SeparateStreams(Pass):
 
 
 def _is_ragged(view: View) -> bool:
-    """Whether a module exchanges parts of unequal sizes."""
+    """Whether a module contains a ragged all-to-all."""
     return any(ir.StringAttr(op.attributes["call_target_name"]).value == RAGGED_ALL_TO_ALL_CALL
                for op in view.ops("stablehlo.custom_call"))

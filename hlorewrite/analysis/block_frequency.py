@@ -10,7 +10,7 @@ from hlorewrite.analysis.per_device_constants import PerDeviceConstants
 from hlorewrite.ir import BRANCHES, Loop, ir
 
 ASSUMED_TRIPS = 8
-"""Iterations assumed of a loop whose count is not a constant, for cost only."""
+"""Iterations assumed for a loop whose trip count is not a constant, for cost only."""
 
 
 def executed_times(op: ir.Operation, known_blocks: dict[ir.Block, tuple[float, bool]] | None = None
@@ -19,11 +19,11 @@ def executed_times(op: ir.Operation, known_blocks: dict[ir.Block, tuple[float, b
 
     Args:
       op: any op.
-      known_blocks: how often blocks run each time the op around them does, as far as asked before; it is added to.
+      known_blocks: a cache of how often blocks run for each run of the op around them; this function adds to it.
 
     Returns:
-      (times, whether every count was known). An op in one of n branches counts as often as its branch is known to be
-      taken, or 1/n; a loop of unknown count ``ASSUMED_TRIPS``.
+      (times, whether every count was known). A branch of n counts by its known share, or 1/n; a loop of unknown trip
+      count runs ``ASSUMED_TRIPS`` times.
     """
     times, known, block = 1.0, True, op.block
     found = {} if known_blocks is None else known_blocks
@@ -69,18 +69,18 @@ def times_of_block(block: ir.Block) -> tuple[float, bool]:
     return 1.0, True
 
 
-# ---- how often each branch is taken, where the counter of the loop around decides
+# ---- how often each branch is taken, if the counter of the enclosing loop decides
 
 
 def taken_shares(op: ir.Operation) -> tuple[Fraction, ...] | None:
-    """The share of the executions of a branching op in which it takes each branch.
+    """How often a branching op takes each branch, as a share of its executions.
 
     Args:
       op: a ``stablehlo.case`` or ``stablehlo.if``.
 
     Returns:
-      A share for each region, 1 in total; None unless its predicate is computed from constants, or from constants and
-      the counters of the loop of known trip count whose body it is in.
+      A share for each region, 1 in total; None unless its predicate is computed from constants alone, or in the body of
+      a loop of known trip count from constants and that loop's counters.
     """
     counters, trips = _counters(op)
     table = PerDeviceConstants.of_iterations(counters).table(op.operands[0])
@@ -90,14 +90,15 @@ def taken_shares(op: ir.Operation) -> tuple[Fraction, ...] | None:
     last = len(op.regions) - 1
     if op.name == "stablehlo.if":
         chosen = np.where(taken != 0, 0, 1)
-    else:  # an index out of range means the last branch
+    else:  # an index out of range selects the last branch
         chosen = np.where((taken >= 0) & (taken <= last), taken, last)
     counts = np.bincount(chosen, minlength=last + 1)
     return tuple(Fraction(int(count), trips) for count in counts)
 
 
 def _counters(op: ir.Operation) -> tuple[dict[ir.Value, np.ndarray], int]:
-    """What the counters of the loop around hold in each iteration, and how many there are; one iteration elsewhere."""
+    """The values of the enclosing loop's counters in each iteration, and the number of iterations; one outside of
+    loops."""
     around = op.parent
     if around is None or around.operation.name != "stablehlo.while":
         return {}, 1

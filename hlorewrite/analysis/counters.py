@@ -1,4 +1,4 @@
-"""Values of a loop's integers in each iteration, for counters that start, step and end at constants."""
+"""Values of a loop's integers in each iteration, for counters with constant start, step and end."""
 
 import numpy as np
 
@@ -31,7 +31,7 @@ def in_each_iteration(loop: Loop, value: ir.Value) -> list[int] | None:
 
     Args:
       loop: the loop.
-      value: read in its body.
+      value: a value read in its body.
 
     Returns:
       One number for each iteration; None unless it is computed from constants and counters alone.
@@ -44,7 +44,7 @@ def in_each_iteration(loop: Loop, value: ir.Value) -> list[int] | None:
 
 
 def _counted(loop: Loop, argument: ir.BlockArgument, trips: int) -> np.ndarray | None:
-    """What a counter holds in each iteration; None when the argument is not a counter that starts at a constant."""
+    """The value of a counter in each iteration; None when the argument is not a counter that starts at a constant."""
     start = constant_integer(loop.op.operands[argument.arg_number])
     if start is None:
         return None

@@ -1,13 +1,13 @@
 """Dependences that a compiler must keep: neither simplification nor loop-invariant code motion removes them.
 
 A program that relies on its own collectives, as ``equal_trips`` does, needs to know which of them survive compilation.
-XLA:CPU moves a collective out of a loop when its operand is invariant there, also where that becomes visible only after
-simplification (``psum(x * (i * 0))``), and XLA drops one that nothing depends on
-(``while_loop_invariant_code_motion.cc``, ``algebraic_simplifier.cc``, ``hlo_dce.cc`` in openxla/xla).
+XLA:CPU moves a collective out of a loop when its operand is invariant there, even if only simplification shows it
+(``psum(x * (i * 0))``), and XLA drops a collective that nothing depends on (``while_loop_invariant_code_motion.cc``,
+``algebraic_simplifier.cc``, ``hlo_dce.cc`` in openxla/xla).
 
-So the question is not whether a value *reads* another one, but whether it depends on it for every compiler. The table
-of ops below says so for few operands of few ops, and for no other. A value that is not reached by such dependences may
-be constant, invariant or dead, and is taken for it.
+So the question is not whether a value *reads* another one, but whether it depends on it under every compiler. The table
+below claims this for a few operands of a few ops only. A value that no such dependence reaches may be constant,
+invariant or dead, and counts as such.
 """
 
 from collections.abc import Callable, Iterable, Sequence
@@ -35,7 +35,7 @@ Known = Callable[[ir.Value], bool]
 
 
 class Dependence:
-    """Answers what survives compilation; valid until the module changes.
+    """Answers which ops survive compilation; valid until the module changes.
 
     Args:
       view: the module.
@@ -98,17 +98,18 @@ class Dependence:
         return self._given(argument, parent)
 
     def _through(self, op: ir.Operation, value: ir.Value) -> list[ir.Value]:
-        """What a result is by another name: of a call or a barrier; empty for other ops."""
+        """The value that a result of a call or barrier forwards; empty for other ops."""
         position = ir.OpResult(value).result_number
         return (returned(op, position, self.view) or []) if op.name in (BARRIER, CALL) else []
 
     def _of_branches(self, op: ir.Operation, value: ir.Value) -> list[ir.Value]:
-        """What a result is in each branch; nothing for other ops."""
+        """The value of a result in each branch; empty for other ops."""
         position = ir.OpResult(value).result_number
         return (returned(op, position, self.view) or []) if op.name in BRANCHES else []
 
     def _given(self, argument: ir.BlockArgument, parent: ir.Operation) -> list[ir.Value]:
-        """What the argument of a function or manual region may be; empty where it comes from outside the module."""
+        """The values that an argument of a function or manual region may take; empty if it comes from outside the
+        module."""
         if parent.name == "func.func" and is_private(parent):
             return [call.operands[argument.arg_number] for call in self.view.calls_of(parent, in_order=False)]
         return [parent.operands[argument.arg_number]] if parent.name == MANUAL else []
@@ -137,7 +138,7 @@ class Dependence:
         return bool(given) and all(known.get(each, False) for each in given)
 
     def _is_opaque_after(self, loop: Loop, slot: int) -> bool:
-        """Whether a result of a loop is not a constant: after a known number of iterations, a counter is one."""
+        """Whether a result of a loop is opaque: after a known number of iterations, a counter is a constant."""
         kept = loop.keeps(slot)
         if not kept and trip_count(loop.op) is not None:
             return False
@@ -146,7 +147,7 @@ class Dependence:
     # ---- values that change in each iteration
 
     def _changing_slots(self, loop: Loop) -> set[int]:
-        """The carried values of a loop that every compiler takes for changing."""
+        """The carried values of a loop that every compiler has to treat as changing."""
         slots = {slot for slot in range(len(loop.yields)) if counter_step(loop, slot) or self._accumulates(loop, slot)}
         grown = True
         # Ends: each round but the last adds a slot.
@@ -170,7 +171,7 @@ class Dependence:
         return any(self._changes(op.operands[0], loop, {slot}) for op in self._sums_read(loop, slot))
 
     def _sums_read(self, loop: Loop, slot: int) -> list[ir.Operation]:
-        """The sums over groups of two and more in a loop's body that the next value of a slot depends on."""
+        """The sums over groups of two or more in a loop's body that the next value of a slot depends on."""
         found: list[ir.Operation] = []
         for value in _postorder(loop.yields[slot], self._essential_in(loop)):
             op = defining_op(value)
@@ -179,7 +180,7 @@ class Dependence:
         return found
 
     def _essential_in(self, loop: Loop) -> Callable[[ir.Value], Sequence[ir.Value]]:
-        """What values of a loop depend on, as far as the loop's own arguments."""
+        """The values that values of a loop depend on, back to the loop's own arguments."""
         own = (loop.body, loop.condition)
 
         def below(value: ir.Value) -> Sequence[ir.Value]:
@@ -193,7 +194,7 @@ class Dependence:
         return below
 
     def _changes(self, root: ir.Value, loop: Loop, slots: set[int]) -> bool:
-        """Whether a value depends on one of some carried values, however a function that computes it is called."""
+        """Whether a value depends on one of some carried values, for every call of the function that computes it."""
         below = self._essential_in(loop)
         known: dict[ir.Value, bool] = {}
         for value in _postorder(root, below):
@@ -232,14 +233,14 @@ class Dependence:
 
 
 def essential(op: ir.Operation, opaque: Known) -> list[ir.Value]:
-    """The operands that the results of an op depend on for every compiler.
+    """The operands that the results of an op depend on under every compiler.
 
     Args:
       op: any op but loops, branches, calls and barriers.
       opaque: whether an operand is not a constant, however it is simplified.
 
     Returns:
-      Operands of the module; none of an op that is not in the table.
+      Some of the op's operands; none for an op that is not in the table.
     """
     name = op.name
     if name in _OF_ONE or name in WITH_REPLICA_GROUPS:
@@ -266,9 +267,9 @@ def essential(op: ir.Operation, opaque: Known) -> list[ir.Value]:
 
 
 def _of_arithmetic(op: ir.Operation, opaque: Known) -> list[ir.Value]:
-    """The opaque operands: of float sums all of them, of other ops those next to a number that does not absorb.
+    """The opaque operands: all of them for float sums, for other ops those next to a number that does not absorb.
 
-    XLA cancels integers, so both operands of a sum of integers may drop out.
+    XLA cancels integer terms, so both operands of an integer sum may drop out.
     """
     name, (left, right) = op.name, op.operands
     of_floats, sums = _is_float(left), name in ("stablehlo.add", "stablehlo.subtract")
@@ -282,7 +283,7 @@ def _of_arithmetic(op: ir.Operation, opaque: Known) -> list[ir.Value]:
     number = _filled_with(right if unknown[0] == left else left)
     if len(unknown) == 2 or number is None or number != number:
         return []
-    absorbs = name != "stablehlo.multiply" or number % 2 == 0  # of integers; an odd factor can be undone
+    absorbs = name != "stablehlo.multiply" or number % 2 == 0  # of integers; an odd factor is invertible
     if of_floats:
         absorbs = number in (0, float("inf"), float("-inf"))
     return [] if absorbs and not sums else unknown
@@ -302,7 +303,7 @@ def _of_comparison(op: ir.Operation, opaque: Known) -> list[ir.Value]:
 
 
 def _of_slice(op: ir.Operation, opaque: Known) -> list[ir.Value]:
-    """Of a slice at an index: the operand, and the index where the operand is an array from outside the program."""
+    """For a slice at an index: the operand, and also the index if the operand is an array from outside the program."""
     operand, starts = op.operands[0], list(op.operands)[1:]
     if not opaque(operand):
         return []
@@ -330,7 +331,7 @@ def _is_given(value: ir.Value) -> bool:
 
 
 def _filled_with(value: ir.Value) -> float | int | bool | None:
-    """The number a constant is filled with, also where it was broadcast or reshaped."""
+    """The number that a constant is filled with, looking through broadcasts and reshapes."""
     op = defining_op(value)
     # Ends: each step goes to an operand.
     while op is not None and op.name in ("stablehlo.broadcast_in_dim", "stablehlo.reshape"):

@@ -45,11 +45,11 @@ class AxisPart:
 
 @dataclass(frozen=True)
 class Groups:
-    """Who reduces with whom.
+    """The device groups of a collective.
 
     Attributes:
       rows: the groups in the order of the op, each in the op's member order.
-      mode: how ids are meant (StableHLO specification, "Execution of collective ops"): ``flattened_ids``,
+      mode: how ids are interpreted (StableHLO specification, "Execution of collective ops"): ``flattened_ids``,
         ``cross_partition``, ``cross_replica`` or ``cross_replica_and_partition``.
     """
 
@@ -58,7 +58,7 @@ class Groups:
 
     @cached_property
     def key(self) -> tuple[str, frozenset[frozenset[int]]]:
-        """Equal for collectives whose reductions mean the same."""
+        """A key, equal for collectives that reduce over the same groups."""
         return self.mode, frozenset(frozenset(row) for row in self.rows)
 
     @property
@@ -89,11 +89,11 @@ def partition_count(view: View) -> int | None:
 
 
 def process_groups(rows: Rows, mode: str | None, replicas: int, partitions: int) -> Rows:
-    """Who takes part: StableHLO's flattened process groups, in which process (r, p) has the id r * partitions + p.
+    """StableHLO's flattened process groups, in which process (r, p) has the id r * partitions + p.
 
     Args:
-      rows: the groups a collective lists; of a permute the (source, target) pairs.
-      mode: how it means the ids (``id_mode``).
+      rows: the groups that a collective lists; for a permute, the (source, target) pairs.
+      mode: how it interprets the ids (``id_mode``).
       replicas: number of replicas.
       partitions: number of partitions.
 
@@ -144,7 +144,7 @@ def groups_of(op: ir.Operation, view: View) -> Groups | str:
       view: the module it is in, for meshes and the device count.
 
     Returns:
-      The groups, or a sentence why they are ill-formed or not rewritten.
+      The groups, or a sentence saying why they are ill-formed or not rewritten.
     """
     if DYNAMIC_ROOT in op.attributes:
         return "an operand decides which member of a group it sends from"
@@ -160,7 +160,7 @@ def groups_of(op: ir.Operation, view: View) -> Groups | str:
 def _misfit(op: ir.Operation, size: int) -> str:
     """Why shapes contradict the size of a group (StableHLO: "all_gather", C6; "reduce_scatter", C8; "all_to_all", C9).
 
-    MLIR's verifier lets such ops pass. Dynamic sizes are unknown: no budget of memory could bound what is kept.
+    MLIR's verifier lets such ops pass. Dynamic sizes are unknown, so no memory budget could bound what is kept.
     """
     if any(isinstance(value.type, ir.RankedTensorType) and not value.type.has_static_shape
            for value in (*op.operands, *op.results)):
@@ -208,7 +208,7 @@ def written_groups(op: ir.Operation, view: View) -> Groups | str:
 
 
 def ragged_groups(op: ir.Operation, view: View) -> Groups | str:
-    """The groups of the custom call by which JAX writes a ``ragged-all-to-all``; they are in its ``backend_config``.
+    """The groups of the custom call that JAX emits for a ``ragged-all-to-all``; they are in its ``backend_config``.
 
     Args:
       op: a ``stablehlo.custom_call`` of the target ``ragged_all_to_all``.
@@ -230,7 +230,7 @@ def ragged_groups(op: ir.Operation, view: View) -> Groups | str:
 
 
 def device_groups(op: ir.Operation, view: View) -> Rows | str:
-    """The groups of a collective as device numbers, in all four modes; of a permute the (source, target) pairs.
+    """The groups of a collective as device numbers, in all four modes; for a permute, the (source, target) pairs.
 
     Args:
       op: a collective, or the custom call of a ``ragged-all-to-all``.
@@ -249,7 +249,7 @@ def device_groups(op: ir.Operation, view: View) -> Rows | str:
 
 
 def group_members(op: ir.Operation, view: View) -> int:
-    """How many devices take part in the largest group of a collective; 0 where that is not known.
+    """The number of devices in the largest group of a collective; 0 if it is not known.
 
     Args:
       op: a collective.
@@ -290,22 +290,22 @@ def _checked_pairs(attribute: ir.DenseIntElementsAttr, mode: str | None, count: 
 
 
 def id_mode(op: ir.Operation) -> str | None:
-    """How a collective means the ids in its groups; None when its attributes contradict each other."""
+    """How a collective interprets the ids in its groups; None when its attributes contradict each other."""
     has_channel = ("channel_handle" in op.attributes
                    and stablehlo.ChannelHandle(op.attributes["channel_handle"]).handle > 0)
     return mode_of(op.name in WITH_GLOBAL_IDS, has_channel, "use_global_device_ids" in op.attributes)
 
 
 def mode_of(takes_global_ids: bool, has_channel: bool, global_ids: bool) -> str | None:
-    """How a collective means its ids, from what it says; the same in StableHLO and HLO text.
+    """How a collective interprets its ids, from its attributes; the same in StableHLO and HLO text.
 
     Args:
-      takes_global_ids: whether the collective can say ``use_global_device_ids``.
+      takes_global_ids: whether the op has an attribute ``use_global_device_ids``.
       has_channel: whether it has a channel.
-      global_ids: whether it says ``use_global_device_ids``.
+      global_ids: whether ``use_global_device_ids`` is set.
 
     Returns:
-      The mode; None when global ids stand without a channel.
+      The mode; None when global ids are set without a channel.
 
     Example:
       >>> mode_of(True, True, True), mode_of(True, True, False), mode_of(False, True, False)
@@ -322,7 +322,7 @@ def id_table(attribute: ir.DenseIntElementsAttr) -> np.ndarray:
     """The ids that groups or pairs list, in the shape of the attribute.
 
     Args:
-      attribute: the groups or pairs; one number may stand for all of them, so that little text is a large table.
+      attribute: the groups or pairs; a splat, one number for all, may make a large table of a short text.
 
     Raises:
       InputError: there are more than two for each of ``MOST_DEVICES``.
@@ -334,7 +334,7 @@ def id_table(attribute: ir.DenseIntElementsAttr) -> np.ndarray:
 
 
 def _dense_rows(attribute: ir.DenseIntElementsAttr, count: int | None) -> Rows:
-    """Groups written as lists; no groups at all mean one group of all (XLA, "AllReduce", ``replica_groups``)."""
+    """Groups written as lists; an empty list means one group of all (XLA, "AllReduce", ``replica_groups``)."""
     table = id_table(attribute)
     if table.size == 0 and table.shape[:1] == (0,) and count:
         return (tuple(range(count)),)
@@ -369,7 +369,7 @@ def _mesh_rows(attribute: ir.Attribute, view: View) -> Rows | str:
 
 
 def _rows_along(mesh: Mesh, parts: Sequence[AxisPart]) -> Rows | str:
-    """The groups of devices that differ along parts of axes only, each in the order of the parts."""
+    """The groups of devices that differ only along parts of axes, each in the order of the parts."""
     strides, sizes = [], dict(mesh.axes)
     for part in parts:
         size = part.size or sizes[part.name]
@@ -391,7 +391,7 @@ def _rows_along(mesh: Mesh, parts: Sequence[AxisPart]) -> Rows | str:
 
 
 def _id_count(view: View, mode: str) -> int | None:
-    """How many ids there are in a mode; None when the module does not say."""
+    """The number of ids in a mode; None when the module does not say."""
     if mode == "flattened_ids":
         return device_count(view)
     return _stated(view, "mhlo.num_partitions" if mode == "cross_partition" else "mhlo.num_replicas")
@@ -408,7 +408,7 @@ _ONE_DEVICE = ("; was it lowered without shardings? JAX assumes a single device 
 
 
 def _checked(rows: Rows, mode: str, count: int | None) -> Groups | str:
-    """Groups that partition all ids evenly, or why they do not."""
+    """The groups if they partition all ids evenly, or why they do not."""
     if not rows:
         return ("its replica groups are empty, which means all devices, and the module does not say how many there are "
                 "(mhlo.num_replicas, mhlo.num_partitions)" if count is None else "its replica groups are empty")
@@ -429,7 +429,7 @@ def _checked(rows: Rows, mode: str, count: int | None) -> Groups | str:
     return groups
 
 
-# ---- replica groups and pairs written as lists, also those that name mesh axes
+# ---- replica groups and pairs written as lists, including groups that name mesh axes
 
 
 def list_groups(editor: Editor) -> int:

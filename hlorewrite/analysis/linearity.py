@@ -18,8 +18,8 @@ class JointlyLinear:
 
     Attributes:
       operands: their positions.
-      fact: the fact that says so.
-      regroups: whether floats are then added, or rounded before they are added, in another order.
+      fact: the fact that declares it.
+      regroups: whether this changes the order in which floats are added, or rounded before they are added.
     """
 
     operands: frozenset[int]
@@ -53,7 +53,7 @@ class FactContext(Protocol):
 
 
 class FlowContext(FactContext, Protocol):
-    """Builds a flow: answers for many values, and caches the answers."""
+    """The context for building a flow: answers for many values, and caches the answers."""
 
     def release(self) -> None: ...
 
@@ -86,7 +86,7 @@ class UniformContext:
         self.uniformity.release()
 
 
-# ---- sums of floats of a narrow range stay as they are: in another order they may overflow or underflow
+# ---- sums of floats of narrow range are not reordered, since they may then overflow or underflow
 
 
 _WIDE = frozenset({"bf16", "tf32", "f32", "f64", "complex<f32>", "complex<f64>"})
@@ -105,14 +105,14 @@ def has_narrow_range(element: ir.Type) -> bool:
 
 
 def regrouped(element: ir.Type) -> str:
-    """Why a sum of an element type stays as it is, with what to do."""
+    """The sentence that says why a sum of an element type is not reordered, and what to do."""
     return (f"the sum of {element} would be taken in another order, and could overflow or underflow where it does not "
             "now; add up in f32, or allow it with narrow-range=true")
 
 
 @dataclass(frozen=True)
 class WithinRange:
-    """Linearity facts, less those that regroup sums and products of floats of a narrow range.
+    """Linearity facts without those that regroup sums and products of floats of narrow range.
 
     Attributes:
       facts: the facts.
@@ -121,7 +121,7 @@ class WithinRange:
     facts: LinearityFacts
 
     def linear_in(self, op: ir.Operation, position: int, context: FactContext) -> JointlyLinear | NotLinear:
-        """Whether an op is linear in an operand, and no intermediate leaves the range that the original keeps to."""
+        """Whether an op is linear in an operand, with no intermediate outside the range of the original."""
         answer = self.facts.linear_in(op, position, context)
         if isinstance(answer, NotLinear) or not answer.regroups or context.kind not in ("sum", "product"):
             return answer

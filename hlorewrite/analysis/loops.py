@@ -1,4 +1,4 @@
-"""The number of iterations of a ``stablehlo.while``, and what it counts by."""
+"""The trip count of a ``stablehlo.while``, and its counter."""
 
 from dataclasses import dataclass
 
@@ -26,12 +26,12 @@ class LoopCounter:
 
     Attributes:
       compare: the comparison.
-      position: which of the carried values it is.
+      position: its index among the carried values.
       side: which operand of the comparison it is; the bound is the other.
-      direction: how it compares to the bound while the loop goes on, ``LT`` and the like, the counter on the left.
+      direction: the comparison (``LT`` and the like) that holds while the loop runs, with the counter on the left.
       start: its value before the first iteration.
       bound: the value that it is compared with.
-      step: by how much it grows in an iteration.
+      step: its increment in each iteration.
     """
 
     compare: ir.Operation
@@ -44,7 +44,7 @@ class LoopCounter:
 
     @property
     def trips(self) -> int | None:
-        """How often the loop runs; None when it may run without end."""
+        """How often the loop runs; None when it may never end."""
         return _count(self.start, self.bound, self.step, self.direction)
 
 
@@ -74,7 +74,7 @@ def _counter(loop: Loop, compare: ir.Operation, side: int) -> LoopCounter | None
     if bound is None or start is None or step is None:
         return None
     found = LoopCounter(compare, counter.arg_number, side, direction=direction, start=start, bound=bound, step=step)
-    # A counter that would end outside its type goes on at the other end of it.
+    # A counter that would leave the range of its type wraps around.
     return found if found.trips is None or holds_number(counter.type, start + step * found.trips) else None
 
 
@@ -89,7 +89,7 @@ def _count(start: int, bound: int, step: int, direction: str) -> int | None:
 
 
 def _constant_in(loop: Loop, value: ir.Value) -> int | None:
-    """A constant, also when it is carried through the loop unchanged."""
+    """A constant, looking through values that the loop carries unchanged."""
     if isinstance(value, ir.BlockArgument):
         if value.owner != loop.condition:
             return None
@@ -101,7 +101,7 @@ def _constant_in(loop: Loop, value: ir.Value) -> int | None:
 
 
 def counter_step(loop: Loop, position: int) -> int | None:
-    """By how much a carried value grows in each iteration; None when that is not a constant other than zero.
+    """The increment of a carried value in each iteration; None unless it is a constant other than zero.
 
     Args:
       loop: the loop.
@@ -127,8 +127,8 @@ def constant_integer(value: ir.Value) -> int | None:
       value: any value.
 
     Returns:
-      The number; None where the constant, or what a convert makes of it on the way, is not an integer that the type
-      there holds: a convert to fewer bits or another sign gives another number, and floats are rounded.
+      The number; None if the constant, or the result of a convert on the way, is not an integer in the range of its
+      type: a convert to fewer bits or another sign changes the number, and floats are rounded.
     """
     types, op = [value.type], defining_op(value)
     # Ends: each step goes to an operand.
@@ -138,7 +138,7 @@ def constant_integer(value: ir.Value) -> int | None:
     attribute = None if op is None else constant_attribute(op)
     if not isinstance(attribute, ir.DenseIntElementsAttr) or not attribute.is_splat:
         return None
-    splat = attribute.get_splat_value()  # not by way of numpy, which has no integers of 2 and 4 bits
+    splat = attribute.get_splat_value()  # not through numpy, which has no integers of 2 and 4 bits
     if not isinstance(splat, (ir.IntegerAttr, ir.BoolAttr)):
         return None
     number = int(splat.value)

@@ -18,7 +18,7 @@ class Mesh:
 
     Attributes:
       axes: (name, size) from the slowest varying to the fastest.
-      device_ids: the partition id at each place in row-major order.
+      device_ids: the partition ids in row-major order of the mesh.
     """
 
     axes: tuple[tuple[str, int], ...]
@@ -55,7 +55,7 @@ class Mesh:
 
 
 def mesh_of(view: View, reference: ir.Attribute) -> Mesh | None:
-    """The mesh an attribute names or holds; None when the module does not hold it.
+    """The mesh that an attribute names or holds; None when the module does not define it.
 
     Raises:
       InputError: it has too many devices, or its list of devices does not fit its axes.
@@ -71,7 +71,7 @@ def mesh_of(view: View, reference: ir.Attribute) -> Mesh | None:
         mesh = sdy.MeshAttr(attribute)
         axes = tuple((sdy.MeshAxisAttr(axis).name, sdy.MeshAxisAttr(axis).size) for axis in mesh.axes)
         ids = tuple(mesh.device_ids)
-    elif stablehlo.MeshAttr.isinstance(attribute):  # written in place, for the groups of a collective
+    elif stablehlo.MeshAttr.isinstance(attribute):  # written inline, for the groups of a collective
         written = stablehlo.MeshAttr(attribute)
         listed_axes: Any = written.axes
         axes = tuple((stablehlo.MeshAxisAttr(axis).name, stablehlo.MeshAxisAttr(axis).size) for axis in listed_axes)
@@ -88,7 +88,7 @@ def mesh_of(view: View, reference: ir.Attribute) -> Mesh | None:
 
 
 def check_device_count(count: int) -> None:
-    """Refuses more devices than tables are made for.
+    """Refuses more devices than tables support.
 
     Args:
       count: devices of a mesh.
@@ -120,10 +120,10 @@ def varying_axes(sharding: ir.Attribute) -> set[str]:
 
 
 def replicated_operand(argument: ir.BlockArgument) -> ir.Value | None:
-    """The global value that an argument of a manual computation holds whole on every device; None of any other.
+    """The global value that an argument of a manual computation holds whole on every device; None for other arguments.
 
     Args:
-      argument: of any block.
+      argument: an argument of any block.
     """
     op = argument.owner.owner.operation
     if op.name != "sdy.manual_computation":
@@ -142,7 +142,7 @@ def axis_names(groups: Sequence[Sequence[int]], view: View) -> tuple[str, ...] |
       view: the module, for its meshes.
 
     Returns:
-      Axis names from slowest to fastest, the fewest that do.
+      The fewest axis names that span the groups, from slowest to fastest.
     """
     wanted = frozenset(frozenset(group) for group in groups)
     for mesh in meshes(view).values():
@@ -158,7 +158,7 @@ def axis_names(groups: Sequence[Sequence[int]], view: View) -> tuple[str, ...] |
 
 
 def fully_manual(op: ir.Operation, view: View) -> bool:
-    """Whether values around an op are those of one device: no mesh axis is left to the partitioner."""
+    """Whether values around an op belong to one device: no mesh axis is left to the partitioner."""
     around = [outer for outer in ancestors(op) if outer.name == "sdy.manual_computation"]
     if not around:
         return True

@@ -1,10 +1,10 @@
-"""The argument of a step that a collective belongs to, by the path JAX gives it: ``params['block']['kernel']``.
+"""Finds the argument of a step that a collective belongs to, by its JAX path: ``params['block']['kernel']``.
 
 JAX names the arguments of a step in their locations and its results in ``jax.result_info``. A reduced gradient becomes
-part of the new value of one argument: going back from a result through ops that keep an element in its place (or move
-all elements alike) reaches the reduction, the old parameter, and the optimizer's state. Of these the parameter is the
-one that the step also reads otherwise, in a product, a broadcast or a slice. A gather of a parameter is found going
-back from its operand. Where that names no argument, or two, there is no answer.
+part of the new value of one argument. Going back from a result through ops that keep an element in its place (or move
+all elements together) reaches the reduction, the old parameter and the optimizer's state. The parameter is the one
+among these that the step also reads in other ways: in a product, a broadcast or a slice. For a gather, the search goes
+back from its operand. If it finds no argument, or two, there is no answer.
 """
 
 import re
@@ -33,14 +33,14 @@ _PART = re.compile(r"\['([^']*)'\]|\.(\w+)|\[(\d+)\]")
 
 
 class _Place(NamedTuple):
-    """A value and the keys of the calls through which it was reached."""
+    """A value, and the keys of the calls through which it was reached."""
 
     value: ir.Value
     calls: tuple[int, ...] = ()
 
 
 class _Known(NamedTuple):
-    """What is known of a place.
+    """The facts known of a place.
 
     Attributes:
       collective: the key of the collective that makes its value; None for others.
@@ -55,7 +55,7 @@ class _Known(NamedTuple):
 
 @dataclass
 class _NewValue:
-    """A result of the step, and what becomes part of it element by element."""
+    """A result of the step, and the values that become part of it element by element."""
 
     result: str
     type: ir.Type
@@ -65,7 +65,7 @@ class _NewValue:
 
 
 class ParameterProvenance:
-    """The names of collectives, as the module is when this is made.
+    """The names of collectives, for the module at the time of construction.
 
     Args:
       view: the module.
@@ -86,7 +86,7 @@ class ParameterProvenance:
         """The path of the argument that a collective belongs to.
 
         Args:
-          op: a collective; a custom call that communicates is one that reduces nothing.
+          op: a collective; a custom call that communicates counts as one that reduces nothing.
 
         Returns:
           The path; empty when it is not known.
@@ -122,7 +122,7 @@ class ParameterProvenance:
         return update
 
     def _of_place(self, place: _Place) -> _Known:
-        """What is known of a place; the new values of a parameter and of its moments share most places."""
+        """The facts of a place; the new values of a parameter and of its moments share most places."""
         known = self._known.get(place)
         if known is None:
             known = self._known[place] = self._look_at(place)
@@ -149,7 +149,7 @@ class ParameterProvenance:
         return _clearer(argument_path(chosen[0].location), named[chosen[0]]) if len(chosen) == 1 else ""
 
     def _before(self, place: _Place, maker: ir.Operation | None) -> Iterator[_Place]:
-        """The places whose elements become those of a place, which an op makes, or none."""
+        """The places whose elements become those of a place that ``maker`` makes; None for a block argument."""
         if maker is None:
             yield from self._before_argument(place)
             return
@@ -177,7 +177,7 @@ class ParameterProvenance:
             yield _Place(value, calls)
 
     def _before_argument(self, place: _Place) -> Iterator[_Place]:
-        """The same for a block argument."""
+        """The places whose elements become those of a place, for a block argument."""
         parent, position = region_op(place.value), ir.BlockArgument(place.value).arg_number
         if parent.name == WHILE:
             yield from (_Place(value, place.calls) for value in Loop(parent).carried(position))
@@ -186,10 +186,10 @@ class ParameterProvenance:
         elif parent.name == FUNCTION and place.calls:
             yield _Place(self._calls[place.calls[-1]].operands[position], place.calls[:-1])
 
-    # ---- whether a step reads an argument other than to update it
+    # ---- whether a step reads an argument for more than its update
 
     def _is_read(self, argument: ir.Value, behind: frozenset[str] = frozenset()) -> bool:
-        """Whether an op reads an argument, or what ops of some names make of it."""
+        """Whether an op reads an argument, directly or through ops of some names."""
         key = argument, bool(behind)
         if key not in self._read:
             self._read[key] = self._reads(argument, behind)
@@ -228,7 +228,7 @@ class ParameterProvenance:
     # ---- back from an operand
 
     def accumulator(self, value: ir.Value) -> str:
-        """The path of the argument that a value is, where the step reads it only to update it; empty for scalars."""
+        """The path of the argument that a value is, if the step reads it only to update it; empty for scalars."""
         argument = self._argument(value, ())
         if argument is None or not _shape(argument) or self._is_read(argument):
             return ""
@@ -240,7 +240,7 @@ class ParameterProvenance:
         return "" if argument is None else argument_path(argument.location)
 
     def _argument(self, value: ir.Value, also: tuple[str, ...]) -> ir.Value | None:
-        """The argument of the step that a value is, up to moves of all elements, and ops that are named also."""
+        """The argument of the step that a value is, up to moves of all elements and ops of the given names."""
         place = _Place(value)
         for _ in range(_MOST_STEPS):
             maker = defining_op(place.value)
@@ -291,7 +291,7 @@ def result_paths(function: ir.Operation, count: int) -> list[str]:
 
 
 def named(place: str, path: str) -> str:
-    """An output by its place, and by what JAX calls it where that is known.
+    """An output by its position, and by its JAX name if that is known.
 
     Example:
       >>> named("#25", "result[0]['w']"), named("#25", "")

@@ -1,7 +1,8 @@
 """Index expressions evaluated once per device, or once per iteration of a loop.
 
-JAX code finds its place in the mesh by a dozen scalar ops on ``partition_id`` (divide, remainder, compare, select, a
-table look-up). Matching such expressions symbolically is hopeless; evaluating them for each of the devices is exact.
+JAX code computes its position in the mesh with a dozen scalar ops on ``partition_id`` (divide, remainder, compare,
+select, a table look-up). Symbolic matching of such expressions is hopeless, but evaluating them for each device is
+exact.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ from hlorewrite.ops.table import MOVES, OpClass, ops_of
 _MOST_ELEMENTS = 4096
 _MOST_OPS = 256
 _MOST_CALLS = 8
-_WIDTHS = ("1", "8", "16", "32", "64")  # integers numpy computes with, wrapping around as the specification does
+_WIDTHS = ("1", "8", "16", "32", "64")  # integers that numpy computes with, wrapping around as in the specification
 _FLOATS = {"f32": np.float32, "f64": np.float64}
 _EVALUATED = MOVES | {f"stablehlo.{name}" for name in INTEGER_OPS} | {
     "stablehlo.partition_id", "func.call"} | ops_of(OpClass.CONSTANT)
@@ -35,8 +36,8 @@ class PerDeviceConstants:
 
     Args:
       devices: the partition ids to evaluate for.
-      floats: also evaluate f32 and f64 tensors that are integers or constants, converted and moved about. Numbers
-        that compare equal may then differ in the sign of a zero.
+      floats: also evaluate f32 and f64 tensors that are integers or constants, converted and moved about. Equal numbers
+        may then differ in the sign of a zero.
     """
 
     def __init__(self, devices: Sequence[int], _depth: int = 0, *, floats: bool = False) -> None:
@@ -48,10 +49,10 @@ class PerDeviceConstants:
 
     @classmethod
     def of_iterations(cls, counters: Mapping[ir.Value, np.ndarray]) -> PerDeviceConstants:
-        """Evaluates scalars for all iterations of a loop at once, alike on all devices.
+        """Evaluates scalars for all iterations of a loop at once, if they are equal on all devices.
 
         Args:
-          counters: scalar arguments of the loop's body, and what each holds in each iteration.
+          counters: scalar arguments of the loop's body, with their values in each iteration.
 
         Returns:
           A map whose tables hold one array: a value for each iteration, or one number for all.
@@ -68,7 +69,7 @@ class PerDeviceConstants:
           value: an integer or boolean tensor of at most 4096 elements; with ``floats`` one of f32 or f64 too.
 
         Returns:
-          One array a device; None when the value depends on anything but ``partition_id`` and constants.
+          One array per device; None when the value depends on anything but ``partition_id`` and constants.
         """
         order = self._cone(value)
         if order is None:
@@ -80,13 +81,13 @@ class PerDeviceConstants:
         return self._known[value]
 
     def forget(self, value: ir.Value) -> None:
-        """A value is about to leave the module; its address may come back as another one's."""
+        """Forgets a value that is about to leave the module, since another value may reuse its address."""
         self._known.pop(value, None)
 
     def _cone(self, value: ir.Value) -> list[ir.Value] | None:
-        """What a value is computed from, operands first; None when a part of it cannot be evaluated.
+        """The values that a value is computed from, operands first; None when one of them cannot be evaluated.
 
-        What enters a manual computation whole is the value outside.
+        An argument that enters a manual computation whole stands for the value outside.
         """
         order: list[ir.Value] = []
         seen: set[ir.Value] = set()
@@ -114,7 +115,7 @@ class PerDeviceConstants:
         return order
 
     def _read_by(self, value: ir.Value, op: ir.Operation | None) -> Sequence[ir.Value] | None:
-        """What a value is computed from directly; None when it cannot be evaluated."""
+        """The values that a value is computed from directly; None when it cannot be evaluated."""
         if op is not None:
             return list(op.operands) if self._is_evaluable(op) else None
         outside = None if self._iterations else _outside(value)
@@ -146,7 +147,7 @@ class PerDeviceConstants:
             return None
 
     def _called(self, op: ir.Operation, operands: Sequence[Table | None]) -> Table | None:
-        """What a function of one block returns for arguments that are known on every device."""
+        """The results of a single-block function for arguments that are known on every device."""
         function = _callee(op)
         if function is None or len(function.regions[0].blocks) != 1 or self._depth >= _MOST_CALLS:
             return None
@@ -196,7 +197,7 @@ def _element(value: ir.Value) -> str:
 
 
 def _evaluable(op: ir.Operation, floats: bool) -> bool:
-    """Whether an op is one that is evaluated; no integer is computed from floats, and no float by arithmetic."""
+    """Whether an op can be evaluated: no integers from floats, and no float arithmetic."""
     if len(op.results) != 1 or not 0 < element_count(op.results[0].type) <= _MOST_ELEMENTS:
         return False
     element = _element(op.results[0])
@@ -210,7 +211,7 @@ def _evaluable(op: ir.Operation, floats: bool) -> bool:
 
 
 def _of_scalars(op: ir.Operation) -> bool:
-    """Whether an op computes a scalar from scalars, element by element, alike on all devices."""
+    """Whether an op computes a scalar from scalars elementwise, equal on all devices."""
     scalars = all(ir.RankedTensorType(value.type).rank == 0 for value in (*op.operands, *op.results))
     return scalars and op.name not in MOVES and op.name != "stablehlo.partition_id"
 

@@ -5,8 +5,8 @@ over other groups, an op whose result is not a function of its operands. So a va
 source is reachable backwards from it. A reduction over groups that contain ours ends the search: its result is the
 same for all members. XLA computes the same per HLO value, for one axis of groups at a time, in its replication analysis
 (HloReplicationAnalysis, xla/service/hlo_replication_analysis.cc), as a fixed point. Here the search is Tarjan's: each
-value is visited once, and loops need no second round. The predicate of a loop that must run equally often on the
-members of a group, or the program would never end, ends the walk too (``equal_trips``).
+value is visited once, and loops need no second round. The predicate of a loop that must run equally often on all
+members of a group, as the program would never end otherwise, also ends the search (``equal_trips``).
 """
 
 from dataclasses import dataclass
@@ -49,7 +49,7 @@ class Varying:
     Attributes:
       sentence: the reason, naming the source.
       culprit: the op at the source; None for an argument.
-      by_id: whether it is computed from the device's own id, and so is known to differ.
+      by_id: whether it is computed from the device's own id, so it is known to differ.
     """
 
     sentence: str
@@ -58,13 +58,14 @@ class Varying:
 
 
 PARTS_OF_SUM = "hlorewrite.parts_of_sum"
-"""On an op of a mesh's view of a program: the axes along which its result is a part of a sum (``sums_across``)."""
+"""Attribute on an op of a mesh's view of a program: the axes along which its result is a part of a sum
+(``sums_across``)."""
 _OTHERS_THAN_OPERANDS = frozenset({WHILE, BARRIER, *BRANCHES, CALL, *WITH_REPLICA_GROUPS, COLLECTIVE_PERMUTE.op})
 _OF_COLLECTIVES = (*GROUP_ATTRIBUTES, CHANNEL)
 
 
 class Uniformity:
-    """Answers whether values are uniform over groups; remembers what it found.
+    """Answers whether values are uniform over groups; caches the answers.
 
     Args:
       view: the module.
@@ -104,9 +105,9 @@ class Uniformity:
         return self._found[value]
 
     def forget(self, value: ir.Value) -> None:
-        """A value is about to leave the module; its address may come back as another one's.
+        """Forgets a value that is about to leave the module, since another value may reuse its address.
 
-        What is known of other values stays true as long as edits keep what they compute.
+        Answers about other values stay true as long as edits preserve what they compute.
         """
         self._found.pop(value, None)
         self._equal_trips.discard(value)
@@ -129,7 +130,7 @@ class Uniformity:
                 path.append((value, []))
                 return sources
             pending = [source for source in sources if source not in found or found[source] is not None]
-            if not pending:  # most values: a separate component, of which no path has to be kept
+            if not pending:  # most values: a component of its own, whose path need not be kept
                 found[value] = None
                 return None
             number[value] = low[value] = len(number)
@@ -165,13 +166,14 @@ class Uniformity:
             found[value] = reason
 
     def _is_known_to_differ(self, root: ir.Value) -> bool:
-        """Whether a value is computed from what differs by the program's own text: device ids and sharded constants."""
+        """Whether a value is computed from sources that differ by the program's own text: device ids and sharded
+        constants."""
         return any(isinstance(sources := self._sources(value), Varying)
                    and (sources.by_id or self._is_sharded_constant(value))
                    for value in reachable([root], self._sources_of_any))
 
     def _sources_of_any(self, value: ir.Value) -> list[ir.Value]:
-        """What a value is computed from; of one that varies, what its op reads."""
+        """The values that a value is computed from; for one that varies, the operands of its op."""
         sources = self._sources(value)
         if isinstance(sources, Varying):
             maker = defining_op(value)
@@ -179,7 +181,7 @@ class Uniformity:
         return sources
 
     def _is_sharded_constant(self, value: ir.Value) -> bool:
-        """Whether an argument of a manual region holds other elements of one constant on each device."""
+        """Whether an argument of a manual region holds different elements of one constant on each device."""
         argument = ir.BlockArgument(value) if defining_op(value) is None else None
         parent = None if argument is None else region_op(argument)
         if argument is None or parent is None or parent.name != MANUAL:
@@ -187,7 +189,7 @@ class Uniformity:
         numbers = self._map.table(parent.operands[argument.arg_number])
         return numbers is not None and any((table != table.flat[0]).any() for table in numbers)
 
-    # ---- what a value is computed from
+    # ---- the values that a value is computed from
 
     def _sources(self, value: ir.Value) -> list[ir.Value] | Varying:
         if value in self._equal_trips:
@@ -239,7 +241,7 @@ class Uniformity:
         return sources
 
     def _parts_sources(self, op: ir.Operation) -> list[ir.Value] | Varying:
-        """Parts of a sum that another mesh has sent: they differ along the axes that are named."""
+        """Parts of a sum that another mesh has sent: they differ along the named axes."""
         axes = [ir.StringAttr(axis).value for axis in ir.ArrayAttr(op.attributes[PARTS_OF_SUM])]
         mesh = next(iter(meshes(self.view).values()), None)
         if mesh is None or not self._by_partition or not _same_place(mesh, axes, self.groups):
@@ -247,7 +249,8 @@ class Uniformity:
         return list(op.operands)
 
     def _reads_device_id(self, op: ir.Operation) -> bool:
-        """A cheap guard: only integer ops of one result are worth evaluating for each device, where one is read."""
+        """A cheap guard: only integer ops of one result may be worth evaluating per device, in modules that read device
+        ids."""
         if not self._by_partition or not self._has_ids or len(op.results) != 1:
             return False
         type_ = op.results[0].type
@@ -292,7 +295,7 @@ class Uniformity:
         """An argument that comes from outside the module."""
         attributes = _argument_attributes(function, argument.arg_number)
         replicated = "mhlo.sharding" in attributes and str(attributes["mhlo.sharding"]) == '"{replicated}"'
-        if replicated and self._by_partition:  # shardings speak of partitions; replicas may be given anything
+        if replicated and self._by_partition:  # shardings cover partitions only; replicas may receive anything
             return []
         if "sdy.sharding" in attributes:
             return self._by_sharding(attributes["sdy.sharding"], function)
@@ -306,7 +309,7 @@ class Uniformity:
         return [region.operands[position]] if self._inside_manual(region) else []
 
     def _inside_manual(self, region: ir.Operation) -> bool:
-        """Whether a manual region is inside another one, also when functions are called in between."""
+        """Whether a manual region is inside another one, looking through function calls."""
         return any(op.name == MANUAL for op in around([region], self.view))
 
     def _by_sharding(self, sharding: ir.Attribute, op: ir.Operation) -> list[ir.Value] | Varying:
@@ -342,13 +345,13 @@ class Uniformity:
         return Varying(f"it comes from {op.name} over other groups", op)
 
     def _counts_alike(self, mode: str | None) -> bool:
-        """Whether the ids of a collective of some mode mean the devices our ids mean."""
+        """Whether ids in a collective's mode denote the same devices as our ids."""
         return mode == self.groups.mode or (self._by_partition and mode in ("flattened_ids", "cross_partition"))
 
     def _aligned(self, row_of: dict[int, tuple[int, ...]], by_place: bool) -> bool:
-        """Whether members of one of our groups have partners in the other groups that hold what theirs hold.
+        """Whether the members of each of our groups have partners in the other groups that hold equal values.
 
-        ``by_place``: what a member gets depends on its place in the group, so that has to be the same too.
+        ``by_place``: the result of a member depends on its place in the group, so the places must match too.
         """
         for members in self.groups.rows:
             reference = row_of.get(members[0])

@@ -1,20 +1,20 @@
 """Loops that run equally often on all devices of a group, because the program itself says so.
 
-StableHLO wants every member of a process group to execute a collective (specification, "Execution"). A loop that is
+StableHLO requires every member of a process group to execute a collective (specification, "Execution"). A loop that is
 entered once and executes a collective in each iteration therefore runs equally often on all members of the
-collective's groups, or the original never ends. Of its bound it only has to be unknown whether it differs: where a
-program computes it from the device's id, it differs (``Uniformity`` and the validator ask for that by themselves).
+collective's groups, or the original never ends. This does not hold for a bound that is known to differ, because the
+program computes it from the device's id (``Uniformity`` and the validator check that themselves).
 
-What has to hold:
+The conditions:
 
 * the loop is entered once by each device: it is in no other loop and no branch, no function around it is called
   twice, and it has no copy (calls are inlined). Otherwise two devices could run 3 and 5, then 5 and 3 iterations, and
   still meet 8 times;
-* the collective is in the body or the condition itself, so that nothing decides whether it runs;
+* the collective is directly in the body or the condition, so nothing decides whether it runs;
 * every compiler executes it in each iteration: its operand changes in the loop, and a result of the program depends on
-  it. XLA moves a collective of what does not change before the loop, or drops one without readers, and the loop then
-  ends after a different number of iterations on each device (``dependence``);
-* the members of each group in question hang together by the groups of such collectives.
+  it. XLA moves a collective of an invariant value before the loop, or drops one without readers, and the loop may then
+  run differently often on each device (``dependence``);
+* the groups of such collectives connect the members of each group in question.
 """
 
 from collections import Counter
@@ -33,7 +33,7 @@ class LoopWitnesses:
       view: the module.
 
     Attributes:
-      loops: by the keys of their ops, loops with the collectives that nothing but the loop decides about.
+      loops: by the keys of their ops, loops with the collectives that run in each iteration unconditionally.
     """
 
     def __init__(self, view: View) -> None:
@@ -48,7 +48,7 @@ class LoopWitnesses:
                 self.loops.setdefault(op_key(around), (Loop(around), []))[1].append(op)
 
     def of(self, loop: Loop) -> list[ir.Operation]:
-        """The collectives that prove equal trips of the members of their groups; none where the loop may run again.
+        """The collectives that prove equal trip counts for the members of their groups; none if the loop may run again.
 
         Args:
           loop: the loop.
@@ -89,7 +89,7 @@ def equal_trip_predicates(view: View, rows: Rows, modes: Iterable[str]) -> set[i
     Args:
       view: the module.
       rows: the groups.
-      modes: the modes of groups whose ids mean the devices of ``rows``.
+      modes: the modes whose ids denote the devices of ``rows``.
 
     Returns:
       The results of these loops' conditions, without loops that run a constant number of times.
@@ -102,7 +102,7 @@ def equal_trip_predicates(view: View, rows: Rows, modes: Iterable[str]) -> set[i
         joined = {op_key(op): g.rows for op in collectives
                   if isinstance(g := groups_of(op, view), Groups) and g.mode in modes}
         if not _hang_together(rows, joined.values()):
-            continue  # also not by those of them that survive
+            continue  # nor by those of them that survive
         if _hang_together(rows, [joined[op_key(op)] for op in witnesses.of(loop) if op_key(op) in joined]):
             proven.add(loop.predicate)
     return proven
@@ -139,7 +139,7 @@ def entered_once(op: ir.Operation, view: View) -> bool:
 
 
 def _hang_together(rows: Rows, others: Iterable[Rows]) -> bool:
-    """Whether the members of each row are joined by rows of the others, directly or through devices in between."""
+    """Whether the other rows connect the members of each row, directly or through devices in between."""
     part: dict[int, set[int]] = {}
     for other in others:
         for row in other:

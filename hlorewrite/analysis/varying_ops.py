@@ -13,7 +13,7 @@ VARYING_OPS = {
     "stablehlo.create_token": "ordered by a token", "stablehlo.after_all": "ordered by tokens",
 }
 DIALECTS = ("stablehlo.", "chlo.", "mhlo.")
-"""Of ops that are functions of their operands, if they are not listed here."""
+"""Dialects whose ops are functions of their operands, unless they are listed here."""
 
 
 def is_pure_custom_call(op: ir.Operation) -> bool:
@@ -22,13 +22,13 @@ def is_pure_custom_call(op: ir.Operation) -> bool:
 
 
 def is_received(op: ir.Operation) -> bool:
-    """Whether a value comes from another mesh of a program (``mesh_view``): its operands say along which axes it is
-    cut."""
+    """Whether a value comes from another mesh of a program (``mesh_view``); its operands name the axes along which it
+    is cut."""
     return ir.StringAttr(op.attributes["call_target_name"]).value == "hlorewrite.receive"
 
 
 def is_odd_in_region(op: ir.Operation) -> bool:
-    """Whether an op inside the region of another may give each device something else, whatever its operands."""
+    """Whether an op inside the region of another may yield different results on each device, whatever its operands."""
     return (op.name in VARYING_OPS or op.name in DEVICE_IDS or not op.name.startswith(DIALECTS)
             or (op.name == "stablehlo.custom_call" and not is_pure_custom_call(op)))
 

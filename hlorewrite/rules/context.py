@@ -20,8 +20,8 @@ class RuleContext:
       allow_reassociation: whether rules may change floating-point numbers, as their `floats` says.
       allow_narrow_range: whether they may do so for floats of a narrow range, which may then overflow or underflow.
       every_partner: whether matching also tries pairs that an index rules out, and reports why they do not match.
-      uniform_over: whether a value is equal on all devices of each group of a collective; by default the uniformity
-        analysis of ``spmd`` is asked afresh.
+      uniform_over: whether a value is equal on all devices of each group of a collective; by default a new
+        ``analysis.uniform.Uniformity`` is asked.
     """
 
     view: View
@@ -33,7 +33,7 @@ class RuleContext:
     _readers: dict[object, UserIndex] = field(default_factory=dict, repr=False, compare=False)
 
     def uniformity(self, groups: Groups) -> Uniformity:
-        """The uniformity analysis over some groups; made once, and kept while rules keep what values compute."""
+        """The uniformity analysis over some groups; made once, and kept while rules preserve the values."""
         known = self._uniformities.get(groups.key)
         if known is None:
             known = self._uniformities[groups.key] = Uniformity(self.view, groups)
@@ -46,7 +46,7 @@ class RuleContext:
         Args:
           of: the pattern.
           names: the names of its ops.
-          key: what is equal for both ops of a pair.
+          key: the function whose value is equal for both ops of a pair.
         """
         known = self._readers.get(of)
         if known is None:
@@ -54,17 +54,17 @@ class RuleContext:
         return known
 
     def inserted(self, op: ir.Operation) -> None:
-        """An op (with all it holds) has been put into the module."""
+        """Called after an op, with its regions, is inserted into the module."""
         for index in self._readers.values():
             index.inserted(op)
 
     def replacing(self, old: ir.Value, new: ir.Value) -> None:
-        """The readers of a value are about to read another."""
+        """Called before the readers of a value read another one."""
         for index in self._readers.values():
             index.replacing(old, new)
 
     def erasing(self, op: ir.Operation) -> None:
-        """An op (with all it holds) is about to leave the module: nothing is known of its values any more."""
+        """Called before an op, with its regions, leaves the module; forgets everything about its values."""
         for index in self._readers.values():
             index.erasing(op)
         for known in self._uniformities.values():
@@ -77,12 +77,12 @@ class RuleContext:
                             known.forget(argument)
 
     def changed(self) -> None:
-        """A rule has changed or moved an op in place, so values may be other ones than before."""
+        """Called after a rule changes or moves an op in place, so its values may differ."""
         for index in self._readers.values():
             index.clear()
         self._uniformities.clear()
 
     def release(self) -> None:
-        """No rule asks any more: frees what is known of values, which a cycle through the indexes would keep."""
+        """Frees all cached facts when no rule asks any more; a reference cycle through the indexes would keep them."""
         self._readers.clear()
         self._uniformities.clear()

@@ -1,7 +1,7 @@
 """Signatures of ops, read from the op classes of the installed jaxlib.
 
-The generated Python classes of MLIR dialects have one property for each operand, attribute and region; the names a
-property's code touches show which of the three it is. So the rule checker always has the ops of this very jaxlib.
+The generated Python classes of MLIR dialects have one property for each operand, attribute and region; the names in a
+property's code show which of the three it is. So the rule checker always knows the ops of the installed jaxlib.
 """
 
 import importlib
@@ -18,7 +18,7 @@ class OpSignature:
 
     Attributes:
       name: the full op name.
-      operands: (name, whether it stands for any number of values) of each operand group.
+      operands: (name, whether it is variadic) of each operand group.
       attributes: attribute names of the op's definition.
       regions: region names; one name for all when their number varies.
       varying_regions: whether the number of regions varies.
@@ -32,12 +32,12 @@ class OpSignature:
 
     @property
     def fewest_operands(self) -> int:
-        """How many operands there are at least."""
+        """The minimum number of operands."""
         return sum(not variadic for _, variadic in self.operands)
 
     @property
     def most_operands(self) -> int | None:
-        """How many operands there are at most; None when there is no limit."""
+        """The maximum number of operands; None without a limit."""
         return None if any(variadic for _, variadic in self.operands) else len(self.operands)
 
 

@@ -31,12 +31,12 @@ class CompiledFact:
       kinds: the reductions it holds for; empty for all.
       steps: the match of the op.
       checks: its legality.
-      linear: the linear operands, as positions in the pattern or as the slot of a spread.
+      linear: the linear operands: positions in the pattern, or the slot of a spread.
       slots: where names live.
       operands: the slot of the op's operands in the matched order.
       root: the slot of the op.
-      everywhere: the linear positions when nothing about an op of this name has to be read; empty otherwise.
-      places: the linear positions where the pattern has a place for each operand; None with a spread.
+      everywhere: the linear positions if the fact holds for every op of this name; empty otherwise.
+      places: the linear positions if the pattern lists each operand; None with a spread.
     """
 
     fact: ast.Linear
@@ -59,12 +59,12 @@ class CompiledFact:
 
     @property
     def regroups(self) -> bool:
-        """Whether it changes what floats are rounded to, other than by a wider type."""
+        """Whether it changes how floats round, other than by a wider type."""
         return self.fact.floats is not None and not REGROUPING.isdisjoint(self.fact.floats.names)
 
     def linear_operands(self, op: ir.Operation, position: int,
                         context: FactContext) -> frozenset[int] | MatchFailure | None:
-        """The operands an op is jointly linear in, one of them the asked one.
+        """The operands that an op is jointly linear in, including the one in question.
 
         Args:
           op: the op.
@@ -99,7 +99,7 @@ class CompiledFact:
         return refused[0] if refused else None
 
     def _positions(self, env: Environment, op: ir.Operation) -> frozenset[int]:
-        """Positions in the op, whichever order the match took its operands in."""
+        """Positions in the op, for whichever operand order matched."""
         count = len(env[self.operands])
         swapped = self.fact.commutes and count == 2 and env[self.operands] != tuple(op.operands)
         if self.places is not None:
@@ -160,7 +160,7 @@ reducer, wherever `reduces` matches it."""
 
 
 def type_checks(pattern: ast.OpPattern, types: ast.Block | None) -> list[ast.Condition]:
-    """The relations to check on an op's element types: those that do not hold for every op of the pattern.
+    """The relations to check on an op's element types, without those that hold for every op of the pattern.
 
     Args:
       pattern: the op's pattern.
@@ -186,7 +186,7 @@ def _named(pattern: ast.OpPattern, positions: tuple[int, ...]) -> set[str | None
 
 
 def _everywhere(pattern: ast.OpPattern, linear: tuple[str, ...]) -> frozenset[int]:
-    """The linear positions of a pattern that every op of its name matches."""
+    """The linear positions of a pattern that matches every op of its name; empty for others."""
     names = [o.name for o in pattern.operands if isinstance(o, ast.ValueRef) and o.index is None]
     plain = len(names) == len(pattern.operands) == len(set(names)) and "_" not in names
     fixed = all(s is not None and s.fewest_operands == s.most_operands for s in map(signature, pattern.names))
@@ -204,7 +204,7 @@ def _places(pattern: ast.OpPattern, linear: tuple[str, ...]) -> frozenset[int] |
 
 
 class Facts:
-    """Facts by op; answers the question of ``spmd.linearity.LinearityFacts``.
+    """Facts by op; implements ``analysis.linearity.LinearityFacts``.
 
     Args:
       facts: compiled facts, in the order in which they are tried.
@@ -229,8 +229,8 @@ class Facts:
           context: the kind of reduction, and what is known about values.
 
         Returns:
-          The operand positions and the fact's name; or why not: ``illegal`` when a fact is about this op and operand
-          and one of its conditions does not hold.
+          The operand positions and the fact's name, or why not: ``illegal`` when a condition of a fact about this op
+          and operand does not hold.
         """
         facts = self._by_op.get(op.name)
         if facts is None:

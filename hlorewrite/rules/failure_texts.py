@@ -1,4 +1,4 @@
-"""Failure texts of natives, read from their source: for lists of conditions without an op."""
+"""Reads the failure texts of natives from their source, to list conditions without an op."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ def failure_text(condition: str) -> str:
     """The sentences that the natives of a condition can give, ``...`` for what depends on the program.
 
     Args:
-      condition: as a rule file has it, ``same_groups(%a, %b)``.
+      condition: as written in a rule file, ``same_groups(%a, %b)``.
 
     Returns:
-      Up to three sentences, separated by "; or "; empty where the natives make their sentences elsewhere.
+      Up to three sentences, separated by "; or "; empty if the natives build their sentences elsewhere.
 
     Example:
       >>> failure_text("one_use(%ga)")

@@ -17,7 +17,7 @@ from hlorewrite.rules.syntax.expand import as_written, expanded
 from hlorewrite.util.read import read_regular
 
 _DEEPEST = 100
-"""How deep imports may be nested: enough for people, and far from Python's limit on recursion."""
+"""How deep imports may nest: enough for people, and far below Python's recursion limit."""
 SHIPPED = Path(__file__).parent.parent / "patterns"
 
 
@@ -258,7 +258,7 @@ def _checked_shipped(source: RuleSource) -> tuple[ast.File, dict[str, ast.Native
 
 @cache
 def _compiled_shipped(source: RuleSource, _functions: tuple[Callable[..., object] | None, ...]) -> RuleFile:
-    """A shipped file, compiled once for the functions that are registered for its natives."""
+    """A shipped file, compiled once for the functions registered for its natives."""
     return _compiled(source, *_checked_shipped(source))
 
 

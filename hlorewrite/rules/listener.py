@@ -32,8 +32,8 @@ class Remark:
       type: the type of the root op's tensor.
       framework: the line of the library that made the root op; empty when that is the user's own.
       advice: the shortest change of the program or of the options that would remove the reason.
-      exposed: how long nothing else runs beside the collectives of the line, in a step under XLA alone: ``500 us``; or
-        empty, when that is nothing or not known.
+      exposed: how long the collectives of the line run with nothing beside them, in a step under XLA alone: ``500 us``;
+        empty when that is zero or unknown.
     """
 
     kind: RemarkKind
@@ -137,7 +137,7 @@ class Explanation:
       culprit: short text of the op at fault.
       culprit_location: its source line.
       failed_check: the check as the rule writes it; empty when the match itself stopped.
-      known: how the rule is known to be right.
+      known: how the rule was verified.
     """
 
     rule: str
@@ -155,8 +155,8 @@ class Explanation:
 
 @runtime_checkable
 class Listener(Protocol):
-    """Receives the driver's events. ``wants_text`` asks for before/after text, ``wants_missed`` for missed remarks,
-    ``wants_mismatches`` also for those of rules, of which there can be one for every op.
+    """Receives the driver's events. ``wants_text`` requests before/after text, ``wants_missed`` missed remarks, and
+    ``wants_mismatches`` also those of rules, up to one for every op.
     """
 
     @property
@@ -189,7 +189,7 @@ class Recorder:
 
     @property
     def wants_mismatches(self) -> bool:
-        """Whether missed remarks of rules are wanted: those of passes are."""
+        """Whether missed remarks of rules are wanted, in addition to those of passes."""
         return self.wants_missed
 
     def remark(self, remark: Remark) -> None:

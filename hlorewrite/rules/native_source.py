@@ -1,4 +1,4 @@
-"""The Python source of natives, for digests of proofs: a verdict on a rule covers its natives too."""
+"""The Python source of natives, for digests of proofs: a rule's verdict covers its natives too."""
 
 import ast
 import importlib.util
@@ -70,7 +70,7 @@ def _natives(module: str) -> dict[str, str]:
 
 
 def _form(node: object) -> str:
-    """A syntax tree as text; fields that are empty are left out, as newer versions of Python add some."""
+    """A syntax tree as text without empty fields, since newer versions of Python add some."""
     if isinstance(node, ast.AST):
         fields = [(name, value) for name, value in ast.iter_fields(node) if value not in (None, [], "")]
         if isinstance(node, ast.FunctionDef | ast.ClassDef) and ast.get_docstring(node, clean=False) is not None:

@@ -1,8 +1,7 @@
-"""What is known about shipped rules and facts: verdicts of ``hlorewrite rules prove``, kept in a file.
+"""The verdicts of ``hlorewrite rules prove`` on shipped rules and facts, kept in a file.
 
-So the verdicts are there without a solver. Each is kept with a digest of the text it is about and
-of the natives that text calls.
-``tools/update_proofs.py`` writes the file, and a test compares it with fresh proofs.
+They are available without a solver. Each has a digest of the text that it is about and of the natives that the text
+calls. ``tools/update_proofs.py`` writes the file, and a test compares it with fresh proofs.
 """
 
 import hashlib
@@ -50,7 +49,7 @@ def digest(item: ast.Rule | ast.Linear) -> str:
 
 
 def how_known(item: ast.Rule | ast.Linear) -> str:
-    """What is known about a rule or fact: the kept verdict about its very text, or how to get one.
+    """The kept verdict about exactly this rule or fact, or how to get one.
 
     Args:
       item: the rule or fact, shipped or a user's.

@@ -1,4 +1,4 @@
-"""Natives by name: which Python function answers for a predicate or analysis that a rule file declares.
+"""Natives by name: the Python function behind each predicate or analysis that a rule file declares.
 
 A rule file is data: it declares signatures and cannot name a function. Functions are registered by Python code that the
 user loads: an import, ``--natives MODULE`` on the command line, or a package with an entry point of group
@@ -22,7 +22,7 @@ ENTRY_POINT_GROUP = "hlorewrite.natives"
 
 _Function = TypeVar("_Function", bound=Callable[..., Any])
 PartnerKey = Callable[[Any, Any], Any]
-"""From the context and an op to what is equal for both ops of a pair; None is equal to nothing."""
+"""Maps the context and an op to a key that is equal for both ops of a pair; None equals nothing."""
 
 
 @dataclass
@@ -32,7 +32,7 @@ class Registry:
     Attributes:
       functions: by the name rule files use.
       installed: whether entry points of installed packages count.
-      keys: predicates on two ops that hold only where a key is equal for both, with that key.
+      keys: the key of each predicate on two ops that holds only where the key is equal for both.
       availability: predicates on two ops that hold only where the first one's results can be read at the second.
       shipped: the modules with the natives of the shipped rules; imported when a native is first asked for.
     """
@@ -101,7 +101,7 @@ class Registry:
 
 
 NATIVES = Registry()
-"""One for the process: natives are registered while modules are imported."""
+"""One per process: natives are registered while modules are imported."""
 
 
 @overload
@@ -138,7 +138,7 @@ def only_if_equal(key: PartnerKey) -> Callable[[_Function], _Function]:
     """Declares that a predicate on two ops holds only where a key is equal for both, so that partners can be indexed.
 
     Args:
-      key: from the context and an op to the key; it depends on the op's name, attributes and regions alone.
+      key: maps the context and an op to the key; depends only on the op's name, attributes and regions.
 
     Returns:
       A decorator for functions under ``native``.

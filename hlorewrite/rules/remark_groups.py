@@ -1,4 +1,4 @@
-"""Remarks of one cause as one: a step of twelve layers has the same reason twelve times."""
+"""Groups remarks of one cause: a step of twelve layers gives the same reason twelve times."""
 
 from __future__ import annotations
 
@@ -9,15 +9,15 @@ from dataclasses import dataclass
 from hlorewrite.rules.listener import Remark
 
 _FEWEST = 3
-"""How many remarks of one cause are printed as one; two are still read as two."""
+"""From how many remarks of one cause they are printed as one; two stay apart."""
 _SHOWN = 3
-"""How many places are printed next to the first; ``--json`` and ``report.remarks`` hold all."""
+"""How many places are printed after the first; ``--json`` and ``report.remarks`` hold all."""
 _PLACE = re.compile(r" at \S+:\d+:\d+")
 
 
 @dataclass(frozen=True)
 class RemarkGroup:
-    """Remarks that say the same of several places.
+    """Remarks that say the same about several places.
 
     Attributes:
       remarks: at least one, in the order in which they were made.
@@ -69,7 +69,7 @@ def grouped_remarks(remarks: Iterable[Remark]) -> tuple[RemarkGroup, ...]:
     by_cause: dict[tuple[str, ...], list[Remark]] = {}
     order: list[tuple[Remark, list[Remark]]] = []
     for remark in remarks:
-        sentence = _PLACE.sub("", remark.sentence)  # which op is at fault differs from place to place
+        sentence = _PLACE.sub("", remark.sentence)  # the op at fault differs from place to place
         same = by_cause.setdefault((remark.kind, remark.rule, sentence, remark.advice), [])
         same.append(remark)
         order.append((remark, same))

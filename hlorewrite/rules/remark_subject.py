@@ -31,8 +31,8 @@ class RemarkSubject:
 class RemarkSubjects:
     """The subjects of the ops of one module.
 
-    Parameters are looked for when the first remark is made. Ops that passes make later have none until the module
-    has changed as often again, so that remarks cost no more than in proportion to the edits.
+    Parameters are looked for when the first remark is made. Ops that passes make later have none until the number of
+    edits has doubled, so the cost of remarks stays linear in the edits.
 
     Args:
       view: the module.
@@ -51,7 +51,7 @@ class RemarkSubjects:
         return RemarkSubject(place, lines.framework, op.name, self._parameter(op), _type(op))
 
     def accumulator(self, value: ir.Value) -> str:
-        """The path of the argument of the step that a value is, where it is never read but to update it.
+        """The path of the step's argument that a value is, if it is only read to update it.
 
         Args:
           value: a tensor.
@@ -74,7 +74,7 @@ class RemarkSubjects:
         return self._names.get(key, "")
 
     def _key(self, op: ir.Operation) -> tuple[int, int]:
-        """An address that an erased collective had before means another op."""
+        """A key that stays valid when an erased collective's address is reused."""
         return op_key(op), self.view.erased.get(op_key(op), 0)
 
 

@@ -27,7 +27,7 @@ def snippet(ops: Iterable[ir.Operation], names: Mapping[ir.Value, str]) -> str:
 
     Args:
       ops: the ops.
-      names: what the rule calls a value.
+      names: the rule's name for a value.
 
     Returns:
       Lines such as ``%r = stablehlo.add(%a, %1) : tensor<4xf32>``.
@@ -60,7 +60,7 @@ def _name(value: ir.Value, known: dict[ir.Value, str]) -> str:
 def _attribute(op: ir.Operation, name: str) -> str:
     try:
         return _shortened(str(op.attributes[name]))
-    except TypeError:  # jaxlib has no face for some attributes (complex constants)
+    except TypeError:  # jaxlib has no Python class for some attributes (complex constants)
         return "..."
 
 

@@ -27,9 +27,9 @@ class DumpedModule:
     Attributes:
       path: its scheduled HLO.
       module: ``module_0007.jit_step``.
-      name: ``jit_step``.
+      name: the module's name without the number: ``jit_step``.
       text: the HLO.
-      memory_bytes: of one device; None when the dump does not say.
+      memory_bytes: memory of one device; None when the dump does not say.
       partitioned: the program of one device before XLA optimises it, as HLO; empty when the dump does not hold it.
       options: XLA flags that the job set, as far as the dump says.
     """
@@ -48,15 +48,15 @@ def dumped_module(folder: str, wanted: str = "") -> DumpedModule:
 
     Args:
       folder: where XLA dumped.
-      wanted: its name, as the file has it (``module_0007.jit_step``) or without the number; when empty, the only one
-        that is there or that communicates.
+      wanted: its name, as in the file's name (``module_0007.jit_step``) or without the number; when empty, the only
+        module, or the only one that communicates.
 
     Returns:
       The module.
 
     Raises:
       InputError: the folder holds no scheduled HLO of XLA:GPU.
-      UsageError: it holds several modules, or none of the name.
+      UsageError: it holds several modules, or none of that name.
     """
     found = _modules(folder)
     if wanted:
@@ -95,7 +95,7 @@ def _modules(folder: str) -> list[tuple[Path, str, str]]:
 
 
 def _listed(found: list[tuple[Path, str, str]]) -> str:
-    """The names to choose from, those of the largest files first."""
+    """The names to choose from, largest files first."""
     order = sorted(found, key=lambda each: (-each[0].stat().st_size, each[1]))
     names = [each[2] for each in found]
     shown = [each[2] if names.count(each[2]) == 1 else each[1] for each in order]
@@ -116,7 +116,7 @@ def _read(path: Path) -> str:
 
 
 def _beside(path: Path, module: str, ending: str) -> str:
-    """Another file of a module's dump; empty where there is none."""
+    """The text of another file of a module's dump; empty if there is none."""
     other = path.with_name(f"{module}.{ending}")
     return _read(other) if other.is_file() else ""
 

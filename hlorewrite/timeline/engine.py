@@ -1,13 +1,14 @@
 """Runs the programs of a scheduled module in order, on a compute stream and the streams next to it.
 
-The compute stream takes one op after another. A start puts a transfer at the end of its stream, where it begins when
-all before it have ended; its end on the compute stream waits for it. A synchronous collective occupies the compute
-stream, and begins when the collectives before it have ended, for they share links and communicators. While any other
-stream is busy, compute takes ``1 + slowdown`` times as long (openxla/xla, ``CollectiveThunk::ExecuteOnStream``: the
-asynchronous stream waits for the compute stream at the start, the compute stream for an event at the end).
+The compute stream takes one op after another. A start appends a transfer to its stream, where it begins when all
+transfers before it have ended. The matching done op on the compute stream waits for it. A synchronous collective
+occupies the compute stream and begins when the collectives before it have ended, since they share links and
+communicators. While any other stream is busy, compute takes ``1 + slowdown`` times as long (openxla/xla,
+``CollectiveThunk::ExecuteOnStream``: the asynchronous stream waits for the compute stream at the start, the compute
+stream for an event at the end).
 
-What a program does depends on nothing but what is in flight when it begins: the transfers queued on each stream,
-relative to now, and which of them its parameters hold. So each program runs once for each such state. A loop is
+The outcome of a program depends only on what is in flight when it begins: the transfers queued on each stream, relative
+to now, and which of them its parameters hold. So each program is simulated once for each such state. A loop is
 simulated until its state repeats, which takes a few iterations; the rest is multiplied. The cost is linear in the ops
 of a module, whatever the trip counts.
 """
@@ -34,12 +35,12 @@ from hlorewrite.timeline.program import (
 )
 
 _DIGITS = 11
-"""Decimals of a second to which two states must agree to count as one."""
+"""Decimals of a second to which two states must agree to count as equal."""
 _MOST_STATES = 128
 """Iterations of one loop that are simulated before its period is taken to have begun."""
 
 Queued = tuple[float, float, int]
-"""(begin, end, number of the transfer), relative to some now."""
+"""(begin, end, number of the transfer), relative to a common origin."""
 Flight = tuple[tuple[int, ...], int, float]
 """A transfer in flight inside a value: (tuple indices that lead to it, stream, end)."""
 Tree = Any
@@ -52,7 +53,7 @@ class State:
 
     Attributes:
       queues: for each stream what it has still to do, in order.
-      held: what its parameters hold of it; the first index is the parameter's number.
+      held: the transfers in flight that its parameters hold; the first index is the parameter's number.
     """
 
     queues: tuple[tuple[Queued, ...], ...]
@@ -65,9 +66,10 @@ class Totals:
 
     Attributes:
       compute_s: kernels, each alone.
-      kernels: how many.
-      transfers: by number: executions, seconds compute waited, seconds it lost during them.
-      gaps: by number of a gap, how often it was reached.
+      kernels: number of kernels.
+      transfers: for each transfer, its executions, the seconds compute waited for it and the seconds compute lost
+        during it.
+      gaps: for each gap, how often it was reached.
     """
 
     compute_s: float
@@ -81,11 +83,11 @@ class ProgramOutcome:
     """The effect of running a program from some state.
 
     Attributes:
-      seconds: on the compute stream.
-      after: what is in flight when it ends, relative to then; ``held`` is what its result holds, under the index 0, so
-        that it is also the state in which the body of a loop runs again.
+      seconds: its time on the compute stream.
+      after: what is in flight when it ends, relative to its end. ``held`` is what its result holds, under the index 0,
+        so ``after`` is also the state in which the body of a loop runs again.
       totals: sums.
-      items: what happened, when it was recorded: see :mod:`hlorewrite.timeline.spans`.
+      items: the events, if recorded: see :mod:`hlorewrite.timeline.spans`.
     """
 
     seconds: float
@@ -100,7 +102,7 @@ class Engine:
     Args:
       program: the module.
       slowdown: compute during a transfer takes 1 + this times as long.
-      record: whether to keep what happened when.
+      record: whether to record events with their times.
     """
 
     def __init__(self, program: ScheduledProgram, slowdown: float, *, record: bool = False) -> None:
@@ -123,7 +125,7 @@ class Engine:
 
 
 class _ProgramExecution:
-    """One execution of a program; times count from its begin."""
+    """One execution of a program; times are relative to its start."""
 
     def __init__(self, engine: Engine, program: StreamProgram, state: State) -> None:
         self.engine, self.program = engine, program
@@ -154,7 +156,7 @@ class _ProgramExecution:
     # ---- time
 
     def kernel(self, op: Op) -> None:
-        """Compute: slower while another stream is busy."""
+        """Runs a kernel, which is slower while another stream is busy."""
         seconds, begin = op[1], self.now
         if self.slowdown and self.busy > begin:
             slow = seconds * (1 + self.slowdown)
@@ -173,7 +175,7 @@ class _ProgramExecution:
             self.items.append(("kernel", begin, self.now, op[2]))
 
     def begin(self, stream: int, seconds: float, number: int) -> float:
-        """Puts a transfer at the end of its stream; returns when it ends."""
+        """Appends a transfer to its stream; returns the time at which it ends."""
         queue = self.queues[stream]
         start = max(self.now, queue[-1][1] if queue else 0.0)
         end = start + seconds
@@ -185,7 +187,7 @@ class _ProgramExecution:
         return end
 
     def wait(self, stream: int, end: float) -> None:
-        """The compute stream waits until a time on another stream."""
+        """Makes the compute stream wait until a time on another stream."""
         if end <= self.now:
             return
         self.charge(self.queues[stream], self.now, end, 1, 1.0)
@@ -194,7 +196,7 @@ class _ProgramExecution:
         self.now = end
 
     def charge(self, queue: list[Queued], begin: float, end: float, column: int, share: float) -> None:
-        """Adds lost time to the transfers that ran in it; drops those that ended before."""
+        """Charges lost time to the transfers that ran during it; drops those that ended before."""
         passed = 0
         for start, stop, number in queue:
             if start >= end:
@@ -211,7 +213,7 @@ class _ProgramExecution:
     # ---- ops
 
     def unknown(self, op: Op) -> None:
-        """No time; counted."""
+        """Counts an op of unknown time, which takes none."""
         self.gaps[op[1]] = self.gaps.get(op[1], 0) + 1
 
     def start(self, op: Op) -> None:
@@ -246,11 +248,11 @@ class _ProgramExecution:
             self.flying[op[1]] = self.flying[op[2]]
 
     def call(self, op: Op) -> None:
-        """A computation, once."""
+        """Runs a computation once."""
         self.take(op[1], self.engine.outcome(op[3], self.state(op[2])))
 
     def branch(self, op: Op) -> None:
-        """The slowest of several computations."""
+        """Runs the slowest of several computations."""
         first, *others = (self.engine.outcome(program, self.state((operand,)))
                           for program, operand in zip(op[3], op[2], strict=True))
         for other in others:
@@ -261,7 +263,7 @@ class _ProgramExecution:
         """Simulates iterations until the state repeats, then multiplies."""
         _, name, operand, body, condition, trips, gap = op
         state = self.state((operand,))
-        if operand in self.flying:  # what the loop's result holds when it does not turn
+        if operand in self.flying:  # what the loop's result holds if it runs no iteration
             self.flying[name] = self.flying[operand]
         if trips is None:
             self.unknown((UNKNOWN, gap))
@@ -298,7 +300,7 @@ class _ProgramExecution:
     # ---- programs inside this one
 
     def state(self, names: Sequence[str]) -> State:
-        """What is in flight now, and what values hold of it; what has ended is left out."""
+        """The transfers in flight now and the values that hold them; transfers that have ended are left out."""
         queues = tuple(tuple((max(0.0, round(start - self.now, _DIGITS)), round(end - self.now, _DIGITS), number)
                              for start, end, number in queue if end > self.now) for queue in self.queues)
         held = tuple((path, stream, max(0.0, round(end - self.now, _DIGITS))) for number, name in enumerate(names)
@@ -306,7 +308,7 @@ class _ProgramExecution:
         return State(queues, held)
 
     def take(self, name: str, outcome: ProgramOutcome) -> None:
-        """Goes on after a program that ran, whose result is ``name``."""
+        """Continues after a program that ran, whose result is ``name``."""
         if self.recording:
             self.items.append(("inside", self.now, outcome, 1, name))
         self.add(outcome, 1)
@@ -319,7 +321,7 @@ class _ProgramExecution:
             self.flying[name] = result
 
     def repeat(self, period: Sequence[ProgramOutcome], times: int) -> None:
-        """A loop with many iterations; the state after them is the state before them."""
+        """Adds many iterations of a loop at once; they leave the state as it was."""
         if not times:
             return
         seconds = sum(one.seconds for one in period)
@@ -335,7 +337,7 @@ class _ProgramExecution:
         self.flying = {name: _moved(tree, shift) for name, tree in self.flying.items()}
 
     def add(self, outcome: ProgramOutcome, times: int) -> None:
-        """Adds up what an outcome did."""
+        """Adds the totals of an outcome."""
         totals = outcome.totals
         self.compute += totals.compute_s * times
         self.kernels += totals.kernels * times

@@ -1,9 +1,9 @@
-"""Bytes a kernel moves through memory, what of its operands its result needs, and the elements it writes.
+"""Bytes that a kernel moves through memory, the part of its operands that its result needs, and the elements it writes.
 
-A fusion reads of a parameter only what its root needs: a slice of it, the rows a gather takes, nothing of a buffer it
-updates in place. From the root backwards, :func:`hlorewrite.cost.kernels.work.needed_elements` says how many elements
-of its operands the needed elements of an op's result come from. Bytes of several readers are added up, and never exceed
-the whole.
+A fusion reads only the part of a parameter that its root needs: a slice, the rows that a gather takes, nothing of a
+buffer that it updates in place. Going back from the root, :func:`hlorewrite.cost.kernels.work.needed_elements` gives
+the number of operand elements that the needed elements of each result depend on. The bytes of several readers are added
+up, but never exceed the whole parameter.
 """
 
 from hlorewrite.cost.kernels.work import (
@@ -22,7 +22,7 @@ from hlorewrite.hlo.parse import Computation, HloInstruction
 from hlorewrite.hlo.shapes import shape_bytes, shape_elements
 
 _HOLDS_UPDATE = {UPDATE: 1, SCATTER: 2}
-"""The operand that an op writes into its first one."""
+"""The index of the operand that an op writes into its first operand."""
 
 
 def fusion_bytes(fused: Computation) -> int:
@@ -80,7 +80,7 @@ def instruction_elements(computation: Computation, instruction: HloInstruction) 
     """Elements that an instruction outside of fusions writes; none where its kernel is not XLA's own.
 
     Args:
-      computation: what it is in.
+      computation: the computation that it is in.
       instruction: the kernel; not a fusion.
     """
     return NOTHING_WRITTEN if instruction.opcode in WHOLE else _elements(computation, instruction)
@@ -90,7 +90,7 @@ def instruction_bytes(computation: Computation, instruction: HloInstruction) -> 
     """Bytes that an instruction outside of fusions reads and writes.
 
     Args:
-      computation: what it is in.
+      computation: the computation that it is in.
       instruction: the kernel; not a fusion.
 
     Returns:
@@ -107,7 +107,7 @@ def instruction_bytes(computation: Computation, instruction: HloInstruction) -> 
 
 
 def _results(fused: Computation) -> list[HloInstruction]:
-    """What computes the results of a fusion."""
+    """The instructions that compute the results of a fusion."""
     root = fused.instructions.get(fused.root)
     if root is None:
         return []
@@ -122,7 +122,7 @@ def _elements(computation: Computation, made: HloInstruction) -> WrittenElements
 
 
 def _written(computation: Computation, made: HloInstruction) -> tuple[str, str]:
-    """The shape of what is written of a result, and the opcode that writes it: of an update in place, the update's."""
+    """The shape that is written for a result, and the opcode that writes it; for an update in place, the update's."""
     source = _source(computation, made)
     if source is not None and source.opcode in IN_PLACE:
         return _update(computation, source).shape, source.opcode
@@ -130,13 +130,13 @@ def _written(computation: Computation, made: HloInstruction) -> tuple[str, str]:
 
 
 def _updated_in_place(fused: Computation, results: list[HloInstruction]) -> set[str]:
-    """The updates that a fusion's results are."""
+    """The in-place updates among a fusion's results."""
     made = [_source(fused, each) for each in results]
     return {each.name for each in made if each is not None and each.opcode in IN_PLACE}
 
 
 def _source(computation: Computation, made: HloInstruction | None) -> HloInstruction | None:
-    """What computes a value, without changes of its shape."""
+    """The instruction that computes a value, looking through changes of shape."""
     left = len(computation.instructions)
     # Ends: ``left`` falls; in a damaged text an instruction may read itself.
     while made is not None and made.opcode in SAME_BYTES and made.operands and left:
@@ -152,7 +152,7 @@ def _update(computation: Computation, update: HloInstruction) -> HloInstruction:
 
 def _needs(computation: Computation, reader: HloInstruction, place: int, count: float, size: int,
            in_place: bool) -> float:
-    """Elements of an operand that ``count`` elements of the reader's result come from."""
+    """The number of an operand's elements that ``count`` elements of the reader's result depend on."""
     update = shape_elements(_update(computation, reader).shape) if reader.opcode in IN_PLACE else 0
     return needed_elements(OpSizes(reader.opcode, shape_elements(reader.shape), update), place, count, size,
                            in_place=in_place)

@@ -25,7 +25,7 @@ def fusion_products(module: HloText, fused: Computation) -> list[Product]:
       fused: the computation the fusion calls.
 
     Returns:
-      Its products; none when it multiplies no matrices.
+      Its products; empty when it multiplies no matrices.
     """
     def called(computation: Computation) -> list[Computation]:
         return [module.computations[name] for instruction in computation.instructions.values()
@@ -38,10 +38,10 @@ def fusion_products(module: HloText, fused: Computation) -> list[Product]:
 
 
 def instruction_products(computation: Computation, instruction: HloInstruction) -> list[Product]:
-    """What one instruction multiplies.
+    """The product that one instruction computes.
 
     Args:
-      computation: what it is in.
+      computation: the computation that it is in.
       instruction: ``dot``, ``convolution``, a custom call of cuBLAS or cuDNN, or anything else.
 
     Returns:
@@ -74,12 +74,12 @@ def instruction_products(computation: Computation, instruction: HloInstruction) 
 
 
 def is_known_custom_call(instruction: HloInstruction) -> bool:
-    """Whether a custom call is a product or convolution whose FLOP follow from its shapes."""
+    """Whether a custom call is a product or convolution whose FLOP count follows from its shapes."""
     return custom_call_target(instruction).startswith((*_GEMMS, _CONVOLUTION))
 
 
 def _shape(computation: Computation, instruction: HloInstruction, place: int) -> tuple[str, tuple[int, ...]]:
-    """Type and sizes of an operand; of the result at -1 (the first array of a tuple)."""
+    """Type and sizes of an operand, or at -1 of the result (the first array of a tuple)."""
     if place < 0:
         text = instruction.shape
     else:

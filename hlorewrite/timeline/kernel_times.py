@@ -13,7 +13,7 @@ from hlorewrite.timeline.kernel_products import fusion_products, instruction_pro
 
 _NOT_A_NAME = re.compile(r"[^A-Za-z0-9_]")
 ASYNC_FUSION = "fusion-start"
-"""A fusion that XLA may run at the same time as others; newer XLA writes copies of slices so."""
+"""A fusion that XLA may run concurrently with others; newer XLA emits copies of slices in this form."""
 
 
 class KernelTimes:
@@ -22,8 +22,8 @@ class KernelTimes:
     Args:
       module: the module.
       topology: the cluster, for its GPU.
-      measured: seconds of kernels by instruction name, or by the name a profiler shows, in which a point is an
-        underscore; they take the place of the model's.
+      measured: seconds of kernels by instruction name, or by a profiler's name for it, with underscores for dots; they
+        override the model's.
     """
 
     def __init__(self, module: HloText, topology: Topology, measured: Mapping[str, float] | None = None) -> None:
@@ -36,7 +36,7 @@ class KernelTimes:
         """Seconds of one execution of a kernel.
 
         Args:
-          computation: what it is in.
+          computation: the computation that it is in.
           instruction: the kernel.
 
         Returns:

@@ -1,4 +1,4 @@
-"""From parsed HLO to programs: what each instruction of a schedule is on the streams of a GPU."""
+"""Lowers parsed HLO to programs: how each instruction of a schedule runs on the streams of a GPU."""
 
 import re
 from collections.abc import Mapping, Sequence
@@ -55,8 +55,8 @@ class Lowering:
       module: scheduled HLO.
       topology: the cluster.
       model: times of collectives; the topology's by default.
-      measured: seconds of instructions by name, which take the place of the model's.
-      trips: trip counts by the name of a ``while``, for loops that do not say.
+      measured: seconds of instructions by name, which override the model's.
+      trips: trip counts by the name of a ``while``, for loops that do not state theirs.
       line_trips: the same by the user's line, from the source module.
     """
 
@@ -87,7 +87,7 @@ class Lowering:
                                 tuple(self._notes), frozenset(self._untimed))
 
     def _computation(self, name: str) -> StreamProgram:
-        """The program of a computation; what calls itself is cut there, for HLO has no recursion."""
+        """The program of a computation. A recursive call is cut off, since HLO has no recursion."""
         if name in self._programs:
             return self._programs[name]
         computation = self.module.computations.get(name)
@@ -167,7 +167,7 @@ class Lowering:
     # ---- transfers
 
     def _collective(self, computation: Computation, instruction: HloInstruction, kind: str) -> Sequence[Op]:
-        """A collective, or the start of one; a send takes no time of its own, its recv does."""
+        """A collective, or the start of one. A send takes no time, since its recv stands for the transfer."""
         if instruction.opcode == "send":
             return ()
         asynchronous = instruction.opcode == "recv" or (
@@ -177,7 +177,7 @@ class Lowering:
 
     def _fused(self, computation: Computation, instruction: HloInstruction,
                inside: Sequence[PlacedInstruction]) -> Sequence[Op]:
-        """Collectives in a kernel, on the compute stream; products in the same kernel take their time before them."""
+        """Collectives in a kernel, on the compute stream; products in the same kernel run before them."""
         sent = self._transfer(computation, instruction, inside, False)
         return sent if self._wrapped.alone(instruction) else [*self._kernel(computation, instruction), *sent]
 
@@ -212,7 +212,7 @@ class Lowering:
 
     def _transfer(self, computation: Computation, instruction: HloInstruction, parts: Sequence[PlacedInstruction],
                   asynchronous: bool) -> Sequence[Op]:
-        """What an instruction sends: one collective, or several that run one after the other on one stream."""
+        """The transfer of an instruction: one collective, or several that run in sequence on one stream."""
         sent = [(one, *self._sent(one.computation, one.instruction, one.kind)) for one in parts]
         unread = next((one.kind for one, payload, groups in sent if not payload or not groups), None)
         if unread is not None:
@@ -257,7 +257,7 @@ class Lowering:
         return any(_IN_HOST_MEMORY.search(shape) for shape in (instruction.shape, *made))
 
     def _host_copy(self, computation: Computation, instruction: HloInstruction) -> Sequence[Op]:
-        """A copy between host and device: on a stream for each direction. Of an update only its part moves."""
+        """A copy between host and device, on a stream for each direction. An update moves only its own part."""
         sizes = [computation.instructions[name].shape for name in instruction.operands
                  if name in computation.instructions and shape_bytes(computation.instructions[name].shape) > 64]
         moved = min([*sizes, _result(instruction.shape)], key=shape_bytes)
@@ -275,7 +275,7 @@ class Lowering:
         return [(DONE, operand)]
 
     def _carrier(self, instruction: HloInstruction) -> Sequence[Op]:
-        """How a value passes on transfers in flight."""
+        """The op by which a value passes on transfers in flight."""
         opcode, operands = instruction.opcode, instruction.operands
         if opcode == "tuple":
             return [(TUPLE, instruction.name, operands)]
@@ -288,7 +288,7 @@ class Lowering:
 
 
 def _result(shape: str) -> str:
-    """The result in the shape of a start, which is a tuple of operands and results."""
+    """The result in the shape of a start op, which is a tuple of operands and results."""
     inner = shape.strip().removeprefix("((").removeprefix("(")
     first = re.search(r"[a-z]\w*\[[^\]]*\](?:\{[^}]*\})?", inner)
     return first.group() if first else shape

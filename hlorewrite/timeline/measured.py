@@ -10,7 +10,7 @@ from hlorewrite.errors import InputError
 from hlorewrite.util.read import long_fields, read_json
 
 MOST_SECONDS = 1e12
-"""Of one kernel or transfer; sums of so much stay finite."""
+"""The most seconds of one kernel or transfer, so sums stay finite."""
 _FORM = "write NAME = SECONDS as TOML, a JSON object, or CSV lines NAME,SECONDS"
 
 
@@ -47,7 +47,7 @@ def read_kernel_times(content: bytes, name: str) -> dict[str, float]:
 
 
 def _flat(table: dict[str, Any], before: str) -> dict[str, Any]:
-    """Tables inside tables as names with points: TOML reads ``fusion.1`` as the key ``1`` of a table ``fusion``."""
+    """Flattens nested tables to dotted names: TOML reads ``fusion.1`` as the key ``1`` of a table ``fusion``."""
     flat: dict[str, Any] = {}
     for key, value in table.items():
         flat |= _flat(value, f"{before}{key}.") if isinstance(value, dict) else {before + key: value}

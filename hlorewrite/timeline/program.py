@@ -1,7 +1,7 @@
 """A scheduled module as programs for the simulator: kernels, starts and ends of transfers, loops, branches and calls.
 
-One program for each computation that runs: the entry, bodies and conditions of loops, branches, and what calls call.
-Computations of fusions and reducers are parts of kernels. An op is a tuple, its code first:
+Each computation that runs has one program: the entry, bodies and conditions of loops, branches, and called
+computations. Computations of fusions and reducers are parts of kernels. An op is a tuple, its code first:
 
 =========  ==================================================================================
 KERNEL     seconds, name
@@ -17,8 +17,8 @@ CALL       name, operands, program
 BRANCH     name, operands, programs
 =========  ==================================================================================
 
-TUPLE, ELEMENT and ALIAS carry transfers in flight from their start to their end, and are there only in a module in
-which some end is not a direct reader of its start.
+TUPLE, ELEMENT and ALIAS carry transfers in flight from start to done. They appear only if some done op does not read
+its start directly.
 """
 
 from dataclasses import dataclass
@@ -35,7 +35,7 @@ class StreamProgram:
 
     Attributes:
       name: the computation's name.
-      ops: what it runs, in the order of the schedule.
+      ops: its ops, in the order of the schedule.
       parameters: names of its parameters, by number.
       root: the name of its result.
     """
@@ -51,15 +51,15 @@ class StreamTransfer:
     """A collective, or a copy between host and device.
 
     Attributes:
-      name: the instruction; of an asynchronous pair the start.
+      name: the instruction; for an asynchronous pair, the start.
       kind: ``all-reduce`` and so on, or ``host-copy``.
       computation: the name of the computation it is in.
       stream: where it runs; ``compute`` when it is synchronous.
-      payload_bytes: of one execution on one device.
+      payload_bytes: bytes of one execution on one device.
       groups: device numbers of each group, or pairs.
       seconds: one execution.
-      sends: the instruction that says what is sent, and the computation around it: the collective itself, or one in
-        what the instruction calls.
+      sends: the instruction that defines what is sent, and its computation: the collective itself, or one in a called
+        computation.
     """
 
     name: str
@@ -74,8 +74,7 @@ class StreamTransfer:
 
 @dataclass(frozen=True, slots=True)
 class Gap:
-    """A part without a known time: a custom call, a collective that cannot be read, or a loop whose trips are
-    unknown.
+    """A part without a known time: a custom call, a collective that cannot be read, or a loop of unknown trip count.
     """
 
     what: str
@@ -89,12 +88,12 @@ class ScheduledProgram:
     """A module as programs.
 
     Attributes:
-      entry: what runs.
+      entry: the program of the entry computation.
       transfers: by number.
-      gaps: what has no known time, by number.
+      gaps: parts without a known time, by number.
       streams: names of the streams next to the compute stream.
       notes: sentences on how it was read.
-      untimed: collectives that are in ``gaps``, each as its computation and its name.
+      untimed: the collectives among ``gaps``, each as (computation, name).
     """
 
     entry: StreamProgram

@@ -8,19 +8,19 @@ from hlorewrite.util.sizes import format_seconds
 
 @dataclass(frozen=True)
 class CollectiveExposure:
-    """One collective of a step, all its executions together.
+    """One collective of a step, over all its executions.
 
     Attributes:
-      name: the instruction; of an asynchronous pair the start.
+      name: the instruction; for an asynchronous pair, the start.
       kind: ``all-reduce`` and so on.
       source: the user's line, ``?`` when the module does not say.
-      tensor: parameters it belongs to, or the type of what it sends where no parameter is known.
+      tensor: parameters that it belongs to, or the type that it sends if no parameter is known.
       payload_bytes: of one execution on one device, the larger of operand and result.
-      groups: device numbers of each group; of a permute the pairs.
+      groups: device numbers of each group; for a permute, the pairs.
       trips: executions in a step; None inside a loop whose trip count is unknown.
       time_s: one execution.
       stream: the stream it runs on; ``compute`` when it is synchronous.
-      exposed_s: what all executions add to the step: compute waits for them, or is slowed down by them.
+      exposed_s: seconds that all executions add to the step: compute waits for them or is slowed down by them.
       waited_s: the part of it in which compute waits.
     """
 
@@ -38,7 +38,7 @@ class CollectiveExposure:
 
     @property
     def communication_s(self) -> float:
-        """All executions, hidden or not; those in loops of unknown trip count count nothing."""
+        """Seconds of all executions, hidden or not; executions in loops of unknown trip count do not count."""
         return self.time_s * (self.trips or 0)
 
     def as_json(self) -> dict[str, Any]:
@@ -51,7 +51,7 @@ class CollectiveExposure:
 
 @dataclass(frozen=True)
 class UnknownTime:
-    """Something of a step whose time is not known and counts nothing.
+    """A part of a step whose time is not known and counts as zero.
 
     Attributes:
       what: ``custom call`` or ``trip count``.
@@ -89,12 +89,12 @@ class StepTimeline:
       waited_s: the part of ``exposed_s`` in which compute waits.
       slowdown: compute during a collective takes 1 + this times as long.
       collectives: in the order they are first reached.
-      unknown: what has no known time.
+      unknown: parts without a known time.
       notes: sentences on how the step was read.
       memory_bytes: of one device, None when it was not given.
       topology: the cluster, ``NAME:HOSTSxGPUS``.
-      devices: devices of the module.
-      kernels: kernels a step runs.
+      devices: the number of devices of the module.
+      kernels: the number of kernels that a step runs.
     """
 
     step_s: float
@@ -141,7 +141,7 @@ class StepTimeline:
 
     @property
     def complete(self) -> bool:
-        """Whether the time of everything is known."""
+        """Whether all times are known."""
         return not self.unknown
 
     def as_json(self) -> dict[str, Any]:

@@ -27,17 +27,17 @@ def simulate(text: str, topology: Topology, *, slowdown: float | None = None, mo
       slowdown: compute during a collective takes 1 + this times as long; by default the published mean.
       model: times of collectives; the topology's by default.
       kernel_times: measured seconds by instruction name.
-      trips: trip counts by the name of a ``while``, for loops that do not say.
+      trips: trip counts by the name of a ``while``, for loops that do not state theirs.
       line_trips: the same by the user's line.
       memory_bytes: of one device, when known.
       name: of the file, for messages.
-      record: whether to keep what happens when, for a trace or a page.
+      record: whether to record events with their times, for a trace or a page.
 
     Returns:
       The timeline.
 
     Raises:
-      InputError: the text is not scheduled HLO of XLA:GPU, or a collective of it is in no form that can be simulated.
+      InputError: the text is not scheduled HLO of XLA:GPU, or it has a collective in a form that cannot be simulated.
       UsageError: the topology has fewer GPUs than the module has devices.
 
     Example:
@@ -69,7 +69,7 @@ class ScheduledStep:
       name: of the file, for messages.
 
     Raises:
-      InputError: the text is not scheduled HLO of XLA:GPU, or a collective of it is in no form that can be simulated.
+      InputError: the text is not scheduled HLO of XLA:GPU, or it has a collective in a form that cannot be simulated.
       UsageError: the topology has fewer GPUs than the module has devices.
     """
 
@@ -96,7 +96,7 @@ class ScheduledStep:
 
         Args:
           slowdown: compute during a collective takes 1 + this times as long; by default the published mean.
-          record: whether to keep what happens when.
+          record: whether to record events with their times.
 
         Returns:
           The timeline.
@@ -115,9 +115,9 @@ class ScheduledStep:
             kernels=totals.kernels, trace=done if record else None)
 
     def _check_complete(self, name: str) -> None:
-        """Refuses a schedule without a collective that the module runs: its times would be too small.
+        """Refuses a schedule that lacks a collective of the module, since its times would be too small.
 
-        Conditions are left out, since a loop of known trip count does not run its own.
+        Loop conditions are exempt, since a loop of known trip count does not run its condition.
         """
         known = {one.sends for one in self.program.transfers} | self.program.untimed
         if all((computation.name, one.name) in known for computation in self.module.computations.values()
@@ -199,7 +199,7 @@ def check_scheduled(module: HloText, text: str, name: str = "") -> None:
 
 
 def _backend(text: str) -> str:
-    """The backend that certainly made this HLO, if it is not XLA:GPU; empty otherwise."""
+    """The backend that made this HLO, if that is certain and not XLA:GPU; empty otherwise."""
     if "operation_queue_id" in text or "fusion_backend_config" in text:
         return ""
     if '"outer_dimension_partitions"' in text or '"__ynn_fusion"' in text or "__onednn$" in text:

@@ -5,13 +5,13 @@ from hlorewrite.ir import Module, View
 
 
 def line_trips(module: Module) -> dict[str, int]:
-    """How often the loops of each line turn.
+    """The trip count of the loops on each line.
 
     Args:
       module: the module; it is not changed.
 
     Returns:
-      Trip counts by source line, for lines whose loops all turn equally often.
+      Trip counts by source line, for lines whose loops all have the same one.
 
     Example:
       >>> from hlorewrite.ir.load import parse

@@ -19,9 +19,9 @@ class StreamSpan:
     Attributes:
       stream: which.
       name: the instruction.
-      kind: ``kernel``, ``wait``, the kind of a transfer, or ``turns`` for iterations of a loop that are not shown
-        singly.
-      begin: seconds from the begin of the step.
+      kind: ``kernel``, ``wait``, the kind of a transfer, or ``turns`` for iterations of a loop that are not shown one
+        by one.
+      begin: seconds since the start of the step.
       end: the same.
     """
 
@@ -36,12 +36,12 @@ def spans(done: ProgramOutcome, program: ScheduledProgram, most: int = MOST_SPAN
     """The spans of a recorded step.
 
     Args:
-      done: what the simulation recorded.
+      done: the recorded simulation.
       program: the module.
-      most: about how many to give; when there are more, loops show their first iterations only.
+      most: about how many to return; when there are more, loops show only their first iterations.
 
     Returns:
-      Spans in the order of their begin.
+      Spans, sorted by start.
     """
     shown = _Shown(program, all_turns=_count(done, {}) <= most)
     listed = list(shown.spans(done, 0.0))
@@ -55,7 +55,7 @@ def trace_events(listed: list[StreamSpan]) -> list[dict[str, Any]]:
       listed: the spans.
 
     Returns:
-      Names of streams, then complete events in the order of their begin.
+      Names of streams, then complete events, sorted by start.
 
     Example:
       >>> events = trace_events([StreamSpan("compute", "fusion.1", "kernel", 0.0, 2e-6)])
@@ -73,7 +73,7 @@ def trace_events(listed: list[StreamSpan]) -> list[dict[str, Any]]:
 
 
 class _Shown:
-    """Goes through recorded programs; ``all_turns`` says whether each iteration of a loop is shown."""
+    """Walks recorded programs; ``all_turns`` says whether each iteration of a loop is shown."""
 
     def __init__(self, program: ScheduledProgram, *, all_turns: bool) -> None:
         self._program, self._all_turns = program, all_turns
@@ -106,7 +106,7 @@ class _Shown:
 
 
 def _count(done: ProgramOutcome, known: dict[int, int]) -> int:
-    """Spans of a program with all iterations."""
+    """The number of spans of a program with all iterations."""
     if id(done) not in known:
         total = 0
         for item in done.items:

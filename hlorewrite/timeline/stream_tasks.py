@@ -1,9 +1,8 @@
-"""Time of a block that XLA has not scheduled yet: its kernels and transfers by their dependences.
+"""Predicts the time of a block that XLA has not scheduled yet, from its kernels, transfers and their dependences.
 
 Passes ask this about a loop's body before and after a change. The order is one that XLA's latency-hiding scheduler can
-reach (openxla/xla, ``xla/service/latency_hiding_scheduler.cc``). It fills the schedule from the end: one transfer of a
-stream is under way at a time, its end as late as its readers allow, its start before enough kernels to hide it. The
-engine of
+reach (openxla/xla, ``xla/service/latency_hiding_scheduler.cc``). That scheduler works from the end: each stream has one
+transfer at a time, which ends as late as its readers allow and starts before enough kernels to hide it. The engine of
 :mod:`hlorewrite.timeline.engine` then says how long that takes, as for a schedule of XLA.
 """
 
@@ -20,13 +19,13 @@ from hlorewrite.timeline.program import DONE, KERNEL, START, Op, ScheduledProgra
 
 @dataclass(frozen=True, slots=True)
 class StreamTask:
-    """A kernel, a transfer, or an op that takes no time and passes on what it waits for.
+    """A kernel, a transfer, or an op that takes no time and only passes on dependences.
 
     Attributes:
-      seconds: by itself.
+      seconds: its time when it runs alone.
       after: the tasks before it in the list whose results it reads.
       transfer: whether it runs next to compute.
-      stream: of a transfer, which one; transfers of one stream follow each other.
+      stream: the stream of a transfer; transfers of one stream run in sequence.
     """
 
     seconds: float
@@ -37,11 +36,11 @@ class StreamTask:
 
 @dataclass(frozen=True)
 class BlockTime:
-    """What a block takes.
+    """The time of a block.
 
     Attributes:
       seconds: until its last kernel and transfer are over.
-      waited: for each transfer for which compute waits, how long; by its number among the tasks.
+      waited: seconds that compute waits for a transfer, by its number among the tasks.
     """
 
     seconds: float
@@ -49,7 +48,7 @@ class BlockTime:
 
 
 def block_time(tasks: Sequence[StreamTask], slowdown: float | None = None) -> BlockTime:
-    """Simulates the tasks of a block on a compute stream and those for transfers.
+    """Simulates the tasks of a block on a compute stream and streams for transfers.
 
     Args:
       tasks: each after those it waits for.
@@ -79,11 +78,11 @@ def block_time(tasks: Sequence[StreamTask], slowdown: float | None = None) -> Bl
 
 
 def _from_the_end(tasks: Sequence[StreamTask], places: dict[int, int]) -> tuple[Op, ...]:
-    """The ops of a block, put in order from the last one: the order of the mirrored tasks, mirrored again.
+    """Orders the ops of a block from the last one backwards: reverses the graph, orders it, and reverses the result.
 
     Args:
       tasks: the tasks.
-      places: the number of each transfer by that of its task.
+      places: transfer numbers by task number.
     """
     last = len(tasks) - 1
     readers: list[list[int]] = [[] for _ in tasks]
@@ -105,14 +104,14 @@ def _from_the_end(tasks: Sequence[StreamTask], places: dict[int, int]) -> tuple[
 
 
 class _TaskOrder:
-    """Puts tasks in order for a compute stream and those for transfers.
+    """Orders tasks for a compute stream and streams for transfers.
 
-    Of several kernels the one comes first after which a transfer can begin soonest, of several transfers the one for
-    which the longest chain of tasks waits; a wait comes when no kernel is left to run.
+    Among ready kernels, the one after which a transfer can begin soonest goes first. Among transfers, the one that the
+    longest chain of tasks waits for goes first. Compute waits only when no kernel is ready.
 
     Args:
       tasks: the tasks.
-      places: the number of each transfer by that of its task.
+      places: transfer numbers by task number.
     """
 
     def __init__(self, tasks: Sequence[StreamTask], places: dict[int, int]) -> None:
@@ -146,7 +145,7 @@ class _TaskOrder:
         return self.listed
 
     def _to_next_transfer(self) -> list[float]:
-        """Seconds of kernels after each task until some transfer can begin; infinite where none waits for it."""
+        """Seconds of kernels after each task until some transfer can begin; infinite if no transfer waits for it."""
         left = [math.inf] * len(self.tasks)
         for number in range(len(self.tasks) - 1, -1, -1):
             task = self.tasks[number]
@@ -164,7 +163,7 @@ class _TaskOrder:
         return tail
 
     def _compute(self, number: int) -> None:
-        """Runs a kernel, and before it starts the transfers that can begin before it is over."""
+        """Runs a kernel, after starting the transfers that can begin before the kernel ends."""
         seconds = self.tasks[number].seconds
         for stream in self._waiting():
             while self.transfers[stream] and self.free[stream] < self.now + seconds:  # Ends: each begins a transfer.
@@ -174,7 +173,7 @@ class _TaskOrder:
         self._finish(number)
 
     def _waiting(self) -> list[int]:
-        """The streams for which transfers wait, the one first that is free first."""
+        """The streams that transfers wait for, earliest free first."""
         return sorted((stream for stream, waiting in self.transfers.items() if waiting), key=lambda one: self.free[one])
 
     def _begin(self, stream: int) -> None:
@@ -198,7 +197,7 @@ class _TaskOrder:
         self._arrive(ready)
 
     def _arrive(self, numbers: list[int]) -> None:
-        """Tasks whose sources are there; what takes no time is over at once."""
+        """Makes tasks ready whose sources are done; tasks that take no time end at once."""
         for number in numbers:  # Ends: a task is added once, when its last source is over.
             task = self.tasks[number]
             if task.transfer:

@@ -1,8 +1,9 @@
-"""Whose communication it is: the parameters of the step that a collective belongs to.
+"""Finds the parameters of the step that a collective belongs to.
 
-A gathered or scattered parameter is what the operand is made of by moving and converting. A gradient leads forward: to
-the first kernel that reads it, or sums of it, next to a parameter of its shape, which is the update of that parameter.
-Values are followed into loops and out of them through their tuples. A search looks at a bounded number of values.
+A gathered or scattered parameter is found backwards: the operand is made from it by moves and conversions. A gradient
+is found forwards: the first kernel that reads it, or sums of it, together with a parameter of its shape is the update
+of that parameter. Both searches follow values into and out of loops through tuples, and visit a bounded number of
+values.
 """
 
 import re
@@ -27,11 +28,11 @@ Place = tuple[Computation, str]
 
 
 class TensorNames:
-    """Names of what collectives send.
+    """Names for what collectives send.
 
     Args:
       module: the module.
-      readers: of its values.
+      readers: the readers of its values.
     """
 
     def __init__(self, module: HloText, readers: Readers | None = None) -> None:
@@ -43,14 +44,14 @@ class TensorNames:
         self._elements: dict[tuple[str, str], dict[int, list[str]]] = {}
 
     def of(self, computation: Computation, instruction: HloInstruction) -> str:
-        """The parameters a collective belongs to, else the type of what it sends.
+        """The parameters that a collective belongs to, else the type that it sends.
 
         Args:
           computation: what it is in.
           instruction: the collective, or the start of one.
 
         Returns:
-          Names as the user's program has them, the first few; a type such as ``f32[8,2048]`` when none is known.
+          The first few names, as in the user's program; a type such as ``f32[8,2048]`` if none is known.
         """
         found = dict.fromkeys(name for operand in instruction.operands for name in self._origin(computation, operand))
         named = list(found) or self._forward(computation, instruction)
@@ -95,7 +96,7 @@ class TensorNames:
         return tuple(found)
 
     def _moves(self, fusion: HloInstruction) -> bool:
-        """Whether a fusion only moves and converts."""
+        """Whether a fusion only moves and converts elements."""
         name = next(iter(fusion.called("calls")), "")
         if name not in self._plain:
             fused = self._module.computations.get(name)
@@ -129,7 +130,8 @@ class TensorNames:
         return list(named)
 
     def _updated(self, where: Computation, reader: HloInstruction, value: str) -> str:
-        """The parameter of the value's shape that a kernel reads next to it; of several the one most like a weight."""
+        """The parameter of the value's shape that a kernel reads together with it; the most weight-like one of
+        several."""
         dims, beside = _dims(where, value), 0
         for mask in self._results(reader):
             beside |= mask if mask & _places(reader, value) else 0
@@ -139,7 +141,7 @@ class TensorNames:
         return min(labels, key=_unlike_weight, default="")
 
     def _results(self, reader: HloInstruction) -> list[int]:
-        """For each result of a kernel the operands it depends on, as bits: a fusion may update many parameters."""
+        """For each result of a kernel, a bit set of the operands it depends on: a fusion may update many parameters."""
         every = (1 << len(reader.operands)) - 1
         if reader.opcode != "fusion":
             return [every]
@@ -150,7 +152,7 @@ class TensorNames:
         return self._masks[name]
 
     def _goes_on(self, where: Computation, reader: HloInstruction, value: str) -> list[Place]:
-        """The values a value becomes in one of its readers."""
+        """The values that a value becomes in one of its readers."""
         opcode = reader.opcode
         if opcode == "tuple":
             return self._through_tuple(where, reader, value)
@@ -186,7 +188,7 @@ class TensorNames:
         return [(there, reader) for there, name in loops for reader in self._taken(there, name).get(index, ())]
 
     def _places_in(self, where: Computation, made: HloInstruction) -> dict[str, int]:
-        """Where a tuple takes each value first; tuples have thousands of operands."""
+        """The first index of each value in a tuple; tuples have thousands of operands."""
         key = where.name, made.name
         if key not in self._taken_at:
             self._taken_at[key] = {operand: place for place, operand in reversed([*enumerate(made.operands)])}
@@ -204,12 +206,12 @@ class TensorNames:
 
 
 def _places(reader: HloInstruction, value: str) -> int:
-    """Where a reader takes a value, as bits."""
+    """A bit set of the operands at which a reader takes a value."""
     return sum(1 << place for place, operand in enumerate(reader.operands) if operand == value)
 
 
 def _dependences(fused: Computation) -> list[int]:
-    """For each result of a fusion the parameters it depends on, as bits."""
+    """For each result of a fusion, a bit set of the parameters it depends on."""
     masks: dict[str, int] = {}
     for instruction in fused.instructions.values():
         if instruction.opcode == "parameter" and instruction.literal.strip().isdigit():
@@ -225,20 +227,20 @@ def _dependences(fused: Computation) -> list[int]:
 
 
 def _dims(computation: Computation, name: str) -> tuple[int, ...]:
-    """Sizes of an array; empty for a scalar, and for what is not there."""
+    """Sizes of an array; empty for a scalar, a tuple or an unknown name."""
     made = computation.instructions.get(name)
     shapes = arrays(made.shape) if made is not None else ()
     return shapes[0][1] if len(shapes) == 1 else ()
 
 
 def _continues(dims: tuple[int, ...], made: tuple[int, ...], stacks: bool) -> bool:
-    """Whether a kernel's result may still be the value it reads: as many elements, or a stack of such values.
+    """Whether a kernel's result may still be the value it reads: it has as many elements, or is a stack of such values.
 
-    A value of one dimension may be many tensors that XLA joined for one call, so anything may be a part of it.
+    A one-dimensional value may be many tensors that XLA joined for one call, so anything may be a part of it.
     """
     return len(dims) == 1 or prod(made) == prod(dims) or (stacks and prod(made[1:]) == prod(dims))
 
 
 def _unlike_weight(label: str) -> tuple[bool, bool, int, str]:
-    """Order in which names stand for a weight: those that say parameter first, states of optimizers last."""
+    """Sort key of names by how likely they are a weight: those that say parameter first, optimizer states last."""
     return "param" not in label.lower(), bool(_STATE.search(label)), len(label), label

@@ -70,7 +70,7 @@ def _unknown(step: StepTimeline) -> list[str]:
 
 
 def unknown_line(one: UnknownTime) -> str:
-    """What is not known, in one line."""
+    """Describes an unknown time in one line."""
     where = f"{one.source}: " if one.source != "?" else ""
     if one.what == "trip count":
         each = f", {format_seconds(one.each_s)} each" if one.each_s is not None else ""

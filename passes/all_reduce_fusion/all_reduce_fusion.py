@@ -1,4 +1,4 @@
-"""all-reduce-fusion: independent collectives travel together, in the buckets the cost model finds best."""
+"""all-reduce-fusion: independent collectives share calls, in the buckets that the cost model finds best."""
 
 import bisect
 import functools
@@ -39,8 +39,8 @@ XLA_THRESHOLD = 30 * 1024 * 1024 + 7
 """Bytes up to which XLA:GPU merges collectives of its own accord (openxla/xla, debug options of 0.10.2)."""
 
 _TOO_BUSY = 1.1
-"""When calls take so much longer than the kernels next to them, they follow each other without a gap wherever kernels
-stand; holding kernels to them would only add waits."""
+"""When calls take this many times as long as the kernels next to them, they run back to back wherever kernels are
+placed, so holding kernels to them would only add waits."""
 
 Kind = Literal["all-reduce", "reduce-scatter", "all-gather", "collective-permute"]
 
@@ -122,7 +122,7 @@ class AllReduceFusion(Pass):
         return times
 
     def _members(self, view: View, ctx: PassContext) -> dict[ir.Block, list[Member]]:
-        """By block, the collectives that have at least one other they might travel with, in program order."""
+        """By block, the collectives that might share a call with at least one other, in program order."""
         families: dict[tuple[object, ...], list[Member]] = defaultdict(list)
         known: dict[object, object] = {}
         for op in view.ops(*(name for name, kind in KINDS.items() if kind in self.kinds or self.crowded)):
@@ -154,7 +154,7 @@ def highest_device(view: View) -> int:
 
 @dataclass
 class _Work:
-    """What is the same for all blocks of one run."""
+    """State shared by all blocks of one run."""
 
     options: AllReduceFusion
     view: View
@@ -164,7 +164,7 @@ class _Work:
     next_key: int = -1
 
     def block(self, block: ir.Block, members: list[Member]) -> bool:
-        """Fuses what is worth it in one block; returns whether it changed."""
+        """Fuses the collectives of one block where that pays; returns whether it changed."""
         graph = BlockGraph(self.view, block, [member.op for member in members], self.clock)
         timings = graph.timings()
         by_class: dict[tuple[object, ...], list[int]] = defaultdict(list)
@@ -200,7 +200,7 @@ class _Work:
         return [choose(each, self.times, self.clock, limits) for each in found]
 
     def _spine(self, graph: BlockGraph, members: list[Member], timings: Sequence[Timing]) -> Spine:
-        """The kernels that calls may be held to."""
+        """The kernels to which calls may be held."""
         if not (self.options.hold and self.options.separate) or (self.options.crowded and is_crowded(graph.block)):
             return Spine((), (), ())
         last = max(range(len(members)), key=lambda m: (timings[m].ready, graph.places[m]))
@@ -219,7 +219,7 @@ class _Work:
                          before=functools.reduce(union, (graph.before[m] for m in bucket)))
 
     def _acyclic(self, choices: list[Choice], graph: BlockGraph, members: list[Member]) -> list[Choice]:
-        """The same choices with buckets split that would wait for themselves through those of other classes."""
+        """The choices after splitting buckets that would wait for themselves through buckets of other classes."""
         every = [bucket for choice in choices for bucket in choice.buckets]
         kept = without_cycles(every, graph.before, [member.payload for member in members])
         if kept == every:
@@ -231,7 +231,7 @@ class _Work:
         return [replace(choice, buckets=tuple(own)) for choice, own in zip(choices, buckets, strict=True)]
 
     def _affordable(self, choices: list[Choice], members: list[Member]) -> list[Choice]:
-        """The same choices, without the buckets whose buffer is more than what is left of the memory budget."""
+        """The choices without buckets whose buffer exceeds the rest of the memory budget."""
         def kept(bucket: Bucket) -> bool:
             return len(bucket) == 1 or self.ctx.take_memory(sum(members[m].payload for m in bucket))
 
@@ -258,9 +258,9 @@ class _Work:
         return calls
 
     def _mark(self, choices: Sequence[Choice], graph: BlockGraph, members: list[Member], *, every: bool) -> bool:
-        """Gives a separate key to each call that stays alone though XLA would merge it with another.
+        """Gives a key of its own to each call that stays alone although XLA would merge it with another.
 
-        To every one where something changed, so that a second run finds the decision made.
+        If anything changed, every call gets one, so a second run finds the decision made.
         """
         if not self.options.separate:
             return False
@@ -324,7 +324,7 @@ def _us(seconds: float) -> str:
     return f"{seconds * 1e6:.0f} us"
 
 
-# ---- loops whose collectives fill most of an iteration: there each call that is saved counts
+# ---- loops whose collectives fill most of an iteration, where each saved call counts
 
 
 def is_crowded(block: ir.Block) -> bool:
@@ -335,7 +335,7 @@ def is_crowded(block: ir.Block) -> bool:
 def joins(op: ir.Operation) -> bool:
     """Whether a collective is fused because of a crowded loop: it is in one, or is a gather next to one.
 
-    Gathers of the first layer are before the rotated loop, where nothing hides them.
+    The gathers of the first layer precede the rotated loop, where nothing hides them.
     """
     if is_crowded(op.block):
         return True

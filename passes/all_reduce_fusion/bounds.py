@@ -1,9 +1,9 @@
-"""Lower bounds on the time that a state of the bucketing program exposes.
+"""Lower bounds on the time that a state of the dynamic program exposes.
 
-The calls to come follow each other from when the stream is free. Without waits for their members and without copies
-that put them off, the worst lateness among them is some seconds beyond that time, least over all ways to cut the items
-that are left: a program over suffixes finds it. A state that exposes more than a plan that is known can be dropped, for
-exposed time only grows.
+The remaining calls run back to back once the stream is free. If they neither wait for members nor are delayed by
+copies, their worst lateness is at least some seconds beyond that time, minimised over all ways to cut the remaining
+items. A dynamic program over suffixes finds this minimum. A state that exposes more than a known plan can be dropped,
+since exposed time only grows.
 """
 
 from __future__ import annotations
@@ -21,16 +21,16 @@ if TYPE_CHECKING:
     Array = np.ndarray
 
 _RELATIVE, _ABSOLUTE = 1e-6, 1e-9
-"""What a state may expose beyond the plan that is known: rounding must not drop what is as good."""
+"""What a state may expose beyond the known plan, so rounding drops no equally good state."""
 
 
 class Bound:
-    """What is exposed at least after each prefix.
+    """The least exposed time after each prefix.
 
     Args:
       ready: seconds at which each item is ready.
       later: seconds beyond the time at which the stream is free, for each prefix and the whole.
-      most: seconds that a plan which is known exposes.
+      most: seconds that a known plan exposes.
     """
 
     def __init__(self, ready: Array, later: Array, most: float) -> None:
@@ -38,14 +38,14 @@ class Bound:
         self.most = most + _RELATIVE * abs(most) + _ABSOLUTE
 
     def keeps(self, values: Array, prefix: int) -> Array:
-        """Finds the states of a prefix that may lead to a plan that exposes at most what the known one does.
+        """Finds the states of a prefix that may lead to a plan that exposes no more than the known one.
 
         Args:
           values: states, a column each.
           prefix: how many items are placed.
 
         Returns:
-          A truth value for each.
+          A boolean for each state.
 
         Example:
           >>> import numpy as np
@@ -62,7 +62,7 @@ class Bound:
 
 def later_at_least(lowest: Sequence[int], total: Array, members: Array, needed: Array, reading: Array,
                    costs: Costs) -> Array:
-    """The least of the worst lateness of calls that follow each other from second zero, for each prefix.
+    """For each prefix, the least possible worst lateness of calls that run back to back from second zero.
 
     Args:
       lowest: for each item, the first item it can share a bucket with; ascending.
@@ -70,7 +70,7 @@ def later_at_least(lowest: Sequence[int], total: Array, members: Array, needed: 
       members: collectives of each prefix.
       needed: seconds at which each item is read.
       reading: seconds of the updates of each prefix.
-      costs: what calls and copies cost.
+      costs: the costs of calls and copies.
 
     Returns:
       Seconds for each prefix; minus infinity for the whole.

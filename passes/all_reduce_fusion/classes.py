@@ -1,4 +1,4 @@
-"""One class of collectives that may travel together, and the best buckets for it."""
+"""One class of collectives that may share calls, and the best buckets for it."""
 
 import functools
 from collections.abc import Sequence
@@ -23,11 +23,11 @@ class BucketClass:
     """Members of a block with equal key and family.
 
     Attributes:
-      indices: which of the block's members, in program order.
+      indices: indices of these members among the block's, in program order.
       members: all members of the block.
       timings: when each of them is ready and needed.
-      graph: the order between them.
-      ends: when kernels end that calls can be held to.
+      graph: their dependences.
+      ends: when the kernels end to which calls can be held.
       alike: whether equal layers should get equal buckets.
       crowded: whether its collectives fill most of the iteration of a loop.
     """
@@ -48,9 +48,9 @@ class Choice:
     Attributes:
       members: the members of the class.
       buckets: who shares a call.
-      plan: the model's times of it.
-      alone: the model's times of a call for each member.
-      costs: what calls and copies cost, and the margin they are held with.
+      plan: its times by the model.
+      alone: times by the model with one call for each member.
+      costs: the costs of calls and copies, and the margin with which calls are held.
     """
 
     members: tuple[int, ...]
@@ -61,7 +61,7 @@ class Choice:
 
 
 def choose(bucket_class: BucketClass, times: CollectiveTimes, clock: KernelClock, limits: Limits) -> Choice:
-    """The best buckets of a class; members of several element types travel together only where that is better.
+    """The best buckets of a class; members of different element types share calls only if that is better.
 
     Args:
       bucket_class: the class.
@@ -111,7 +111,7 @@ def _planned(bucket_class: BucketClass, indices: tuple[int, ...], carrier: str, 
 
 
 def call_costs(members: Sequence[Member], times: CollectiveTimes, clock: KernelClock) -> Costs:
-    """The cost of calls of a class; several members are copied in and out, each time read and written.
+    """The costs of calls of a class; several members are copied in and out, with a read and a write each time.
 
     Args:
       members: of the class.
@@ -119,7 +119,7 @@ def call_costs(members: Sequence[Member], times: CollectiveTimes, clock: KernelC
       clock: for the time of copies.
 
     Returns:
-      Seconds of calls, and seconds a byte of payload takes to be copied; what XLA fuses takes none.
+      Seconds of calls, and seconds to copy a byte of payload; copies that XLA fuses take none.
     """
     first = members[0]
     size, larger = len(first.groups[0]), BY_KIND[first.kind].larger
@@ -134,7 +134,7 @@ def call_costs(members: Sequence[Member], times: CollectiveTimes, clock: KernelC
 
 
 def _together(indices: tuple[int, ...], parts: Sequence[Choice]) -> Choice:
-    """Several choices as one: calls of different classes run one after another at worst."""
+    """Merges several choices: at worst, calls of different classes run one after another."""
     def total(plans: Sequence[FusionPlan]) -> FusionPlan:
         return FusionPlan((), sum(plan.exposed for plan in plans), sum(plan.busy for plan in plans))
     return Choice(indices, tuple(bucket for part in parts for bucket in part.buckets),
@@ -142,7 +142,7 @@ def _together(indices: tuple[int, ...], parts: Sequence[Choice]) -> Choice:
                   min((part.costs for part in parts), key=lambda costs: costs.margin))
 
 
-# ---- the copies into and out of a bucket's buffer that are separate kernels
+# ---- copies into and out of a bucket's buffer that are separate kernels
 
 
 _UNFUSED = frozenset((*KERNELS, *COLLECTIVES, "stablehlo.optimization_barrier", "stablehlo.return", "func.return",
@@ -151,13 +151,13 @@ _RESHAPE = "stablehlo.reshape"
 
 
 def copied_in(op: ir.Operation) -> bool:
-    """Whether a copy into a buffer of what a collective reads is a separate kernel.
+    """Whether copying a collective's operand into a buffer takes a separate kernel.
 
     Args:
       op: the collective.
 
     Returns:
-      False where one elementwise op makes it that nothing else reads.
+      False if an elementwise op that nothing else reads makes the operand.
     """
     value = op.operands[0]
     source = defining_op(value)
@@ -169,13 +169,13 @@ def copied_in(op: ir.Operation) -> bool:
 
 
 def copied_out(op: ir.Operation) -> bool:
-    """Whether a copy of a collective's result out of a buffer is a separate kernel.
+    """Whether copying a collective's result out of a buffer takes a separate kernel.
 
     Args:
       op: the collective.
 
     Returns:
-      False where elementwise ops alone read it.
+      False if only elementwise ops read the result.
     """
     readers = [reader for reader, _ in users(op.results[0])]
     # Ends: an op follows its operands.

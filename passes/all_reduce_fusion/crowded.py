@@ -7,17 +7,17 @@ from hlorewrite.passes.all_reduce_fusion.times import timed
 
 
 def crowded_plan(items: Sequence[FusionItem], costs: Costs) -> FusionPlan:
-    """The smallest members in one call and the others alone, as many in it as make calls and copies shortest.
+    """Puts the smallest members into one call and leaves the others alone, minimising the time of calls and copies.
 
     Nothing hides a call there, so the objective is the sum of calls and copies. A member that joins saves the latency
-    of its call, whatever its size, and is copied, which takes longer the larger it is. So the smallest join.
+    of its call, whatever its size, but its copies take time in proportion to its size. So the smallest join.
 
     Args:
       items: the members.
-      costs: what calls and copies cost.
+      costs: the costs of calls and copies.
 
     Returns:
-      The plan, with its times; of equal ones the one with fewer calls.
+      The plan, with its times; among equals, the one with fewer calls.
 
     Example:
       >>> items = [FusionItem(0.0, 9.0, size) for size in (1, 100, 2)]
@@ -33,7 +33,7 @@ def crowded_plan(items: Sequence[FusionItem], costs: Costs) -> FusionPlan:
     alone = np.asarray(costs.call(sizes), float)
     rest = alone.sum() - np.cumsum(alone)  # calls of those that do not join
     takes = np.asarray(costs.call(joined), float) + (costs.copy_in + costs.copy_out) * joined + rest
-    takes[0] = alone.sum()  # one member is not copied
+    takes[0] = alone.sum()  # a single member is not copied
     count = len(items) - int(np.argmin(takes[::-1])) if items else 0
     together = tuple(sorted(order[:count]))
     buckets: list[tuple[int, ...]] = [together] if together else []

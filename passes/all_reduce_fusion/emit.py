@@ -1,8 +1,9 @@
-"""Writing fused collectives: one call over flattened and concatenated values, or one with several operands.
+"""Emits fused collectives: one call over flattened and concatenated values, or one with several operands.
 
 A permute moves elements as they are and a reduction is elementwise, so ``f(concat(x, y)) = concat(f(x), f(y))``. For a
-reduce-scatter each value is first laid out as [n, size / n], row p holding what member p gets; then the rows of the
-concatenation hold it too. For an all-gather each value is one row, and row p of the result is what member p gave.
+reduce-scatter, each value is first laid out as [n, size / n] with the shard of member p in row p, so row p of the
+concatenation holds all shards of member p. For an all-gather, each value is one row, and row p of the result is the
+contribution of member p.
 
 StableHLO's all-reduce also takes several operands, but XLA 0.10 refuses such an op inside a manual region ("Sharding is
 tuple-shaped but validation shape is not"), and XLA:GPU flattens it in any case (AllReduceContiguous).
@@ -21,13 +22,13 @@ from hlorewrite.passes.common.emit import add_reducer
 
 def emit_bucket(editor: Editor, members: Sequence[Member], key: str, anchor: ir.Operation, *,
                 variadic: bool = False) -> ir.Operation:
-    """Puts the one call of a bucket before an op; the readers of its members read it instead.
+    """Emits the call of a bucket before an op; the readers of the members read its results instead.
 
     Args:
       editor: the editor of the module.
-      members: the members, in the order their values travel.
+      members: the members, in the order of their values in the call.
       key: the combiner key that keeps XLA from merging the call with others.
-      anchor: where to put it; all operands are before it.
+      anchor: the op to insert before; all operands precede it.
       variadic: give an all-reduce an operand for each value.
 
     Returns:
@@ -39,7 +40,8 @@ def emit_bucket(editor: Editor, members: Sequence[Member], key: str, anchor: ir.
 
 @dataclass(frozen=True)
 class _Part:
-    """One value of one member on its way: what it was, what it becomes, and its dimension that is cut or gathered."""
+    """One value of one member in the call: its original type, its type in the call, and the dimension that is cut or
+    gathered."""
 
     operand: ir.Value
     result: ir.Value
@@ -114,7 +116,7 @@ class _BucketWriter:
     # ---- values
 
     def _laid_out(self, part: _Part) -> ir.Value:
-        """An operand in one row; of a scatter in n rows, row p being what member p gets."""
+        """An operand as one row; for a scatter as n rows, with the shard of member p in row p."""
         shape, element = _shape(part.operand), _element(part.operand)
         if self.kind == ALL_GATHER.kind:
             return self._reshape(part.operand, [1, math.prod(shape)], element)
@@ -127,7 +129,7 @@ class _BucketWriter:
         return self._reshape(value, [self.size, math.prod(shape) // self.size], element)
 
     def _restored(self, piece: ir.Value, part: _Part) -> ir.Value:
-        """A part of the call's result in the shape it has in the program."""
+        """A part of the call's result, in its shape in the program."""
         shape, element = _shape(part.result), _element(part.result)
         if self.kind == ALL_GATHER.kind:
             own = _shape(part.operand)
@@ -137,7 +139,7 @@ class _BucketWriter:
         return self._reshape(piece, shape, element)
 
     def _to(self, value: ir.Value, element: str) -> ir.Value:
-        """A value as another element type: bits kept between integers of one width, converted otherwise."""
+        """A value as another element type: a bitcast between integers of one width, a conversion otherwise."""
         type_ = ir.RankedTensorType(value.type)
         source = str(type_.element_type)
         if source == element:
@@ -180,6 +182,6 @@ def _element(value: ir.Value) -> str:
 
 
 def _cut_dimension(op: ir.Operation) -> int:
-    """The dimension a scatter cuts or a gather makes longer; 0 for others."""
+    """The dimension that a scatter cuts or a gather extends; 0 for others."""
     dimensions = BY_OP[op.name].dimensions
     return ir.IntegerAttr(op.attributes[dimensions[0]]).value if dimensions else 0

@@ -22,16 +22,16 @@ _INTEGER_KINDS = ("sum", "product", "and", "or")
 
 @dataclass(frozen=True, slots=True)
 class Member:
-    """A collective that may travel with others.
+    """A collective that may share a call with others.
 
     Attributes:
       op: the op.
-      kind: the cost model's name of it.
+      kind: its name in the cost model.
       reduction: the kind of reduction; empty when it does not reduce.
-      groups: device numbers of each group, of a permute its pairs.
+      groups: device numbers of each group; for a permute, its pairs.
       element: its element type as text.
       payload: bytes of the larger of operands and results.
-      key: equal for members that mean the same except for their values' types.
+      key: equal for members that do the same except for the types of their values.
     """
 
     op: ir.Operation
@@ -89,11 +89,12 @@ def member_of(op: ir.Operation, view: View) -> Member | Refusal:
 
 
 def with_shared_parts(member: Member, known: dict[object, object]) -> Member:
-    """The same member, whose groups and key are those of an earlier equal one: a module has many members, few of these.
+    """Lets a member share the groups and key objects of an earlier equal one, since a module has many members but few
+    of these.
 
     Args:
       member: a collective.
-      known: what earlier members had; it grows.
+      known: the groups and keys of earlier members; this function adds to it.
     """
     groups, key, element = (known.setdefault(part, part) for part in (member.groups, member.key, member.element))
     return replace(member, groups=groups, key=key, element=element)
@@ -116,18 +117,18 @@ def _groups(op: ir.Operation, view: View) -> Groups | str:
 
 
 def _same_groups(op: ir.Operation, groups: Groups) -> object:
-    """What must be equal: for reductions who takes part, where order counts also the order."""
+    """The part of the key for groups: their members, and also the order if it matters."""
     if op.name == ALL_REDUCE.op:
         return groups.key
     return frozenset(groups.rows) if op.name == COLLECTIVE_PERMUTE.op else groups.rows
 
 
 def carrier_of(reduction: str, elements: frozenset[str]) -> str | None:
-    """An element type all values of some types can travel in without a change of the results.
+    """An element type in which values of all given types can be sent without changing the results.
 
     Integers of w bits are added, multiplied and combined bit by bit modulo 2^w, and the lowest w bits of a wider
-    result are the narrow result. Maxima and minima commute with the exact, monotone step to a wider type of the same
-    signedness. Sums of floating-point numbers round differently in a wider type, so they keep their own.
+    result are the narrow result. Maxima and minima commute with the exact, monotone conversion to a wider type of the
+    same signedness. Sums of floating-point numbers round differently in a wider type, so they keep their own.
 
     Args:
       reduction: the kind of reduction; empty for data that is only moved.
@@ -157,7 +158,7 @@ def carrier_of(reduction: str, elements: frozenset[str]) -> str | None:
 
 
 def family(member: Member, widen: bool) -> str:
-    """Members of one key can only travel together when their families are equal.
+    """Members of one key can share a call only if their families are equal.
 
     Args:
       member: the member.
@@ -177,7 +178,7 @@ def family(member: Member, widen: bool) -> str:
 
 
 def carried_bytes(member: Member, carrier: str) -> int:
-    """Bytes of a member's payload when it travels as another element type."""
+    """Bytes of a member's payload when it is sent as another element type."""
     with member.op.context:
         return int(member.payload / element_bytes(ir.Type.parse(member.element))
                    * element_bytes(ir.Type.parse(carrier)))

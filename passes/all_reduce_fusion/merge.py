@@ -1,7 +1,7 @@
-"""Fewer calls where that exposes no more time.
+"""Merges calls where that exposes hardly more time.
 
-The dynamic programme keeps, of states that are equally late so far, those that free the stream first; calls that would
-fit into one are left apart then. Fewer calls leave XLA's scheduler less to order.
+Among states that are equally late so far, the dynamic program keeps those that free the stream first, which leaves
+calls apart that would fit into one. Fewer calls leave XLA's scheduler less to order.
 """
 
 import math
@@ -13,7 +13,7 @@ from hlorewrite.passes.all_reduce_fusion.times import compute_time, timed
 
 _MOST_CALLS = 64
 _OF_COMPUTE = 0.001
-"""Additional exposed time that is allowed, as a share of kernel time."""
+"""The additional exposed time allowed, as a share of kernel time."""
 
 
 def allowed(items: Sequence[FusionItem], buckets: Sequence[Bucket], limits: Limits) -> bool:
@@ -50,12 +50,12 @@ def fewer_calls(items: Sequence[FusionItem], plan: FusionPlan, costs: Costs, lim
     Args:
       items: sorted by ``ready``, each after the items it depends on.
       plan: the plan of least exposed time.
-      costs: what calls and copies cost.
+      costs: the costs of calls and copies.
       limits: what the user asked for.
-      within: seconds; calls are merged whose members are ready in this time.
+      within: calls are merged if their members become ready within this many seconds.
 
     Returns:
-      The plan; the same where nothing can be merged, or where there are very many calls.
+      The merged plan; the given one if nothing can be merged, or if there are very many calls.
 
     Example:
       >>> items = [FusionItem(0.0, 9.0, 1), FusionItem(1.0, 9.0, 1), FusionItem(8.0, 9.0, 1)]

@@ -13,9 +13,9 @@ if TYPE_CHECKING:
     Array = np.ndarray
 
 MARGINS = (0.5, 0.25, -0.05)
-"""Shares of a call by which a kernel may end after it to be what it is held to, the widest first."""
+"""Margins by which the kernel that holds a call should end after it, as shares of the call, widest first."""
 _LAST = 8
-"""A call may have so small a part of the time that is left."""
+"""The slack of a call is at most one over this of the remaining kernel time."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,9 +27,10 @@ class FusionItem:
       needed: seconds; its result is read.
       size: bytes of its payload.
       after: the last earlier item it depends on, as an index; -1 for none.
-      free: nothing of its class depends on it or is what it depends on, and its result is read at the very end.
+      free: it depends on nothing of its class, nothing of its class depends on it, and its result is read at the very
+        end.
       members: how many collectives it stands for.
-      reading: seconds of what reads its result alone; it may run while later calls are under way.
+      reading: seconds of the ops that read only its result; they may run during later calls.
     """
 
     ready: float
@@ -47,11 +48,11 @@ class Costs:
 
     Attributes:
       call: seconds of calls by their bytes.
-      copy_in: seconds a byte of a call with several members takes to be put into its buffer.
-      copy_out: seconds to bring it out again.
-      ends: ascending, when kernels end that calls can be held to; without any, calls follow each other at once.
-      margin: how much later than a call the kernel it is held to should end, as a share of the call.
-      one_by_one: results are read one after another, as those of gathers; others are read when all calls are over.
+      copy_in: seconds to copy a byte into the buffer of a call with several members.
+      copy_out: seconds to copy it out again.
+      ends: ascending times at which the kernels end to which calls can be held; without any, calls run back to back.
+      margin: how much later than a call its holding kernel should end, as a share of the call.
+      one_by_one: results are read one after another, as for gathers; others are read when all calls have ended.
     """
 
     call: Callable[[Array], Array]
@@ -63,7 +64,7 @@ class Costs:
 
     @property
     def copy_behind_wait(self) -> float:
-        """Seconds a byte is copied after compute has waited for calls that are needed earlier."""
+        """Seconds to copy a byte after compute has waited for calls that are needed earlier."""
         return self.copy_out if self.one_by_one else 0.0
 
     @cached_property
@@ -73,7 +74,7 @@ class Costs:
         return np.array(self.ends)
 
     def spare(self, end: Array, took: Array) -> Array:
-        """Seconds between calls and the kernels they are held to: less where compute is about to end.
+        """Seconds between the end of calls and of the kernels that hold them; less where compute is about to end.
 
         Args:
           end: seconds at which calls end.
@@ -89,7 +90,7 @@ class Costs:
         return np.clip(left, MARGINS[-1] * took, np.maximum(self.margin, MARGINS[-1]) * took)
 
     def spare_of_one(self, end: float, took: float) -> float:
-        """The same for one call."""
+        """``spare`` for a single call."""
         import numpy as np
         return float(self.spare(np.array([end]), np.array([took]))[0])
 
@@ -99,7 +100,7 @@ class Costs:
         Args:
           end: seconds at which calls end.
           took: seconds they took.
-          delay: seconds by which copies have put off kernels.
+          delay: seconds by which copies have delayed kernels.
 
         Returns:
           Seconds, no less than ``end``.
@@ -130,9 +131,9 @@ class FusionPlan:
     """Buckets and their times.
 
     Attributes:
-      buckets: items of each, by index, in the order they run.
+      buckets: the item indices of each bucket, in the order the calls run.
       exposed: seconds that calls and copies add to the step.
-      busy: seconds the calls take together.
+      busy: total seconds of the calls.
       ends: when each bucket's call ends, in seconds.
     """
 

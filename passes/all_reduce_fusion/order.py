@@ -1,20 +1,20 @@
-"""Holding XLA to the times that buckets were made for.
+"""Holds XLA's scheduler to the times that buckets were planned for.
 
 XLA:GPU runs kernels in an order of its own. Its latency-hiding scheduler fills the schedule from the end: the last
-call's done, whatever is free to be before it, the call's start, the gradients it reads, and so on. One call is
-under way at a time. So it keeps gradients of weights for the end, and there they do not suffice to hide the calls.
-Buckets that fit program order fit that order badly.
+call's done, any op that may precede it, the call's start, the gradients it reads, and so on. One call is in flight at a
+time. So weight gradients move to the end, where they do not suffice to hide the calls. Buckets that fit program order
+fit that order badly.
 
-Three things decide, and can be said in the program with barriers. A barrier forwards its operands, and what it makes
-may only be read when all it takes is there (StableHLO specification); XLA:GPU drops it after scheduling.
+Three constraints matter, and optimization barriers can express them. A barrier forwards its operands, and its results
+can be read only when all operands are available (StableHLO specification). XLA:GPU drops it after scheduling.
 
-* When a call must be over: who reads a kernel L, the first to end after the call on the way to further gradients,
-  waits for the call's result. Its start has to be before that, and so have the gradients it reads.
-* When a gradient must be there: the kernel after it in program order waits for what the call reads.
-* When a call may start: one that is ready while another is under way waits for L too. Started earlier, it would make
+* When a call must be over: the readers of a kernel L, the first on the way to further gradients to end after the call,
+  wait for the call's result. So the call's start, and the gradients it reads, come before that.
+* When a gradient must be available: the kernel after it in program order waits for the operands of the call.
+* When a call may start: a call that is ready while another is in flight waits for L too. Started earlier, it would make
   kernels wait for the call before it.
 
-Peak memory falls, since activations are freed as gradients are taken.
+Peak memory falls, since activations are freed as gradients are computed.
 """
 
 import bisect
@@ -33,7 +33,7 @@ _MOST_MOVED = 4096
 _BEFORE = 1 << 40
 
 Place = tuple[int, int]
-"""Where an op stands: its place, or that of the kernel it was moved after and in which iteration."""
+"""The position of an op: its place, or that of the kernel it was moved after and in which iteration."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,9 +46,9 @@ class FusedCall:
       seconds: how long it takes.
       copied: seconds of copies into its buffer.
       needed: seconds at which its results are read first.
-      spare: end and length of a call -> seconds it has beyond the time at which it should end.
+      spare: maps end and length of a call to its slack in seconds.
       own: its members.
-      before: the members it waits for.
+      before: the members that it depends on.
     """
 
     op: ir.Operation
@@ -63,7 +63,7 @@ class FusedCall:
 
 @dataclass(frozen=True)
 class Spine:
-    """The kernels of a block that gradients still to come are made from, in the order of the program.
+    """The kernels of a block on the way to later gradients, in program order.
 
     Attributes:
       starts: seconds at which each starts.
@@ -77,7 +77,7 @@ class Spine:
 
 
 def spine_of(graph: BlockGraph, last: ir.Operation) -> Spine:
-    """The op that makes the operand of the collective that is ready last.
+    """The kernels on the way to the operand of the collective that is ready last.
 
     Args:
       graph: the block.
@@ -96,7 +96,7 @@ def spine_of(graph: BlockGraph, last: ir.Operation) -> Spine:
 
 
 def hold(editor: Editor, block: ir.Block, calls: Sequence[FusedCall], spine: Spine) -> int:
-    """Makes kernels wait for the calls that should be over when they start.
+    """Makes kernels wait for the calls that should end before they start.
 
     Args:
       editor: the editor of the module.
@@ -132,7 +132,7 @@ def hold(editor: Editor, block: ir.Block, calls: Sequence[FusedCall], spine: Spi
 
 
 class _Order:
-    """Where the ops of a block stand, while some are moved."""
+    """The positions of a block's ops while some are moved."""
 
     def __init__(self, editor: Editor, block: ir.Block) -> None:
         self.editor = editor
@@ -140,7 +140,7 @@ class _Order:
         self.moved = 0
 
     def made_before(self, kernel: ir.Operation, call: ir.Operation) -> bool:
-        """Makes a kernel wait for what a call reads; returns whether that could be done.
+        """Makes a kernel wait for the operands of a call; returns whether that was possible.
 
         ``x1, g1 = barrier(x, g)`` before the kernel, which reads x1, and the call reads g1.
         """
@@ -176,7 +176,7 @@ class _Order:
         Moves ops that the calls read before a barrier after the kernel, and their readers after the barrier.
 
         Returns:
-          Whether that could be done.
+          Whether that was possible.
         """
         here = self.places[op_key(kernel)]
         makers, readers = self._made_from([call], here), self._readers(call, here)
@@ -202,11 +202,11 @@ class _Order:
 
     def _barrier(self, kernel: ir.Operation, call: ir.Operation, following: ir.Operation | None,
                  anchor: ir.Operation) -> ir.Operation:
-        """``x1, g1 = barrier(x, g)``, ``x2, r2 = barrier(x1, r)``: who read x, r and g reads x2, r2 and g1.
+        """``x1, g1 = barrier(x, g)``, ``x2, r2 = barrier(x1, r)``: readers of x, r and g read x2, r2 and g1.
 
-        Two barriers, so that the call to come does not depend on the one before it. If it did, the scheduler would
-        start it when by its own estimate of kernels it is hidden; of two that are ready it puts off the one that
-        fewer calls precede (kAsyncDepth).
+        Two barriers, so that the next call does not depend on the one before it. If it did, the scheduler would start
+        it when its own kernel estimates say that it is hidden; of two ready calls it postpones the one that fewer calls
+        precede (kAsyncDepth).
         """
         made, results = list(kernel.results), list(call.results)
         places = [[(use.owner.operation, use.operand_number) for use in value.uses] for value in (*made, *results)]
@@ -237,11 +237,11 @@ class _Order:
         return op
 
     def _made_from(self, roots: Sequence[ir.Operation], here: Place) -> list[ir.Operation] | None:
-        """What ops are made from that follows a kernel; None when some of it has to stay there."""
+        """The ops after a kernel that some ops depend on; None when one of them cannot move."""
         return self._cone(roots, _sources, here, lambda place: place > here, outside=True)
 
     def _readers(self, root: ir.Operation, here: Place) -> list[ir.Operation] | None:
-        """What reads an op before a kernel; None when some of it has to stay there."""
+        """The readers of an op before a kernel; None when one of them cannot move."""
         return self._cone([root], _uses, here, lambda place: place < here, outside=False)
 
     def _cone(self, roots: Sequence[ir.Operation], neighbours: Callable[[ir.Operation], Iterator[ir.Operation]],
@@ -282,7 +282,7 @@ def _uses(op: ir.Operation) -> Iterator[ir.Operation]:
 
 
 def _operand(kernel: ir.Operation) -> int | None:
-    """The operand of a kernel that a barrier costs least: one that a kernel made, or an argument."""
+    """The operand of a kernel on which a barrier costs least: one that a kernel made, or an argument."""
     best = None
     for position, value in enumerate(kernel.operands):
         source = defining_op(value)

@@ -1,4 +1,4 @@
-"""Equal buckets for equal layers: a plan that repeats from layer to layer.
+"""Gives equal layers equal buckets: a plan that repeats from layer to layer.
 
 A step with unrolled layers reduces the same gradients for each of them, in the same order. The plan of least exposed
 time cuts that order differently in every layer, so the copies into and out of buffers differ in shape from layer to
@@ -21,24 +21,24 @@ _LONGEST_PERIOD = 64
 _FEWEST_LAYERS = 3
 _MOST_CUTS = 16
 _MORE, _OF_COMPUTE = 1.25, 0.005
-"""Equal buckets may expose a quarter more, or half a percent of the time kernels take."""
+"""Equal buckets may expose a quarter more, or half a percent of kernel time."""
 _ROOM, _WITH_ROOM = 0.75, 0.025
-"""Where the stream is free for a quarter of the time kernels take, they may expose 2.5 % of it: XLA's schedules are
-closer to the model where buckets are equal."""
+"""If the stream is free for a quarter of kernel time, they may expose 2.5 % of it: XLA's schedules are closer to the
+model when buckets are equal."""
 _SLOWED = 0.1
-"""Kernels next to a call are slowed by so much of its time, half of the 20 % that timelines are shown at."""
+"""Kernels next to a call slow down by this share of its time, half of the 20 % that timelines show."""
 _LARGER = 1.25
-"""Where the stream is idle half of the time and calls are small, the largest may be so much larger."""
+"""If the stream is idle half of the time and calls are small, the largest may grow by this factor."""
 
 
 @dataclass(frozen=True)
 class LayerRun:
-    """Equal layers that follow each other in the ready order.
+    """Consecutive equal layers in ready order.
 
     Attributes:
       first: the first item of the first layer.
-      period: items of a layer.
-      layers: how many.
+      period: the number of items of a layer.
+      layers: the number of layers.
     """
 
     first: int
@@ -52,13 +52,13 @@ class LayerRun:
 
 
 def layer_run(kinds: Sequence[object]) -> LayerRun | None:
-    """The range of items that repeats, as long as it can be, with the shortest period.
+    """The longest range of items that repeats, with the shortest period.
 
     Args:
-      kinds: of each item in ready order, equal for items that the same kernels copy.
+      kinds: the kind of each item in ready order, equal for items that the same kernels copy.
 
     Returns:
-      The range; None where nothing repeats three times.
+      The range; None if nothing repeats three times.
 
     Example:
       >>> layer_run("xabababy")
@@ -87,9 +87,9 @@ def alike_plan(items: Sequence[FusionItem], kinds: Sequence[object], plan: Fusio
 
     Args:
       items: sorted by ``ready``, each after the items it depends on.
-      kinds: of each item, equal for items that the same kernels copy.
+      kinds: the kind of each item, equal for items that the same kernels copy.
       plan: the plan of least exposed time.
-      costs: what calls and copies cost.
+      costs: the costs of calls and copies.
       limits: what the user asked for.
 
     Returns:
@@ -104,7 +104,7 @@ def alike_plan(items: Sequence[FusionItem], kinds: Sequence[object], plan: Fusio
     """
     run = layer_run(kinds)
     if run is None or not costs.ends or len(plan.buckets) == len(items):
-        return plan  # the stream is too busy to hold calls to kernels; or calls of one member copy nothing
+        return plan  # the stream is too busy to hold calls to kernels, or calls of one member copy nothing
     limits = limits or Limits()
     compute = compute_time(items, costs)
     most = plan.exposed * _MORE + compute * (_WITH_ROOM if plan.busy <= _ROOM * compute else _OF_COMPUTE)
@@ -134,7 +134,7 @@ def _repeated(items: Sequence[FusionItem], run: LayerRun, light: set[int],
 
 
 def _outside(buckets: Sequence[Bucket], run: LayerRun, last: int, light: set[int]) -> tuple[Bucket, ...]:
-    """What buckets hold before the layers, and what they hold after them."""
+    """The parts of buckets before the layers, and the parts after them."""
     parts = [[tuple(place for place in bucket if place in side) for bucket in buckets]
              for side in (range(run.first), range(run.end, last))]
     return tuple(bucket for part in parts for bucket in _riding(part, light))
@@ -154,7 +154,7 @@ def _riding(groups: Sequence[Bucket], light: set[int]) -> list[Bucket]:
 
 
 def _cuts(run: LayerRun, light: set[int], plan: FusionPlan) -> Iterator[list[int]]:
-    """Where buckets begin: at equal places of each layer, or at one place of each second, fourth, ... layer."""
+    """The places where buckets begin: the same in each layer, or one in each second, fourth, ... layer."""
     heavy = [place for place in range(run.period) if run.first + place not in light]
     chosen = {(place - run.first) % run.period for bucket in plan.buckets for place in bucket[:1]
               if run.first <= place < run.end and place not in light}

@@ -1,4 +1,4 @@
-"""Bucketing: which collectives travel in one call, by dynamic programming over the order in which they are ready.
+"""Bucketing: decides which collectives share a call, by dynamic programming over the order in which they are ready.
 
 The model: kernels run one after another, calls one after another on a separate stream. A call starts when its last
 member is ready and the stream is free. Several members are copied into one buffer before their call and out of it
@@ -7,16 +7,16 @@ and hide nothing. So with all copies Σ and the last call's end e, a step that t
 max(C + Σ, e + copies out of the last call), and exposed is max(Σ, latest arrival less the time it is needed). An
 update that reads one result alone runs while later calls are under way: with arrivals a_k and updates u_k,
 the step ends at the largest a_k + Σ_{j >= k} u_j, so call k is needed later by Σ_{j < k} u_j. Gathers are needed one
-after another, so what is copied out of one adds to the wait for those before it.
+after another, so copying one out adds to the wait for those before it.
 
 Members are sorted by the time they are ready, and a bucket is an interval of that order. A state is a prefix of the
-order with (end of its last call, copies so far, worst lateness); all three can only grow with what they were, so
-dominated states are dropped and nothing is lost (Bellman). Neither is by dropping states that expose more, however
-they go on (``bounds.py``), than the best plan of merged neighbours, which a separate search finds. Large tables
-keep the best states only, and above 512 members small neighbours are merged first.
+order with (end of its last call, copies so far, worst lateness). The successors of a state are monotone in all three,
+so dropping dominated states loses nothing (Bellman). Nor does dropping states that must expose more (``bounds.py``)
+than the best plan of merged neighbours, which a separate search finds. Large tables keep only the best states, and
+above 512 members small neighbours are merged first.
 
-Values so small that their call is all latency (biases, scales) would break up that order: they are ready between large
-ones that are better off without copies. They wait, for nothing, for the next call of several members, or for one of
+Values so small that their call is all latency (biases, scales) would break up that order: they become ready between
+large ones that are better off without copies. They wait at no cost for the next call of several members, or for one of
 their own at the end. PyTorch's DistributedDataParallel and Horovod use a byte threshold in ready order instead (Li et
 al., VLDB 2020; Sergeev and Del Balso, 2018).
 """
@@ -40,21 +40,21 @@ if TYPE_CHECKING:
     Array = np.ndarray
 
 _FOR_A_MARGIN, _OF_COMPUTE = 1.2, 0.005
-"""A margin is worth a fifth more of exposed time, or half a percent of the time kernels take."""
+"""A margin is worth a fifth more exposed time, or half a percent of kernel time."""
 _SMALL, _OF_IDLE = 16 << 20, 0.025
-"""Where the stream is idle half of the time, calls of several members are kept small, at up to 2.5 % of compute: of a
-long call more is exposed when the compiler starts it late. Members that are ready together start together."""
+"""Where the stream is idle half of the time, calls of several members are kept small, at up to 2.5 % of compute: a long
+call exposes more when the compiler starts it late. Members that are ready together start together."""
 
 _FEW, _MERGED = 48, 4
-"""More items are first planned with neighbours merged to a quarter as many."""
+"""A larger number of items is first planned with neighbours merged to a quarter as many."""
 
 
 def best_plan(items: Sequence[FusionItem], costs: Costs, limits: Limits | None = None) -> FusionPlan:
-    """The plan of least exposed time, and among equals the one that ends first.
+    """The plan of least exposed time; among equals, the one that ends first.
 
     Args:
       items: sorted by ``ready``, each after the items it depends on.
-      costs: what calls and copies cost.
+      costs: the costs of calls and copies.
       limits: what the user asked for.
 
     Returns:
@@ -86,15 +86,15 @@ def best_plan(items: Sequence[FusionItem], costs: Costs, limits: Limits | None =
 
 
 def held_plan(items: Sequence[FusionItem], costs: Costs, limits: Limits | None = None) -> tuple[FusionPlan, float]:
-    """The plan of least exposed time whose calls have as much time as they can have for little.
+    """The plan of least exposed time, with the widest margins for its calls that cost little.
 
     Args:
       items: sorted by ``ready``, each after the items it depends on.
-      costs: what calls and copies cost.
+      costs: the costs of calls and copies.
       limits: what the user asked for.
 
     Returns:
-      The plan, and the margin its calls are held with.
+      The plan, and the margin with which its calls are held.
 
     Example:
       >>> costs = Costs(lambda size: 1.0 + 0.0 * size, ends=(1.0, 2.1, 4.0, 9.0))
@@ -118,7 +118,7 @@ def held_plan(items: Sequence[FusionItem], costs: Costs, limits: Limits | None =
 
 
 def _merged(items: Sequence[FusionItem], spans: Sequence[tuple[int, int]]) -> FusionItem:
-    """Neighbours as one item: ready with the last, needed with the first."""
+    """Merges neighbours into one item: ready with the last, needed with the first."""
     after = max(item.after for item in items)
     if after >= 0:
         after = bisect.bisect_right(spans, (after, spans[-1][1] + 1)) - 1
@@ -131,7 +131,7 @@ ChosenInterval = tuple[int, int, int, int]
 
 
 class _Search:
-    """The dynamic programme over heavy items; light ones ride along."""
+    """The dynamic program over heavy items; light ones ride along."""
 
     def __init__(self, items: Sequence[FusionItem], light: Sequence[FusionItem], costs: Costs, limits: Limits) -> None:
         import numpy as np
@@ -144,9 +144,9 @@ class _Search:
         self.light_total = np.concatenate([[0], np.cumsum([item.size for item in light])]).astype(float)
         self.light_ready = np.array([item.ready for item in light])
         self.delay = costs.copy_in / max(costs.copy_in + costs.copy_out, 1e-30)
-        """Share of copies that delay kernels that are still to come."""
+        """The share of copies that delay later kernels."""
         self.seen = [0, *np.searchsorted(self.light_ready, self.ready + soon(costs), side="right").tolist()]
-        """For each prefix, how many light items a bucket that ends there takes along if it takes any."""
+        """For each prefix, how many light items a bucket that ends there takes along, if any."""
         self.seen[-1] = len(light)
         self.lowest = self._lowest(limits)
 
@@ -167,7 +167,7 @@ class _Search:
         return self._found()[1]
 
     def _found(self) -> tuple[float, list[ChosenInterval]]:
-        """What the best buckets expose, and the buckets."""
+        """The time that the best buckets expose, and the buckets."""
         known = self._of_merged()
         bound = self._bound(known[0]) if known else None
         count = len(self.items)
@@ -175,11 +175,11 @@ class _Search:
         for end in range(count):
             self._extend(table, table, end, bound)
         if known and not len(table.rows_of(count)):
-            return known  # a large table lost what leads to a plan as good
+            return known  # a large table lost the states that lead to an equally good plan
         return self._best(table)[0][0], self._traced([table] * (count + 1), count)
 
     def _of_merged(self) -> tuple[float, list[ChosenInterval]] | None:
-        """The same for neighbours merged to fewer items; None for few items, or where dependences keep them apart."""
+        """The best buckets after merging neighbours; None for few items, or if dependences keep them apart."""
         count = len(self.items)
         spans = spans_of(self.items, self.limits.bucket_bytes, count // _MERGED) if count > _FEW else []
         if not spans or len(spans) > count // 2:
@@ -191,14 +191,14 @@ class _Search:
                          (count, count, low, high) for first, after, low, high in intervals]
 
     def _bound(self, most: float) -> Bound:
-        """What drops states that expose more than a plan which is known."""
+        """The bound that drops states that expose more than a known plan."""
         import numpy as np
         later = np.full(len(self.items) + 1, -np.inf) if self.light else later_at_least(
             self.lowest, self.total, self.members, self.needed, self.reading, self.costs)
         return Bound(self.ready, later, most)
 
     def bounded(self, most: int) -> list[ChosenInterval]:
-        """The same with at most so many buckets: one table for each number of buckets. No light items."""
+        """The best buckets under a limit on their number: one table for each number of buckets, no light items."""
         count = len(self.items)
         tables = [Table.empty_prefix(count + 1)]
         for _ in range(most):
@@ -256,7 +256,7 @@ class _Search:
         return values, np.stack([starts, rows])
 
     def _sent(self, values: Array, ready: Array, size: Array, members: Array, needed: Array | float) -> Array:
-        """States after one more call each; ``CARRIED`` is left as it was."""
+        """States after one more call each; leaves ``CARRIED`` as it was."""
         import numpy as np
         took = self.costs.call(size)
         copied = size * (members > 1)
@@ -303,7 +303,7 @@ class _Search:
         return intervals[::-1]
 
     def _fewest(self) -> list[ChosenInterval]:
-        """As few buckets as dependences and sizes allow, filled from the end."""
+        """The fewest buckets that dependences and sizes allow, filled from the end."""
         intervals, place = [], len(self.items)
         # Ends: each bucket ends where the last one starts.
         while place:
@@ -312,14 +312,14 @@ class _Search:
         return intervals[::-1]
 
 
-# ---- what bucketing works on: single items, or runs of small neighbours when there are very many
+# ---- the items of bucketing: single ones, or runs of small neighbours when there are very many
 
 
 MOST_ITEMS = 512
 
 
 class Sized(Protocol):
-    """An item with a size that may depend on an earlier one."""
+    """An item with a size, which may depend on an earlier item."""
 
     @property
     def size(self) -> int:
@@ -333,7 +333,7 @@ class Sized(Protocol):
 
 
 def spans_of(items: Sequence[Sized], bucket_bytes: int | None, most_items: int = MOST_ITEMS) -> list[tuple[int, int]]:
-    """Ranges of neighbours that are placed as one.
+    """Ranges of neighbours that are placed as one item.
 
     Args:
       items: in the order they are ready.

@@ -1,7 +1,7 @@
-"""Buckets that can all be carried out together, and the ops that must move after them.
+"""Makes buckets compatible with each other, and finds the ops that must move after them.
 
-Contracting sets of a directed graph keeps it free of cycles only if no two sets wait for each other, through whatever
-is between. Buckets of one class cannot (they are intervals of one order); buckets of different classes can, so the
+Contracting sets of nodes keeps a directed graph acyclic only if no two sets wait for each other, directly or
+indirectly. Buckets of one class cannot (they are intervals of one order); buckets of different classes can, so the
 graph of all buckets is sorted, and a bucket on a cycle is split.
 """
 
@@ -26,14 +26,14 @@ def without_cycles(buckets: Sequence[Bucket], before: Sequence[NumberSet], sizes
       sizes: bytes of each member.
 
     Returns:
-      Buckets without cycles; those that are on none are kept.
+      Buckets without cycles; buckets on no cycle are kept.
 
     Example:
       >>> without_cycles([(0, 3), (1, 2)], [0, 0, 0b1, 0b10], [1, 1, 1, 1])  # 2 waits for 0, 3 waits for 1
       [(0,), (3,), (1, 2)]
     """
     acyclic = list(buckets)
-    # Ends: each round cuts a bucket of several members in two; single members form no circle.
+    # Ends: each round cuts a bucket of several members in two; single members form no cycle.
     while True:
         stuck = _stuck(acyclic, before)
         if not stuck:
@@ -72,7 +72,7 @@ class Rescheduler:
     """Moves ops of a block after the buckets they read.
 
     Args:
-      graph: the order that holds in the block.
+      graph: the dependences of the block.
       buckets: buckets of several members, without cycles.
     """
 
@@ -88,7 +88,7 @@ class Rescheduler:
         self._seen: list[int] = []
 
     def run(self) -> list[tuple[int, int, list[int]]]:
-        """Where each bucket's call goes.
+        """The place of each bucket's call.
 
         Returns:
           In the order they run: (bucket, place of the op to put it before, places of the ops to move after it).

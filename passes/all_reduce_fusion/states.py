@@ -1,4 +1,4 @@
-"""States of the dynamic programme of bucketing: how they are kept, and which of them dominate the others."""
+"""States of the dynamic program for bucketing: their storage, and which of them dominate others."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ if TYPE_CHECKING:
 
 FREE, COPIES, LATE, BUSY, CARRIED = range(5)
 """Rows of the values of states: seconds at which the next call may start, of copies so far, of the worst lateness, of
-calls so far, and how many of the light items travel already."""
+calls so far, and how many of the light items are already sent."""
 CRITERIA = 3
-"""The first rows decide what dominates."""
+"""The number of first rows that decide dominance."""
 
 _EXACT = 512
 _MOST_STATES = 48
@@ -21,10 +21,10 @@ _EPSILON = 1e-12
 
 
 class Table:
-    """States of all prefixes, those of one prefix next to each other, with where each came from.
+    """The states of all prefixes, grouped by prefix, each with its predecessor.
 
     Args:
-      prefixes: how many prefixes there will be.
+      prefixes: the number of prefixes.
     """
 
     def __init__(self, prefixes: int) -> None:
@@ -66,7 +66,7 @@ class Table:
 
 
 def dominating(values: Array) -> Array:
-    """Columns of states that no other is as good as in every criterion; the best few of very many.
+    """The columns of states that no other state dominates; the best few if there are very many.
 
     Args:
       values: states, a column each.
@@ -92,7 +92,7 @@ def dominating(values: Array) -> Array:
 
 
 def _front(values: Array) -> Array:
-    """Columns, sorted by the first criterion, that none before them dominates."""
+    """The columns, sorted by the first criterion, that no earlier column dominates."""
     import numpy as np
     if values.shape[1] > _EXACT:
         rough = _staircases(values)
@@ -106,7 +106,7 @@ def _front(values: Array) -> Array:
 
 
 def _staircases(values: Array) -> Array:
-    """The best by each two criteria alone, thinned out: what is kept of states too many to compare."""
+    """The best states by each pair of criteria, thinned out; used when there are too many to compare."""
     import numpy as np
     keep: set[int] = set()
     for one, other in ((FREE, COPIES), (FREE, LATE), (COPIES, LATE)):

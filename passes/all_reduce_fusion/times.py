@@ -7,18 +7,18 @@ from hlorewrite.passes.all_reduce_fusion.model import Costs, FusionItem, FusionP
 _LATENCY_BOUND = 1.1
 """A call that takes at most this many times as long as the shortest is all latency."""
 IDLE = 0.5
-"""The stream counts as idle where calls take no more than so much of the time kernels take."""
+"""The stream counts as idle if calls take no more than this share of kernel time."""
 _SOON = 0.25
-"""A call is not put off by a wait of so much of the shortest."""
+"""A wait of up to this share of the shortest call does not count as a delay."""
 _STARTED_LATE = 0.5
-"""Of a call's time: XLA may start it so much later than it could."""
+"""XLA may start a call this share of its time later than possible."""
 
 
 def soon(costs: Costs) -> float:
     """Seconds that a call may wait for a member.
 
     Args:
-      costs: what calls and copies cost.
+      costs: the costs of calls and copies.
 
     Returns:
       Seconds.
@@ -32,7 +32,7 @@ def soon(costs: Costs) -> float:
 
 
 def compute_time(items: Sequence[FusionItem], costs: Costs) -> float:
-    """Seconds that kernels take from when the first item is ready; 0 where calls are held to none.
+    """Seconds of kernels after the first item is ready; 0 if calls are held to none.
 
     Args:
       items: sorted by ``ready``.
@@ -49,12 +49,12 @@ def compute_time(items: Sequence[FusionItem], costs: Costs) -> float:
 
 
 def timed(items: Sequence[FusionItem], buckets: Sequence[tuple[int, ...]], costs: Costs) -> FusionPlan:
-    """The model's times of buckets that run in their order.
+    """The model's times of buckets that run in the given order.
 
     Args:
       items: the items.
       buckets: every item is in one of them.
-      costs: what calls and copies cost.
+      costs: the costs of calls and copies.
 
     Returns:
       The plan with its times.
@@ -81,20 +81,20 @@ def timed(items: Sequence[FusionItem], buckets: Sequence[tuple[int, ...]], costs
         reading += sum(item.reading for item in members)
         busy += took
         ends.append(end)
-    # A call that is held begins later, and what is needed earlier is not held: no plan adds more than all it runs.
+    # A held call begins later, and calls that are needed earlier are not held: no plan adds more than all it runs.
     return FusionPlan(tuple(buckets), min(max(copies, late), busy + copies), busy, tuple(ends))
 
 
 def with_waits(items: Sequence[FusionItem], plan: FusionPlan, costs: Costs) -> float:
-    """The time that a plan exposes if XLA starts calls late and copies all results out next to the last one.
+    """The time that a plan exposes if XLA starts calls late and copies all results out during the last one.
 
-    Its scheduler fills the schedule from the end. Copies out of the other calls hide the last one alone, so kernels
-    wait for the call before it where that is not over when the last gradient is there.
+    Its scheduler fills the schedule from the end. Only the copies out of other calls hide the last one, so kernels wait
+    for the call before it if that has not ended when the last gradient is ready.
 
     Args:
       items: the items.
       plan: of them, with its times.
-      costs: what calls and copies cost.
+      costs: the costs of calls and copies.
 
     Returns:
       Seconds, no less than ``plan.exposed``.
@@ -120,11 +120,11 @@ def with_waits(items: Sequence[FusionItem], plan: FusionPlan, costs: Costs) -> f
 
 
 def latency_bound(items: Sequence[FusionItem], costs: Costs, limits: Limits) -> list[int]:
-    """Items whose call is all latency and that may wait; none when all are such, or when calls are limited.
+    """Items whose call is all latency and that may wait; none if all are such, or if calls are limited.
 
     Args:
       items: the items.
-      costs: what calls and copies cost.
+      costs: the costs of calls and copies.
       limits: what the user asked for.
 
     Returns:

@@ -1,4 +1,4 @@
-"""comm-shift: reductions leave loops and branches for the place where their result is needed."""
+"""comm-shift: moves reductions out of loops and branches, to where their results are needed."""
 
 from __future__ import annotations
 
@@ -44,18 +44,18 @@ _WIRE_TYPES = ("bf16", "f16", "f32")
 
 @dataclass
 class _Settled:
-    """The classes that need no new plan, by their keys.
+    """Classes that need no new plan, by their keys.
 
     Attributes:
-      stay: the flow by which a class was found to stay where it is.
-      after: the flow from where a class has just been placed.
+      stay: the flow of a class that was found to stay in place.
+      after: the flow of a class after its latest placement.
     """
 
     stay: dict[tuple[object, ...], DeferralGraph] = field(default_factory=dict)
     after: dict[tuple[object, ...], DeferralGraph] = field(default_factory=dict)
 
     def keep_apart_from(self, placement: ReductionPlacement | None) -> None:
-        """Forgets the flows that a placement changes when it is carried out; all of them where loops were rebuilt."""
+        """Forgets the flows that carrying out a placement changes; all of them if loops were rebuilt."""
         self.after.clear()
         changed = {place.value for place in placement.touched} if placement else set()
         self.stay = {key: flow for key, flow in self.stay.items() if placement and not flow.meets(changed)}
@@ -120,7 +120,7 @@ class CommShift(Pass):
         emitter = RemarkEmitter(self.name, ctx)
         inline_calls(editor, contains_any(MOVABLE, view))
         changed, left = False, None
-        # Ends: each round inlines every call of some function, and none of it is left.
+        # Ends: each round inlines all calls of some function.
         while True:
             attempt = _Attempt(self, view, editor, facts, emitter, ctx, left=left)
             changed |= attempt.to_the_end()
@@ -154,7 +154,7 @@ class _Attempt:
     """All rounds over one module; each round carries out one placement.
 
     Attributes:
-      left: bytes of the memory budget that are left; None before anything was asked.
+      left: remaining bytes of the memory budget; None before the first request.
       blocked_calls: keys of private functions that a reduction was passed to.
     """
 
@@ -173,7 +173,7 @@ class _Attempt:
         self.blocked_calls: set[int] = set()
 
     def to_the_end(self) -> bool:
-        """Defers until nothing moves any more; returns whether anything did."""
+        """Defers until nothing moves any more; returns whether anything moved."""
         reduced = self._all_reduces()
         budget = self.options.memory_budget
         if self.ctx.memory_left is not None:
@@ -199,7 +199,7 @@ class _Attempt:
                     settled.stay[reductions.key] = DeferralGraph([])
                 elif not self._is_least(reductions, settled) and self._defer(reductions, settled):
                     changed = True
-                    break  # the module changed: read it anew
+                    break  # the module changed: read it again
             else:
                 break
         return changed
@@ -216,7 +216,7 @@ class _Attempt:
         return not floating
 
     def _place(self, flow: DeferralGraph, reductions: ReductionClass) -> ReductionPlacement:
-        """By executed bytes, or by microseconds on the named cluster."""
+        """Chooses a placement by executed bytes, or by microseconds on the named cluster."""
         if self.times is None:
             return place(flow, expected=self.options.expected)
         times, rows = self.times, reductions.groups.rows
@@ -227,9 +227,9 @@ class _Attempt:
         return place(flow, microseconds, bound=microseconds, expected=self.options.expected)
 
     def _is_least(self, reductions: ReductionClass, settled: _Settled) -> bool:
-        """Whether the all-reduces of a class stand where a placement has just put them, and the flow says so.
+        """Whether the all-reduces of a class are where the latest placement put them, according to its flow.
 
-        Each cut of what follows the cheapest cut is a cut of the whole flow too, so none is cheaper.
+        Each cut of the flow after the cheapest cut also cuts the whole flow, so none is cheaper.
         """
         flow = settled.after.pop(reductions.key, None)
         if flow is None or set(flow.sources) != set(reductions.sources):
@@ -245,7 +245,7 @@ class _Attempt:
         settled.stay[reductions.key] = flow
 
     def _defer(self, reductions: ReductionClass, settled: _Settled) -> bool:
-        """Defers a class where that is cheaper, and notes what stays settled after it."""
+        """Defers a class if that is cheaper, and records which classes stay settled."""
         started = time.perf_counter()
         plan = self._plan(reductions)
         if not plan.placement.moves or plan.placement.after >= plan.placement.before:
@@ -257,11 +257,11 @@ class _Attempt:
             slots = add_slots(self.editor, wanted, reductions.kind)
             reductions = next(c for c in self._classes() if c.key == reductions.key)
             builder = flow_builder(self.view, self.facts, reductions, plan.builder)
-            del plan, wanted  # with what it is replaced by it would be the most that the pass holds
+            del plan, wanted  # together with its replacement it would be the peak memory of the pass
             plan = self._plan(reductions, builder)
             del builder
         flow, placement, parts, refusals = plan.flow, plan.placement, plan.parts, plan.builder.refusals
-        del plan  # what its builder has found out is of no use any more
+        del plan  # the findings of its builder are no longer needed
         deferral = Deferral(self.editor, flow, placement, parts, slots, self.options.wire_dtype)
         self.emitter.before(self.view, flow, placement, made_at=deferral.made_at())
         settled.keep_apart_from(None if slots else placement)
@@ -286,18 +286,18 @@ class _GatherHoist(HoistCollectives):
 
     name: ClassVar[str] = "comm-shift"
     limit_name: ClassVar[str] = "the rest of memory-budget is"
-    draws: ClassVar[bool] = False  # comm-shift does, for its sums and gathers together
+    draws: ClassVar[bool] = False  # comm-shift draws on it, for its sums and gathers together
     unknown_trips: bool = False
 
 
 def hoist_gathers(view: View, editor: Editor, ctx: PassContext, budget: int) -> tuple[bool, int]:
-    """Moves all-gathers whose operands do not change out of their loops, as far as memory allows.
+    """Moves all-gathers of invariant operands out of their loops, as far as memory allows.
 
     Args:
       view: the view of the module.
       editor: its editor.
       ctx: where remarks go.
-      budget: bytes that gathered values may add to what is live during loops, all together.
+      budget: total bytes that gathered values may add to the live memory of loops.
 
     Returns:
       (whether anything moved, bytes of the budget that are left).
@@ -315,10 +315,10 @@ def hoist_gathers(view: View, editor: Editor, ctx: PassContext, budget: int) -> 
                 left -= 0 if paid else grows
                 moved.append(outside)
         changed = changed or bool(moved)
-        pending, paid = moved, True  # what has left one loop may leave the next for the same bytes
+        pending, paid = moved, True  # a gather that has left one loop may leave the next for the same bytes
     return changed, left
 
 
 def _growth(op: ir.Operation) -> int:
-    """How many bytes a gather's results are larger than its operands."""
+    """The bytes by which a gather's results exceed its operands."""
     return sum(tensor_bytes(r.type) for r in op.results) - sum(tensor_bytes(o.type) for o in op.operands)

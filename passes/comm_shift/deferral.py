@@ -1,8 +1,8 @@
-"""The replicated addend of a deferred reduction: the ``u`` of ``v = AR(w) + u``, computed before any edit.
+"""The replicated addend of a deferred reduction: the ``u`` of ``v = AR(w) + u``, determined before any edit.
 
 ``u`` is nearly always the identity (accumulators start at zero) or a value from before the loop (``acc + AR(g)``
-started at ``acc0`` keeps ``u = acc0``). Only where it is neither must it be computed next to ``w``, and only then does
-a loop or branch carry it in a separate place.
+started at ``acc0`` keeps ``u = acc0``). Only otherwise is it computed next to ``w``, and carried through loops and
+branches as a separate value.
 """
 
 from dataclasses import dataclass
@@ -48,7 +48,7 @@ class ReplicatedAddends:
       kind: the kind of reduction.
 
     Attributes:
-      slots: (op key, position) of each loop or branch result whose ``u`` needs a separate place.
+      slots: (op key, position) of each loop or branch result whose ``u`` is carried separately.
     """
 
     def __init__(self, flow: DeferralGraph, placement: ReductionPlacement, kind: str) -> None:
@@ -59,7 +59,7 @@ class ReplicatedAddends:
         self._sources = set(flow.sources)
         self._reduced_in_branches = {place.value for place in placement.touched if place.branch is not None}
         self._addends: dict[ir.Value, ReplicatedAddend] = {}
-        # Ends: each round adds a separate place to a result, of which there are finitely many.
+        # Ends: each round adds a slot for a result, of which there are finitely many.
         while self._add_slots():
             self._addends.clear()
 
@@ -73,11 +73,11 @@ class ReplicatedAddends:
         return home in self.placement.reduced and value not in self._sources
 
     def is_deferred(self, value: ir.Value, reader: ir.Operation) -> bool:
-        """Whether a reader gets ``w`` of a value."""
+        """Whether a reader of a value reads its ``w``."""
         return all(place in self.placement.deferred for place in self._places_to(value, reader))
 
     def contribution(self, value: ir.Value, reader: ir.Operation) -> ReplicatedAddend:
-        """The part that an operand adds to the ``u`` of its reader's result."""
+        """The contribution of an operand to the ``u`` of its reader's result."""
         chain = self._places_to(value, reader)
         if all(place in self.placement.deferred for place in chain):
             return self.of(value)
@@ -92,8 +92,8 @@ class ReplicatedAddends:
         if known is not None:
             return known
         pending: list[tuple[ir.Value, list[tuple[ir.Operation, int]] | None]] = [(value, None)]
-        # Ends: a value follows only from values before it; circles through loops end at their arguments.
-        while pending:  # not by recursion: unrolled programs have chains of any length
+        # Ends: a value depends only on values before it; cycles through loops end at their arguments.
+        while pending:  # not recursive: unrolled programs have chains of any length
             asked, made_of = pending.pop()
             if asked in self._addends:
                 continue
@@ -110,20 +110,20 @@ class ReplicatedAddends:
 
     @property
     def order(self) -> list[ir.Value]:
-        """The deferred values visited so far, each after those its ``u`` is made of."""
+        """The deferred values visited so far, each after those that its ``u`` depends on."""
         return list(self._addends)
 
     def dependencies(self, value: ir.Value) -> list[ir.Value]:
-        """The deferred values whose ``u`` a value's ``u`` is made of."""
+        """The deferred values whose ``u`` a value's ``u`` depends on."""
         return [reader.operands[position] for reader, position in self._made_of(value)
                 if self.is_deferred(reader.operands[position], reader)]
 
     def _places_to(self, value: ir.Value, reader: ir.Operation) -> list[ProgramPoint]:
-        """The places a value passes on its way to a reader, as far as a placement that touches the first can say."""
+        """The places that a value passes on its way to a reader, as far as the placement touches them."""
         return places_to(value, reader) if value in self._reduced_in_branches else [ProgramPoint(value)]
 
     def _made_of(self, value: ir.Value) -> list[tuple[ir.Operation, int]]:
-        """(op, operand position) of what a value's ``u`` is made of."""
+        """(op, operand position) of each operand that a value's ``u`` depends on."""
         if value in self._sources:
             return []
         owner = value.owner
@@ -154,7 +154,7 @@ class ReplicatedAddends:
     # ---- working it out
 
     def _work_out(self, value: ir.Value, made_of: list[tuple[ir.Operation, int]]) -> ReplicatedAddend:
-        if not made_of:  # a source, or carried in a separate place
+        if not made_of:  # a source, or carried in a slot
             return IDENTITY if value in self._sources else ReplicatedAddend("beside", value)
         owner = value.owner
         if isinstance(owner, ir.Block) or owner.operation.name in (LOOP, BARRIER, *BRANCHES):
@@ -182,7 +182,7 @@ class ReplicatedAddends:
     # ---- which loops and branches must carry it
 
     def _add_slots(self) -> bool:
-        """Finds positions whose ``u`` changes on the way; returns whether any was added."""
+        """Finds positions whose ``u`` changes in a loop or branch; returns whether any was added."""
         before = len(self.slots)
         for place in self.placement.touched:
             owner = place.value.owner

@@ -1,4 +1,4 @@
-"""The plan of comm-shift for one class of reductions: the flow of each, where it is reduced, its replicated addends."""
+"""The plan of comm-shift for one class of reductions: its flow, its placement and its replicated addends."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -20,7 +20,7 @@ class ReductionClass:
     """The all-reduces that can be deferred together: equal groups, equal kind.
 
     Attributes:
-      groups: who reduces with whom.
+      groups: the groups they reduce over.
       kind: the kind of reduction.
       sources: their results, in the order of the module.
     """
@@ -31,13 +31,13 @@ class ReductionClass:
 
     @property
     def key(self) -> tuple[object, ...]:
-        """Equal for the same class in another round."""
+        """A key, equal for the same class in another round."""
         return (*self.groups.key, self.kind)
 
 
 @dataclass(frozen=True)
 class DeferralPlan:
-    """What is to be done for one class: its flow, where it is reduced, its replicated addends; who built the flow."""
+    """The plan for one class: its flow, placement and replicated addends, and the flow's builder."""
 
     flow: DeferralGraph
     placement: ReductionPlacement
@@ -46,9 +46,9 @@ class DeferralPlan:
 
 
 def reduction_classes(view: View, ill_formed: Callable[[ir.Operation, str], None]) -> list[ReductionClass]:
-    """The classes of the all-reduces of a module, without those that a pass has put next to compute.
+    """The classes of a module's all-reduces, without those that a pass has placed next to compute.
 
-    The class with the last reduction comes first: others flow into its reductions, and go further when it has moved.
+    The class of the last reduction comes first: others flow into its reductions, and move further once it has moved.
 
     Args:
       view: the module.
@@ -77,7 +77,7 @@ def flow_builder(view: View, facts: LinearityFacts, reductions: ReductionClass,
       view: the module.
       facts: the declared linearity facts.
       reductions: the class.
-      without_slots: the builder from before loops and branches got places for addends.
+      without_slots: the builder from before loops and branches got slots for addends.
     """
     context = UniformContext(reductions.kind, Uniformity(view, reductions.groups))
     return without_slots.with_slots(context) if without_slots else DeferralGraphBuilder(facts, context)
@@ -85,7 +85,7 @@ def flow_builder(view: View, facts: LinearityFacts, reductions: ReductionClass,
 
 def planned(builder: DeferralGraphBuilder, reductions: ReductionClass,
             place: Callable[[DeferralGraph], ReductionPlacement]) -> DeferralPlan:
-    """Flow, placement and replicated addends; ops that would have to be computed twice at a high price give way.
+    """Plans the flow, placement and replicated addends; refuses uses that would recompute expensive ops.
 
     Args:
       builder: of the flow.
@@ -94,7 +94,7 @@ def planned(builder: DeferralGraphBuilder, reductions: ReductionClass,
     """
     while True:  # ends: each round refuses a use that was not refused before, and the module has finitely many
         flow = builder.build(list(reductions.sources))
-        builder.context.release()  # the addends are the most that is held at once
+        builder.context.release()  # the addends are the peak of memory
         placement = place(flow)
         parts = ReplicatedAddends(flow, placement, reductions.kind)
         costly = parts.costly_copies()

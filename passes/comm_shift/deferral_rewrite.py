@@ -1,9 +1,9 @@
 """Carries out a placement of deferred reductions.
 
-The rewrite is a reinterpretation in place: every deferred value ``v = AR(w) + u`` keeps its name and now holds ``w``.
+The rewrite reinterprets values in place: every deferred value ``v = AR(w) + u`` keeps its name and now holds ``w``.
 An all-reduce forwards its operand; an op that is jointly linear in deferred and other operands reads the identity of
-the reduction in place of the others; a loop's deferred accumulator starts at the identity. ``u`` is made next to it
-where it is not the identity, and ``AR(w) + u`` where the placement says so.
+the reduction in place of the others; a loop's deferred accumulator starts at the identity. A ``u`` other than the
+identity is computed next to it, and ``AR(w) + u`` where the placement reduces.
 """
 
 from collections.abc import Iterable
@@ -22,15 +22,15 @@ Slots = dict[tuple[int, int], int]
 
 
 def add_slots(editor: Editor, wanted: Iterable[tuple[ir.Operation, int]], kind: str) -> Slots:
-    """Gives loops and branches places for ``u``; each holds the identity, so that nothing changes yet.
+    """Gives loops and branches slots for ``u``; each holds the identity, so nothing changes yet.
 
     Args:
       editor: the editor of the module.
-      wanted: (op, position) of each value whose ``u`` needs a place.
+      wanted: (op, position) of each value whose ``u`` needs a slot.
       kind: the kind of reduction.
 
     Returns:
-      Where each place is, by the key of the rebuilt op.
+      The position of each slot, by the key of the rebuilt op.
     """
     by_op: dict[int, tuple[ir.Operation, list[int]]] = {}
     for op, position in wanted:
@@ -60,7 +60,7 @@ def with_identities(editor: Editor, op: ir.Operation, types: list[ir.Type], kind
 
 
 class Deferral:
-    """One placement being carried out.
+    """Carries out one placement.
 
     Args:
       editor: the editor of the module.
@@ -68,7 +68,7 @@ class Deferral:
       placement: where it is reduced.
       parts: the ``u`` of every deferred value.
       slots: where loops and branches carry ``u``.
-      wire_dtype: element type the reductions made here travel in; None keeps the value's own.
+      wire_dtype: element type in which new reductions are sent; None keeps the value's own.
     """
 
     def __init__(self, editor: Editor, flow: DeferralGraph, placement: ReductionPlacement, parts: ReplicatedAddends,
@@ -88,7 +88,7 @@ class Deferral:
         self._after = self._cut_off() if placement.least else None
 
     def made_at(self) -> list[ProgramPoint]:
-        """Where ``run`` will make all-reduces, in the order it returns them; to be asked before it."""
+        """Where ``run`` will make all-reduces, in the order it returns them; call it before ``run``."""
         return [place for place in self._starts if self.parts.holds_local(place.value)]
 
     def run(self) -> list[ir.Operation]:
@@ -115,11 +115,11 @@ class Deferral:
         return [_all_reduce_behind(self._reduced[place]) for place in made]
 
     def flow_after(self) -> DeferralGraph | None:
-        """The flow that begins where the placement reduces, without following it anew; to be asked after ``run``.
+        """The flow that begins where the placement reduces, without tracing it again; call it after ``run``.
 
         Returns:
-          None where a reduced value meets a deferred one again, which differs between devices now, or where an
-          all-reduce of several values keeps only some.
+          None if a reduced value meets a deferred one again, which now differs between devices, or if an all-reduce of
+          several values keeps only some.
         """
         if self._after is not None:
             for place in self._starts:
@@ -127,7 +127,8 @@ class Deferral:
         return self._after
 
     def _cut_off(self) -> DeferralGraph | None:
-        """What of the flow follows the placement; found before an edit, since some of its values leave the module."""
+        """The part of the flow after the placement; found before any edit, since some of its values leave the
+        module."""
         after = DeferralGraph([])
         moved = {op_key(owner_op(value)) for value in self.flow.sources
                  if ProgramPoint(value) in self.placement.deferred}
@@ -144,7 +145,7 @@ class Deferral:
         return after
 
     def _begin(self, after: DeferralGraph, place: ProgramPoint) -> None:
-        """Puts the all-reduce of a place, and the sum with its ``u``, where the local value was."""
+        """Replaces the local value at a place by its all-reduce, plus its ``u``."""
         total = self._reduced.get(place)
         if total is None:  # an all-reduce that stays
             after.sources.append(place.value)
@@ -173,10 +174,10 @@ class Deferral:
                     pending.append(target)
         return origin
 
-    # ---- what changes, found before anything does
+    # ---- the changes, found before any edit
 
     def _operands_to_blank(self) -> list[tuple[ir.Operation, int]]:
-        """Operands that give no ``w``: they are replaced by the identity."""
+        """Operands without a ``w``, which the identity replaces."""
         operands: list[tuple[ir.Operation, int]] = []
         for place in self._origin:
             if place.branch is not None or not self.parts.holds_local(place.value):
@@ -187,7 +188,7 @@ class Deferral:
         return list({(op_key(op), position): (op, position) for op, position in operands}.values())
 
     def _inputs(self, value: ir.Value) -> list[tuple[ir.Operation, int]]:
-        """(op, operand position) of what a deferred value's ``w`` is made of."""
+        """(op, operand position) of each operand that a deferred value's ``w`` is computed from."""
         owner = value.owner
         if isinstance(owner, ir.Block) or value in self._sources:
             return []
@@ -202,7 +203,7 @@ class Deferral:
         return [(op, operand) for operand in sorted(self.flow.joint[op_key(op)].operands)]
 
     def _slot_values(self) -> list[tuple[ir.Operation, int, ir.Value]]:
-        """What the places for ``u`` are given: (op, operand position, value)."""
+        """The inputs of the slots for ``u``: (op, operand position, value)."""
         slots = []
         for (key, position), op in self.parts.slots.items():
             slot = self.slots[key, position]
@@ -220,7 +221,7 @@ class Deferral:
                 for reader, slot, part in slots]
 
     def _slot_sources(self) -> list[ir.Value]:
-        """Deferred values whose ``u`` goes into a place for it."""
+        """Deferred values whose ``u`` goes into a slot."""
         sources = []
         for (_, position), op in self.parts.slots.items():
             readers = [terminator(region.blocks[0]) for region in op.regions]
@@ -232,8 +233,8 @@ class Deferral:
     # ---- making u and AR(w) + u
 
     def _make_beside(self, wanted: Iterable[ir.Value]) -> None:
-        """Makes the ``u`` of values, and of all they are made of, in the order of the data."""
-        needed = dict.fromkeys(wanted)  # in this order the parts come to be known, and with it their order
+        """Makes the ``u`` of values, and of all that they depend on, in data-flow order."""
+        needed = dict.fromkeys(wanted)  # visits the addends, which determines their order
         for value in needed:
             self.parts.of(value)
         order = self.parts.order
@@ -274,7 +275,7 @@ class Deferral:
         parts = {operand: self.parts.contribution(op.operands[operand], op)
                  for operand in sorted(self.flow.joint[op_key(op)].operands)}
         values = {operand: None if part == IDENTITY else self._value(part) for operand, part in parts.items()}
-        copy = self.editor.clone_before(op, op)  # its readers, and the reduction of w, follow op
+        copy = self.editor.clone_before(op, op)  # its readers and the reduction of w follow op
         for operand, value in values.items():
             self.editor.set_operand(copy, operand, value if value is not None else identity_constant(
                 self.editor, self.kind, op.operands[operand].type, before=copy))
@@ -314,7 +315,7 @@ def _rename(table: dict[ProgramPoint, Any], place: ProgramPoint, whole: ProgramP
 
 
 def _start_of(place: ProgramPoint) -> ir.InsertionPoint:
-    """The point at which a place's reduction is put."""
+    """The insertion point of a place's reduction."""
     if place.branch is not None:
         return ir.InsertionPoint.at_block_begin(place.branch)
     owner = place.value.owner
@@ -323,7 +324,7 @@ def _start_of(place: ProgramPoint) -> ir.InsertionPoint:
 
 
 def _all_reduce_behind(value: ir.Value) -> ir.Operation:
-    """The all-reduce a reduced value comes from."""
+    """The all-reduce that a reduced value comes from."""
     op = owner_op(value)
     # Ends: each step goes to an operand.
     while op.name != ALL_REDUCE.op:
@@ -370,8 +371,8 @@ def make_all_reduce(editor: Editor, like: ir.Operation, operand: ir.Value, kind:
       like: the all-reduce whose groups, channel and attributes it takes.
       operand: the value to reduce.
       kind: the kind of reduction.
-      at: the point it is put at.
-      wire_dtype: element type to travel in; None keeps the operand's.
+      at: the insertion point.
+      wire_dtype: element type to send; None keeps the operand's.
 
     Returns:
       The reduced value, of the operand's type.
@@ -393,7 +394,7 @@ def make_all_reduce(editor: Editor, like: ir.Operation, operand: ir.Value, kind:
 
 
 def _wire_element(editor: Editor, element: ir.Type, wire_dtype: str | None) -> ir.Type:
-    """The element type to travel in: the asked one where it is narrower than a floating-point element."""
+    """The element type to send: the requested one if it is narrower than a floating-point element."""
     if wire_dtype is None or not is_floating(element) or str(element).startswith("complex"):
         return element
     with editor.context:
@@ -402,7 +403,7 @@ def _wire_element(editor: Editor, element: ir.Type, wire_dtype: str | None) -> i
 
 
 def drop_unread_results(editor: Editor, op: ir.Operation) -> None:
-    """Erases an all-reduce without readers, or rebuilds a variadic one without the results that are not read."""
+    """Erases an all-reduce without readers, or rebuilds a variadic one without its unread results."""
     read = [position for position, result in enumerate(op.results) if next(iter(result.uses), None) is not None]
     if len(read) == len(op.results):
         return

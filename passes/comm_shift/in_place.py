@@ -1,13 +1,13 @@
-"""Local sums that a layer loop adds to, row by row, where it stacked them to be added later.
+"""Makes a layer loop add to local sums row by row, instead of stacking rows that are added later.
 
-A scan over layers stacks their gradients, and after it the sums of earlier micro-batches are added to the whole stack:
-for a while there are two copies of the gradients. With rows x_i, each written once, and sums t,
+A scan over layers stacks their gradients, and the sums of earlier micro-batches are added to the whole stack after it,
+so two copies of the gradients are live. With rows x_i, each written once, and sums t,
 
     t + stack_i x_i = stack_i (t[i] + x_i),
 
 where the stack starts as t and the loop replaces its rows one by one. Each element is the same sum of the same two
-numbers. While a reduce-scatter stood in the loop the stack held shards; once it is deferred the stack holds whole
-gradients, and a second copy of them is what a step runs out of memory by.
+numbers. With a reduce-scatter in the loop, the stack held shards. Once that is deferred, the stack holds whole
+gradients, and a second copy of them may exhaust memory.
 """
 
 from dataclasses import dataclass
@@ -22,11 +22,11 @@ _MOST_STEPS = 256
 
 @dataclass(frozen=True)
 class StackedSum:
-    """A stack of a loop that is added to a value from before the loop, and read by nothing else.
+    """A stack of a loop that is added to a value from before the loop, without other readers.
 
     Attributes:
       stack: the stack.
-      add: the sum, which alone reads the other addend too.
+      add: the sum, the only reader of both addends.
       base: the other addend.
     """
 
@@ -36,7 +36,7 @@ class StackedSum:
 
 
 def accumulate_in_place(view: View, editor: Editor) -> None:
-    """Makes stacks start as the sums they are added to, where a reduce-scatter reads what becomes of the sums.
+    """Makes stacks start as the sums they are added to, if a reduce-scatter reads the results.
 
     Args:
       view: the view of the module.
@@ -49,7 +49,7 @@ def accumulate_in_place(view: View, editor: Editor) -> None:
 
 
 def stacked_sums(loop: Loop) -> list[StackedSum]:
-    """The stacks of a loop that may start as what they are added to.
+    """The stacks of a loop that may start as the sums they are added to.
 
     Args:
       loop: the loop.
@@ -74,7 +74,7 @@ def _precedes(value: ir.Value, op: ir.Operation) -> bool:
 
 
 def _is_scattered(value: ir.Value) -> bool:
-    """Whether a reduce-scatter reads a value, by way of elementwise ops and of what loops carry."""
+    """Whether a reduce-scatter reads a value, through elementwise ops and loop carries."""
     seen, pending = {value}, [value]
     for _ in range(_MOST_STEPS):
         if not pending:
@@ -89,7 +89,7 @@ def _is_scattered(value: ir.Value) -> bool:
 
 
 def _carried_out(reader: ir.Operation, number: int) -> list[ir.Value]:
-    """The result of a loop whose body returns a value there."""
+    """The result of a loop whose body yields a value there."""
     around = reader.parent
     if reader.name != "stablehlo.return" or around is None or around.operation.name != "stablehlo.while":
         return []
@@ -97,7 +97,7 @@ def _carried_out(reader: ir.Operation, number: int) -> list[ir.Value]:
 
 
 def _accumulate(op: ir.Operation, found: StackedSum, editor: Editor) -> None:
-    """The stack starts as the sums; each row is added to what the stack holds of it."""
+    """Makes the stack start as the sums, and adds each row to the row that the stack holds."""
     stack, update = found.stack, found.stack.update
     row, before = stack.row, row_of(update.operands[0], stack, editor)
     own = (row, before) if found.add.operands[1] == found.base else (before, row)

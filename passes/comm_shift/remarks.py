@@ -23,10 +23,10 @@ from hlorewrite.util.reachability import reachable
 Outcome = Literal["no root", "no match", "where", "legal", "cost", "applies"]
 
 _MOST_PLACES = 1000
-"""How far a reason is looked for from a reduction that stays."""
+"""How far from a reduction that stays a reason is searched for."""
 
 _MOST_ARRIVALS = 8
-"""How many of the reductions that take one's place are written out."""
+"""How many of the reductions that replace one are listed."""
 
 _NO_COLLECTIVE = "the module holds no all-reduce"
 _LATER = f"{_NO_COLLECTIVE}; a program that XLA shards gets its collectives later"
@@ -37,13 +37,13 @@ class _Departure:
     """One reduction about to move.
 
     Attributes:
-      subject: what it is about.
+      subject: the subject of its remark.
       text: its text, when texts were requested.
-      load: what it sends.
-      arrivals: what is sent in its place.
-      made: which of the reductions to be made take its place; None when that is not known.
-      carried: the type of what a loop carries of it; empty when no loop does.
-      others: how many more reductions the same ones take the place of.
+      load: what it sends, as text.
+      arrivals: what is sent in its place, as text.
+      made: which of the new reductions replace it; None when that is not known.
+      carried: the type of the local sum that a loop carries; empty when no loop does.
+      others: how many more reductions the same ones replace.
     """
 
     subject: RemarkSubject
@@ -56,12 +56,12 @@ class _Departure:
 
     @property
     def company(self) -> str:
-        """Whose place is taken together with its own, for its remark."""
+        """The phrase for the reductions that are replaced together with it."""
         return f" together with {self.others} other{'s' if self.others > 1 else ''}" if self.others else ""
 
 
 def _leading_to(flow: DeferralGraph, ends: Mapping[ProgramPoint, str]) -> set[ProgramPoint]:
-    """The places from which a pair can travel to one of some places, these among them."""
+    """The places from which a pair can travel to one of some places, including these."""
     before: dict[ProgramPoint, list[ProgramPoint]] = {}
     for place, targets in flow.edges.items() if ends else ():
         for target in targets:
@@ -90,7 +90,7 @@ class RemarkEmitter:
         self._index = 0
 
     def nothing_to_do(self, view: View) -> None:
-        """The module holds no all-reduce; where it says itself what each device does, XLA adds none."""
+        """Reports that the module holds no all-reduce; if it is a manual program, XLA adds none."""
         manual = any(fully_manual(op.regions[0].blocks[0].operations[0].operation, view)
                      for op in view.ops("sdy.manual_computation"))
         said, advice = (_NO_COLLECTIVE, "") if manual or view.ops(*COLLECTIVES) else (_LATER, EXPOSE)
@@ -101,29 +101,30 @@ class RemarkEmitter:
                                              view.module.name))
 
     def started(self, view: View) -> None:
-        """Collectives that the program starts and awaits by itself."""
+        """Reports collectives that the program starts and awaits by itself."""
         for op, kind in started_ops(view) if self.ctx.wants_missed else ():
             self.ctx.remark(Remark("missed", self.name, f"the {kind} stays: the program starts and awaits it by itself",
                                    view.source(op), op.name))
 
     def ill_formed(self, view: View, op: ir.Operation, sentence: str, what: str = ALL_REDUCE.kind) -> None:
-        """A reduction whose groups or reducer are not understood."""
+        """Reports a reduction whose groups or reducer are not understood."""
         self._wait("blocked", f"the {what} stays: {sentence}", view, op)
 
     def too_large(self, view: View, source: ir.Value, flow: DeferralGraph, extra: int, left: int, asked: bool) -> None:
-        """A reduce-scatter whose local sums do not fit the memory budget: says what it would buy."""
+        """Reports a reduce-scatter whose local sums do not fit the memory budget, and what a larger budget would
+        save."""
         saved = round((flow.executions[ProgramPoint(source)] - 1) * tensor_bytes(owner_op(source).operands[0].type))
         limit = "the budget has" if asked else "without memory-budget=SIZE a step may grow by"
         self._wait("unprofitable", f"deferring it would save {saved} executed bytes for {extra} bytes of local sums; "
                    f"{limit} {left} bytes", view, owner_op(source), advice=BUDGET)
 
     def kept_exact(self, view: View, source: ir.Value) -> None:
-        """A floating-point sum under ``exact``."""
+        """Reports a floating-point sum that stays under ``exact``."""
         self._wait("blocked", "moving it would change the order of a floating-point sum, but exact is set", view,
                    owner_op(source), advice=EXACT)
 
     def stays(self, view: View, flow: DeferralGraph, only_expected: Mapping[ir.Value, PathRegression]) -> None:
-        """No placement is cheaper: says for each reduction in a loop what needs it there."""
+        """Reports that no placement is cheaper, and for each reduction in a loop what needs it there."""
         if not self.ctx.wants_remarks:
             return
         kept = self._accumulators(view, flow) if self.ctx.wants_missed else {}
@@ -142,7 +143,8 @@ class RemarkEmitter:
             self._explain(view, flow, source, op)
 
     def _accumulators(self, view: View, flow: DeferralGraph) -> dict[ProgramPoint, str]:
-        """The places where a step adds to what outlives the call, with its name; asked once, not for each reduction."""
+        """The places where a step adds to a value that outlives the call, with its name; computed once, not for each
+        reduction."""
         kept: dict[ProgramPoint, str] = {}
         for place in flow.executions:
             adder = defining_op(place.value)
@@ -153,7 +155,7 @@ class RemarkEmitter:
         return kept
 
     def _once_a_call(self, view: View, flow: DeferralGraph, source: ir.Value, kept: Mapping[ProgramPoint, str]) -> None:
-        """Names the accumulator of a step that is called once for each micro-batch."""
+        """Names the accumulator of a step that is called once per micro-batch."""
         for place in islice(flow.reachable([ProgramPoint(source)]), _MOST_PLACES):
             if place in kept:
                 self._wait("missed", f"each call adds it to {kept[place]}, which outlives the call, so each call needs "
@@ -176,7 +178,7 @@ class RemarkEmitter:
                    view, op, use, NEXT_ITERATION if self._read_next(flow, source, use) else ADVICE[use.need])
 
     def _read_next(self, flow: DeferralGraph, source: ir.Value, use: ForcingUse) -> bool:
-        """Whether a use that computes with a value does so in the next iteration of a loop."""
+        """Whether a use computes with a value in the next iteration of a loop."""
         if use.need not in ("not linear", "differs"):
             return False
         pending, seen = [ProgramPoint(source)], {ProgramPoint(source)}
@@ -192,7 +194,7 @@ class RemarkEmitter:
 
     def before(self, view: View, flow: DeferralGraph, placement: ReductionPlacement, parts: int = 1,
                made_at: Sequence[ProgramPoint] | None = None) -> None:
-        """A placement is about to be carried out; a payload is ``parts`` times the result.
+        """Called before a placement is carried out; a payload is ``parts`` times the result.
 
         ``made_at`` are the places where reductions will be made, in the order ``moved`` gets them.
         """
@@ -217,7 +219,7 @@ class RemarkEmitter:
         self.ctx.count("executed bytes saved", round(_executed(flow, placement) * parts))
 
     def moved(self, view: View, made: list[ir.Operation], milliseconds: float, price: str = "") -> None:
-        """The placement has been carried out."""
+        """Called after the placement was carried out."""
         texts = [_text(view, op) for op in made] if self.ctx.wants_text else []
         for departure in self._leaving:
             arrivals = " and ".join(dict.fromkeys(departure.arrivals)) or "never, since nothing reads it"
@@ -230,7 +232,7 @@ class RemarkEmitter:
             self._index += 1
 
     def done(self, view: View) -> None:
-        """The pass is at its end: remarks on what still stays."""
+        """Called at the end of the pass: emits remarks on reductions that stay."""
         if self.ctx.explain == self.name:
             self._explain_all()
         for remark in self._waiting.values():
@@ -257,7 +259,7 @@ class RemarkEmitter:
 
 
 def _only_expected(view: View, worse: PathRegression) -> str:
-    """Why a reduction stays that would move under ``expected``."""
+    """Reports why a reduction stays that would move under ``expected``."""
     return (f"moving it would send less in expectation, and more on {worse.words(view)}")
 
 
@@ -288,14 +290,14 @@ def _arrivals(flow: DeferralGraph, placement: ReductionPlacement) -> dict[ir.Val
 
 
 def _executed(flow: DeferralGraph, placement: ReductionPlacement) -> float:
-    """Executed bytes a placement saves."""
+    """The executed bytes that a placement saves."""
     def total(places: Iterable[ProgramPoint]) -> float:
         return sum(flow.executions[place] * tensor_bytes(place.value.type) for place in places)
     return total({ProgramPoint(source) for source in flow.sources}) - total(placement.reduced)
 
 
 def _text(view: View, op: ir.Operation) -> str:
-    """Where an op stands and the op; printing it by itself would number its whole function."""
+    """The text of an op and its place, without numbering the whole function as printing the op would."""
     around = [f"while at {view.place(parent)}, {times_of_block(Loop(parent).body)[0]:g} times"
               for parent in ancestors(op) if parent.name == "stablehlo.while"]
     return f"// {'in ' + ', in '.join(around) if around else 'outside loops'}\n{snippet([op], {})}"
@@ -311,13 +313,13 @@ def _carried(flow: DeferralGraph, source: ir.Value, placement: ReductionPlacemen
 
 
 def _left(departure: _Departure) -> str:
-    """Text of a reduction that moves, and what its loop carries."""
+    """The text of a reduction that moves, and of the value that its loop carries."""
     carried = f"\n// the loop carries reduced values: {departure.carried}" if departure.carried else ""
     return f"{departure.text}{carried}" if departure.text else ""
 
 
 def _arrived(departure: _Departure, texts: list[str]) -> str:
-    """Text of what takes a reduction's place; of many, the first few, so that a trace stays linear."""
+    """The text of the first few reductions that replace one, so a trace stays linear in size."""
     if not texts:
         return ""
     numbers = range(len(texts)) if departure.made is None else departure.made

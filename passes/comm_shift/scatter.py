@@ -19,7 +19,7 @@ from hlorewrite.passes.comm_shift.scatter_facts import ScatterDimensions
 
 _OTHER_DIMENSION = "the other operand is scattered along another dimension"
 DEFAULT_SHARE = 0.02
-"""Memory the pass may add without being asked, as a share of a device's arguments."""
+"""The default memory that the pass may add, as a share of a device's arguments."""
 
 
 @dataclass(frozen=True)
@@ -36,11 +36,11 @@ class ScatterStage:
     Args:
       view: the view of the module.
       editor: its editor.
-      facts: the linearity facts, as far as they hold of sums that are not scattered yet (``ScatterFacts``).
-      emitter: of the remarks.
+      facts: the linearity facts that hold for unscattered sums (``ScatterFacts``).
+      emitter: emits the remarks.
       budget: bytes a device may spend on local sums; None for ``DEFAULT_SHARE`` of its arguments.
-      left: what earlier stages of the same run have left of it.
-      expected: move also what sends less only in expectation.
+      left: the part of it that earlier stages of the same run left.
+      expected: also move reductions that send less only in expectation.
 
     Attributes:
       blocked_calls: keys of private functions that a reduction was passed to.
@@ -59,7 +59,7 @@ class ScatterStage:
         self.left = whole if left is None else left
 
     def run(self) -> bool:
-        """Defers what pays and fits; returns whether anything changed."""
+        """Defers reductions where it pays and fits; returns whether anything changed."""
         changed = False
         tried: set[tuple[object, ...]] = set()
         # Ends: either the executed bytes of the scatters fall (they are multiples of one fraction, set by trip counts
@@ -102,7 +102,7 @@ class ScatterStage:
                 other = part_of.get(reached)
                 if other is None:
                     pending += flow.edges.get(reached, [])
-                elif other is not part:  # the flows meet: one part from here on
+                elif other is not part:  # the flows meet: merge the parts
                     other += part
                     part_of.update({p: other for p, owner in part_of.items() if owner is part})
                     part = other
@@ -177,7 +177,7 @@ def _is_branch_result(value: ir.Value) -> bool:
 
 
 def _resident_bytes(view: View) -> int:
-    """Bytes of a device's arguments: what a step holds at the very least."""
+    """Bytes of a device's arguments: the least that a step holds."""
     regions = view.ops("sdy.manual_computation")
     blocks = [op.regions[0].blocks[0] for op in regions]
     if not blocks:

@@ -1,8 +1,8 @@
 """Reduce-scatters leave loops: the local sums stay whole until after the loop, as far as memory allows.
 
 ``v = RS(w) + u``: the program's own values keep ``u`` (a deferred reduce-scatter gives zero there), and a twin of each
-deferred value, as large as before the scatter, holds ``w``. So loops get one more carried value of full size for each
-accumulator; that memory is what the bytes are paid with, and a budget says how much may be spent.
+deferred value, as large as before the scatter, holds ``w``. So loops carry one more value of full size for each
+accumulator. This memory is the price of the saved bytes, and a budget limits it.
 """
 
 from dataclasses import dataclass
@@ -27,8 +27,8 @@ class ScatterPlan:
     Attributes:
       flow: the flow of the class.
       placement: where it is scattered.
-      dimensions: along which dimension each deferred value is scattered.
-      parts: how many parts there are: the size of a group.
+      dimensions: the scattered dimension of each deferred value.
+      parts: the number of parts, the size of a group.
     """
 
     flow: DeferralGraph
@@ -49,7 +49,7 @@ class ScatterPlan:
         return results
 
     def extra_bytes(self) -> int:
-        """Memory the twins of carried values take on one device; a stack that starts as its sums takes their place."""
+        """Memory of the twins of carried values on one device; a stack that starts as its sums replaces them."""
         results = self.loop_results()
         loops = {op_key(op): op for op, _ in results}
         in_place = {(key, each.stack.position) for key, op in loops.items() for each in stacked_sums(Loop(op))}
@@ -63,7 +63,7 @@ class ScatterPlan:
 
 
 def add_twins(editor: Editor, plan: ScatterPlan) -> dict[tuple[int, int], int]:
-    """Gives loops a place for each twin, filled with zeros; nothing changes yet.
+    """Gives loops a slot for each twin, filled with zeros; nothing else changes yet.
 
     Returns:
       (key of the rebuilt loop, position) -> position of the twin.
@@ -81,11 +81,11 @@ def add_twins(editor: Editor, plan: ScatterPlan) -> dict[tuple[int, int], int]:
 
 
 class ScatterDeferral:
-    """One plan being carried out.
+    """Carries out one plan.
 
     Args:
       editor: the editor of the module.
-      plan: what to do.
+      plan: the plan.
       twins: where loops carry twins.
     """
 
@@ -148,7 +148,7 @@ class ScatterDeferral:
         return self._lifted(op, value)
 
     def _lifted(self, op: ir.Operation, value: ir.Value) -> ir.Value:
-        """An op done on the unscattered sums."""
+        """An op applied to the unscattered sums."""
         joint = self.plan.flow.joint[op_key(op)].operands
         whole = self.plan.whole_type(value)
         deferred = {position: self._twin(op.operands[position]) for position in sorted(joint)
@@ -170,7 +170,7 @@ class ScatterDeferral:
                                   before=op).results[0]
 
     def _whole_operand(self, op: ir.Operation, position: int, whole: ir.RankedTensorType) -> ir.Type:
-        """The unscattered type of a joint operand that is not deferred; the number that a pad fills with has no other.
+        """The unscattered type of a joint operand that is not deferred; a scalar, such as a pad's fill, keeps its type.
 
         Of the ops that move elements, only those have such operands that leave the scattered dimension in its place.
         """
@@ -180,7 +180,7 @@ class ScatterDeferral:
         return with_dimension(op.operands[position].type, dimension, whole.shape[dimension])
 
     def _spread(self, operand: ir.Value, whole: ir.RankedTensorType, before: ir.Operation) -> ir.Value:
-        """The same number everywhere, in the unscattered shape."""
+        """The same splat in the unscattered shape."""
         source = splat_of(operand)
         assert source is not None
         type_ = tensor_type(whole.shape, element_type(operand))
@@ -190,7 +190,7 @@ class ScatterDeferral:
         return repeated(self.editor, source.operands[0], type_, before)
 
     def _scatter(self, value: ir.Value, like: ir.Operation) -> ir.Operation:
-        """Makes ``RS(w) + u`` after a value, for everything that reads it."""
+        """Makes ``RS(w) + u`` after a value, for all of its readers."""
         whole = self._twin(value)
         readers = [(use.owner.operation, use.operand_number) for use in value.uses]
         owner = value.owner

@@ -1,8 +1,8 @@
-"""Ops that can be done on the unscattered sum, and the dimension along which it is scattered.
+"""Ops that can be applied to the unscattered sum, and the dimension along which it is scattered.
 
-A reduce-scatter is an all-reduce followed by taking the device's own part: ``RS(x) = own(AR(x))``. An op that commutes
-with taking a part along one dimension, and is linear, can be done on the whole before the sum: elementwise ops whose
-other operands are the same number everywhere, and ops that move elements without touching that dimension.
+A reduce-scatter is an all-reduce followed by taking the device's own part: ``RS(x) = own(AR(x))``. A linear op that
+commutes with taking a part along one dimension can be applied to the whole before the sum: elementwise ops whose other
+operands are splats, and ops that move elements without touching that dimension.
 """
 
 from collections.abc import Iterable
@@ -17,13 +17,13 @@ from hlorewrite.ops.table import MOVES
 
 LIFTED = {"stablehlo.add", "stablehlo.subtract", "stablehlo.negate", "stablehlo.multiply", "stablehlo.divide",
           "stablehlo.convert", "stablehlo.select"}
-"""Elementwise ops that are done on whole sums, where their other operands are one number everywhere."""
+"""Elementwise ops that can be applied to whole sums if their other operands are splats."""
 SCATTER = "stablehlo.scatter"
 _BY_PLACE = ("stablehlo.while", "stablehlo.optimization_barrier")
 
 
 class ScatterFacts:
-    """The declared facts, less what cannot be lifted to the unscattered sum.
+    """The declared facts that can be lifted to the unscattered sum.
 
     Args:
       declared: the declared linearity facts.
@@ -33,7 +33,7 @@ class ScatterFacts:
         self.declared = declared
 
     def linear_in(self, op: ir.Operation, position: int, context: FactContext) -> JointlyLinear | NotLinear:
-        """Whether an op is linear in an operand and can be done on the unscattered sum."""
+        """Whether an op is linear in an operand and can be applied to the unscattered sum."""
         if op.name == SCATTER:
             return _added_into(op, position)
         if op.name not in LIFTED | MOVES:
@@ -80,8 +80,8 @@ class ScatterDimensions:
 
     Attributes:
       by_value: value -> dimension.
-      conflicts: uses that would have to be scattered along two dimensions, or along none: of ops, loops and the ends
-        of loops and branches alike.
+      conflicts: uses that would have to be scattered along two dimensions, or along none: by ops, loops, and the
+        terminators of loops and branches.
     """
 
     def __init__(self, flow: DeferralGraph, touched: Iterable[ProgramPoint]) -> None:
@@ -108,7 +108,7 @@ class ScatterDimensions:
                     pending.append(target)
 
     def _along(self, value: ir.Value, target: ir.Value) -> int | None:
-        """Where the scattered dimension of a value is in what is made of it."""
+        """The scattered dimension of a value computed from a scattered one."""
         dimension = self.by_value[value]
         op = defining_op(target)
         if op is None or op.name not in MOVES:
@@ -119,14 +119,15 @@ class ScatterDimensions:
 
 
 def links(value: ir.Value, target: ir.Value) -> list[tuple[ir.Operation, int]]:
-    """The uses of a value that make another of it: by an op, as a loop's first value, or at the end of a region.
+    """The uses of a value that another one is made from: by an op, as a loop's initial value, or at the end of a
+    region.
 
     Args:
-      value: what is read.
+      value: the value that is read.
       target: a result of the reader or of the op around it, or an argument of a loop's body.
 
     Returns:
-      (op, operand position) of each; a use in another place of the same loop, branch or barrier is none.
+      (op, operand position) of each; a use at another position of the same loop, branch or barrier does not count.
     """
     block = target.owner if isinstance(target, ir.BlockArgument) else None
     maker = owner_op(target) if block is None else block.owner.operation

@@ -1,7 +1,7 @@
-"""The collectives of a block that wait for others, when each is ready, and when its result is needed.
+"""The dependences between a block's collectives, and when each is ready and its result is needed.
 
-Only ops that collectives reach are visited: a block of 100 000 ops whose gradients are reduced and then added to an
-accumulator costs one walk for the positions and a few steps for each gradient.
+Visits only ops that collectives reach: a block of 100 000 ops whose gradients are reduced and then added to an
+accumulator costs one walk for the positions and a few steps per gradient.
 """
 
 import itertools
@@ -31,21 +31,21 @@ class Timing:
 
 
 class BlockGraph:
-    """The order that holds between some collectives of one block.
+    """The dependences between some collectives of one block.
 
     Args:
       view: the module.
       block: the block.
-      members: collectives that are in the block itself, in program order.
+      members: collectives directly in the block, in program order.
       clock: how long kernels take.
 
     Attributes:
       position: key of each op of the block to its place in it.
       numbers: makes sets of members.
       before: for each member, the members its operands depend on.
-      reached: for each place that some member reaches, those members.
+      reached: for each place that members reach, these members.
       starts: place of each kernel to the seconds at which it starts if nothing waits for communication.
-      ends: the same for the seconds at which it ends.
+      ends: likewise, to the seconds at which it ends.
       end: seconds at which the last kernel ends.
     """
 
@@ -120,15 +120,14 @@ class BlockGraph:
         self.before = [reached[place] for place in self.places]
 
     def _with_member(self, members: NumberSet, place: int) -> NumberSet:
-        """Some members, and the one at a place where there is one."""
+        """Some members, plus the one at a place if there is one."""
         member = self._member_at.get(place)
         return members if member is None else union(members, self.numbers.single(member))
 
     def behind(self) -> Iterator[tuple[int, NumberSet]]:
-        """Each member with the members that depend on it, the last member first.
+        """Yields each member with the members that depend on it, the last member first.
 
-        Sets are kept only as long as an op that is still to come is read by theirs: together they take far more memory
-        than those of a place in the block.
+        Frees the set of a place once no earlier place needs it, since all sets together would take far more memory.
         """
         first = {reader: place for place in reversed(self.cone) for reader in self.readers(place)}
         found: dict[int, NumberSet] = {}
@@ -143,7 +142,7 @@ class BlockGraph:
                 yield self._member_at[place], members
 
     def latest(self, order: Sequence[int]) -> list[int]:
-        """For each of some members, the last of them it depends on, as a position in their order; -1 for none."""
+        """For each of some members, the last of them that it depends on, as an index among them; -1 for none."""
         positions = {self.places[member]: position for position, member in enumerate(order)}
         reached: dict[int, int] = {}
         found = [-1] * len(order)
@@ -160,7 +159,7 @@ class BlockGraph:
     # ---- times
 
     def _times(self, clock: KernelClock) -> tuple[dict[int, float], dict[int, float], float]:
-        """Start and end of each kernel of its own, by place, and the end of all.
+        """Start and end of each separate kernel, by place, and the end of all.
 
         Fused kernels take their time too, except for those that read a member's result: they count with the member.
         """
@@ -179,7 +178,7 @@ class BlockGraph:
         return starts, ends, now
 
     def timings(self) -> list[Timing]:
-        """Ready and needed of each member."""
+        """The timing of each member."""
         needed = self._needed()
         ready: dict[int, float] = {}
         return [Timing(max((self._finish(v, ready) for v in op.operands), default=0.0), needed[place])
@@ -187,9 +186,9 @@ class BlockGraph:
 
     @cached_property
     def readings(self) -> list[float]:
-        """For each member, the seconds of the fused ops that read its result and that of no other: an update, say.
+        """For each member, the seconds of the fused ops that read its result and no other member's, such as an update.
 
-        By the bytes they read and write. While the next call is under way, these may run.
+        The seconds follow from the bytes they read and write. These ops may run during the next call.
         """
         owners = self._owners()
         owned: list[list[int]] = [[] for _ in self.members]
@@ -199,7 +198,7 @@ class BlockGraph:
         return [self._seconds_of_fused(places, owner, owners) for owner, places in enumerate(owned)]
 
     def _seconds_of_fused(self, places: Sequence[int], owner: int, owners: Mapping[int, int]) -> float:
-        """Seconds that the fused ops at some places, those of one owner, take to read and write."""
+        """Seconds that the fused ops of one owner take to read and write, by their places."""
         read: set[ir.Value] = set()
         written = 0
         for place in places:
@@ -214,7 +213,7 @@ class BlockGraph:
         return (sum(tensor_bytes(value.type) for value in read) + written) / self._bytes_per_s
 
     def _owners(self) -> dict[int, int]:
-        """Place of each fused op of the cone to the one member it depends on; -1 where there are several."""
+        """Maps the place of each fused op of the cone to the only member it depends on; to -1 if there are several."""
         reached: dict[int, int] = {}
         owners: dict[int, int] = {}
         for place in self.cone:
@@ -233,12 +232,12 @@ class BlockGraph:
         return needed
 
     def _finish(self, value: ir.Value, known: dict[int, float]) -> float:
-        """When a value has been computed: the end of the last kernel it is made from."""
+        """When a value is available: the end of the last kernel that it is computed from."""
         root = self._place_of_value(value)
         if root is None:
             return 0.0
         stack = [root]
-        # Ends: a place follows only from places before it, and becomes known once.
+        # Ends: a place depends only on places before it, and becomes known once.
         while stack:
             place = stack[-1]
             if place in known:

@@ -1,4 +1,4 @@
-"""Small values that differ between devices: masks and places, looked up by the device's id."""
+"""Small values that differ between devices: masks and table entries, looked up by the device's id."""
 
 from collections.abc import Iterable, Sequence
 
@@ -14,7 +14,7 @@ def device_mask(editor: Editor, devices: Iterable[int], count: int, before: ir.O
 
     Args:
       editor: the editor of the module.
-      devices: where it is true.
+      devices: the devices on which it is true.
       count: how many devices there are.
       before: the op it is put before.
       id_op: ``stablehlo.partition_id`` or ``stablehlo.replica_id``.
@@ -62,9 +62,9 @@ def compare(editor: Editor, direction: str, value: ir.Value, number: int, before
 
 
 def zeros_like(editor: Editor, type_: ir.Type, before: ir.Operation) -> ir.Value:
-    """Zeros of a type, as a scalar constant spread out: a dense constant would be as large as the value."""
+    """Zeros of a type, as a broadcast scalar constant: a dense constant would be as large as the value."""
     tensor = ir.RankedTensorType(type_)
-    if isinstance(tensor.element_type, ir.ComplexType):  # MLIR's Python face cannot hold complex constants
+    if isinstance(tensor.element_type, ir.ComplexType):  # MLIR's Python bindings cannot hold complex constants
         real = _tensor(editor, list(tensor.shape), str(tensor.element_type.element_type))
         part = zeros_like(editor, real, before)
         return editor.create("stablehlo.complex", [part, part], [type_], location=before.location,

@@ -1,7 +1,7 @@
 """The values that may be divided together along one dimension, and the ops between them.
 
-Passes that put work on parts of values ask here how far a dimension can be followed: to shards of a group of devices
-(``sequence-parallel``), or to halves that one device computes one after the other (``interleave-halves``).
+Passes that compute on parts of values use this to follow a dimension: for shards of a group of devices
+(``sequence-parallel``), or for halves that one device computes one after the other (``interleave-halves``).
 """
 
 from collections.abc import Mapping
@@ -18,9 +18,9 @@ class DividedRead:
     """An operand that a member reads in parts.
 
     Attributes:
-      op: the member's op, or the end of the loop that carries it.
+      op: the member's op, or the terminator of the loop that carries it.
       position: of the operand.
-      dimension: the divided one.
+      dimension: the divided dimension.
     """
 
     op: ir.Operation
@@ -30,12 +30,12 @@ class DividedRead:
 
 @dataclass(frozen=True)
 class RegionMember:
-    """What is computed either in parts or whole: an op, a carried value or a value after a barrier.
+    """A unit computed either in parts or whole: an op, a carried value or a value after a barrier.
 
     Attributes:
       op: the op.
-      values: what it computes that is divided when it works on parts; none where it gives partial sums.
-      reads: operands that it then reads in parts.
+      values: its results that are divided when it works on parts; none if it gives partial sums.
+      reads: the operands that it then reads in parts.
       position: of a carried value or of a value after a barrier.
       reduces: whether it is an all-reduce that becomes a reduce-scatter, and so makes parts of a whole operand.
     """
@@ -57,11 +57,11 @@ class Region:
     """Members that follow from one collective divided along one dimension.
 
     Attributes:
-      dims: value to its divided dimension; of values that members make, and of those they read.
+      dims: the divided dimension of each value that members make or read.
       members: in the order they were found.
       maker: value to the member that makes it.
       reader: (key of an op, operand position) to the member that reads it in parts.
-      refused: key of an op to why it works on whole values, for collectives and what reads members.
+      refused: why an op works on whole values, by its key, for collectives and readers of members.
     """
 
     dims: dict[ir.Value, int] = field(default_factory=dict)
@@ -79,17 +79,18 @@ class Region:
         self.members.append(member)
 
     def readers(self, value: ir.Value) -> list[tuple[ir.Operation, int, int | None]]:
-        """A reader of a value: op, operand position, and the member that reads it in parts; None where it cannot."""
+        """The readers of a value: op, operand position, and the member that reads it in parts; None if it cannot."""
         return [(op, position, self.reader.get((op_key(op), position))) for op, position in users(value)]
 
 
 class RegionFinder:
-    """Follows a divided dimension from a collective through what reads its result, and through their other operands.
+    """Follows a divided dimension from a collective through the readers of its result, and through their other
+    operands.
 
     Each pass subclasses it to say which collectives join, and which other conditions a member must meet.
 
     Args:
-      parts: into how many parts the dimension is divided.
+      parts: the number of parts of the dimension.
     """
 
     def __init__(self, parts: int) -> None:
@@ -103,7 +104,7 @@ class RegionFinder:
 
         Args:
           collective: the collective.
-          dimension: of its result.
+          dimension: the dimension of its result.
 
         Returns:
           The region; without members when that dimension cannot be divided.
@@ -124,11 +125,11 @@ class RegionFinder:
 
         Args:
           op: the collective.
-          dimension: the divided one.
+          dimension: the divided dimension.
           position: of the operand whose dimension it is; None when it is the result's.
 
         Returns:
-          The member; a sentence's end where it works on whole values, empty where that needs no word.
+          The member, or the end of a sentence that says why it works on whole values; empty if no remark is needed.
         """
         raise NotImplementedError
 
@@ -212,7 +213,7 @@ class RegionFinder:
             return
         loop, end = Loop(op), terminator(Loop(op).body)
         if loop.tests(position):
-            return  # the condition reads it whole
+            return  # the condition reads the whole value
         around = {value: dimension for value in (op.operands[position], end.operands[position])
                   if not _repeated(value, dimension)}
         values = (loop.body.arguments[position], op.results[position])
@@ -223,7 +224,7 @@ class RegionFinder:
     # ---- conditions
 
     def _new(self, op: ir.Operation, position: int | None) -> bool:
-        """Whether an op, or a position of it, is new; each is visited once."""
+        """Whether an op, or one of its positions, is new; each is visited once."""
         key = (op_key(op), position)
         fresh = key not in self._joined
         self._joined.add(key)

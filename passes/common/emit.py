@@ -1,4 +1,4 @@
-"""Tensors that hold one number everywhere."""
+"""Emits splats, and rebuilds ops with more results."""
 
 from collections.abc import Callable, Sequence
 
@@ -13,7 +13,7 @@ def splat_constant(editor: Editor, number: ir.Attribute | int, type_: ir.Type, b
       editor: the editor of the module.
       number: an attribute of the element type, or an integer.
       type_: the tensor type.
-      before: the op it is put before; its location is taken.
+      before: the op to insert before; its location is used.
     """
     with editor.context, before.location:
         if isinstance(number, int):
@@ -26,7 +26,7 @@ def splat_constant(editor: Editor, number: ir.Attribute | int, type_: ir.Type, b
 
 
 def wrapped(number: int, type_: ir.Type) -> int:
-    """The value of a number in an integer tensor type, after wrap-around.
+    """A number after wrap-around in an integer tensor type.
 
     Args:
       number: the exact result.
@@ -43,7 +43,7 @@ def repeated(editor: Editor, scalar: ir.Value, type_: ir.Type, before: ir.Operat
       editor: the editor of the module.
       scalar: a tensor without dimensions.
       type_: the tensor type.
-      before: the op it is put before; its location is taken.
+      before: the op to insert before; its location is used.
     """
     with editor.context:
         dims: ir.Attribute = ir.DenseI64ArrayAttr.get([])
@@ -52,7 +52,7 @@ def repeated(editor: Editor, scalar: ir.Value, type_: ir.Type, before: ir.Operat
 
 
 def filled_part(editor: Editor, op: ir.Operation, type_: ir.Type) -> ir.Value:
-    """A part of a constant or of a spread-out value, made again in its size; each part is the same.
+    """One part of a constant or broadcast value, rebuilt in the part's size; all parts are equal.
 
     Args:
       editor: the editor of the module.
@@ -94,16 +94,16 @@ LOOP = "stablehlo.while"
 
 def add_results(editor: Editor, op: ir.Operation, types: Sequence[ir.Type],
                       fill: Callable[[ir.Type, ir.Operation], ir.Value]) -> ir.Operation:
-    """Rebuilds a loop or branch with more results, which hold what they are filled with.
+    """Rebuilds a loop or branch with more results.
 
     Args:
       editor: the editor of the module.
       op: the ``while``, ``case`` or ``if``; it is erased.
       types: types of the new results, which come last.
-      fill: makes a value of a type before an op; what a loop starts with, what each branch returns.
+      fill: makes a value of a type before an op: the initial value of a loop, the result of each branch.
 
     Returns:
-      The new op. Values that a loop carries in addition pass through.
+      The new op. The loop passes the added values through unchanged.
     """
     operands = list(op.operands)
     if op.name == LOOP:

@@ -1,5 +1,5 @@
-"""Predicted time of a block with its collectives next to compute: passes that change the overlap compare it before and
-after.
+"""Predicts the time of a block whose collectives overlap with compute; passes that change the overlap compare it before
+and after.
 """
 
 from collections import defaultdict
@@ -16,13 +16,15 @@ from hlorewrite.passmanager.base import PassContext
 from hlorewrite.timeline.stream_tasks import StreamTask
 
 SEPARATE = "hlorewrite.separate_streams"
-"""A unit attribute of modules that will be compiled with a separate stream for what network ports send alone."""
+"""A unit attribute of modules that will be compiled with a separate stream for collectives that use network ports
+alone."""
 
 OVERLAPPED = "hlorewrite.overlapped"
-"""A unit attribute of loops whose collectives stand where compute hides them: comm-shift leaves those in place."""
+"""A unit attribute of loops whose collectives are placed where compute hides them: comm-shift leaves them in place."""
 
 HALF = "hlorewrite.half"
-"""A unit attribute of collectives of one half of a batch, which run next to compute of the other: passes leave them."""
+"""A unit attribute of collectives of one half of a batch, which overlap with compute of the other: passes leave them
+alone."""
 
 CROWDED = "hlorewrite.crowded"
 """A unit attribute of loops whose collectives, each in a separate call, fill most of an iteration."""
@@ -31,7 +33,7 @@ _CROWDED_SHARE = 0.8
 
 
 def uses_ports_alone(op: ir.Operation, view: View, topology: Topology) -> bool:
-    """Whether no two members of a collective's groups are on one host, so that it sends nothing over links within it.
+    """Whether no two members of a group are on one host, so a collective sends nothing over links within hosts.
 
     Args:
       op: the collective.
@@ -54,7 +56,7 @@ class OverlapModel:
       topology: the cluster; empty for that of the run.
 
     Raises:
-      UsageError: no cluster is named, and the pass is to decide by time.
+      UsageError: no cluster is named, but the pass decides by time.
     """
 
     def __init__(self, view: View, ctx: PassContext, name: str, topology: str = "") -> None:
@@ -77,11 +79,11 @@ class OverlapModel:
         return self.together([op])
 
     def together(self, ops: Iterable[ir.Operation], share: float = 1) -> float:
-        """Seconds of collectives, those of a kind and of equal groups in one call.
+        """Seconds of collectives, with one call for all of equal kind and groups.
 
         Args:
           ops: the collectives.
-          share: of their bytes.
+          share: the share of their bytes that is sent.
         """
         calls: dict[tuple[str, tuple[tuple[int, ...], ...]], int] = defaultdict(int)
         for op in ops:
@@ -93,16 +95,16 @@ class OverlapModel:
                    for (kind, rows), bytes_ in calls.items())
 
     def compute(self, ops: Sequence[ir.Operation]) -> float:
-        """Seconds of the kernels among some ops of one block, with all they hold."""
+        """Seconds of the kernels among some ops of one block, regions included."""
         return sum(self.clock.seconds(op) for op in ops)
 
     def tasks(self, ops: Sequence[ir.Operation], copied: Sequence[ir.Value] = (), ahead: Iterable[ir.Operation] = (),
               carried: Mapping[ir.Value, ir.Operation] | None = None) -> list[StreamTask]:
-        """Ops of one block as tasks, by the values between them.
+        """Converts ops of one block to tasks, with the values between them as dependences.
 
         Args:
           ops: of the block, in some order. An op that reads a result of a later one reads that of another iteration.
-          copied: such values that have to be copied before they are read, since the iteration makes them anew.
+          copied: such values that must be copied before they are read, since the iteration overwrites them.
           ahead: collectives that run for the next iteration.
           carried: the ops among these that make the arguments of the block, for the arguments that they make.
 
@@ -141,7 +143,7 @@ class OverlapModel:
 
     def _sources(self, op: ir.Operation, places: dict[int, int], copies: dict[ir.Value, int],
                  seam: dict[ir.Value, int]) -> list[int]:
-        """Places of what an op reads, also inside its regions: of the ops before it that make it, or of a copy."""
+        """The tasks that make the values an op reads, also inside its regions: earlier ops, or copies."""
         inner = nested_ops(op) if len(op.regions) and op.name not in COLLECTIVES else (op,)
         read = {value for each in inner for value in each.operands}
         makers = (defining_op(value) for value in read)

@@ -1,4 +1,4 @@
-"""The part of a whole value that a device holds of it."""
+"""The shard of a whole value that a device holds."""
 
 from hlorewrite.analysis.groups import Rows
 from hlorewrite.ir import Editor, defining_op, ir, op_key, owner_op, with_dimension
@@ -9,9 +9,9 @@ from hlorewrite.passes.common.emit import filled_part, splat_constant
 
 
 class OwnShard:
-    """Slices at the device's place in its group; the place is computed once in each block.
+    """Slices at the device's place in its group; each block computes the place once.
 
-    Constants and values that a broadcast repeats are made again, in the size of a shard.
+    Constants and broadcasts are rebuilt in the size of a shard.
 
     Args:
       editor: the editor of the module.
@@ -33,7 +33,7 @@ class OwnShard:
 
         Args:
           value: the whole value.
-          dimension: along which it is cut.
+          dimension: the dimension along which it is cut.
         """
         if (value, dimension) not in self._made:
             maker, size = defining_op(value), ir.RankedTensorType(value.type).shape[dimension]
@@ -44,7 +44,7 @@ class OwnShard:
         return self._made[value, dimension]
 
     def erase_unread(self) -> None:
-        """Erases constants and spread-out values of which only shards are read; no shard may be made afterwards."""
+        """Erases constants and broadcasts of which only shards are read; no shard may be made afterwards."""
         makers = {op_key(maker): maker for maker in (defining_op(value) for value, _ in self._made)
                   if maker is not None}
         for maker in makers.values():

@@ -32,7 +32,7 @@ def tell(ctx: PassContext, kind: RemarkKind, name: str, sentence: str, view: Vie
 
 @dataclass(frozen=True)
 class OpByOp(Pass):
-    """Base of passes that rewrite the ops of one name one by one, in the order of the module.
+    """Base class of passes that rewrite the ops of one name one by one, in the order of the module.
 
     Attributes:
       op_name: the name; all-reduces by default.
@@ -49,11 +49,11 @@ class OpByOp(Pass):
         return changed
 
     def _one(self, op: ir.Operation, view: View, ctx: PassContext) -> bool:
-        """Rewrites what depends on one op; returns whether it did."""
+        """Rewrites one op and its readers; returns whether anything changed."""
         raise NotImplementedError
 
 
-# ---- passes that see through the functions in which JAX puts bodies of loops and rows of stacked tensors
+# ---- passes that look into the functions that JAX makes of loop bodies and rows of stacked tensors
 
 
 ROWS = ("stablehlo.dynamic_update_slice",)
@@ -62,12 +62,12 @@ ROWS = ("stablehlo.dynamic_update_slice",)
 
 def with_inlined(module: Module, ctx: PassContext, names: tuple[str, ...] | None,
                  run: Callable[[Module, View], bool]) -> bool:
-    """Runs a rewrite on a copy in which functions that hold some ops are inlined; the module stays if nothing changes.
+    """Runs a rewrite on a copy with inlined functions that contain some ops; the module stays if nothing changes.
 
     Args:
-      module: the module; a copy takes its place only when the rewrite changed that.
+      module: the module; the copy replaces it only if the rewrite changed the copy.
       ctx: of the pass.
-      names: of the ops; None to inline every function.
+      names: the names of the ops; None to inline every function.
       run: rewrites a module by its view; returns whether it changed.
     """
     view = ctx.view(module)

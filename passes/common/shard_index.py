@@ -1,4 +1,4 @@
-"""Where each device's slice starts: indices evaluated once for every device, and checks that groups fit them."""
+"""Where each device's slice starts: evaluates indices per device, and checks that groups fit them."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -18,8 +18,8 @@ class Range:
     """The elements that a slice reads along one dimension, on each device.
 
     Attributes:
-      starts: device to first element.
-      size: from the first element to one past the last.
+      starts: the first element, by device.
+      size: the distance from the first element to one past the last.
       full: size of the dimension.
     """
 
@@ -78,7 +78,7 @@ def range_along(op: ir.Operation, dim: int, devices: PerDeviceConstants) -> Rang
 
 
 def sliced_dimensions(op: ir.Operation) -> list[int]:
-    """The dimensions along which a slice reads less than everything."""
+    """The dimensions that a slice does not read in full."""
     before, after = (ir.RankedTensorType(v.type).shape for v in (op.operands[0], op.results[0]))
     return [dim for dim, (full, part) in enumerate(zip(before, after, strict=True)) if full != part]
 
@@ -88,7 +88,7 @@ def scalar_behind(value: ir.Value, bound: Mapping[ir.Value, ir.Value] | None = N
 
     Args:
       value: any value.
-      bound: arguments of a called function to the operands of the call.
+      bound: maps arguments of a called function to the operands of the call.
 
     Returns:
       The value with one element, or the value itself.
@@ -103,11 +103,11 @@ def scalar_behind(value: ir.Value, bound: Mapping[ir.Value, ir.Value] | None = N
 
 
 def splat_number(value: ir.Value, bound: Mapping[ir.Value, ir.Value] | None = None) -> float | int | None:
-    """The number all elements of a constant have, looking through converts too; None when it is not such a constant.
+    """The number that fills a constant, looking through converts; None when it is not such a constant.
 
     Args:
       value: any value.
-      bound: arguments of a called function to the operands of the call.
+      bound: maps arguments of a called function to the operands of the call.
 
     Returns:
       The number before any conversion; None for complex numbers too.
@@ -120,7 +120,7 @@ def splat_number(value: ir.Value, bound: Mapping[ir.Value, ir.Value] | None = No
 
 
 def is_one_number(value: ir.Value) -> bool:
-    """Whether all elements of a constant are the same number, complex or not, looking through converts too."""
+    """Whether all elements of a constant are the same number, complex or not, looking through converts."""
     op = _constant_behind(value, None)
     return op is not None and is_splat(op)
 
@@ -137,7 +137,7 @@ def _constant_behind(value: ir.Value, bound: Mapping[ir.Value, ir.Value] | None)
 
 
 def _number(text: str, element: str) -> float | int | None:
-    """A number from the text of an attribute such as ``0.000000e+00 : f32``; None when it is none."""
+    """A number from the text of an attribute such as ``0.000000e+00 : f32``; None when it is not a number."""
     word = text.partition(" : ")[0].strip()
     if element == "i1":
         return {"true": 1, "false": 0, "1": 1, "-1": 1, "0": 0}.get(word)

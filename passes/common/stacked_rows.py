@@ -13,9 +13,9 @@ class RowStack:
     """A carried tensor of which each iteration writes another slice of size one, until all are written.
 
     Attributes:
-      position: of the tensor among what the loop carries.
+      position: the tensor's index among the loop's carried values.
       update: the ``dynamic_update_slice`` that writes; it alone reads the tensor in the loop.
-      dimension: along which the slices lie.
+      dimension: the dimension along which the slices lie.
     """
 
     position: int
@@ -29,15 +29,15 @@ class RowStack:
 
     @property
     def indices(self) -> Sequence[ir.Value]:
-        """Where it is written."""
+        """The indices at which it is written."""
         return list(self.update.operands)[2:]
 
 
 def row_stacks(loop: Loop) -> dict[int, RowStack]:
     """The tensors that a loop stacks, by position.
 
-    Each slice is written exactly once: the index, evaluated for all iterations, is a permutation of the slices. So what
-    the tensor held before the loop does not matter after it, and a slice holds that until its iteration.
+    Each slice is written exactly once: the index, evaluated for all iterations, is a permutation of the slices. So the
+    initial contents of the tensor do not matter after the loop, and each slice keeps its own until its iteration.
 
     Args:
       loop: a loop; its trip count and its indices must be computed from constants.
@@ -47,7 +47,7 @@ def row_stacks(loop: Loop) -> dict[int, RowStack]:
 
 
 def row_of(whole: ir.Value, stack: RowStack, editor: Editor) -> ir.Value:
-    """The slice of a tensor where an iteration writes its row, made before the row is written.
+    """The slice of a tensor at the place of an iteration's row, emitted before the row is written.
 
     Args:
       whole: a tensor of the shape of the stack.
@@ -79,7 +79,7 @@ def _row_stack(loop: Loop, argument: ir.BlockArgument) -> RowStack | None:
 
 
 def _sliced(update: ir.Operation) -> int | None:
-    """The one dimension along which an update of size one is written; None where others are sliced too."""
+    """The only dimension along which an update of size one is written; None if others are sliced too."""
     whole, part = (list(ir.RankedTensorType(update.operands[side].type).shape) for side in (0, 1))
     sliced = [dim for dim, (full, size) in enumerate(zip(whole, part, strict=True)) if full != size]
     if len(sliced) > 1 or (sliced and part[sliced[0]] != 1):

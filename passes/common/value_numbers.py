@@ -1,7 +1,7 @@
 """Numbers of values: equal numbers mean equal values on every device (Alpern, Wegman and Zadeck, POPL 1988).
 
-Only what is asked for is numbered, with all it is computed from. A value carried by a loop, or made by an op that is
-not a function of its operands, has a separate number. A call is numbered by what its function returns for its
+Values are numbered on demand, with all values that they are computed from. A value carried by a loop, or made by an op
+that is not a function of its operands, has a separate number. A call is numbered by what its function returns for its
 operands.
 """
 
@@ -51,7 +51,7 @@ class ValueNumbers:
 
     def _of(self, root: ir.Value, known: dict[ir.Value, Number], bound: Bound, depth: int) -> Number:
         stack = self._open(root, known, bound)
-        # Ends: an op follows only from ops before it, and its results become known once.
+        # Ends: an op depends only on ops before it, and its results become known once.
         while stack:
             op = stack[-1]
             operands = tuple(op.operands)
@@ -65,7 +65,7 @@ class ValueNumbers:
         return known[root]
 
     def _open(self, value: ir.Value, known: dict[ir.Value, Number], bound: Bound) -> list[ir.Operation]:
-        """The op that has to be numbered for a value; none where the value is known, or has a separate number."""
+        """The op that has to be numbered for a value; none if the value is known or has a number of its own."""
         if value in known:
             return []
         op = defining_op(value)
@@ -87,7 +87,7 @@ class ValueNumbers:
         named = [each for each in op.attributes if each not in _IGNORED]
         attributes = tuple((each, _attribute(op, each)) for each in sorted(named)) if named else ()
         kind = self._kind(op) if len(op.regions) else ""
-        if name in COLLECTIVES:  # whether there is a channel decides who takes part; its number does not
+        if name in COLLECTIVES:  # the presence of a channel decides which devices take part; its number does not
             attributes = (*attributes, ("mode", id_mode(op)))
         for position, result in enumerate(op.results):
             shape = name, attributes, kind, position, result.type
@@ -106,14 +106,15 @@ class ValueNumbers:
             known[result] = self._of(returned, inside, bound, depth + 1)
 
     def _kind(self, op: ir.Operation) -> str | None:
-        """The kind of reduction; the op of a function that is called often is asked about often."""
+        """The kind of reduction, cached, since an op of a function is looked up for each call."""
         key = op_key(op)
         if key not in self._kinds:
             self._kinds[key] = reduction_kind(op)
         return self._kinds[key]
 
     def _own(self, op: ir.Operation, known: dict[ir.Value, Number]) -> None:
-        """New numbers for results that do not follow from operands; other ones in each call of the function around."""
+        """New numbers for results that do not follow from operands; different ones in each call of the enclosing
+        function."""
         for result in op.results:
             known[result] = self._new()
 
@@ -139,7 +140,7 @@ def is_function(op: ir.Operation, kind: Callable[[ir.Operation], str | None] = r
 
     Args:
       op: the op.
-      kind: what its region reduces by.
+      kind: the kind of reduction of its region.
     """
     name = op.name
     if name == "func.call":

@@ -1,4 +1,4 @@
-"""Loops that carry nothing but zeros: what is left of a sum whose terms are all reduced later."""
+"""Removes carried values that are always zero, which remain of sums whose terms are all reduced later."""
 
 from collections.abc import Iterable
 
@@ -18,9 +18,9 @@ _MOST_STEPS = 4096
 
 
 def drop_carried_zeros(view: View, editor: Editor) -> int:
-    """Makes loops hold what is zero in every iteration as a constant; XLA then carries it no more.
+    """Replaces carried values that are zero in every iteration by constants, so XLA no longer carries them.
 
-    A carried value that starts as zeros, and is made from zeros whenever it was zeros, is zeros: induction over the
+    A carried value that starts as zeros, and stays zeros whenever it was zeros, is always zeros, by induction over
     iterations.
 
     Args:
@@ -55,7 +55,7 @@ class _Zeros:
         self._steps = 0
 
     def loop(self, op: ir.Operation, positions: Iterable[int]) -> set[int]:
-        """The positions, of some that start as zeros, at which a loop carries zeros; they stay assumed.
+        """Of some positions that start as zeros, those at which a loop always carries zeros; they stay assumed.
 
         A single number is left alone: it may be a counter.
         """
@@ -77,7 +77,7 @@ class _Zeros:
         return set()
 
     def is_zero(self, value: ir.Value) -> bool:
-        """Whether a value is zeros, if those are that are assumed to be."""
+        """Whether a value is zeros, given the assumed ones."""
         self._steps += 1
         if self._steps > _MOST_STEPS or not _is_real(value.type):
             return False
@@ -103,7 +103,7 @@ class _Zeros:
         return position in known or position in self.loop(op, [position])
 
     def _is_zero_argument(self, argument: ir.BlockArgument) -> bool:
-        """An argument that a loop carries unchanged is what the loop starts with."""
+        """Whether an argument is zeros: one that a loop carries unchanged equals its initial value."""
         owner = argument.owner.owner.operation
         if owner.name != "stablehlo.while" or argument.owner != Loop(owner).body:
             return False
@@ -112,9 +112,9 @@ class _Zeros:
 
 
 def _is_positive(value: ir.Value) -> bool:
-    """Whether a value is one number above zero everywhere: times that, or divided by it, zero stays zero.
+    """Whether a value is a positive splat: zero times it, or divided by it, stays zero.
 
-    Numbers are read before they are converted. So only those count that are neither zero nor infinite in f16.
+    Numbers are read before they are converted, so only those count that are neither zero nor infinite in f16.
     """
     number = splat_number(value)
     return number is not None and element_bytes(element_type(value)) >= 2 and _LEAST <= number <= 1 / _LEAST
@@ -125,7 +125,7 @@ def _is_real(type_: ir.Type) -> bool:
 
 
 def _drop(loop: Loop, position: int, editor: Editor) -> None:
-    """Readers of a carried value read a constant instead; the loop passes it on unchanged."""
+    """Makes the readers of a carried value read a constant; the loop passes the value on unchanged."""
     result, argument = loop.op.results[position], loop.body.arguments[position]
     with ir.Location.unknown(editor.context):
         zero = ir.FloatAttr.get(ir.RankedTensorType(result.type).element_type, 0.0)

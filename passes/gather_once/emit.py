@@ -1,4 +1,4 @@
-"""Gathers a value before the loops that read it, and slices what is gathered in them."""
+"""Gathers a value before the loops that read it, and slices the gathered value in them."""
 
 from collections.abc import Sequence
 
@@ -9,21 +9,21 @@ from hlorewrite.passes.gather_once.source import STEPS, GatherSource
 
 
 def gathered_type(type_: ir.Type, dimension: int, members: int) -> ir.RankedTensorType:
-    """The type of a tensor once the shards of a group are put together along a dimension."""
+    """The type of a tensor after the shards of a group are concatenated along a dimension."""
     return with_dimension(type_, dimension, ir.RankedTensorType(type_).shape[dimension] * members)
 
 
 def gather_before(gather: ir.Operation, source: GatherSource, members: int, editor: Editor) -> ir.Value:
-    """Puts the all-gather of a whole source before its loops.
+    """Emits the all-gather of a whole source before its loops.
 
     Args:
-      gather: an all-gather of the source, whose attributes are taken.
-      source: what to gather.
+      gather: an all-gather of the source, whose attributes the new one takes.
+      source: the value to gather.
       members: of a group.
       editor: the editor of the module.
 
     Returns:
-      What is gathered.
+      The gathered value.
     """
     anchor = source.loops[-1]
     value = source.root
@@ -40,11 +40,11 @@ def gather_before(gather: ir.Operation, source: GatherSource, members: int, edit
 
 
 def read_gathered(gather: ir.Operation, source: GatherSource, members: int, whole: ir.Value, editor: Editor) -> None:
-    """``AG(f(w)) = f'(AG(w))``: an all-gather gives way to the same slices of what was gathered before.
+    """``AG(f(w)) = f'(AG(w))``: replaces an all-gather by the same slices of the gathered source.
 
     Args:
-      gather: the all-gather; it is erased, and what it alone reads.
-      source: of its operand.
+      gather: the all-gather; it is erased, with the ops that it alone reads.
+      source: the source of its operand.
       members: of a group.
       whole: the gathered source.
       editor: the editor of the module.
@@ -61,7 +61,7 @@ def read_gathered(gather: ir.Operation, source: GatherSource, members: int, whol
 
 
 def _indices(op: ir.Operation, dimension: int, before: ir.Operation, editor: Editor) -> Sequence[ir.Value]:
-    """Of a slice: the same, and the start of the dimension that is gathered."""
+    """The indices of a slice, with the start of the gathered dimension."""
     indices = list(op.operands)[1:]
     if indices:
         indices[dimension] = splat_constant(editor, 0, indices[dimension].type, before)
@@ -69,7 +69,7 @@ def _indices(op: ir.Operation, dimension: int, before: ir.Operation, editor: Edi
 
 
 def _erase_unread(op: ir.Operation, editor: Editor) -> None:
-    """Erases an op, and what it was made from by steps that only it reads."""
+    """Erases an op, and the ops that only it reads."""
     maker: ir.Operation | None = op
     # Ends: each round goes to an operand.
     while maker is not None and (maker is op or maker.name in STEPS):

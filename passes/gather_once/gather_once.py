@@ -109,7 +109,7 @@ class _Gathered:
 
     Attributes:
       members: of a group.
-      gathers: all-gathers of it, in the order of the program, each with its source.
+      gathers: its all-gathers, in program order, each with its source.
     """
 
     members: int
@@ -117,7 +117,7 @@ class _Gathered:
 
     @property
     def whole(self) -> int:
-        """Bytes of the gathered value, and of what each device sends and receives for it when it is gathered once."""
+        """Bytes of the gathered value, and bytes that each device sends and receives to gather it once."""
         op, source = self.gathers[0]
         element = ir.RankedTensorType(op.results[0].type).element_type
         shape = ir.RankedTensorType(source.root.type).shape
@@ -135,26 +135,26 @@ class _Gathered:
 
     @property
     def kept(self) -> int:
-        """Bytes that are live during the loops and were not before: the value, except for the slice that is in use."""
+        """Additional live bytes during the loops: the value without the slice in use."""
         used = max(tensor_bytes(op.results[0].type) for op, _ in self.gathers)
         return self.whole - (used if used < self.whole else self.whole // self.members)
 
 
 @dataclass
 class _Budget:
-    """What may be spent on gathered values: of the pass, and of the run."""
+    """The memory for gathered values: the pass's budget and the run's."""
 
     own: int | None
     ctx: PassContext
 
     @property
     def bytes(self) -> int:
-        """What is left."""
+        """The bytes that are left."""
         both = [size for size in (self.own, self.ctx.memory_left) if size is not None]
         return min(both, default=0)
 
     def take(self, size: int) -> bool:
-        """Takes bytes, if they are there."""
+        """Takes bytes if that many are left."""
         if size > self.bytes:
             return False
         if self.own is not None:
@@ -169,7 +169,7 @@ def _trips(source: GatherSource) -> Iterator[int]:
 
 
 def _members(op: ir.Operation) -> int:
-    """How many shards an all-gather puts together."""
+    """The number of shards that an all-gather concatenates."""
     dimension = ir.IntegerAttr(op.attributes["all_gather_dim"]).value
     before, after = (ir.RankedTensorType(value.type).shape[dimension] for value in (op.operands[0], op.results[0]))
     return after // before
@@ -177,7 +177,7 @@ def _members(op: ir.Operation) -> int:
 
 def _source(op: ir.Operation, groups: Groups | str, view: View,
             uniformity: dict[tuple[object, ...], Uniformity]) -> GatherSource | str:
-    """What a gather gathers from outside its loops; or why it stays."""
+    """The source of a gather outside its loops, or why the gather stays."""
     if isinstance(groups, str):
         return groups
     if len(op.operands) != 1 or not is_static_tensor(op.operands[0].type) or not tensor_bytes(op.operands[0].type):

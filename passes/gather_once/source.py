@@ -22,10 +22,10 @@ class GatherSource:
     Attributes:
       root: the value outside the loops.
       dimension: of the root along which shards are gathered.
-      loops: what is between, the innermost first.
+      loops: the loops between the root and the gather, innermost first.
       converts: element types the root is converted to, in order.
-      steps: slices, reshapes and transposes from the root to the gather, in order, and the dimension of the result of
-        each along which shards are gathered.
+      steps: slices, reshapes and transposes from the root to the gather, in order, each with the gathered dimension of
+        its result.
     """
 
     root: ir.Value
@@ -41,7 +41,7 @@ class GatherSource:
 
 
 def source_of(gather: ir.Operation, dimension: int, is_equal: Callable[[ir.Value], bool]) -> GatherSource | str:
-    """Follows the operand of an all-gather outwards, as far as loops do not change it.
+    """Follows the operand of an all-gather out of loops that do not change it.
 
     With ``AG`` along a dimension that a slice takes whole, and equal indices i on all members of a group,
     ``AG(slice(w, i)) = slice(AG(w), i)``; converts, reshapes that keep the dimension, transposes and
@@ -49,11 +49,11 @@ def source_of(gather: ir.Operation, dimension: int, is_equal: Callable[[ir.Value
 
     Args:
       gather: the all-gather.
-      dimension: along which it gathers.
+      dimension: the dimension along which it gathers.
       is_equal: whether a value is equal on all members of each of its groups.
 
     Returns:
-      The source outside as many loops as possible; or why the gather has to stay in its loop.
+      The source outside as many loops as possible, or why the gather has to stay in its loop.
     """
     walk = _Walk(gather, dimension)
     best, reason = walk.found(), ""
@@ -70,7 +70,7 @@ def source_of(gather: ir.Operation, dimension: int, is_equal: Callable[[ir.Value
 
 
 class _Walk:
-    """A walk from the operand of a gather to what it is made from."""
+    """A walk from the operand of a gather to its source."""
 
     def __init__(self, gather: ir.Operation, dimension: int) -> None:
         self.gather = gather
@@ -85,7 +85,7 @@ class _Walk:
                             tuple(reversed(self.converts)), tuple(reversed(self.steps)))
 
     def step(self, is_equal: Callable[[ir.Value], bool]) -> str:
-        """Goes one step up; says why there is none."""
+        """Goes one step up, or returns why it cannot."""
         if isinstance(self.value, ir.BlockArgument):
             return self._out_of_loop(self.value)
         op = defining_op(self.value)
@@ -119,7 +119,7 @@ class _Walk:
 
 
 def _above(value: ir.Value) -> Iterator[ir.Operation]:
-    """The ops around the place where a value is made."""
+    """The ops around the definition of a value."""
     maker = defining_op(value)
     around = ir.BlockArgument(value).owner.owner.operation if maker is None else maker
     if maker is None:
@@ -128,7 +128,7 @@ def _above(value: ir.Value) -> Iterator[ir.Operation]:
 
 
 def _loops_between(gather: ir.Operation, value: ir.Value) -> list[ir.Operation]:
-    """The loops around a gather that are not around a value; only those out of which the gather may move."""
+    """The loops around a gather but not around a value, as far as the gather may leave them."""
     maker = defining_op(value)
     block = ir.BlockArgument(value).owner if maker is None else maker.block
     loops, inner = [], gather

@@ -1,8 +1,8 @@
 """A minimum cut chooses the members of a region that are computed in halves.
 
 A member is computed in halves (source side) or whole (sink side). Ops between two collectives that compute waits for
-are in halves, so that something runs concurrently with each. All others are in halves only where that costs less than
-to join values that are made in halves and read whole, and to cut those that are made whole and read in halves.
+are in halves, so each collective has compute to overlap with. Other ops are in halves only if that costs less than
+joining values that are made in halves and read whole, and cutting values that are made whole and read in halves.
 """
 
 from collections.abc import Callable, Iterable, Mapping
@@ -28,13 +28,13 @@ _NEVER = 1 << 80
 
 @dataclass(frozen=True)
 class HalvesChoice:
-    """What is computed in halves, and what that costs.
+    """The members computed in halves, and the cost.
 
     Attributes:
-      region: of the members.
+      region: the region of the members.
       chosen: indices of members that are computed in halves.
-      seconds: for halves that are cut, joined and summed, and for kernels and calls that are less than half as long, in
-        one run of the module.
+      seconds: the cost in one run of the module: cuts, joins and sums of halves, and kernels and calls that take more
+        than half as long for a half.
     """
 
     region: Region
@@ -42,7 +42,7 @@ class HalvesChoice:
     seconds: float
 
     def by_op(self) -> dict[int, list[RegionMember]]:
-        """The members in halves by the keys of their ops: of a loop or a barrier there may be several."""
+        """The members in halves by the keys of their ops; a loop or a barrier may have several."""
         members: dict[int, list[RegionMember]] = {}
         for index in sorted(self.chosen):
             member = self.region.members[index]
@@ -51,16 +51,16 @@ class HalvesChoice:
 
 
 def chained(seeds: Mapping[int, ir.Operation]) -> tuple[dict[int, ir.Operation], set[int]]:
-    """The collectives between which something stands: of a chain, in which each has to wait for the one before it.
+    """The collectives of chains, in which each waits for the one before it through ops in between.
 
-    A reduction of gradients, for which no other collective waits, is none of them.
+    A reduction of gradients, for which no other collective waits, is not among them.
 
     Args:
       seeds: key of an op to the op, for collectives of one block or several.
 
     Returns:
-      (those that one of them leads to, or that lead to one, by key; the keys of all ops on the ways between them,
-      within their block and around its loop).
+      (seeds on a path from or to another seed, by key; the keys of all ops on the paths between them, within their
+      block and around its loop).
     """
     behind = {op_key(op) for op in reachable(_all(seeds.values(), _readers), _readers, op_key)}
     in_front = {op_key(op) for op in reachable(_all(seeds.values(), _sources), _sources, op_key)}
@@ -73,7 +73,7 @@ def _all(ops: Iterable[ir.Operation], following: Callable[[ir.Operation], list[i
 
 
 def _readers(op: ir.Operation) -> list[ir.Operation]:
-    """The ops of its block that read what an op makes, in this iteration or the next."""
+    """The ops of its block that read an op's results, in this iteration or the next."""
     block, found = op.block, list[ir.Operation]()
     values = list(op.results)
     if op == terminator(block) and _is_body(block):
@@ -87,7 +87,7 @@ def _readers(op: ir.Operation) -> list[ir.Operation]:
 
 
 def _sources(op: ir.Operation) -> list[ir.Operation]:
-    """The ops of its block that make what an op reads, in this iteration or the one before."""
+    """The ops of its block that make an op's operands, in this iteration or the previous one."""
     block, found = op.block, list[ir.Operation]()
     for inner in nested_ops(op) if len(op.regions) and op.name not in COLLECTIVES else (op,):
         for value in inner.operands:
@@ -105,7 +105,7 @@ def _is_body(block: ir.Block) -> bool:
 
 
 def _in_block(op: ir.Operation, block: ir.Block) -> ir.Operation | None:
-    """The op of a block that is an op, or holds it."""
+    """The op directly in a block that is, or contains, an op."""
     # Ends: each step goes to the op around.
     while op.block != block:
         parent = op.parent
@@ -116,7 +116,7 @@ def _in_block(op: ir.Operation, block: ir.Block) -> ir.Operation | None:
 
 
 class HalvesChooser:
-    """The choice for one region.
+    """Chooses for one region.
 
     Args:
       region: the members.
@@ -131,7 +131,7 @@ class HalvesChooser:
         """The cheapest choice in which some ops are computed in halves.
 
         Args:
-          wanted: keys of ops; those that are not of the region stay whole.
+          wanted: keys of ops; those outside the region stay whole.
         """
         members, keys = self.region.members, frozenset(wanted)
         made, cut = self.region.maker, self._read_in_halves()
@@ -164,7 +164,7 @@ class HalvesChooser:
                                      if region.maker.get(value) not in chosen and not chosen.isdisjoint(readers))
 
     def _read_in_halves(self) -> dict[ir.Value, set[int]]:
-        """The members that read each value in halves, unless its halves are made again for nothing."""
+        """The members that read each value in halves, without values whose halves cost nothing to recompute."""
         cut: dict[ir.Value, set[int]] = {}
         for index, member in enumerate(self.region.members):
             for read in member.reads:
@@ -177,21 +177,21 @@ class HalvesChooser:
     def _is_wanted(self, member: RegionMember, keys: frozenset[int]) -> bool:
         if member.op.name != WHILE or member.position is None:
             return op_key(member.op) in keys and not member.gives_partial_sums
-        end = terminator(Loop(member.op).body)  # carried from one iteration to the next, on a way between collectives
+        end = terminator(Loop(member.op).body)  # carried from one iteration to the next, on a path between collectives
         maker = defining_op(end.operands[member.position])
         return op_key(end) in keys and maker is not None and op_key(maker) in keys
 
     # ---- seconds in one run of the module
 
     def _longer(self, member: RegionMember) -> float:
-        """By how much the two halves of a member take longer than the whole."""
+        """The seconds by which the two halves of a member exceed the whole."""
         op = member.op
         if op.name == WHILE:
             return 0.0
         return self._runs(op) * max(0.0, longer_in_halves(op, member, self.model))
 
     def _moved(self, value: ir.Value) -> float:
-        """To join a value's halves, or to cut it: it is read and written once."""
+        """The seconds to join a value's halves, or to cut it: one read and one write."""
         maker = defining_op(value)
         if maker is None:
             maker = terminator(ir.BlockArgument(value).owner)
@@ -202,7 +202,7 @@ class HalvesChooser:
 
 
 def longer_in_halves(op: ir.Operation, member: RegionMember, model: OverlapModel) -> float:
-    """By how many seconds one run of an op takes longer in two halves: what both read, latencies, sums.
+    """The seconds that halving adds to one run of an op: operands that both halves read, latencies and sums.
 
     Args:
       op: the op of a member.
@@ -226,7 +226,7 @@ def longer_in_halves(op: ir.Operation, member: RegionMember, model: OverlapModel
 
 
 def calls_longer(op: ir.Operation, model: OverlapModel) -> float:
-    """By how many seconds two calls of half a collective each take longer than one."""
+    """The seconds by which two calls of half a collective exceed one call."""
     return HALVES * model.together([op], 1 / HALVES) - model.collective(op)
 
 

@@ -24,11 +24,11 @@ class HalvesEmitter:
 
         f(x) = [f(x0); f(x1)]    where x = [x0; x1]
 
-    for each op that does not mix the halves, and ``f(x0) + f(x1)`` for a sum over them.
+    for each op that does not mix the halves, and ``f(x0) + f(x1)`` for sums over the divided dimension.
 
     Args:
       editor: the editor of the module.
-      choice: what is computed in halves.
+      choice: the members computed in halves.
       channels: gives new handles to the collectives of the second half.
     """
 
@@ -62,10 +62,10 @@ class HalvesEmitter:
     # ---- loops
 
     def _carry_halves(self, op: ir.Operation, members: list[RegionMember]) -> tuple[Loop, dict[int, tuple[int, int]]]:
-        """Rebuilds a loop that carries two halves in the place of each of some values.
+        """Rebuilds a loop so it carries two halves in place of some values.
 
         Returns:
-          The loop; for the position of each first half that of the second, and the divided dimension.
+          The loop; maps the position of each first half to that of the second, and the divided dimension.
         """
         dims = {member.position: self.choice.region.dims[member.values[0]] for member in members
                 if member.position is not None}
@@ -82,7 +82,7 @@ class HalvesEmitter:
         return loop, slots
 
     def _connect(self, loop: Loop, slots: dict[int, tuple[int, int]]) -> None:
-        """Gives a loop the halves that it starts with, and those of the next iteration."""
+        """Gives a loop the initial halves, and those of the next iteration."""
         for op in (loop.op, terminator(loop.body)):
             for position, (twin, dimension) in slots.items():
                 first, second = self._halves(op.operands[position], dimension)
@@ -93,7 +93,7 @@ class HalvesEmitter:
     # ---- ops
 
     def _divide(self, op: ir.Operation, members: list[RegionMember]) -> None:
-        """The first half of an op takes its place, the second follows it."""
+        """Replaces an op by its first half, followed by the second."""
         reads = {read.position: self._halves(op.operands[read.position], read.dimension)
                  for member in members for read in member.reads}
         copy = self.editor.clone_at(op, ir.InsertionPoint.after(op))
@@ -120,10 +120,10 @@ class HalvesEmitter:
                     self.editor.set_attribute(copy, name, attribute)
 
     def _hold_whole(self, copy: ir.Operation, divided: Iterable[int]) -> None:
-        """The second half reads whole tensors through a barrier.
+        """Makes the second half read whole tensors through a barrier.
 
-        XLA makes one kernel of two that read the same tensor (``dot_merger.cc``, ``multi_output_fusion.cc``), and one
-        kernel for both halves would wait for the collectives of both.
+        XLA merges two kernels that read the same tensor (``dot_merger.cc``, ``multi_output_fusion.cc``), and one kernel
+        for both halves would wait for the collectives of both.
         """
         for position, value in enumerate(copy.operands):
             maker = defining_op(value)
@@ -152,7 +152,7 @@ class HalvesEmitter:
             self.editor.replace(whole, made.results[0], keep=[made])
 
     def _note(self, first: ir.Value, second: ir.Value, dimension: int) -> None:
-        """A value is its first half from now on."""
+        """Records that a value is its first half from now on."""
         half = self._half(first.type, dimension)
         for value in (first, second):
             if value.type != half:
@@ -162,7 +162,7 @@ class HalvesEmitter:
     # ---- between halves and whole values
 
     def _halves(self, value: ir.Value, dimension: int) -> Halves:
-        """The halves of a value, which is cut where it is made whole."""
+        """The halves of a value; cuts it if it is made whole."""
         if value in self._second:
             return value, self._second[value]
         if (value, dimension) not in self._cut:
@@ -190,7 +190,7 @@ class HalvesEmitter:
         return made[0], made[1]
 
     def _join(self, value: ir.Value) -> None:
-        """What reads a value whole reads its halves joined."""
+        """Makes readers of a whole value read its joined halves."""
         whole = [(use.owner.operation, use.operand_number) for use in value.uses
                  if (op_key(use.owner.operation), use.operand_number) not in self._reads_half]
         if not whole:

@@ -1,4 +1,4 @@
-"""Predicted times of a block as it is, and with some of its ops in two halves."""
+"""Predicts the times of a block as it is, and with some of its ops in two halves."""
 
 from collections.abc import Iterable, Mapping
 
@@ -12,8 +12,8 @@ from hlorewrite.passes.interleave_halves.region import HALVES
 from hlorewrite.timeline.stream_tasks import StreamTask, block_time
 
 LEFT_EXPOSED = 0.25
-"""The share that XLA's scheduler leaves exposed of what its iteration could hide, on the 24 steps of
-``bench/predictions``. With two independent halves it finds something to run at any time."""
+"""The share of the hideable time of an iteration that XLA's scheduler leaves exposed, on the 24 steps of
+``bench/predictions``. With two independent halves it always finds something to run."""
 Places = tuple[int, ...]
 
 
@@ -34,7 +34,7 @@ def waiting(block: ir.Block, model: OverlapModel) -> dict[int, float]:
 
 
 def _left_exposed(op: ir.Operation, exposed: float, model: OverlapModel) -> float:
-    """Seconds of a collective that XLA leaves exposed beyond what no schedule hides."""
+    """Seconds of a collective that XLA leaves exposed although some schedule could hide them."""
     return LEFT_EXPOSED * max(0.0, model.collective(op) - exposed)
 
 
@@ -42,12 +42,12 @@ def saved_seconds(choice: HalvesChoice, sent: Iterable[ir.Operation], model: Ove
     """The time that a choice of halves saves in some blocks, in one run of the module.
 
     Args:
-      choice: what is in halves.
-      sent: the collectives that are to wait less.
+      choice: the members in halves.
+      sent: the collectives for which compute should wait less.
       model: of the module.
 
     Returns:
-      (seconds that are saved, after all that the choice costs; seconds of the blocks as they are).
+      (seconds saved, net of the choice's costs; seconds of the blocks as they are).
     """
     members = choice.by_op()
     saved, whole = -choice.seconds, 0.0
@@ -67,7 +67,7 @@ def saved_seconds(choice: HalvesChoice, sent: Iterable[ir.Operation], model: Ove
 
 
 class _HalvedBlock:
-    """The tasks of a block, two of what is in halves.
+    """The tasks of a block, two for each op in halves.
 
     Args:
       members: the members in halves by the keys of their ops.
@@ -100,7 +100,7 @@ class _HalvedBlock:
         return self.model.transfer(op, seconds, after) if op.name in COLLECTIVES else StreamTask(seconds, after)
 
     def _sources(self, op: ir.Operation, half: int | None, divided: Iterable[int]) -> Places:
-        """Places of what a half of an op waits for; of a whole one where ``half`` is None."""
+        """The tasks that a half of an op waits for; a whole op if ``half`` is None."""
         inner = nested_ops(op)[1:] if len(op.regions) and op.name not in COLLECTIVES else ()
         captured = {value for each in inner for value in each.operands if value in self._made}
         found = {place for value in captured for place in self._made[value]}

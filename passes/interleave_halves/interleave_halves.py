@@ -22,7 +22,7 @@ Seeds = dict[int, ir.Operation]
 
 @dataclass(frozen=True)
 class Saving:
-    """What halves save.
+    """The saving of one choice of halves.
 
     Attributes:
       choice: what is in halves.
@@ -81,7 +81,7 @@ class InterleaveHalves(Pass):
         """Rewrites a module in place; returns whether it changed."""
         if not ctx.view(module).ops(*COLLECTIVES):
             return False
-        # What is between collectives may be in any function, such as one of jax.nn.
+        # The ops between collectives may be in any function, such as one of jax.nn.
         return with_inlined(module, ctx, None, lambda inlined, view: self._on(inlined, view, ctx))
 
     def _on(self, module: Module, view: View, ctx: PassContext) -> bool:
@@ -100,12 +100,12 @@ class InterleaveHalves(Pass):
 
     def _first_that_pays(self, seeds: Seeds, model: OverlapModel, tried: set[tuple[int, int]], ctx: PassContext
                          ) -> Saving | None:
-        """The best choice for the first collective for which one pays.
+        """The best choice for the first collective where one pays.
 
         Args:
           seeds: collectives that compute waits for.
           model: of the module.
-          tried: (key of a collective, dimension) of the collectives of regions that were tried before; it is added to.
+          tried: (key of a collective, dimension) of regions tried before; this function adds to it.
           ctx: of the pass.
         """
         for key, first in seeds.items():
@@ -129,7 +129,7 @@ class InterleaveHalves(Pass):
 
     def _stays(self, op: ir.Operation, best: Saving | None, refused: list[str], model: OverlapModel, ctx: PassContext
                ) -> None:
-        """Says why a collective is not divided."""
+        """Reports why a collective is not divided."""
         if best is not None and best.sums:
             tell(ctx, "unprofitable", self.name, "it stays as it is: on the way to the next collective its halves "
                  f"along dimension {best.dimension} are summed, so that what follows waits for both", model.view, op)
@@ -154,7 +154,7 @@ class InterleaveHalves(Pass):
 
 
 def _exposed(view: View, model: OverlapModel, every: bool) -> Seeds:
-    """The collectives that compute waits for, those of the longest wait in a run of the module first.
+    """The collectives that compute waits for, longest wait in a run of the module first.
 
     Args:
       view: the module.
@@ -173,7 +173,7 @@ def _exposed(view: View, model: OverlapModel, every: bool) -> Seeds:
 
 
 def _saving_of(region: Region, sent: Mapping[int, ir.Operation], model: OverlapModel, dimension: int) -> Saving | None:
-    """What halves along one dimension save; None where no collective waits for another one."""
+    """The saving of halves along one dimension; None if no collective waits for another one."""
     sent, keys = chained(sent)
     if not sent:
         return None

@@ -9,13 +9,13 @@ HALVES = 2
 
 
 class HalfRegionFinder(RegionFinder):
-    """Follows a dimension whose halves are independent: of the batch, of experts, of what no op mixes."""
+    """Follows a dimension whose halves are independent: the batch, experts, or any that no op mixes."""
 
     def __init__(self) -> None:
         super().__init__(HALVES)
 
     def collective_member(self, op: ir.Operation, dimension: int, position: int | None) -> RegionMember | str:
-        """A collective sends each half by itself, unless it cuts or joins values along the dimension."""
+        """A collective sends each half separately, unless it cuts or joins values along the dimension."""
         if HALF in op.attributes:
             return "sends a half already"
         factor = collective_factor(op, dimension)
@@ -28,5 +28,5 @@ class HalfRegionFinder(RegionFinder):
         return f"has a dimension {dimension} of size {size}, which has no two halves"
 
     def obstacle(self, member: RegionMember) -> str:
-        """Nothing else: a device computes both halves itself, and members have no effects."""
+        """No further conditions: a device computes both halves itself, and members have no effects."""
         return ""

@@ -13,7 +13,7 @@ RETURNED = "hlorewrite.returned"
 
 @dataclass(frozen=True)
 class StatePlace:
-    """State that a step takes and returns.
+    """A piece of state that a step takes and returns.
 
     Attributes:
       argument: position among the arguments of the manual computation.
@@ -47,11 +47,11 @@ class CallsAsLoop:
 
     @property
     def arguments(self) -> list[ir.Value]:
-        """The state as the body takes it."""
+        """The state as arguments of the body."""
         return [self.argument(each) for each in self.carried]
 
     def argument(self, each: StatePlace) -> ir.Value:
-        """One piece of state as the body takes it."""
+        """One piece of state as an argument of the body."""
         return self.body.arguments[each.argument]
 
 
@@ -59,7 +59,7 @@ def calls_as_loop(step: ManualStep, carried: Sequence[StatePlace], editor: Edito
     """Puts the body of a step into a loop that runs an unknown number of times.
 
     The state starts at zero, so that a sum ``s = AR(w) + u`` that travels around the loop has ``u = 0`` in every
-    iteration: what is rewritten then holds for any ``w`` that a call is given. All other arguments are carried
+    iteration: the rewrite then holds for any ``w`` that a call receives. All other arguments are carried
     unchanged, the results that are not state go to an op that needs them reduced, and nothing reads the loop.
     The module does not verify until ``as_step`` takes the body out again.
 
@@ -91,7 +91,7 @@ def calls_as_loop(step: ManualStep, carried: Sequence[StatePlace], editor: Edito
 
 def _ends(body: ir.Block, end: ir.Operation, carried: Sequence[StatePlace], again: ir.Value,
           editor: Editor) -> tuple[ir.Operation, ir.Operation]:
-    """The terminator of the body, and the call before it that takes what is not state."""
+    """The terminator of the body, and the call before it that takes the results that are not state."""
     new_values = {each.argument: end.operands[each.result] for each in carried}
     state = {each.result for each in carried}
     others = [value for place, value in enumerate(end.operands) if place not in state]

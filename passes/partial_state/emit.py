@@ -14,7 +14,7 @@ def as_step(step: ManualStep, loop: CallsAsLoop, kept: Sequence[StatePlace], edi
     Args:
       step: the step, whose manual computation holds the loop; another one takes its place.
       loop: the loop, rewritten.
-      kept: the state that is a local sum between calls now.
+      kept: the state that is now a local sum between calls.
       editor: the editor of the module.
     """
     old, body = step.op, loop.body
@@ -41,7 +41,7 @@ def as_step(step: ManualStep, loop: CallsAsLoop, kept: Sequence[StatePlace], edi
 
 
 def _end(loop: CallsAsLoop, count: int, editor: Editor) -> None:
-    """Returns state and all else in the order of the step."""
+    """Returns state and other results in the order of the step."""
     end = terminator(loop.body)
     others = iter(list(loop.returned.operands))
     state = {each.result: end.operands[each.argument] for each in loop.carried}
@@ -52,7 +52,8 @@ def _end(loop: CallsAsLoop, count: int, editor: Editor) -> None:
 
 
 def _lengthen(step: ManualStep, each: StatePlace, editor: Editor) -> None:
-    """The body takes and returns a local sum as the one row of an array; what it computes with has no rows."""
+    """Makes the body take and return a local sum as an array of one row, and compute on it without the row
+    dimension."""
     argument, end = step.block.arguments[each.argument], terminator(step.block)
     inside = argument.type
     row = _with_devices(inside, 1)
@@ -66,7 +67,7 @@ def _lengthen(step: ManualStep, each: StatePlace, editor: Editor) -> None:
 
 
 def _write_types(step: ManualStep, kept: Sequence[StatePlace], editor: Editor) -> None:
-    """The function takes and returns arrays with a row for each device along the axis."""
+    """Makes the function take and return arrays with a row for each device along the axis."""
     function = step.function
     for each in kept:
         value = step.op.operands[each.argument]

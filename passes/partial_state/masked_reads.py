@@ -1,4 +1,4 @@
-"""Lets computations that a mask hides read their sum in a branch, in which it may be reduced."""
+"""Moves masked reads of sums into a branch, in which the sum may be reduced."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -29,14 +29,14 @@ class MaskedRead:
 
 
 def read_in_branches(loop: CallsAsLoop, flow: DeferralGraph, editor: Editor) -> bool:
-    """Makes masked readers of sums read a branch that gives zeros in all calls in which the mask hides them.
+    """Makes masked readers of sums read a branch that yields zeros in all calls in which the mask hides them.
 
     Their values in those calls are hidden as before; a product with 0 or 1 that hides them becomes a branch as well,
     because zeros may give NaN. One branch serves all sums of a mask.
 
     Args:
       loop: the step.
-      flow: of the sums.
+      flow: the flow of the sums.
       editor: the editor of the module.
 
     Returns:
@@ -57,7 +57,7 @@ def read_in_branches(loop: CallsAsLoop, flow: DeferralGraph, editor: Editor) -> 
 def _masked_reads(loop: CallsAsLoop, flow: DeferralGraph, masks: Masks) -> Iterable[MaskedRead]:
     """The masked reads that are nearest to the sums.
 
-    Of a value, those that need its sum; and, where it is also read otherwise, all that one mask hides.
+    For each value, the reads that need its sum; if it is also read otherwise, all reads that one mask hides.
     """
     for place in _before_calls_end(loop, flow):
         if place.branch is not None or place.value in masks.hidden:
@@ -79,7 +79,7 @@ def _masked_reads(loop: CallsAsLoop, flow: DeferralGraph, masks: Masks) -> Itera
 
 
 def _ends_in_masks(group: Sequence[tuple[ir.Operation, int]], hidden: Sequence[ir.Value]) -> bool:
-    """Whether selections or products hide what is computed from some uses; sums reach into branches by themselves."""
+    """Whether selects or products hide the results of some uses; sums reach into branches anyway."""
     return any(mask_of(op, position) is not None for op, position in (
         *group, *(use for value in hidden for use in users(value))))
 
@@ -92,7 +92,7 @@ def _before_calls_end(loop: CallsAsLoop, flow: DeferralGraph) -> list[ProgramPoi
 
 
 def _is_new_value(loop: CallsAsLoop, op: ir.Operation) -> bool:
-    """Whether an op gives nothing but a new value of state: it starts a sum over."""
+    """Whether an op only makes a new value of state, so it starts a sum over."""
     # Ends: each step goes to a reader.
     while len(op.results) == 1:
         readers = users(op.results[0])
@@ -124,12 +124,12 @@ def _as_branch(op: ir.Operation, position: int, mask: Mask, editor: Editor) -> N
 
 
 def _read_in_branch(loop: CallsAsLoop, mask: Mask, reads: Sequence[MaskedRead], editor: Editor) -> None:
-    """One branch for masked reads; what depends on them moves after it, in its order.
+    """Makes one branch for masked reads; their dependents move after it, in order.
 
     Values that depend on others of these reads get branches of their own.
     """
     block = reads[0].uses[0][0].block
-    # Ends: each round leaves fewer, because the value whose maker comes first depends on no other.
+    # Ends: each round leaves fewer, since the value whose maker comes first depends on no other.
     while reads:
         late = _dependents(block, {op_key(op) for read in reads for op, _ in read.uses})
         ready = [read for read in reads if (maker := defining_op(read.value)) is None or op_key(maker) not in late]
@@ -160,7 +160,7 @@ def _dependents(block: ir.Block, readers: set[int]) -> dict[int, ir.Operation]:
 
 def _branch(mask: Mask, predicate: ir.Value, values: Sequence[ir.Value], otherwise: Sequence[ir.Value],
             before: ir.Operation, editor: Editor) -> ir.Operation:
-    """An op that gives some values where a mask lets them through, and others elsewhere."""
+    """A branch that yields some values where a mask lets them through, and others elsewhere."""
     made = editor.create("stablehlo.if", [predicate], [value.type for value in values], regions=2,
                          location=before.location, before=before)
     for region, given in zip(made.regions, (values, otherwise) if mask.holds else (otherwise, values), strict=True):
@@ -171,7 +171,7 @@ def _branch(mask: Mask, predicate: ir.Value, values: Sequence[ir.Value], otherwi
 
 
 def _before(value: ir.Value, anchor: ir.Operation, editor: Editor) -> ir.Value:
-    """A copy of a predicate before an op, for which it may be too late."""
+    """A copy of a predicate before an op, since the original may come after it."""
     mapping: dict[ir.Value, ir.Value] = {}
     editor.clone_ops((op for op in cone_of_numbers(value) or () if op.block == anchor.block), anchor, mapping)
     return mapping.get(value, value)

@@ -1,4 +1,4 @@
-"""Values that matter only in the calls in which a predicate holds: they are read in a branch then.
+"""Finds values that matter only in calls in which a predicate holds, so a branch may read them.
 
 Libraries that accumulate gradients compute the update in each call, and mask it in all calls but each k-th one:
 ``where(last, new, old)``, ``last * update``, or ``cond(last, new, old)``. Masked values do not depend on the sum in
@@ -20,11 +20,11 @@ _SPREAD = (*SPREADS, "stablehlo.convert")
 
 @dataclass(frozen=True)
 class Mask:
-    """When a value matters.
+    """The condition under which a value matters.
 
     Attributes:
-      predicate: a number of type ``i1``.
-      holds: what the predicate is then.
+      predicate: an ``i1`` scalar.
+      holds: the predicate's value then.
     """
 
     predicate: ir.Value
@@ -47,7 +47,7 @@ class Masks:
         self._known: dict[ir.Value, frozenset[Mask] | None] = {}
 
     def of_use(self, op: ir.Operation, position: int) -> Mask | None:
-        """The one mask that hides all that is computed from a use; None where there is none.
+        """The mask that hides everything computed from a use; None if there is none.
 
         Args:
           op: the reader, which is in the block of the value.
@@ -65,7 +65,7 @@ class Masks:
         return found.pop() if len(found) == 1 else None
 
     def hidden_by(self, op: ir.Operation, position: int) -> dict[ir.Value, None]:
-        """What is computed from a masked use, up to the masks."""
+        """The values computed from a masked use, up to the masks."""
         def leads_to(reader: ir.Operation, place: int, home: ir.Block) -> list[ir.Value]:
             step = self._step(reader, place, home)
             return [value for value in step if value not in self.hidden] if isinstance(step, list) else []
@@ -74,7 +74,7 @@ class Masks:
             each for reader, place in users(value) for each in leads_to(reader, place, _block(value))]))
 
     def _of(self, root: ir.Value) -> frozenset[Mask] | None:
-        """All masks that hide what is computed from a value; None where it matters in each call."""
+        """All masks that hide the values computed from a value; None if it matters in each call."""
         pending = [root]
         # Ends: a value is entered once, and its readers follow it.
         while pending:
@@ -98,14 +98,14 @@ class Masks:
         return self._known[root]
 
     def _step(self, op: ir.Operation, position: int, home: ir.Block) -> Mask | list[ir.Value] | None:
-        """What one use leads to: a mask, results that depend on the value, or None where it matters in each call."""
+        """The outcome of one use: a mask, results that depend on the value, or None if it matters in each call."""
         if op in (self.loop.returned, self.loop.end):
             return None
         if op.block != home:  # read in a region
             around, inside = _op_around(op, home)
             if around.name in BRANCHES:
                 return _of_branch(around, inside)  # None for an unknown branch
-            return None  # computes with it a number of times that may depend on it
+            return None  # runs a number of times that may depend on it
         if op.name == "stablehlo.return":
             parent = op.block.owner.operation
             return [parent.results[position]] if parent.name in BRANCHES else None
@@ -116,9 +116,9 @@ class Masks:
 
 
 def mask_of(op: ir.Operation, position: int) -> Mask | None:
-    """When the result of an op depends on one of its operands; None where that is always.
+    """The condition under which an op's result depends on one of its operands; None if it always does.
 
-    Only predicates of few numbers count, such as counters of calls: others may follow from the sums themselves.
+    Only predicates computed from few scalars count, such as counters of calls: others may depend on the sums.
     """
     mask = None
     if op.name == "stablehlo.select" and position > 0:
@@ -130,12 +130,12 @@ def mask_of(op: ir.Operation, position: int) -> Mask | None:
 
 
 def _known_early(mask: Mask | None) -> Mask | None:
-    """A mask whose predicate is computed from single numbers."""
+    """A mask whose predicate is computed from scalars."""
     return None if mask is None or cone_of_numbers(mask.predicate) is None else mask
 
 
 def cone_of_numbers(value: ir.Value) -> list[ir.Operation] | None:
-    """The ops that a number is computed from, operands first, where all of them give single numbers; else None."""
+    """The ops that a scalar is computed from, operands first, if all of them yield scalars; else None."""
     def makers(op: ir.Operation) -> list[ir.Operation] | None:
         if len(op.regions) or not is_function(op) or op.name in COLLECTIVES or \
                 any(element_count(each.type) != 1 for each in op.results):
@@ -146,7 +146,7 @@ def cone_of_numbers(value: ir.Value) -> list[ir.Operation] | None:
 
 
 def _scalar(value: ir.Value) -> ir.Value | None:
-    """The one ``i1`` that a value holds in each element."""
+    """The ``i1`` scalar that a value repeats in each element."""
     # Ends: each step goes to an operand.
     while (maker := defining_op(value)) is not None and maker.name in SPREADS:
         value = maker.operands[0]
@@ -155,7 +155,7 @@ def _scalar(value: ir.Value) -> ir.Value | None:
 
 
 def _indicator(value: ir.Value) -> Mask | None:
-    """The predicate that a value is 1 for, and 0 otherwise."""
+    """The predicate for which a value is 1, and 0 otherwise."""
     holds = True
     # Ends: each step goes to an operand.
     while (maker := defining_op(value)) is not None:
@@ -179,7 +179,7 @@ def _is_one(value: ir.Value) -> bool:
 
 
 def _of_branch(op: ir.Operation, inside: ir.Block) -> Mask | None:
-    """When a branch is taken."""
+    """The condition under which a branch is taken."""
     taken = next(number for number, region in enumerate(op.regions) if region.blocks[0] == inside)
     if op.name == "stablehlo.if":
         return _known_early(Mask(op.operands[0], taken == 0))
@@ -195,7 +195,7 @@ def _block(value: ir.Value) -> ir.Block:
 
 
 def _op_around(op: ir.Operation, home: ir.Block) -> tuple[ir.Operation, ir.Block]:
-    """The op of a block that holds another op, and the block of it in which that stands."""
+    """The op of a block that contains another op, and its block that contains that."""
     # Ends: each step goes to the block around.
     while True:
         inside = op.block

@@ -101,7 +101,7 @@ class PartialState(Pass):
         return True
 
     def _plan(self, step: ManualStep, loop: CallsAsLoop) -> DeferralPlan | None:
-        """What is done about the sums that reach state; None where none does."""
+        """The plan for the sums that reach state; None if none does."""
         state = {ProgramPoint(argument) for argument in loop.arguments}
         for reductions in reduction_classes(step.view, lambda op, why: None):
             if reductions.kind == "sum" and _along(step, reductions):
@@ -121,7 +121,7 @@ class PartialState(Pass):
         ctx.count("bytes kept as local sums", held)
 
     def _stays(self, step: ManualStep, loop: CallsAsLoop, plan: DeferralPlan | None, ctx: PassContext) -> None:
-        """Says of each piece of state why its sum is needed in each call."""
+        """Reports for each piece of state why its sum is needed in each call."""
         if plan is None:
             tell(ctx, "blocked", self.name, f'no sum over "{self.axis}" is added to state', step.view, step.op)
             return
@@ -139,7 +139,7 @@ class PartialState(Pass):
 
 
 def _without_new_starts(builder: DeferralGraphBuilder, reductions: ReductionClass, loop: CallsAsLoop) -> DeferralPlan:
-    """The plan in which no sum that state holds starts over at anything but zero."""
+    """The plan in which sums held in state start over only at zero."""
     # Ends: each round refuses a use that was not refused before, and the step has finitely many.
     while True:
         plan = planned(builder, reductions, lambda flow: place(flow, expected=True))
@@ -149,10 +149,10 @@ def _without_new_starts(builder: DeferralGraphBuilder, reductions: ReductionClas
 
 
 def _carried(step: ManualStep) -> list[StatePlace]:
-    """Arguments of a step with the results that JAX gives their names, or their place in state without names.
+    """Arguments of a step, paired with the results of the same name, or of the same place in unnamed state.
 
-    Both are replicated along the axis and of one type. A wrong pair costs bytes and no more: for any local sums that an
-    argument is given, the local sums of a result add up to what it was.
+    Both are replicated along the axis and of one type. A wrong pair costs only bytes: for any local sums of an
+    argument, the local sums of a result add up to the original result.
     """
     paths = result_paths(step.function, len(step.function.regions[0].blocks[0].operations[-1].operands))
     results = [result for result in range(len(step.op.results)) if step.may_shard_result(result)]

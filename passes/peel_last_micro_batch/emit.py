@@ -1,4 +1,4 @@
-"""Puts the last iteration of a loop after it."""
+"""Moves the last iteration of a loop after it."""
 
 
 from hlorewrite.analysis.loops import LoopCounter
@@ -15,8 +15,8 @@ PEELED = "hlorewrite.peeled"
 def peel(loop: Loop, counting: LoopCounter | NextCondition, editor: Editor, channels: ChannelHandles) -> None:
     """``while^m(f)(x) = f(while^(m-1)(f)(x))``: one iteration fewer, and a copy of the body after the loop.
 
-    Where m is a value at run time, and may be zero, the copy runs in any case and ``select`` decides what is read: a
-    branch would hold back the reductions after it until all of it is over.
+    If m is a run-time value that may be zero, the copy always runs and ``select`` picks its results: a branch would
+    delay the reductions after it until it ends.
 
     Args:
       loop: a loop of two iterations or more; of any number when it is not counted by constants.
@@ -62,13 +62,13 @@ def inline_once(loop: Loop, editor: Editor) -> None:
 
 
 def _mark(loop: ir.Operation, editor: Editor) -> None:
-    """Says that a loop is done with: its last iteration follows it, or it is part of such an iteration."""
+    """Marks a loop as done: its last iteration follows it, or it is part of such an iteration."""
     with loop.context:
         editor.set_attribute(loop, PEELED, ir.UnitAttr.get())
 
 
 def _lower_bound(counter: LoopCounter, editor: Editor) -> None:
-    """``i < bound`` becomes ``i < bound - step``, and so for each other comparison: one iteration fewer."""
+    """``i < bound`` becomes ``i < bound - step``, likewise for other comparisons: one iteration fewer."""
     compare, side = counter.compare, 1 - counter.side
     lower = splat_constant(editor, counter.bound - counter.step, compare.operands[side].type, compare)
     editor.set_operand(compare, side, lower)

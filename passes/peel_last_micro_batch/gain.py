@@ -1,4 +1,4 @@
-"""Predicted time that a copy of the last iteration hides of the reductions after a loop."""
+"""Predicts how much of the reductions after a loop a copy of its last iteration hides."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from hlorewrite.timeline.stream_tasks import StreamTask, block_time
 from hlorewrite.util.reachability import reachable
 
 _MOST_ROWS = 1024
-"""Parts in which a loop of more iterations is simulated."""
+"""The number of parts in which a longer loop is simulated."""
 
 
 @dataclass(frozen=True)
@@ -38,7 +38,7 @@ class ReductionBehind:
 
 @dataclass(frozen=True, eq=False, slots=True)
 class _JoinedSources:
-    """What a value of several sources is made from; values share their sources, so all of them take linear space.
+    """The sources of a value; values share them, so all take linear space.
 
     Attributes:
       parts: positions of results, and the sources of other values.
@@ -48,7 +48,7 @@ class _JoinedSources:
 
 
 def reductions_behind(loop: ir.Operation) -> list[ReductionBehind]:
-    """The reductions that read a loop's results, directly or by way of ops without regions."""
+    """The reductions that read a loop's results, directly or through ops without regions."""
     read: dict[ir.Value, int | _JoinedSources] = {result: position for position, result in enumerate(loop.results)}
     found: list[ReductionBehind] = []
     for reader in _behind(loop):
@@ -68,7 +68,7 @@ def _positions(sources: Iterable[int | _JoinedSources]) -> frozenset[int]:
 
 
 def _behind(op: ir.Operation) -> list[ir.Operation]:
-    """The ops of a block that read what an op makes, by way of ops without regions, each after those it reads."""
+    """The ops of a block that read an op's results through ops without regions, each after those it reads."""
     order: list[ir.Operation] = []
     seen = {op_key(op)}
     path = [(op, _readers(op))]
@@ -84,7 +84,7 @@ def _behind(op: ir.Operation) -> list[ir.Operation]:
 
 
 def _readers(op: ir.Operation) -> Iterator[ir.Operation]:
-    """The ops of its block that an op's results go on to."""
+    """The ops of its block that read an op's results."""
     return (reader for result in op.results for reader, _ in users(result)
             if reader.block == op.block and (reader.name in REDUCING or len(reader.regions) == 0))
 
@@ -95,7 +95,7 @@ class PeelingGain:
 
     Attributes:
       loop_s: seconds of the whole loop.
-      reductions_s: seconds of the reductions after it, those of a kind and of equal groups in one call.
+      reductions_s: seconds of the reductions after it, with one call for all of equal kind and groups.
       hidden_s: seconds of them that run concurrently with the copy.
     """
 
@@ -105,11 +105,11 @@ class PeelingGain:
 
 
 def gain(loop: ir.Operation, reductions: Iterable[ReductionBehind], model: OverlapModel, *, sunk: bool) -> PeelingGain:
-    """What peeling hides.
+    """The gain of peeling.
 
-    Next to the copy each reduction has a separate call, and one for each row where it goes into a layer loop. After
-    the loop all are ready at once and share calls, so the share that is hidden counts of the time of those: latencies
-    that the copy adds do not count as gain.
+    During the copy, each reduction has its own call, or one for each row if it goes into a layer loop. After the loop,
+    all are ready at once and share calls. The hidden share counts relative to the time of those, so latencies that the
+    copy adds do not count as gain.
 
     Args:
       loop: the loop.
@@ -137,7 +137,7 @@ class _LastIteration:
       sunk: whether rows that an inner loop stacks are final one by one.
 
     Attributes:
-      tasks: of the body. A loop that stacks rows is one task for each row.
+      tasks: the tasks of the body. A loop that stacks rows has one task for each row.
     """
 
     def __init__(self, loop: Loop, model: OverlapModel, *, sunk: bool) -> None:
@@ -173,7 +173,7 @@ class _LastIteration:
         return [self.model.transfer(reduction.op, each, (*others, row)) for row in rows]
 
     def _makers(self, values: list[ir.Value]) -> list[tuple[ir.Operation, int]]:
-        """The kernels that values are made from by way of fused ops, and which of their results."""
+        """The kernels that values are computed from through fused ops, and which of their results."""
         found: dict[tuple[int, int], tuple[ir.Operation, int]] = {}
         seen, pending = set[int](), list(values)
         while pending:  # Ends: the operands of an op are added once.

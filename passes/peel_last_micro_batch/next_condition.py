@@ -1,4 +1,4 @@
-"""Whether a loop goes on after an iteration, computed before that iteration from what its condition reads."""
+"""Computes before an iteration whether the loop continues after it, from the values that its condition reads."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -56,10 +56,10 @@ def first_predicate(loop: Loop, editor: Editor) -> ir.Value:
 
 
 def end_one_earlier(loop: Loop, counting: NextCondition, editor: Editor) -> None:
-    """The condition also asks whether it will hold after the iteration: ``c(x)`` becomes ``c(x) and c(f(x))``.
+    """Makes the condition also require that it holds after the iteration: ``c(x)`` becomes ``c(x) and c(f(x))``.
 
-    A loop of m iterations then runs m - 1 times, and one of none not at all. Numbers wrap around as before: the sum
-    that is compared is that which the body computes.
+    A loop of m iterations then runs m - 1 times, and an empty loop stays empty. Numbers wrap around as before, since
+    the comparison uses the body's own sum.
 
     Args:
       loop: the loop.

@@ -94,7 +94,7 @@ class PeelLastMicroBatch(Pass):
         return bool(chosen)
 
     def _is_outermost(self, op: ir.Operation, view: View, ctx: PassContext) -> bool:
-        """Whether a loop is in no other one; says that it stays if reductions follow it there."""
+        """Whether a loop is in no other one; if not, and reductions follow it there, reports that it stays."""
         around = [outer for outer in ancestors(op) if outer.name == "stablehlo.while"]
         if around and ctx.wants_missed and not any(PEELED in outer.attributes for outer in around) and (
                 reductions_behind(op)):
@@ -103,7 +103,7 @@ class PeelLastMicroBatch(Pass):
         return not around
 
     def _counting(self, op: ir.Operation, view: View, ctx: PassContext) -> LoopCounter | NextCondition | None:
-        """How a loop counts whose last iteration can be separated from the others; says why there is none."""
+        """How a loop counts, if its last iteration can be separated; reports why it cannot."""
         counting = _how_it_counts(Loop(op), view)
         if not isinstance(counting, str):
             return counting
@@ -112,7 +112,7 @@ class PeelLastMicroBatch(Pass):
 
     def _pays(self, op: ir.Operation, counting: LoopCounter | NextCondition, reductions: Sequence[ReductionBehind],
               model: OverlapModel, ctx: PassContext) -> bool:
-        """Whether the copy hides a share of the loop's time that is worth it."""
+        """Whether the copy hides a sufficient share of the loop's time."""
         found = gain(op, reductions, model, sunk=self.sunk)
         what = (f"{len(reductions)} reduction{'s' if len(reductions) > 1 else ''} of "
                 f"{sum(each.bytes for each in reductions)} bytes after it take {found.reductions_s * 1e6:.0f} us, of "
@@ -132,7 +132,7 @@ def _is_single(op: ir.Operation) -> bool:
 
 
 def _holds_reductions(op: ir.Operation, view: View) -> bool:
-    """Whether reductions are in a loop, or in what it calls."""
+    """Whether reductions are in a loop, or in functions that it calls."""
     holds = contains_any(REDUCING, view)
     callees = (view.callee(inner) for inner in nested_ops(op) if inner.name == "func.call")
     return any(inner.name in REDUCING for inner in nested_ops(op)) or any(
@@ -155,14 +155,14 @@ def _how_it_counts(loop: Loop, view: View) -> LoopCounter | NextCondition | str:
     return why_not_speculative(loop, view) or counting
 
 
-# ---- whether a loop's body may run once where the loop itself may run not at all
+# ---- whether a loop's body may run once although the loop itself may not run at all
 
 
 def why_not_speculative(loop: Loop, view: View) -> str:
-    """Why the body may not run on the values before a loop of no iterations, its results then dropped.
+    """Why the body may not run speculatively on the values before a loop of no iterations.
 
-    Its effects would be seen, a collective in it would send what the original does not, and a loop in it that ends on
-    the values of an iteration need not end on those before the first.
+    Its effects would be visible, a collective in it would send bytes that the original does not, and a loop in it that
+    ends on the values of an iteration need not end on those before the first.
 
     Args:
       loop: the loop.
@@ -182,7 +182,7 @@ def why_not_speculative(loop: Loop, view: View) -> str:
 
 
 def _reached(ops: Iterable[ir.Operation], view: View, seen: set[int]) -> Iterator[ir.Operation]:
-    """Ops, what they hold and what they call; ``seen`` are the functions entered."""
+    """Ops, with their regions and called functions; ``seen`` holds the functions entered."""
     for op in (inner for each in ops for inner in nested_ops(each)):
         yield op
         callee = view.callee(op) if op.name == "func.call" else None

@@ -46,7 +46,7 @@ def rotate(op: ir.Operation, split: BodySplit, editor: Editor, channels: Channel
 
 
 def _second_count(loop: Loop, slot: int, editor: Editor) -> ir.Value | None:
-    """What a counter holds in the second iteration, as a constant, so that the trip count stays known."""
+    """The value of a counter in the second iteration, as a constant, so the trip count stays known."""
     first = loop.op.operands[slot]
     start, step = constant_integer(first), counter_step(loop, slot)
     return None if start is None or step is None else splat_constant(
@@ -54,7 +54,7 @@ def _second_count(loop: Loop, slot: int, editor: Editor) -> ir.Value | None:
 
 
 def hoist_filling(loop: Loop, editor: Editor) -> list[ir.Operation]:
-    """Puts constants of a body, and what they fill, before the loop, so that both halves may read them.
+    """Moves constants of a body, and the values they fill, before the loop, so both halves may read them.
 
     Returns:
       The ops, each after those it reads.
@@ -69,7 +69,7 @@ def hoist_filling(loop: Loop, editor: Editor) -> list[ir.Operation]:
 
 
 def _slot_or_value(value: ir.Value) -> int | ir.Value:
-    """A value that outlives the loop it was read of: the position of an argument, since the loop is rebuilt."""
+    """A reference to a value that survives rebuilding the loop: for an argument, its position."""
     return value.arg_number if isinstance(value, ir.BlockArgument) else value
 
 
@@ -78,7 +78,7 @@ def _given(value: ir.Value, mapping: Mapping[ir.Value, ir.Value]) -> ir.Value:
 
 
 def _second_half_first(loop: Loop, split: BodySplit, handed: Sequence[ir.Value], editor: Editor) -> None:
-    """The second half reads what the iteration before made, and precedes the first half."""
+    """Makes the second half read the values of the previous iteration, and precede the first half."""
     carried = len(loop.op.results) - len(handed)
     given = dict(zip(handed, list(loop.body.arguments)[carried:], strict=True))
     anchor = split.first[0] if split.first else terminator(loop.body)

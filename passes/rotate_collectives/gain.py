@@ -9,23 +9,23 @@ from hlorewrite.passes.rotate_collectives.split import BodySplit, behind
 from hlorewrite.timeline.stream_tasks import StreamTask, block_time
 
 _MOSTLY = 0.5
-"""The share of rotated collectives that may stay exposed where only XLA's scheduler gains by the rotation."""
+"""The share of rotated collectives that may stay exposed if only XLA's scheduler gains from the rotation."""
 _UNSEEN = 0.02
-"""By how much the model may find a rotated iteration longer: within its own error (``bench/predictions``)."""
+"""How much longer a rotated iteration may be by the model, within the model's error (``bench/predictions``)."""
 
 _LEAST_AFTER = 0.1
-"""The share of an iteration's compute at its end that is nearly nothing: sums of gradients are written back there."""
+"""The last share of an iteration's compute that counts as nearly nothing: sums of gradients are written back there."""
 _MOST_HANDED = 0.02
-"""The share of an iteration that it may take to copy all that the halves give each other, where only XLA's scheduler
-gains by the rotation. At a tenth, a step of Megatron's with sequence parallelism takes 251 ms and not 221."""
+"""The share of an iteration that copying the values between the halves may take, if only XLA's scheduler gains from the
+rotation. At a tenth, a Megatron step with sequence parallelism takes 251 ms instead of 221."""
 
 
 def late_gathers(loop: Loop, gathers: Sequence[ir.Operation], model: OverlapModel) -> list[ir.Operation]:
-    """The gathers that compute would wait for if all stayed in their iteration.
+    """The gathers that compute would wait for if all gathers stayed in their iteration.
 
     A carried result is copied once an iteration, since its buffer is still read when the next one arrives. So gathers
-    that compute of their own iteration hides stay in it: those of parameters that the layer reads last. Where the
-    collectives of the loop fill most of an iteration, all of them go.
+    that their own iteration's compute hides stay in it: those of parameters that the layer reads last. If the loop's
+    collectives fill most of an iteration, all gathers move.
 
     Args:
       loop: the loop in whose body the gathers stand.
@@ -33,7 +33,7 @@ def late_gathers(loop: Loop, gathers: Sequence[ir.Operation], model: OverlapMode
       model: of the module.
 
     Returns:
-      Those that should run concurrently with the iteration before, in program order.
+      Those that should run during the previous iteration, in program order.
     """
     if model.crowded(loop.body):
         return list(gathers)
@@ -62,7 +62,7 @@ def ends_of_iteration(loop: Loop, reductions: Sequence[ir.Operation], model: Ove
       model: of the module.
 
     Returns:
-      Some of them, in program order; none where that is each of them.
+      Some of them, in program order; none if it would be all of them.
     """
     most = _LEAST_AFTER * model.compute(_ops(loop))
     ends = [op for op in reductions if model.compute(behind(loop, [op]).second) <= most]
@@ -78,7 +78,7 @@ class IterationTimes:
       after: seconds rotated.
       waited: seconds for which the rotated iteration waits for the collectives that it is rotated around.
       sent: seconds of these collectives.
-      handed: seconds to copy all that one half gives to the other.
+      handed: seconds to copy the values that one half passes to the other.
     """
 
     before: float
@@ -89,12 +89,12 @@ class IterationTimes:
 
     @property
     def hides(self) -> bool:
-        """Whether the rotated iteration hides most of these collectives, and takes about as long as the loop as it is.
+        """Whether the rotated iteration hides most of these collectives and takes about as long as before.
 
-        The times are those of a schedule that XLA can reach. Its scheduler comes less close to it where a collective
-        and what hides it are in one iteration: on 24 steps it left a fourth exposed of what the model hides. Where
-        the halves give each other much, as all activations of a layer that is not rematerialised, that does not
-        suffice: XLA copies some of them, and a step of Megatron's took 1.4 times as long.
+        The times are those of a schedule that XLA can reach. Its scheduler falls short of it if a collective and the
+        compute that hides it are in one iteration: on 24 steps it left a fourth of the hidden time exposed. That gain
+        does not suffice if the halves pass much to each other, such as all activations of a layer without
+        rematerialisation: XLA copies some of them, and a Megatron step took 1.4 times as long.
         """
         return (self.waited <= _MOSTLY * self.sent and self.after <= (1 + _UNSEEN) * self.before
                 and self.handed <= _MOST_HANDED * self.before)
@@ -113,7 +113,8 @@ def iteration_times(loop: Loop, split: BodySplit, model: OverlapModel, rotated: 
       ahead: gathers that run for the next iteration in either case.
 
     Returns:
-      The times. In the rotated one the second half is of the iteration before, and buffers of transfers are copied.
+      The times. In the rotated one, the second half belongs to the previous iteration, and buffers of transfers are
+      copied.
     """
     before = model.tasks(_ops(loop), ahead=ahead)
     ops = [*split.second, *split.first]
@@ -141,10 +142,10 @@ def _over_the_seam(loop: Loop, split: BodySplit) -> dict[ir.Value, ir.Operation]
 
 
 def _copied(split: BodySplit) -> list[ir.Value]:
-    """What one half gives to the other and XLA copies: buffers of transfers.
+    """The values that one half passes to the other and XLA copies: buffers of transfers.
 
-    A transfer that is under way holds its buffer while the next one is written. Of all other values XLA writes the next
-    one where the last one was, since it schedules their readers first (seen in compiled loops of XLA 0.10 to 0.12).
+    A transfer in flight holds its buffer while the next one is written. XLA overwrites all other values in place, since
+    it schedules their readers first (seen in compiled loops of XLA 0.10 to 0.12).
     """
     sent = {value for op in split.second if op.name in COLLECTIVES for value in op.operands}
     return [value for value in split.handed

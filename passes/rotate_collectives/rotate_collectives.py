@@ -19,13 +19,15 @@ from hlorewrite.passes.rotate_collectives.split import BodySplit, behind, in_fro
 from hlorewrite.passmanager.base import Pass, PassContext
 
 ROTATED = "hlorewrite.rotated"
-"""A unit attribute of loops that a second run leaves alone, with those around them that hold copies of their halves."""
+"""A unit attribute of loops that a second run leaves alone, as well as the loops around that hold copies of their
+halves."""
 _MOST_TRIED = 64
-"""Collectives of one loop that are tried one by one where not all can be rotated."""
+"""The most collectives of one loop that are tried one by one if not all can be rotated."""
 _LEAST_SHARE = 0.5
-"""Of an iteration's compute that has to be in the half that hides the collectives."""
+"""The share of an iteration's compute that the half that hides the collectives must hold."""
 _CARRIED_TWICE = 2
-"""XLA copies what is carried once an iteration: the half that reads it overlaps with the one that makes the next."""
+"""XLA copies a carried value once per iteration, since the half that reads it overlaps with the one that makes the
+next."""
 Splitter = Callable[[Loop, Sequence[ir.Operation]], BodySplit]
 
 
@@ -87,7 +89,7 @@ class RotateCollectives(Pass):
             fitting = [self._fitting(loop, splitter, model, effects, ctx) for loop in loops]
             editor = ctx.editor(module, self.name)
             channels = ChannelHandles(view, editor)
-            for chosen in fitting:  # the model holds ops that are rebuilt now
+            for chosen in fitting:  # the model holds ops that were rebuilt
                 if chosen is not None:
                     _rotate(chosen, splitter, editor, channels)
                     ctx.count("loops rotated")
@@ -96,7 +98,7 @@ class RotateCollectives(Pass):
 
     def _fitting(self, candidate: CollectiveLoop, splitter: Splitter, model: OverlapModel, effects: Effects,
                  ctx: PassContext) -> CollectiveLoop | None:
-        """A loop with those of its collectives around which it can be rotated, if that pays."""
+        """A loop with the collectives around which it can be rotated, if that pays."""
         op, loop = candidate.op, Loop(candidate.op)
 
         def tried(collectives: Sequence[ir.Operation]) -> tuple[BodySplit, str]:
@@ -154,7 +156,7 @@ class RotateCollectives(Pass):
 
 @dataclass(frozen=True)
 class CollectiveLoop:
-    """A loop, the collectives that are in its body itself, and whether all of these fill most of an iteration."""
+    """A loop, the collectives directly in its body, and whether these fill most of an iteration."""
 
     op: ir.Operation
     collectives: tuple[ir.Operation, ...]
@@ -174,7 +176,7 @@ def _rotate(chosen: CollectiveLoop, splitter: Splitter, editor: Editor, channels
 
 
 def _moving_later(loop: Loop, model: OverlapModel, effects: Effects) -> list[ir.Operation]:
-    """The gathers of a loop that is rotated around its reductions first and around them then."""
+    """The gathers of a loop that is rotated around its reductions first, and then around its gathers."""
     gathers = [op for op in _ops_of(loop.body) if op.name == ALL_GATHER.op]
     if not gathers or _refusal(loop.op, in_front(loop, gathers), model, effects):
         return []

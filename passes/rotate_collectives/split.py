@@ -11,14 +11,15 @@ BARRIER = "stablehlo.optimization_barrier"
 
 @dataclass(frozen=True)
 class BodySplit:
-    """Ops of a body that run first in an iteration, and those that can run concurrently with the next one's first half.
+    """The ops of a body that run first in an iteration, and those that can overlap with the next iteration's first
+    half.
 
     Attributes:
-      first: ops of which none reads what the second half makes, in this iteration or in one before; program order.
+      first: ops that read nothing of the second half, in this iteration or an earlier one; program order.
       second: the other ops, program order.
       second_slots: positions of carried values that the second half makes.
-      handed: values of the first half, and carried values that change, which the second half reads or carries on.
-      reads_first: whether an op of the second half reads what the first half of the same iteration makes.
+      handed: values of the first half, and varying carried values, that the second half reads or carries on.
+      reads_first: whether the second half reads results of the first half of the same iteration.
     """
 
     first: tuple[ir.Operation, ...]
@@ -29,7 +30,7 @@ class BodySplit:
 
 
 def behind(loop: Loop, collectives: Sequence[ir.Operation]) -> BodySplit:
-    """The split whose second half is all that depends on some collectives of the body, and nothing else."""
+    """The split whose second half is exactly the ops that depend on some collectives of the body."""
     end = terminator(loop.body)
 
     def readers(node: ir.Operation | ir.BlockArgument) -> Iterator[ir.Operation | ir.BlockArgument]:
@@ -46,9 +47,9 @@ def behind(loop: Loop, collectives: Sequence[ir.Operation]) -> BodySplit:
 
 
 def in_front(loop: Loop, collectives: Sequence[ir.Operation]) -> BodySplit:
-    """The split whose first half is what some collectives of the body, and the loop's condition, depend on.
+    """The split whose first half is the ops that some collectives of the body, and the loop's condition, depend on.
 
-    A barrier of which they need a part belongs to the second half until ``separate_barriers`` has divided it.
+    A barrier that they need in part belongs to the second half until ``separate_barriers`` divides it.
     """
     needs = needs_of(loop, collectives)
     every = {op_key(op) for op in block_ops(loop.body)}
@@ -64,7 +65,7 @@ class GatherNeeds:
     Attributes:
       ops: keys of ops of the body, the collectives among them.
       slots: positions of carried values that change.
-      parts: positions of the results of which they depend, of each barrier of which they do not need all.
+      parts: for each barrier that they need only in part, the positions of the results they depend on.
     """
 
     ops: frozenset[int]
@@ -73,8 +74,7 @@ class GatherNeeds:
 
 
 def needs_of(loop: Loop, collectives: Sequence[ir.Operation]) -> GatherNeeds:
-    """The ops that some collectives depend on. A result of a barrier is the operand at its position, and needs that
-    alone.
+    """The ops that some collectives depend on. A result of a barrier needs only the operand at its position.
     """
     needed, slots = {op_key(op) for op in collectives}, set[int]()
     barriers: dict[int, tuple[ir.Operation, set[int]]] = {}
@@ -123,7 +123,7 @@ def _split(loop: Loop, second: set[int], slots: frozenset[int]) -> BodySplit:
 
 
 def _read_of_body(op: ir.Operation, body: ir.Block) -> Iterable[ir.Value]:
-    """The values of a body that an op reads, also inside its regions."""
+    """The values of a body that an op reads, including inside its regions."""
     return (value for inner in nested_ops(op) for value in inner.operands if _of(value, body))
 
 
@@ -136,7 +136,7 @@ def _of(value: ir.Value, body: ir.Block) -> bool:
 
 
 def _of_body(op: ir.Operation, body: ir.Block) -> ir.Operation | None:
-    """The op of a block that is an op, or holds it."""
+    """The op directly in a block that is, or contains, an op."""
     # Ends: each step goes to the op around.
     while op.block != body:
         parent = op.parent
@@ -150,9 +150,9 @@ def _of_body(op: ir.Operation, body: ir.Block) -> ir.Operation | None:
 
 
 def separate_barriers(loop: Loop, collectives: Sequence[ir.Operation], editor: Editor) -> int:
-    """Gives what collectives depend on a separate barrier, where one barrier holds that and other values.
+    """Divides barriers that hold values which collectives depend on together with other values.
 
-    ``jax.checkpoint`` passes all that a layer's backward pass reads through one barrier: parameters, residuals and the
+    ``jax.checkpoint`` passes all inputs of a layer's backward pass through one barrier: parameters, residuals and the
     incoming gradient. XLA then waits for that gradient before it gathers the parameters. Each result of a barrier is
     its operand, so values stay the same. All values keep a barrier, so XLA does not merge them with the forward pass.
 

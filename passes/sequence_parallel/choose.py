@@ -1,10 +1,10 @@
 """A minimum cut chooses the members of a region that work on shards.
 
-A member works on shards (source side) or on whole values (sink side). Bytes on the wire are sent by an
-all-reduce that stays, twice those of a reduce-scatter; a value that is made in shards and read whole, an all-gather;
-a partial sum, an all-reduce. A whole value is sliced for nothing. A value computed whole also takes memory. With a
-price for memory in bytes on the wire, the cheapest choice of all is a minimum cut, since each cost depends on one
-member, or on a maker of a value being on the source side while one of its readers is not.
+A member works on shards (source side) or on whole values (sink side). These send bytes: an all-reduce that stays (twice
+those of a reduce-scatter), a value made in shards and read whole (an all-gather), a partial sum (an all-reduce).
+Slicing a whole value costs nothing. A value computed whole also takes memory. With a price for memory in bytes on the
+wire, the cheapest choice of all is a minimum cut, since each cost depends on one member, or on a maker of a value being
+on the source side while one of its readers is not.
 """
 
 from collections.abc import Callable
@@ -23,14 +23,14 @@ _UNIT = 1000
 
 @dataclass(frozen=True)
 class ShardChoice:
-    """The values that are sharded, and what that costs.
+    """The sharded values, and their cost.
 
     Attributes:
-      region: of the members.
+      region: the region of the members.
       chosen: indices of members that work on shards.
       before: bytes that each device sends for the region's all-reduces in one run of the module, as they are.
       after: the same for the choice, with gathers and sums of partial sums.
-      memory: bytes of the values computed in shards that a device does not hold any more.
+      memory: bytes of the values computed in shards that a device no longer holds.
       carried: the part of these that loops carry.
     """
 
@@ -43,7 +43,7 @@ class ShardChoice:
 
 
 class ShardChooser:
-    """Choices for one region.
+    """Chooses for one region.
 
     Args:
       region: the members.
@@ -58,7 +58,7 @@ class ShardChooser:
         self._sent = {value: self._bytes(value) for value in region.maker}
 
     def best(self, extra: float) -> ShardChoice:
-        """The choice that saves most memory for at most so much more communication.
+        """The choice that saves the most memory for a limited increase of communication.
 
         Args:
           extra: share of the bytes sent before that may be sent in addition.
@@ -106,9 +106,9 @@ class ShardChooser:
         return ShardChoice(self.region, chosen, before, after, memory, carried)
 
     def _part(self, member: RegionMember) -> int:
-        """Bytes of a member's values that a device does not hold when they are sharded; a carried value counts once.
+        """Bytes of a member's values that a device does not hold if they are sharded; a carried value counts once.
 
-        A reduced value counts nothing by itself: reduced to shards and gathered at once, it is as large as before.
+        A reduced value alone saves nothing: scattered and gathered at once, it is as large as before.
         """
         values = () if member.reduces else member.values[:1] if _is_carried(member) else member.values
         return sum(tensor_bytes(value.type) // self.size * (self.size - 1) for value in values)

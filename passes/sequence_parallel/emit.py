@@ -1,4 +1,4 @@
-"""Puts chosen members on shards: all-reduces become reduce-scatters, and values are gathered or sliced in between."""
+"""Moves chosen members to shards: all-reduces become reduce-scatters, and values are gathered or sliced in between."""
 
 from hlorewrite.analysis.groups import Rows, rows_attribute
 from hlorewrite.ir import ALL_GATHER, ALL_REDUCE, REDUCE_SCATTER, Editor, Loop, defining_op, ir, with_dimension
@@ -14,7 +14,7 @@ class ShardEmitter:
 
     Args:
       editor: the editor of the module.
-      choice: what works on shards.
+      choice: the members that work on shards.
       rows: the groups; each shard belongs to the member at its place in a row.
       like: an all-reduce of the groups, whose channel and ids new collectives take.
     """
@@ -46,7 +46,7 @@ class ShardEmitter:
     # ---- members
 
     def _on_shards(self, member: RegionMember) -> list[tuple[ir.Value, int]]:
-        """The values of a member, computed on shards, each with its dimension."""
+        """Computes the values of a member on shards, each with its dimension."""
         op, dims = member.op, [self.choice.region.dims[value] for value in member.values]
         if member.reduces:
             return [(self._scattered(op, dims[0]), dims[0])]
@@ -75,7 +75,7 @@ class ShardEmitter:
         return made.results[0]
 
     def _sum_partial(self, op: ir.Operation) -> None:
-        """Sums of shards are summed over the group."""
+        """Sums partial sums of shards over the group."""
         result, = op.results
         made = self.editor.create(ALL_REDUCE.op, [result], [result.type], attributes=self._attributes, regions=1,
                                   location=op.location, at=ir.InsertionPoint.after(op))
@@ -85,7 +85,7 @@ class ShardEmitter:
     # ---- conversions
 
     def _gather(self, value: ir.Value, dimension: int) -> None:
-        """Readers that do not work on shards read the whole value."""
+        """Makes readers that do not work on shards read the whole value."""
         region, chosen = self.choice.region, self.choice.chosen
         places = [(op, position) for op, position, reader in region.readers(value) if reader not in chosen]
         if not places:

@@ -37,7 +37,7 @@ class ShardRegionFinder(RegionFinder):
         return f"has a dimension {dimension} of size {size}, which {self.parts} devices do not divide evenly"
 
     def obstacle(self, member: RegionMember) -> str:
-        """A value that differs between the devices of a group, or a place that not all of them reach."""
+        """Refuses values that differ between the devices of a group, and places that not all of them reach."""
         for value in member.values or tuple(member.op.results):
             reason = self.uniformity.varying(value)
             if reason is not None:

@@ -1,4 +1,4 @@
-"""sequence-parallel: what is between the matrix products of tensor parallelism works on shards of the sequence."""
+"""sequence-parallel: the ops between the matrix products of tensor parallelism work on shards of the sequence."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -71,7 +71,7 @@ class SequenceParallel(Pass):
             raise UsageError(f'no mesh of the module has an axis "{self.axis}"', hint=did_you_mean(self.axis, axes))
         if not view.ops(ALL_REDUCE.op):
             return False
-        # What is between reductions may be in any function, such as one of jax.nn.
+        # The ops between reductions may be in any function, such as one of jax.nn.
         return with_inlined(module, ctx, _ANYTHING, lambda inlined, seen: self._on(inlined, seen, ctx))
 
     def _on(self, module: Module, view: View, ctx: PassContext) -> bool:
@@ -94,7 +94,7 @@ class SequenceParallel(Pass):
         yield from found.items()
 
     def _shard(self, module: Module, view: View, groups: Groups, reductions: Reductions, ctx: PassContext) -> bool:
-        """Shards what can be around the all-reduces of some groups."""
+        """Shards the values around the all-reduces of some groups."""
         left, changed = dict(reductions), False
         finder = ShardRegionFinder(left, groups.size, Uniformity(view, groups))
         # Ends: each round takes an all-reduce away.
@@ -117,7 +117,7 @@ class SequenceParallel(Pass):
     # ---- remarks
 
     def _report(self, choice: ShardChoice, first: ir.Operation, size: int, view: View, ctx: PassContext) -> list[int]:
-        """Says what becomes of the all-reduces of a region; returns their keys."""
+        """Reports the outcome for the all-reduces of a region; returns their keys."""
         region, keys = choice.region, []
         chosen = [region.members[index] for index in choice.chosen]
         ctx.count("values sharded", sum(len(member.values) for member in chosen))
@@ -150,7 +150,7 @@ class SequenceParallel(Pass):
 
 
 def _feeds_matmul(choice: ShardChoice) -> bool:
-    """Whether what is gathered feeds a matrix product: tensor parallelism, not gradients of data parallelism."""
+    """Whether a gathered value feeds a matrix product: tensor parallelism, not gradients of data parallelism."""
     region, chosen = choice.region, choice.chosen
     return any(op.name in _MATMULS for index in chosen for value in region.members[index].values
                for op, _, reader in region.readers(value) if reader not in chosen)

@@ -1,4 +1,4 @@
-"""How a shard goes through the ops of an update: those that carry it, and reductions of it to one element."""
+"""How ops of an update propagate a shard, and reductions of it to one element."""
 
 from hlorewrite.ir import element_count, ir
 from hlorewrite.ops.attributes import ints
@@ -10,7 +10,7 @@ from hlorewrite.passes.common.shard_index import splat_number
 REDUCE = "stablehlo.reduce"
 CARRIERS = ELEMENTWISE | {f"stablehlo.{name}" for name in (
     "bitcast_convert", "transpose", "reshape", "broadcast_in_dim", "reduce")}
-"""Ops of one result each of whose shards is computed from shards at the same place."""
+"""Ops of one result whose shards are computed from the operands' shards at the same place."""
 _COMBINED = frozenset({"max", "min", "and", "or"})
 
 
@@ -20,11 +20,10 @@ def operand_dimensions(op: ir.Operation, dim: int, shards: int) -> list[int | No
     Args:
       op: the op.
       dim: the dimension along which the result is sharded.
-      shards: into how many.
+      shards: the number of shards.
 
     Returns:
-      For each operand the dimension along which it is sharded, None where it is read whole; or why the op cannot
-      compute a shard by itself.
+      For each operand, its sharded dimension, or None if it is read whole; or why the op cannot compute a single shard.
 
     Example:
       >>> from hlorewrite.ir.load import parse
@@ -40,13 +39,13 @@ def operand_dimensions(op: ir.Operation, dim: int, shards: int) -> list[int | No
 
 
 def result_dimension(op: ir.Operation, position: int, dim: int, shards: int) -> int | str:
-    """Along which dimension the result of an op is sharded when it reads a shard.
+    """The dimension along which an op's result is sharded when it reads a shard.
 
     Args:
       op: the op; not a reduction along the sharded dimension.
       position: of the operand that is sharded.
-      dim: the dimension along which it is.
-      shards: into how many.
+      dim: the dimension along which it is sharded.
+      shards: the number of shards.
 
     Returns:
       The dimension, or why the op cannot read a shard.
@@ -64,14 +63,14 @@ def reduces_along(op: ir.Operation, position: int, dim: int) -> bool:
 
 
 def whole_reduction(op: ir.Operation) -> str:
-    """The kind of a reduction of a tensor to one element that may be taken of shards first.
+    """The kind of a reduction to one element that may reduce shards first.
 
     Args:
       op: a reduction along a sharded dimension.
 
     Returns:
-      ``sum``, ``max``, ``min``, ``and`` or ``or``; empty where the reduction keeps more elements, computes anything
-      else, starts from anything but a constant, or adds to something else than zero.
+      ``sum``, ``max``, ``min``, ``and`` or ``or``; empty if the reduction keeps more elements, computes anything else,
+      does not start from a constant, or adds to a value other than zero.
     """
     if len(op.operands) != 2 or element_count(op.results[0].type) != 1:
         return ""

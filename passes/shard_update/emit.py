@@ -1,4 +1,4 @@
-"""Writes the update of shards: reduce-scatters, ops of shards, sums of shards, all-gathers of new parameters."""
+"""Emits the update of shards: reduce-scatters, ops on shards, sums of shards, all-gathers of new parameters."""
 
 from dataclasses import dataclass, field
 
@@ -15,11 +15,11 @@ from hlorewrite.passes.shard_update.pairs import StatePair
 
 @dataclass
 class UpdateEmitter:
-    """Writes the shards that come with one gradient.
+    """Emits the shards that come with one gradient.
 
     Args:
       step: the step.
-      shards: what becomes shards.
+      shards: the values that become shards.
       pairs: the arguments and results that hold optimizer state.
       editor: the editor of the module.
       own: cuts shards out of whole values.
@@ -45,18 +45,18 @@ class UpdateEmitter:
                 self._made[op.results[0]] = self._scattered(op) if op.name == ALL_REDUCE.op else self._shard_of(op)
                 self._old.append(op)
         self._return()
-        for argument, dim in arguments:  # last: what an op reads is found from its types
+        for argument, dim in arguments:  # last, since types determine how ops read their operands
             argument.set_type(self._shard_type(argument.type, dim))
 
     def erase_old(self) -> None:
-        """Erases what nothing reads any more; after all updates are written, as shards are cut before these ops."""
+        """Erases unread ops, after all updates are emitted, since shards are cut before these ops."""
         for op in reversed(self._old):
             self.editor.erase_if_dead(op)
 
     # ---- values
 
     def _scattered(self, op: ir.Operation) -> ir.Value:
-        """``slice(AR(x)) = RS(x)``; of a sum over more axes, the rest is reduced of the shard."""
+        """``slice(AR(x)) = RS(x)``; for a sum over more axes, the shard is then reduced over the rest."""
         dim = self.shards.dims[op.results[0]]
         axes = self.step.reduced_axes(op)
         assert not isinstance(axes, str)
@@ -66,7 +66,7 @@ class UpdateEmitter:
         return value if not rest else self._collective(ALL_REDUCE.op, op, value, kept, along(self.step.mesh, rest))
 
     def _shard_of(self, op: ir.Operation) -> ir.Value:
-        """The same op, of shards."""
+        """The same op on shards."""
         dim = self.shards.dims[op.results[0]]
         read = operand_dimensions(op, dim, self.step.shards)
         assert isinstance(read, list)
@@ -79,7 +79,7 @@ class UpdateEmitter:
         return copy.results[0]
 
     def _read(self, value: ir.Value, dim: int) -> ir.Value:
-        """The shard of a value: made as one, or cut out of what all devices hold."""
+        """The shard of a value: computed as one, or cut out of the whole value."""
         if value in self.shards.dims:
             return self._made[value]
         return self.own.of(value, dim)

@@ -1,4 +1,5 @@
-"""The values of a step that become shards when one gradient does: all it goes into, and all that is added to it."""
+"""Finds the values of a step that become shards when one gradient does: values computed from it, and their other
+inputs."""
 
 from dataclasses import dataclass, field
 
@@ -20,7 +21,7 @@ class NoShards:
 
     Attributes:
       value: the last value that could be a shard.
-      sentence: what stands in the way.
+      sentence: the obstacle.
     """
 
     value: ir.Value
@@ -34,7 +35,7 @@ class StateShards:
     Attributes:
       dims: value -> the dimension along which it is sharded.
       sums: by key, reductions of shards to one element, which an all-reduce has to complete.
-      whole: values that are read in full too, or cannot be sharded; a shard of them is cut out where it is needed.
+      whole: values that are also read in full, or cannot be sharded; their shards are cut out where needed.
     """
 
     dims: dict[ir.Value, int] = field(default_factory=dict)
@@ -65,7 +66,7 @@ def grown(step: ManualStep, gradient: ir.Operation, dim: int, whole: frozenset[i
     """The shards that come with those of one gradient.
 
     Values that stand for the same element on all devices are sharded forward, to every reader, and backward, to the
-    arguments; an argument that turns out to be read in full stays whole, with all that was made of it.
+    arguments; an argument that turns out to be read in full stays whole, with all values computed from it.
 
     Args:
       step: the step.
@@ -76,7 +77,7 @@ def grown(step: ManualStep, gradient: ir.Operation, dim: int, whole: frozenset[i
     Returns:
       The shards, or why the gradient has to be reduced on every device.
     """
-    # Ends: each round keeps one more value of the step whole, one that a refused value is computed from.
+    # Ends: each round keeps more values whole: those from which a refused value is computed.
     while True:
         attempt = _Growth(step, StateShards(whole=whole))
         refusal = attempt.run(gradient.results[0], dim)
@@ -95,7 +96,7 @@ class _Growth:
 
     Args:
       step: the step.
-      shards: what is found.
+      shards: the result so far.
     """
 
     step: ManualStep
@@ -103,7 +104,7 @@ class _Growth:
     _pending: list[ir.Value] = field(default_factory=list)
 
     def run(self, seed: ir.Value, dim: int) -> NoShards | None:
-        """Adds everything that a value needs and is needed for; returns what stands in the way."""
+        """Adds all inputs and readers of a value; returns an obstacle, if any."""
         refusal = self._add(seed, dim, seed)
         # Ends: a value is added once.
         while self._pending and refusal is None:
@@ -150,7 +151,7 @@ class _Growth:
         return self._meets_other_values(value)
 
     def _meets_other_values(self, value: ir.Value) -> NoShards | None:
-        """A shard has to be a part of what every device would compute: all that it is made of is equal on them."""
+        """Returns an obstacle if a shard would mix in values that differ between devices."""
         op = defining_op(value)
         for operand in op.operands if op is not None and op.name != ALL_REDUCE.op else ():
             varying = self.step.uniformity.varying(operand) if operand not in self.shards.dims else None
@@ -159,7 +160,7 @@ class _Growth:
         return None
 
     def _may_shard(self, value: ir.Value, dim: int) -> bool:
-        """Whether a value can be computed, or given, as shards; otherwise they are cut out of the whole."""
+        """Whether a value can be computed, or passed in, as shards; otherwise they are cut out of the whole."""
         op = defining_op(value)
         if value in self.shards.whole or (op is not None and repeats_whole(op, dim)):
             return False

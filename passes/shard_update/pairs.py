@@ -31,13 +31,13 @@ def state_pairs(step: ManualStep, shards: StateShards) -> list[StatePair]:
     """Pairs the arguments of a step that become shards with their new values.
 
     A new value is computed from the old one. Where it is computed from several arguments of its type (a parameter from
-    itself and from its momentum), those whose new value is known already are left out; then the names decide that JAX
-    gives to arguments and results, and then their order. Names also decide between results that hold one value (a
-    parameter that is its float32 copy).
+    itself and from its momentum), those whose new value is known already are left out; JAX's names of arguments and
+    results decide next, and then their order. Names also decide between results that hold the same value (a parameter
+    that is its own float32 copy).
 
     Args:
       step: the step.
-      shards: what becomes shards.
+      shards: the values that become shards.
 
     Returns:
       The pairs, in the order of the arguments; arguments and results that have no counterpart are in none.
@@ -83,9 +83,9 @@ def _named(step: ManualStep, paths: list[str], argument: int, place: int) -> boo
 
 
 def _only_choices(made_of: dict[int, list[int]], named: Callable[[int, int], bool]) -> dict[int, int]:
-    """Results that are computed from one argument of their type that no other result is known to replace.
+    """Results computed from only one argument of their type that no other result is known to replace.
 
-    Where that is the same argument for several results, the one of its name is chosen.
+    If several results share this argument, the one with its name is chosen.
     """
     chosen: dict[int, int] = {}
     # Ends: each round but the last chooses for one more result.

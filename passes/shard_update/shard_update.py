@@ -105,7 +105,8 @@ class ShardUpdate(Pass):
 
     def _stay(self, step: ManualStep, reductions: list[ir.Operation], uneven: list[ir.Operation],
               ctx: PassContext) -> None:
-        """One remark about all that does not divide, one about each reduction in a loop, or one that there is none."""
+        """Emits one remark for all gradients that do not divide, one for each reduction in a loop, or one that there
+        are none."""
         if uneven:
             names = ", ".join(f"{result_of(step, op) or 'one'} ({op.results[0].type})" for op in uneven)
             tell(ctx, "blocked", self.name, f"no dimension divides by {step.shards}, so their state stays whole: "
@@ -139,7 +140,7 @@ def _border(step: ManualStep, pair: StatePair) -> NewBorder:
 
 
 def _update(step: ManualStep, gradient: ir.Operation, dims: list[int]) -> _ShardedUpdate | str:
-    """The sharded update that a gradient belongs to, along the first dimension that allows one; or why not."""
+    """The sharded update of a gradient, along the first dimension that allows one, or why there is none."""
     reasons: list[str] = []
     for dim in dims:
         whole: frozenset[ir.Value] = frozenset()
@@ -164,7 +165,7 @@ def _update(step: ManualStep, gradient: ir.Operation, dims: list[int]) -> _Shard
 
 
 def _loss(step: ManualStep, shards: StateShards, pairs: list[StatePair]) -> str:
-    """Why a sharded update would not pay; empty where it does."""
+    """Why a sharded update would not pay; empty if it does."""
     if not pairs:
         return "no argument holds state of its update"
     reduced = sum(tensor_bytes(op.results[0].type) for op in shards.gradients())

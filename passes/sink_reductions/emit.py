@@ -11,11 +11,11 @@ from hlorewrite.passes.sink_reductions.find import Sinking, fills
 def sink(sinking: Sinking, editor: Editor) -> ir.Operation:
     """``AR(f(stack_i g_i, t)) = stack_i AR(f(g_i, t[i]))`` for elementwise f.
 
-    The stacked tensor starts as ``t``, whose slices the loop replaces one by one: neither tensor is kept next to the
-    other. Further tensors are read slice by slice where they are.
+    The stacked tensor starts as ``t``, whose slices the loop replaces one by one: the two tensors are never live
+    together. Other tensors are read slice by slice in place.
 
     Args:
-      sinking: what moves.
+      sinking: the reduction to move.
       editor: the editor of the module.
 
     Returns:
@@ -46,7 +46,7 @@ def sink(sinking: Sinking, editor: Editor) -> ir.Operation:
 
 
 def _row_of(value: ir.Value, sinking: Sinking, row: ir.Value, buffer: ir.Value, editor: Editor) -> ir.Value:
-    """What a whole tensor has in the slice of an iteration."""
+    """The slice of a whole tensor for one iteration."""
     update = sinking.stack.update
     type_ = tensor_type(ir.RankedTensorType(row.type).shape, element_type(value))
     if fills(value):
@@ -56,7 +56,7 @@ def _row_of(value: ir.Value, sinking: Sinking, row: ir.Value, buffer: ir.Value, 
 
 
 def _filled(value: ir.Value, type_: ir.Type, before: ir.Operation, editor: Editor) -> ir.Value:
-    """A slice of a tensor that is one number everywhere."""
+    """A slice of a splat."""
     element = scalar_behind(value)
     maker = element.owner
     attribute = None if isinstance(maker, ir.Block) else constant_attribute(maker.operation)

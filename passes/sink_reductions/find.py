@@ -11,7 +11,7 @@ from hlorewrite.passes.common.stacked_rows import RowStack, row_stacks
 
 ELEMENTWISE = ("stablehlo.add", "stablehlo.subtract", "stablehlo.multiply", "stablehlo.divide", "stablehlo.negate",
                "stablehlo.convert", "stablehlo.maximum", "stablehlo.minimum", "stablehlo.and", "stablehlo.or")
-"""Ops whose result at a place is made of their operands at that place."""
+"""Ops whose result at an index depends only on their operands at that index."""
 _MOST_OPS = 16
 
 
@@ -52,7 +52,7 @@ class SinkingFinder:
         self._places: dict[ir.Block, dict[int, int]] = {}
 
     def find(self, reduction: ir.Operation) -> Sinking | None:
-        """How a reduction can go into a loop; None when it reduces no stacked tensor, or something is in the way."""
+        """How a reduction can move into a loop; None when it reduces no stacked tensor, or cannot move."""
         if len(reduction.operands) != 1 or isinstance(groups_of(reduction, self.view), str):
             return None
         path = self._path(reduction.operands[0], reduction, 0)
@@ -73,7 +73,7 @@ class SinkingFinder:
 
     def _path(self, value: ir.Value, reader: ir.Operation, depth: int
               ) -> tuple[ir.Value, list[tuple[ir.Operation, int]]] | None:
-        """From a stacked result of a loop to a value that only ``reader`` reads."""
+        """The path from a stacked result of a loop to a value that only ``reader`` reads."""
         op = defining_op(value)
         if op is None or op.block != reader.block or len(users(value)) != 1 or depth > _MOST_OPS:
             return None
@@ -93,7 +93,7 @@ class SinkingFinder:
         return self._stacks[key]
 
     def _stands_before(self, value: ir.Value, loop: ir.Operation) -> bool:
-        """Whether a loop may read a value."""
+        """Whether a value is defined before a loop, so the loop may read it."""
         op = defining_op(value)
         if op is None or op.block != loop.block:
             return True
@@ -105,7 +105,7 @@ class SinkingFinder:
 
 
 def fills(value: ir.Value) -> bool:
-    """Whether a value is one number everywhere, a constant or the broadcast of one element."""
+    """Whether a value is a splat: a constant or the broadcast of one element."""
     op = defining_op(value)
     return op is not None and (splat_number(op) is not None or scalar_behind(value) != value)
 

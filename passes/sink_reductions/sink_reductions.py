@@ -1,4 +1,4 @@
-"""sink-reductions: reductions of what a layer loop stacks go into that loop, concurrently with the compute of other
+"""sink-reductions: moves reductions of tensors that a layer loop stacks into that loop, to overlap with other
 layers."""
 
 from collections.abc import Sequence
@@ -98,20 +98,20 @@ class SinkReductions(Pass):
         return True
 
 
-# ---- why a reduction of what a loop stacks stays after the loop
+# ---- why a reduction of a stacked tensor stays after the loop
 
 
 _MOST_OPS = 64
 
 
 def why_not_sunk(reduction: ir.Operation) -> tuple[ir.Operation, str] | None:
-    """The loop that stacks what a reduction reduces, and why the reduction stays after it.
+    """The loop that stacks a reduction's operand, and why the reduction stays after it.
 
     Args:
-      reduction: an all-reduce that was found not to go into a loop.
+      reduction: an all-reduce that cannot go into a loop.
 
     Returns:
-      (the loop, the reason as the end of a sentence); None when no loop stacks what it reduces.
+      (the loop, the reason as the end of a sentence); None when no loop stacks its operand.
     """
     seen: set[int] = set()
     pending = list(reduction.operands)

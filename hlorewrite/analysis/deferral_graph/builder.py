@@ -2,8 +2,8 @@
 
 Keep every candidate value as a pair, ``v = AR(w) + u`` with ``w`` local to each device and ``u`` whatever the program
 held there without the reduction. A jointly linear op maps pairs to pairs; a loop, a branch and an optimisation barrier
-forward them. Any other reader needs it reduced. This module builds that flow as a graph over SSA
-values, for one class of reductions (same groups, same kind); ``placement`` cuts it where it is cheapest.
+forward them. Any other reader needs the value reduced. This module builds that flow as a graph over SSA values, for one
+class of reductions (same groups, same kind). ``placement`` cuts it where it is cheapest.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ class DeferralGraphBuilder:
       context: uniformity over the class's groups, and its kind of reduction.
 
     Attributes:
-      refusals: the uses that flows are built without.
+      refusals: the uses that flows leave out.
     """
 
     def __init__(self, facts: LinearityFacts, context: FlowContext) -> None:
@@ -53,17 +53,17 @@ class DeferralGraphBuilder:
         self._linear: dict[JointlyLinear, JointlyLinear] = {}
 
     def with_slots(self, context: FlowContext) -> DeferralGraphBuilder:
-        """A builder for the module after loops and branches got results that hold the identity.
+        """A builder for the module after loops and branches gained results that hold the identity.
 
-        Only ops that control flow, and their terminators, were made anew, and no fact is about these. Further results
-        change no other value, so an op that is linear stays linear. Why an op is not linear is found again: the reason
-        may name an op that is gone.
+        Only control-flow ops and their terminators were rebuilt, and no fact is about these. More results change no
+        other value, so an op that is linear stays linear. The reason why an op is not linear is computed again, since
+        it may name an op that is gone.
 
         Args:
           context: uniformity of the module as it is now.
 
         Returns:
-          A builder that has refused nothing.
+          A builder without refusals.
         """
         builder = DeferralGraphBuilder(self.facts, context)
         builder._answers = {use: answer for use, answer in self._answers.items() if isinstance(answer, JointlyLinear)}
@@ -88,19 +88,20 @@ class DeferralGraphBuilder:
         return flow
 
     def refuse(self, uses: Iterable[tuple[ir.Operation, int]], sentence: str) -> int:
-        """Takes uses as needs from now on, whatever reads there: an op, a loop, a branch, a terminator.
+        """Treats uses as forcing the reduction from now on, by whatever reader: an op, a loop, a branch, a terminator.
 
         Args:
           uses: (op, operand position) of each.
           sentence: why.
 
         Returns:
-          How many of them were not refused before. Who builds anew after refusing must stop at 0: nothing would change.
+          How many of them were not refused before. A caller that rebuilds after refusing must stop at 0, since nothing
+          would change.
         """
         return self.refusals.ask(uses, sentence)
 
     def _trace(self, flow: DeferralGraph, starts: list[ProgramPoint]) -> Rivals:
-        """Adds places and all that their pairs travel to; returns the products of two candidates on the way."""
+        """Adds places and all places that their pairs travel to; returns the products of two candidates on the way."""
         rivals: Rivals = {}
         pending = list(starts)
         known = {place: place for place in [*flow.executions, *pending]}
@@ -121,7 +122,7 @@ class DeferralGraphBuilder:
         return rivals
 
     def _trace_again(self, flow: DeferralGraph, ops: list[ir.Operation]) -> Rivals:
-        """Follows the operands of some ops anew, of which uses are refused now, and drops what nothing leads to."""
+        """Retraces the operands of ops with newly refused uses, and drops places that nothing leads to."""
         places: dict[ProgramPoint, None] = {}
         for op in ops:
             flow.joint.pop(op_key(op), None)
@@ -141,7 +142,7 @@ class DeferralGraphBuilder:
 
     def _step(self, flow: DeferralGraph, place: ProgramPoint, op: ir.Operation, position: int,
               rivals: Rivals) -> list[ProgramPoint]:
-        """The places that one use of a place leads to; records that it forces the reduction when it gives none."""
+        """The places that one use of a place leads to; if there are none, records that the use forces the reduction."""
         crossed = blocks_between(place, op)
         barrier = self._cannot_enter(crossed)
         if barrier is not None:
@@ -202,9 +203,9 @@ class DeferralGraphBuilder:
         return self._answers[use]
 
     def _read_again(self, op: ir.Operation, position: int, answer: JointlyLinear) -> ForcingUse | None:
-        """Why an op that reads one value twice (``x * x``) needs it reduced; None where it is linear in both jointly.
+        """Why an op that reads one value twice (``x * x``) needs it reduced; None if it is jointly linear in both.
 
-        One of the uses would need the value reduced, and then nothing is gained by the pair in the other.
+        One of the uses would need the value reduced, so the other gains nothing from the pair.
         """
         operands = list(op.operands)
         if len(operands) == len(answer.operands):
@@ -218,7 +219,7 @@ class DeferralGraphBuilder:
         return None
 
     def _cannot_enter(self, crossed: list[ir.Block]) -> ForcingUse | None:
-        """Why a reduction cannot travel into the regions around a use; None when all members enter them alike."""
+        """Why a reduction cannot travel into the regions around a use; None when all members enter them together."""
         for block in crossed:
             parent = block.owner.operation
             if parent.name == _LOOP:
@@ -294,7 +295,7 @@ class DeferralGraphBuilder:
 
 
 def _not_linear(op: ir.Operation, answer: NotLinear) -> ForcingUse:
-    """The use of an op that a fact, or the lack of one, keeps from taking the pair."""
+    """A use that cannot take the pair, because of a fact or the lack of one."""
     need: Need = "differs" if answer.illegal and answer.culprit is not None else "not linear"
     return ForcingUse(answer.sentence, op, answer.culprit, answer.illegal, need)
 

@@ -1,4 +1,5 @@
-"""Products of two candidates: an op that is linear in either of two pairs, not in both, is taken as linear in one."""
+"""Products of two candidates: an op that is linear in either of two pairs, but not in both, is treated as linear in
+one."""
 
 from collections.abc import Iterable
 
@@ -9,11 +10,11 @@ from hlorewrite.ir import ir, op_key, tensor_bytes
 RIVALS = "it meets another reduced value there, and the op is linear in either, not in both"
 
 Rivals = dict[int, tuple[ir.Operation, list[JointlyLinear]]]
-"""Op key -> an op that is linear in either of two candidates, not in both, and its choices."""
+"""Op key -> an op that is linear in either of two candidates but not in both, and its choices."""
 
 
 class Refusals:
-    """Uses that are taken as needs although a fact allows them: what a flow was built under."""
+    """Uses that force the reduction although a fact allows them; a flow is built for one set of these."""
 
     def __init__(self) -> None:
         self._refused: dict[tuple[int, int], str] = {}
@@ -31,20 +32,20 @@ class Refusals:
         return added
 
     def decide(self, flow: DeferralGraph, rivals: Rivals) -> None:
-        """Refuses, of the factors of each product of two candidates, those that carry fewer bytes."""
+        """For each product of two candidates, refuses the factor that carries fewer bytes."""
         self._decided.update(rivals)
         if not self._refuse(_losers(flow, rivals), RIVALS):
             self._refuse(((op, position) for op, choices in rivals.values() for choice in choices
                           for position in choice.operands), RIVALS)
 
     def holds_for(self, later: DeferralGraph) -> bool:
-        """Whether a builder that starts anew would find a flow that begins where the built one is reduced.
+        """Whether a new builder would find the part of the flow that begins where the built one is reduced.
 
         Args:
           later: the part of the built flow after these places, with their reductions as its sources.
 
         Returns:
-          False where a use was refused on request, or where of two factors the other one would carry more bytes.
+          False if a use was refused on request, or if the other of two factors would carry more bytes.
         """
         if self._asked:
             return False
@@ -63,7 +64,7 @@ class Refusals:
 
 
 def _losers(flow: DeferralGraph, rivals: Rivals) -> list[tuple[ir.Operation, int]]:
-    """Operand positions that give way where an op is linear in one candidate or another, not in both."""
+    """Operand positions that give way if an op is linear in one candidate or another, but not in both."""
     weight = _origin_bytes(flow)
     losers: list[tuple[ir.Operation, int]] = []
     for op, choices in rivals.values():
@@ -94,5 +95,5 @@ def _carried(op: ir.Operation, choice: JointlyLinear, weight: dict[ir.Value, int
 
 
 def _winner(op: ir.Operation, choices: list[JointlyLinear], weight: dict[ir.Value, int]) -> JointlyLinear:
-    """The choice that carries the most bytes; among equals that of the first operand."""
+    """The choice that carries the most bytes; among equals, the one of the first operand."""
     return max(choices, key=lambda choice: (_carried(op, choice, weight), -min(choice.operands)))

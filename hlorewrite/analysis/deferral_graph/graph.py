@@ -13,12 +13,12 @@ from hlorewrite.util.reachability import reachable
 class ProgramPoint(NamedTuple):
     """A point where a value can be reduced: at its definition, or on entry to a branch that reads it.
 
-    Tables are full of places, so this is a tuple, which Python hashes without running any Python. Blocks cannot be
-    compared with None: so the branch is in a separate tuple.
+    Tables hold many of these, so this is a tuple, which Python hashes in C. Blocks cannot be compared with None, so the
+    branch is in a nested tuple.
 
     Attributes:
       value: the value.
-      entered: the block of a ``case`` or ``if`` on whose entry it is reduced; empty for its definition.
+      entered: a tuple with the block of a ``case`` or ``if`` on whose entry it is reduced; empty for its definition.
     """
 
     value: ir.Value
@@ -48,7 +48,7 @@ def _is_inside(op: ir.Operation, block: ir.Block) -> bool:
 
 
 def blocks_between(place: ProgramPoint, op: ir.Operation) -> list[ir.Block]:
-    """The blocks one enters on the way from a place to a use, outermost first."""
+    """The blocks entered on the way from a place to a use, outermost first."""
     home = place.branch
     if home is None:
         owner = place.value.owner
@@ -85,11 +85,11 @@ class ForcingUse:
     """A use that forces the reduction: its reader needs the value reduced.
 
     Attributes:
-      sentence: why it cannot take the pair.
+      sentence: why the reader cannot take the pair.
       reader: the op that reads the value.
       culprit: the op at fault, when it is another.
       illegal: whether a legality condition failed (a remark ``blocked``, not ``missed``).
-      need: what kind of reason that is, for advice.
+      need: the kind of reason, for advice.
     """
 
     sentence: str
@@ -118,16 +118,16 @@ class DeferralGraph:
     executions: dict[ProgramPoint, float] = field(default_factory=dict)
 
     def reachable(self, starts: Iterable[ProgramPoint]) -> Iterator[ProgramPoint]:
-        """Places the pairs of some places can travel to, nearest first, the starts among them."""
+        """Places that the pairs of some places can travel to, nearest first, including the starts."""
         return reachable(starts, lambda place: self.edges.get(place, ()))
 
     def release(self) -> None:
-        """Frees what leads where, and how often; what stays are the sources, and what ops are taken as linear in."""
+        """Frees the edges and execution counts; keeps the sources and the jointly linear operands of ops."""
         for table in (self.edges, self.forcing_uses, self.executions):
             table.clear()
 
     def meets(self, values: AbstractSet[ir.Value]) -> bool:
-        """Whether some values are in the flow, or made by an op that reads a value of it."""
+        """Whether some values are in the flow, or results of an op that reads a value of the flow."""
         readers = (use.reader for uses in self.forcing_uses.values() for use in uses)
         return (any(place.value in values for place in self.executions)
                 or any(result in values for reader in readers for result in reader.results))

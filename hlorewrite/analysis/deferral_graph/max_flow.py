@@ -47,7 +47,7 @@ class FlowNetwork:
           sink: where it ends.
 
         Returns:
-          For each node 1 where the source still reaches it when the flow is at its maximum, else 0.
+          For each node, 1 if the source still reaches it when the flow is at its maximum, else 0.
         """
         # Ends: after each phase the sink is further from the source, and it is at most as far as there are nodes.
         while True:
@@ -96,7 +96,7 @@ class FlowNetwork:
             current[node] = following[current[node]]
 
     def _send(self, path: list[int], source: int) -> int:
-        """Sends what a path can take; returns the node before its first full arc."""
+        """Sends as much as a path can take; returns the node before its first full arc."""
         amount = min(self._left[arc] for arc in path)
         full = len(path)
         for place in range(len(path) - 1, -1, -1):

@@ -1,11 +1,11 @@
-"""How much worse a placement of collectives can be than another, over every path a program can take.
+"""How much worse one placement of collectives can be than another, over every path that a program can take.
 
 Compares the bytes that two placements send, block by block. Let ``D(block)`` be the largest excess of the second over
-the first when the block is run once. It follows the structure of the program, since what one op decides, holds for no
-other op:
+the first when the block is run once. It follows the structure of the program, since the decisions of ops are
+independent:
 
-* a block adds what differs in it and the ``D`` of the ops in it;
-* branches: the largest ``D`` of any, or the mean where it is known how often each is taken;
+* a block adds its own difference and the ``D`` of the ops in it;
+* branches: the largest ``D``, or the weighted mean if it is known how often each is taken;
 * a loop of n iterations: ``n D(body) + (n + 1) D(condition)``;
 * a loop of unknown count t >= 1: ``t (D(body) + D(condition)) + D(condition)``: at t = 1 if the bracket is not
   positive, else without bound.
@@ -24,7 +24,7 @@ from hlorewrite.ir import BRANCHES, View, ir, op_key
 
 _LOOP = "stablehlo.while"
 _OFTEN = 1 << 100
-"""Iterations that represent "without bound": no sum of bytes can make up for more."""
+"""Iterations that stand for "without bound": no sum of bytes can outweigh that many."""
 
 
 @dataclass(frozen=True)
@@ -32,9 +32,9 @@ class PathRegression:
     """A path on which one program costs more than another.
 
     Attributes:
-      times: block -> how often the path runs it, of the blocks in which the two differ and those around.
+      times: block -> how often the path runs it, for blocks in which the two programs differ and those around.
       decides: the outermost loop or branch at which the path decides; None when every path costs more.
-      decision: what the path does there, as the end of a sentence.
+      decision: the decision of the path there, as the end of a sentence.
     """
 
     times: Mapping[ir.Block, Fraction]
@@ -49,7 +49,7 @@ class PathRegression:
         return f"a path on which {where} {self.decision}"
 
     def executions(self, block: ir.Block) -> Fraction:
-        """How often the path runs a block; where it does not say, as often as expected."""
+        """How often the path runs a block; as often as expected if the path does not say."""
         if block in self.times:
             return self.times[block]
         parent = block.owner.operation
@@ -67,7 +67,7 @@ def block_of(place: ProgramPoint) -> ir.Block:
 
 
 def is_outermost(op: ir.Operation) -> bool:
-    """Whether what is inside an op counts as run once: functions, manual regions and what is not control flow."""
+    """Whether the inside of an op counts as run once: functions, manual regions and ops without control flow."""
     return op.name in ("func.func", "sdy.manual_computation", "builtin.module")
 
 
@@ -75,7 +75,7 @@ def path_regression(excess: Iterable[tuple[ir.Block, int]]) -> PathRegression | 
     """A path on which one program costs more than another.
 
     Args:
-      excess: blocks, and by how much the second program costs more there each time they run; less is negative.
+      excess: for each block, the excess cost of the second program in one run; negative if it costs less.
 
     Returns:
       The path on which it costs most beyond the first; None when it costs no more on any path.
@@ -132,7 +132,7 @@ class _Tree:
 
     @staticmethod
     def _shares(op: ir.Operation, parts: list[Fraction]) -> tuple[Fraction, ...]:
-        """How often each branch is taken: as is known, or always the one that costs most."""
+        """How often each branch is taken: the known shares, or always the costliest."""
         known = taken_shares(op)
         if known is not None:
             return known

@@ -1,8 +1,9 @@
-"""Where to reduce: the cheapest places that every path from an all-reduce to a need passes (a minimum vertex cut).
+"""Chooses where to reduce: the cheapest set of places that cuts every path from an all-reduce to a forcing use (a
+minimum vertex cut).
 
-Cheapest is what a program is expected to send: a branch of n counts 1/n, a loop of unknown count eight iterations. The
-cut with the least expectation may send more on some path. By default that is not accepted: paths on which a cut would
-send more are weighed in, more and more, until a cut is found that is no worse on any.
+The cost is the bytes that a program is expected to send: a branch of n counts 1/n, a loop of unknown trip count eight
+iterations. The cut of least expected cost may send more on some path. By default, paths on which a cut would send more
+get an increasing weight until a cut is no worse on any path.
 """
 
 from __future__ import annotations
@@ -36,11 +37,11 @@ class ReductionPlacement:
     Attributes:
       deferred: places whose values stay unreduced.
       reduced: places at which a reduction is to be made; sources among them stay as they are.
-      touched: both, nearest to the sources first; who walks over them takes this order, the same in every process.
-      before: expected cost of the reductions as they are.
+      touched: both, nearest to the sources first; an order that is the same in every process.
+      before: expected cost of the reductions in their present places.
       after: expected cost as placed.
       only_expected: all-reduces that stay because moving them costs less in expectation and more on this path.
-      least: whether no placement costs less in expectation; one may where this one had to be no worse on any path.
+      least: whether no placement has a lower expected cost; one may if this one had to be no worse on any path.
     """
 
     deferred: frozenset[ProgramPoint]
@@ -67,13 +68,13 @@ def place(flow: DeferralGraph, cost: Cost = executed_bytes, *, bound: Cost = flo
     """Chooses where to reduce.
 
     Among equally cheap choices it takes the one nearest to the all-reduces as they are, so that nothing moves without
-    a gain. Reductions whose flows meet are decided together, others apart.
+    a gain. Reductions whose flows meet are placed together, others separately.
 
     Args:
       flow: the flow of one class of reductions.
       cost: the cost of one all-reduce by its bytes.
-      bound: what must not grow on any path, of one all-reduce by its bytes.
-      expected: accept what costs less in expectation, though more on some path.
+      bound: the cost of one all-reduce by its bytes that must not grow on any path.
+      expected: accept placements of lower expected cost that cost more on some path.
 
     Returns:
       The placement. ``after`` is never above ``before``; and unless ``expected``, the sum of ``bound`` is no larger
@@ -97,7 +98,7 @@ def place(flow: DeferralGraph, cost: Cost = executed_bytes, *, bound: Cost = flo
 
 
 class _Prices:
-    """What reductions cost at the places of a flow; equal prices are one object.
+    """The cost of a reduction at each place of a flow; equal costs share one object.
 
     Attributes:
       weight: expected cost at each place.
@@ -117,7 +118,7 @@ class _Prices:
 
 @dataclass(frozen=True)
 class _Cut:
-    """A cut of one part: for each place of it whether it lies up to the cut, and before it; and what it costs."""
+    """A cut of one part: for each place whether it lies up to the cut, whether before it, and the cut's cost."""
 
     near: bytearray
     deferred: bytearray
@@ -132,7 +133,7 @@ class _Cut:
 
 
 class _PartCutter:
-    """Cuts the part of a flow that hangs together; its places are in the order of the flow, sources first.
+    """Cuts one connected part of a flow; its places are in the order of the flow, sources first.
 
     Args:
       flow: the flow.
@@ -166,7 +167,8 @@ class _PartCutter:
         return replace(found, only_expected=left if first.after < first.before else {})
 
     def _no_worse(self, path: PathRegression) -> _Cut:
-        """A cut that is worse on no path, by weighing worse paths; what is still worse then stays as it is."""
+        """A cut that is worse on no path, found by adding weight to worse paths; sources that are still worse stay in
+        place."""
         paths, penalty = [path], 1
         for _ in range(_ROUNDS):
             cut = self._minimum(paths, penalty, set())
@@ -183,7 +185,7 @@ class _PartCutter:
             staying |= self._worse_sources(cut)
 
     def _worse_sources(self, cut: _Cut) -> set[int]:
-        """The moved sources of those parts that cost more on some path: a sum is positive only if a summand is."""
+        """The moved sources of the parts that cost more on some path: a sum is positive only if a summand is."""
         parts = joined_parts((index for index in range(len(self.part)) if cut.near[index]),
                              lambda index: self._targets(index) if cut.deferred[index] else (), len(self.part))
         sources = set(self.sources)
@@ -191,7 +193,7 @@ class _PartCutter:
                 for index in part if index in sources and cut.deferred[index]}
 
     def _worse(self, cut: _Cut, among: Iterable[int]) -> PathRegression | None:
-        """A path on which a cut of some places costs more than the sources among them as they are."""
+        """A path on which a cut of some places costs more than leaving their sources in place."""
         moved: list[tuple[ir.Block, int]] = []
         made: list[tuple[ir.Block, int]] = []
         for index in among:
@@ -242,7 +244,7 @@ class _PartCutter:
         return capacity
 
 
-# ---- A flow with its places as numbers: what a cut is computed on, without an object for each place and edge
+# ---- A flow with numbered places, on which cuts are computed without an object for each place and edge
 
 
 class NumberedFlow:
@@ -276,11 +278,11 @@ class NumberedFlow:
 
 
 def joined_parts(members: Iterable[int], targets: Callable[[int], Iterable[int]], count: int) -> list[array[int]]:
-    """Places that hang together.
+    """Connected components of some places.
 
     Args:
       members: the places asked about, in ascending order.
-      targets: the places that one leads to, members too.
+      targets: the members that one leads to.
       count: a number above all places.
 
     Returns:

@@ -1,7 +1,7 @@
-"""When the kernels of a module run that is not compiled yet: the reader of StableHLO of :mod:`hlorewrite.cost.kernels`.
+"""Times the kernels of a module before it is compiled: the StableHLO reader of :mod:`hlorewrite.cost.kernels`.
 
-Loops count as often as they turn, calls what their function takes. A function of ops that fuse alone is read as part of
-the block that calls it, since XLA inlines it.
+Loops count once for each iteration, and calls take the time of their function. A function of nothing but ops that fuse
+is read as part of the block that calls it, since XLA inlines it.
 """
 
 import math
@@ -18,10 +18,10 @@ from hlorewrite.ops.attributes import convolution_numbers, dot_algorithm, dot_di
 from hlorewrite.ops.table import TERMINATORS, OpClass, ops_of
 
 CONTAINERS = ops_of(OpClass.CONTROL)
-"""Ops that hold kernels."""
+"""Ops that contain kernels."""
 KERNELS = frozenset((*CONTAINERS, *(f"stablehlo.{kind.replace('-', '_')}" for kind in (
     *WHOLE - {"dot", "fusion", "call"}, "dot_general", *REDUCES, SCATTER))))
-"""Ops that are separate kernels or hold some, whatever reads their results."""
+"""Ops that are separate kernels or contain some, whatever reads their results."""
 _FREE_CALLS = frozenset(("Sharding", "SPMDFullToShardShape", "SPMDShardToFullShape", "PinToDevice",
                          "annotate_device_placement", "LayoutConstraint", "xla.sdy.FuncResultSharding"))
 _ALIASED = ("tf.aliasing_output", "jax.buffer_donor")
@@ -31,7 +31,7 @@ _SMALL_CONSTANT = 1024
 
 
 class KernelClock:
-    """Seconds of the kernels of a module on one device, if nothing ever waits for communication.
+    """Seconds of the kernels of a module on one device, if none waits for communication.
 
     Args:
       view: the module.
@@ -63,11 +63,11 @@ class KernelClock:
         return self.rates.memory_bytes_per_s
 
     def kernels(self, block: ir.Block) -> list[ir.Operation]:
-        """The ops of a block itself that end kernels, or hold some, in program order."""
+        """The ops directly in a block that end kernels or contain some, in program order."""
         return [op for op, seconds in self._of_block(block).values() if seconds]
 
     def seconds(self, op: ir.Operation) -> float:
-        """Seconds of one run of the kernel that an op ends, with all it holds; 0 where it ends none."""
+        """Seconds of one run of the kernel that an op ends, with all that it contains; 0 if it ends none."""
         found = self._of_block(op.block).get(op_key(op))
         return found[1] if found is not None else self._alone(op)
 
@@ -78,7 +78,7 @@ class KernelClock:
     def function_seconds(self, name: str) -> float:
         """Seconds of one run of a function, by its name."""
         if name not in self._functions:
-            self._functions[name] = 0.0  # a recursive call counts nothing
+            self._functions[name] = 0.0  # a recursive call takes no time
             function = self.view.functions.get(name)
             blocks = function.regions[0].blocks if function is not None else ()
             self._functions[name] = sum(self.block_seconds(block) for block in blocks)
@@ -87,7 +87,7 @@ class KernelClock:
     # ---- blocks
 
     def _of_block(self, block: ir.Block) -> Mapping[int, tuple[ir.Operation, float]]:
-        """Each op of a block that takes time, by its key."""
+        """Seconds of each op of a block that takes time, by its key."""
         if block not in self._blocks:
             self._blocks[block] = {}
             graph = _BlockReader(self, block)
@@ -101,7 +101,7 @@ class KernelClock:
         return self._blocks[block]
 
     def _alone(self, op: ir.Operation) -> float:
-        """Seconds of an op that was put in after its block was read."""
+        """Seconds of an op that was inserted after its block was read."""
         if op.name in CONTAINERS:
             return self._container(op)
         if op.name in COLLECTIVES or op.name in TERMINATORS:
@@ -135,7 +135,7 @@ class KernelClock:
         return found
 
     def fuses(self, name: str) -> bool:
-        """Whether a function holds nothing but ops that fuse with what calls it."""
+        """Whether a function contains nothing but ops that fuse with its caller."""
         if name not in self._fuses:
             self._fuses[name] = False  # what calls itself
             function = self.view.functions.get(name)
@@ -158,7 +158,7 @@ class _BlockReader:
 
     Attributes:
       graph: the graph.
-      owners: for each of its ops the op of the block that it stands for: itself, or a call.
+      owners: for each op of the graph, the op of the block that it belongs to: itself, or a call.
       read_through: keys of the calls that are read as part of the block.
     """
 
@@ -205,7 +205,7 @@ class _BlockReader:
 
     def _inlined(self, call: ir.Operation, reads: Sequence[int], values: dict[ir.Value, int],
                  owner: ir.Operation) -> None:
-        """The ops of a function in place of its call."""
+        """Adds the ops of a function in place of its call."""
         self.read_through.add(op_key(owner))
         block = self.clock.view.functions[callee_name(call)].regions[0].blocks[0]
         inner: dict[ir.Value, int] = dict(zip(block.arguments, reads, strict=True))
@@ -215,18 +215,18 @@ class _BlockReader:
             values[result] = self._number(value, inner)
 
     def _captured(self, op: ir.Operation, values: dict[ir.Value, int]) -> list[int]:
-        """Values of this block that the regions of an op read without being given them."""
+        """Values of this block that the regions of an op capture."""
         return list(dict.fromkeys(values[value] for inner in nested_ops(op)[1:] for value in inner.operands
                                   if value in values))
 
 
 def kernel_op(op: ir.Operation, reads: tuple[int, ...], makes: tuple[int, ...]) -> KernelOp:
-    """An op as the model of fusion reads it.
+    """An op in the form that the fusion model reads.
 
     Args:
       op: an op of StableHLO.
-      reads: numbers of what it reads.
-      makes: numbers of what it makes.
+      reads: numbers of the values it reads.
+      makes: numbers of the values it makes.
     """
     name = op.name
     if name in CONTAINERS or name in COLLECTIVES:

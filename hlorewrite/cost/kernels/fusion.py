@@ -7,8 +7,8 @@ A kernel ends
 * at any other op whose result has to be in memory: a separate kernel, a collective, a loop or the end of the block
   reads it. Other kernels that read it compute it again.
 
-A kernel reads what the ops in it need: of a gather the rows, of a slice the slice, nothing of a buffer that is updated
-in place. Three fusions of XLA save more than that:
+A kernel reads only what its ops need: the rows of a gather, the elements of a slice, nothing of a buffer that is
+updated in place. Three fusions of XLA save more than that:
 
 * Normalisations (openxla/xla, ``softmax_rewriter_triton``): an op that reads rows, and a reduction of the same rows
   that is broadcast to them again, are one kernel.
@@ -39,13 +39,13 @@ from hlorewrite.cost.kernels.work import (
 FREE = frozenset(("reshape", "bitcast-convert", "optimization-barrier", "tuple", "get-tuple-element"))
 """Ops that change nothing in memory: readers of their result read their operand."""
 GIVEN = frozenset(("constant", "after-all", "create-token", "partition-id", "replica-id"))
-"""Ops whose results take no time and are there for all."""
+"""Ops that take no time, and whose results every kernel can use."""
 HELD = "held"
-"""The kind of nodes that are not kernels of this block: collectives, loops, branches, calls."""
+"""The kind of ops that are not kernels of this block: collectives, loops, branches, calls."""
 _MOST_FUSED = 1000
-"""Ops of one kernel."""
+"""The most ops of one kernel."""
 _MOST_REDUCTIONS = 8
-"""Reductions of one normalisation."""
+"""The most reductions of one normalisation."""
 _INTO_PRODUCTS = frozenset(("transpose", "broadcast", "convert"))
 
 
@@ -57,7 +57,7 @@ class KernelOp:
       kind: HLO's opcode, or ``HELD``.
       reads: numbers of the values it reads.
       makes: numbers of the values it makes.
-      products: what it multiplies.
+      products: its matrix products.
       rows: whether it is a reduction over the last dimension alone.
     """
 
@@ -76,9 +76,9 @@ class KernelGraph:
       ops: in program order.
       elements: of each value.
       bytes: of each value.
-      maker: the op that makes each value; -1 for what is given to the block.
-      read_outside: values that something outside of the ops reads: the block's terminator, a region.
-      kept: values that something else still reads after they are updated.
+      maker: the op that makes each value; -1 for arguments of the block.
+      read_outside: values that are read outside of these ops: by the block's terminator or a region.
+      kept: values that are still read after they are updated.
     """
 
     ops: list[KernelOp] = field(default_factory=list)
@@ -89,21 +89,21 @@ class KernelGraph:
     kept: set[int] = field(default_factory=set)
 
     def value(self, elements: int, size: int) -> int:
-        """Adds a value; its number."""
+        """Adds a value; returns its number."""
         self.elements.append(elements)
         self.bytes.append(size)
         self.maker.append(-1)
         return len(self.maker) - 1
 
     def add(self, op: KernelOp) -> None:
-        """Adds an op after those before it."""
+        """Appends an op."""
         for value in op.makes:
             self.maker[value] = len(self.ops)
         self.ops.append(op)
 
 
 def kernel_seconds(graph: KernelGraph, rates: KernelRates) -> list[float]:
-    """Seconds of the kernel that each op ends; 0 where it ends none.
+    """Seconds of the kernel that each op ends; 0 if it ends none.
 
     Args:
       graph: the ops of a block.
@@ -168,13 +168,13 @@ class _Kernels:
                         in_memory[value] = True
             elif op.kind in REDUCES or kept or (fed and op.kind not in _INTO_PRODUCTS):
                 ends[number] = True
-            elif fed:  # computed in the product: that reads its operands
+            elif fed:  # computed in the product, which reads its operands
                 for value in op.reads:
                     into_product[value] = True
         return ends
 
     def _normalisations(self) -> set[int]:
-        """The reductions of rows that are part of the kernel that reads them next to the rows themselves."""
+        """Row reductions that are merged into the kernel that reads both them and the rows."""
         graph, found = self.graph, set[int]()
         below: dict[int, frozenset[int]] = {}
         for number, op in enumerate(graph.ops):
@@ -198,7 +198,7 @@ class _Kernels:
         return found
 
     def _levels(self) -> list[int]:
-        """For each op how many kernels that cannot be merged with it are before it, one after another."""
+        """For each op, how many kernels that cannot be merged lie on the longest chain that ends at it."""
         levels: list[int] = []
         for number, op in enumerate(self.graph.ops):
             makers = map(self.graph.maker.__getitem__, op.reads)
@@ -223,7 +223,7 @@ class _Kernels:
         return self.rates.seconds(read + written + copied, op.products, elements)
 
     def _elements(self, op: KernelOp, results: tuple[int, ...]) -> WrittenElements:
-        """The elements of what a kernel writes; none where it is not one of XLA's own."""
+        """The elements that a kernel writes; none if it is not one of XLA's own."""
         if op.kind in WHOLE or not results:
             return NOTHING_WRITTEN
         largest = max(results, key=lambda value: self.graph.elements[value])
@@ -231,15 +231,15 @@ class _Kernels:
         return scattered(elements, self.graph.bytes[largest]) if op.kind == SCATTER else WrittenElements(elements)
 
     def _read(self, root: int) -> tuple[float, bool]:
-        """Bytes that a kernel reads, through what is computed in it, and whether it is part of one beside it.
+        """Bytes that a kernel reads through the ops computed in it, and whether it is merged into a kernel beside it.
 
-        The threads of that kernel then write its elements too.
+        If it is merged, the threads of that kernel also write its elements.
         """
         graph, needed = self.graph, dict[int, float]()
         op = graph.ops[root]
         todo = [-root]
         inside = {root}
-        while todo:  # Ends: an op is added once, and asked after all of its readers.
+        while todo:  # Ends: an op is added once, and visited after all of its readers.
             number = -heapq.heappop(todo)
             for maker in self._ask(number, needed, in_place=number == root):
                 if maker not in inside and len(inside) < _MOST_FUSED and self._inside(maker, op):
@@ -266,7 +266,8 @@ class _Kernels:
         return max((self.graph.elements[value] for value in self.graph.ops[number].makes), default=0)
 
     def _ask(self, number: int, needed: dict[int, float], *, in_place: bool) -> Iterator[int]:
-        """Adds what an op needs of its operands for what is needed of its results; the ops that make them."""
+        """Adds the elements that an op needs of its operands for those needed of its results; returns the ops that make
+        them."""
         graph, op = self.graph, self.graph.ops[number]
         count = self._made(number) if in_place else max(needed.get(value, 0.0) for value in op.makes)
         update = 0
@@ -282,7 +283,7 @@ class _Kernels:
                 yield graph.maker[value]
 
     def _inside(self, maker: int, root: KernelOp) -> bool:
-        """Whether an op is computed in the kernel of another one that reads it."""
+        """Whether an op is computed in the kernel of an op that reads it."""
         kind = self.graph.ops[maker].kind
         if kind in FREE:
             return True

@@ -1,7 +1,7 @@
 """Seconds of a kernel of one GPU from the bytes it moves and the products it computes.
 
-Every prediction of a kernel's time is made here: passes ask by way of :mod:`hlorewrite.cost.kernels.clock`, simulated
-schedules by way of :mod:`hlorewrite.timeline.kernel_times`, estimates of whole iterations by way of
+Every prediction of a kernel's time is made here. Passes use it through :mod:`hlorewrite.cost.kernels.clock`, simulated
+schedules through :mod:`hlorewrite.timeline.kernel_times`, and estimates of whole iterations through
 :mod:`hlorewrite.cost.training.compute_time`.
 """
 
@@ -28,16 +28,16 @@ _EIGHT_BITS = {"s8": "i8", "u8": "i8", "s4": "i8", "u4": "i8", "ui8": "i8", "i4"
 
 
 class KernelRates:
-    """What one GPU sustains.
+    """The rates that one GPU sustains.
 
     Args:
       topology: the cluster, for its GPU.
-      profile: of the training stack; None is XLA's.
+      profile: the training stack's profile; None is XLA's.
 
     Attributes:
       memory_bytes_per_s: sustained memory bandwidth.
-      launch_s: what each kernel takes on top of its work.
-      elements_per_s: elements that a kernel writes, however narrow they are.
+      launch_s: seconds that each kernel takes on top of its work.
+      elements_per_s: elements that a kernel writes per second, however narrow they are.
 
     Example:
       >>> from hlorewrite.cost import topology
@@ -63,8 +63,8 @@ class KernelRates:
 
         Args:
           moved: bytes it reads and writes.
-          products: what it multiplies.
-          written: the elements of its results; a product writes them in tiles, at no cost beside its own.
+          products: its matrix products.
+          written: the elements of its results; a product writes them in tiles, at no extra cost.
         """
         computing = sum(each.flops / self._wide_rate(each.dtype) for each in products)
         if not products:
@@ -77,7 +77,7 @@ class KernelRates:
         Args:
           dtype: element type of the operands.
           width: the narrower of their inner sizes on one GPU; None is wide.
-          experts: whether they are an expert's.
+          experts: whether the products are an expert's.
 
         Example:
           >>> from hlorewrite.cost import topology
@@ -97,7 +97,7 @@ class KernelRates:
 
     @property
     def attention_rate(self) -> float:
-        """FLOP/s of the forward pass of fused attention, of the causal half."""
+        """FLOP/s of fused attention's forward pass, counting the causal half."""
         table = self.stack.attention_share or stack("xla-flash").attention_share
         return self.peak("bf16") * self._board * by_generation(table, self.generation)
 
@@ -109,7 +109,7 @@ class KernelRates:
 
 
 def _class_of(dtype: str) -> str:
-    """The class of type that a share of the peak is known for."""
+    """The class of element types whose share of the peak is known."""
     if dtype in ("f4", "i8", "mxf8") or dtype in _EIGHT_BITS:
         return "f4" if dtype == "f4" else "f8"
     return "f8" if dtype.startswith("f8") else "f16"

@@ -1,4 +1,4 @@
-"""Profiles of training stacks: what separates the step of one stack from that of another on the same GPUs.
+"""Profiles of training stacks: why steps of different stacks take different times on the same GPUs.
 
 A profile is data with sources (``data/stacks.toml``): shares of the peak that products and attention reach, bytes that
 move outside of products, communication that compute hides, memory on top of what the step needs, and how far measured
@@ -28,32 +28,32 @@ class StackProfile:
       name: its name.
       about: what it stands for.
       fitted_to: the measured rows that its constants were fitted to.
-      covers: what the rows are like: generations, ZeRO stages and families of models.
+      covers: what the rows cover: GPU generations, ZeRO stages and model families.
       product_share: share of the peak that products reach, by class of type (``f16``, ``f8``, ``f4``) and generation of
-        GPU; without one the defaults of ``data/compute.toml``.
+        GPU; the default is in ``data/compute.toml``.
       half_width: width of a product at which its share halves, by class of type; 0 is none.
       expert_share: the same share for products of experts.
       board: factor on the rates of a board, by its name, where its clock differs from its generation's.
       attention_share: share of the bf16 peak that fused attention reaches on the causal half; empty where scores go
         through memory.
-      attention_backward: backward pass of fused attention over its forward pass.
-      outside_bytes: bytes outside of products over those of norms, residuals and activation functions.
+      attention_backward: time of fused attention's backward pass, relative to its forward pass.
+      outside_bytes: bytes moved outside of products, relative to those of norms, residuals and activation functions.
       score_elements: elements that unfused attention moves for each score, forward.
       gradient_bytes: bytes that adding a micro-batch's gradients to their sum moves, for each parameter.
       convert_bytes: elements moved to convert the operands of a linear product to a narrow type, over its inputs and
         outputs.
       expert_bytes: elements moved to permute tokens for experts and back, over k h, by generation.
-      expert_launch_s: what a layer with experts takes on top, in each of forward pass and backward pass (twice).
+      expert_launch_s: seconds that a layer with experts adds to the forward pass, and twice to the backward pass.
       selective: share of a layer's forward pass that selective recomputation repeats; 0 is attention alone.
       hidden: shares of communication that compute hides: ``tensor``, ``pipeline``, ``data``, ``expert`` (inside hosts),
         ``expert_far`` (between hosts), ``context``; ``fsdp`` is the share of compute under which FSDP's run, and
         ``fsdp_most`` the share of these that can be hidden at all.
       dispatch_once: whether a token is sent to another host once for all of its experts there.
-      spread: measured over predicted: 80 of 100 rows are between both.
+      spread: two ratios of measured to predicted time, between which 80 of 100 rows lie.
       selective_kept: share of a layer's activations that selective recomputation keeps, where it repeats a share.
       logit_bytes: bytes that the loss holds for each element of the logits.
       gathered_in_pipelines: share of a stage's weights that FSDP holds unsharded where there are several stages.
-      memory_factor: activations with fragmentation and temporary buffers, over activations.
+      memory_factor: memory of activations with fragmentation and temporary buffers, relative to activations alone.
       memory_bytes: buffers of libraries and of communication, in bytes.
     """
 
@@ -84,7 +84,7 @@ class StackProfile:
     memory_bytes: float = 0.0
 
     def covers_row(self, architecture: str, flash: bool, zero: int, family: str) -> bool:
-        """Whether the measured rows are like a configuration."""
+        """Whether the measured rows cover a configuration."""
         asked = {"generation": architecture, "flash": flash, "zero": zero, "family": family}
         return any(all(asked[key] in known for key, known in row.items()) for row in self.covers)
 
@@ -130,7 +130,7 @@ def stack(name: str) -> StackProfile:
 
 
 def covering_stack(architecture: str, flash: bool, zero: int, family: str) -> StackProfile:
-    """The first profile whose measured rows are like a configuration; ``megatron`` where there is none.
+    """The first profile whose measured rows cover a configuration; ``megatron`` if none does.
 
     Args:
       architecture: generation of the GPU.
@@ -143,5 +143,5 @@ def covering_stack(architecture: str, flash: bool, zero: int, family: str) -> St
 
 
 def by_generation(table: BY_GENERATION, architecture: str) -> float:
-    """A table's entry for a generation of GPU, or its smallest."""
+    """A table's entry for a generation of GPU, or its smallest value."""
     return float(table[architecture] if architecture in table else min(table.values()))

@@ -1,6 +1,6 @@
 """Bytes and FLOP of an op, from its kind and its sizes: one function for StableHLO and for HLO.
 
-Kinds are HLO's opcodes; :func:`kind_of_op` gives that of a StableHLO op.
+Kinds are HLO's opcodes; :func:`kind_of_op` returns the opcode of a StableHLO op.
 """
 
 import functools
@@ -15,7 +15,7 @@ IN_PLACE = frozenset((UPDATE, SCATTER))
 PRODUCTS = frozenset(("dot", "convolution"))
 WHOLE = frozenset((*PRODUCTS, "custom-call", "fusion", "sort", "call", "fft", "cholesky", "triangular-solve", "rng",
                    "rng-bit-generator", "select-and-scatter"))
-"""Ops that read all of their operands, and that no other kernel computes again."""
+"""Ops that read all of their operands, and that no other kernel recomputes."""
 SAME_BYTES = frozenset(("bitcast", "reshape"))
 _HLO_NAMES = {"dot-general": "dot", "broadcast-in-dim": "broadcast"}
 
@@ -26,7 +26,7 @@ class OpSizes(NamedTuple):
     Attributes:
       kind: the opcode.
       made: elements of its result.
-      update: elements of what it writes into its first operand; 0 for ops that do not.
+      update: elements that it writes into its first operand; 0 for other ops.
     """
 
     kind: str
@@ -36,7 +36,7 @@ class OpSizes(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Product:
-    """A matrix product, or a convolution as one.
+    """A matrix product, or a convolution seen as one.
 
     Attributes:
       dtype: the type whose peak it runs at.
@@ -51,8 +51,8 @@ class WrittenElements(NamedTuple):
     """The elements that a kernel writes.
 
     Attributes:
-      elements: of its largest result; of what is updated in place, the update's.
-      scattered_16_bit: elements of two bytes that it adds to others by a scatter.
+      elements: of its largest result; for updates in place, of the update.
+      scattered_16_bit: two-byte elements that a scatter adds to others.
     """
 
     elements: float = 0.0
@@ -63,7 +63,7 @@ NOTHING_WRITTEN = WrittenElements()
 
 
 def scattered(elements: float, size: float) -> WrittenElements:
-    """What a scatter of some updates writes.
+    """The elements that a scatter writes.
 
     Args:
       elements: of the updates.
@@ -85,10 +85,10 @@ def kind_of_op(name: str) -> str:
 
 
 def needed_elements(reader: OpSizes, place: int, count: float, size: int, *, in_place: bool) -> float:
-    """Elements of an operand that some elements of an op's result come from.
+    """The number of an operand's elements that some elements of an op's result depend on.
 
-    As ``GpuHloCostAnalysis`` in openxla/xla, ``xla/service/gpu/model/gpu_hlo_cost_analysis.cc``: of a slice the slice,
-    of a gather the rows, of a buffer that is updated in place nothing.
+    As ``GpuHloCostAnalysis`` in openxla/xla, ``xla/service/gpu/model/gpu_hlo_cost_analysis.cc``: the elements of a
+    slice, the rows of a gather, nothing of a buffer that is updated in place.
 
     Args:
       reader: the op.
@@ -129,9 +129,9 @@ def product_of(dtype: str, made: int, contracted: int, *, precise: bool = False,
     Args:
       dtype: the element type of the operands.
       made: elements of the result.
-      contracted: elements that each of them sums over.
+      contracted: elements that each result element sums over.
       precise: whether the precision of an operand is high or highest.
-      algorithm: the type that a named algorithm multiplies in, and how many products of it make one.
+      algorithm: the type that a named algorithm multiplies in, and how many such products replace one.
 
     Example:
       >>> product_of("f32", 64, 16), product_of("f32", 64, 16, algorithm=("bf16", 3))

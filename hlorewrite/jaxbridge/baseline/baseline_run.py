@@ -1,4 +1,4 @@
-"""XLA alone's compilation of a step in another thread; what its partitioner makes is there before it ends."""
+"""XLA alone's compilation of a step in another thread; its partitioner's output is available before it ends."""
 
 from concurrent.futures import Future, wait
 from dataclasses import dataclass, field
@@ -23,7 +23,7 @@ class BaselineRun:
 
     Attributes:
       future: its result.
-      dumps: the folder that XLA dumps to meanwhile; None where no program is to be read.
+      dumps: the folder that XLA dumps to meanwhile; None if the program is not needed.
       flags: XLA options in addition to the user's.
     """
 
@@ -32,7 +32,7 @@ class BaselineRun:
     flags: Flags = field(default_factory=dict)
 
     def program(self) -> bytes | None:
-        """The output of XLA's partitioner, as soon as it is written; None where the compilation fails before."""
+        """The output of XLA's partitioner, as soon as it is written; None if the compilation fails first."""
         # Ends: with the compilation.
         while self.dumps is not None and not self.future.done():
             found = program_so_far(self.dumps)
@@ -42,9 +42,9 @@ class BaselineRun:
         return self._last_program()
 
     def confirms(self, program: bytes | None) -> bool:
-        """Waits for the compilation; whether a program that was read meanwhile is the one it has at its end.
+        """Waits for the compilation; returns whether a program read meanwhile is also the final one.
 
-        So what is chosen does not depend on when it was looked for.
+        So the choice does not depend on when the program was read.
         """
         return self.future.exception() is not None or self._last_program() == program
 

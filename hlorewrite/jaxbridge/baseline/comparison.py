@@ -1,4 +1,4 @@
-"""XLA alone next to the other ways to compile a step: a table, and a sentence on what is compiled and why."""
+"""Compares XLA alone with the other ways to compile a step: a table, and a sentence on what is compiled and why."""
 
 from __future__ import annotations
 
@@ -26,11 +26,11 @@ from hlorewrite.util.tables import table
 
 @dataclass(frozen=True)
 class WayRow:
-    """A way to compile a step, and what came of it.
+    """A way to compile a step, and its outcome.
 
     Attributes:
       name: of the way; those of the user's own module begin with ``XLA``.
-      measured: what XLA makes of it; None where it was not compiled.
+      measured: XLA's compilation of it; None if it was not compiled.
       why: why it is not better than XLA alone, or was not compiled; empty where it is better.
       cpu_s: CPU time of its passes and its compilation.
       flags: XLA options of the way, without dashes.
@@ -68,13 +68,14 @@ class XlaComparison:
     Attributes:
       devices: what both are compiled for, such as ``8 x NVIDIA H200``.
       alone: the user's own module under XLA alone.
-      ours: the other way; None where it was not compiled, because it cannot be better.
-      partitioner: whose partitioner the rewritten module went through: ``gpu``, ``cpu``; empty for manual modules.
+      ours: the other way; None if it was not compiled because it cannot be better.
+      partitioner: the platform whose partitioner the rewritten module went through, ``gpu`` or ``cpu``; empty for
+        manual modules.
       against: why the other way is not taken; empty when it is.
       with_code: whether both were compiled to the end.
       best: XLA alone with published flags, if requested.
       name: of the other way.
-      tried: all ways that were tried, XLA alone first; none where there were only the two.
+      tried: all ways that were tried, XLA alone first; empty if there were only the two.
     """
 
     devices: str
@@ -107,7 +108,7 @@ class XlaComparison:
 
     @property
     def compiled(self) -> Measured:
-        """What XLA makes of the way that is compiled."""
+        """XLA's compilation of the way that is chosen."""
         return self.alone if self.against else self.rewritten
 
     @property
@@ -117,7 +118,7 @@ class XlaComparison:
 
     @property
     def rewritten(self) -> Measured:
-        """The other way, which is known to have been compiled."""
+        """The other way, which must have been compiled."""
         assert self.ours is not None, "the rewritten module was not compiled"
         return self.ours
 
@@ -140,7 +141,7 @@ class XlaComparison:
 
     @property
     def saving(self) -> str:
-        """What the way that is compiled saves beside XLA alone; empty where XLA alone is compiled.
+        """What the chosen way saves compared with XLA alone; empty if XLA alone is chosen.
 
         Example:
           >>> before, after = Measured(8, 8000, 14000, 0, 0.0, ""), Measured(1, 1000, 1750, 0, 0.0, "")
@@ -203,7 +204,7 @@ def compared(alone: Measured, ours: Measured, devices: str, partitioner: str = "
     Args:
       alone: the user's own module under XLA alone.
       ours: the rewritten one.
-      devices: what both are compiled for, in words.
+      devices: the devices that both are compiled for, in words.
       partitioner: whose partitioner the rewritten module went through.
       budget: bytes of temporaries that the user allows; None without a budget.
       with_code: whether both were compiled to the end.

@@ -1,4 +1,4 @@
-"""Sharding constraints on activations that a program lacks: each is tried with XLA's partitioner, and weighed."""
+"""Finds sharding constraints on activations that a program lacks, by trying each with XLA's partitioner."""
 
 from dataclasses import dataclass
 
@@ -9,21 +9,21 @@ from hlorewrite.jaxbridge.xla.partition import expose_collectives, hides_collect
 from hlorewrite.util.sizes import format_bytes
 
 LEAST_SHARE = 0.02
-"""A constraint that saves a smaller share of the step's bytes is not named."""
+"""Constraints that save a smaller share of the step's bytes are not reported."""
 MOST_TRIED = 6
-"""Most lines that are tried: each is partitioned once."""
+"""The number of lines that are tried at most: each costs one run of the partitioner."""
 
 
 @dataclass(frozen=True)
 class ConstraintAdvice:
-    """A constraint that lowers what a step sends.
+    """A constraint that makes a step send less.
 
     Attributes:
-      source: the user's line of the loop whose carried activation it is for.
+      source: the user's line of the loop that carries the activation.
       type: the type of the activation.
       spec: the sharding, as ``P('data')``.
-      before: executed bytes of a device without it.
-      after: the same with it.
+      before: executed bytes of a device without the constraint.
+      after: executed bytes with it.
     """
 
     source: str
@@ -41,7 +41,7 @@ class ConstraintAdvice:
 
 @dataclass(frozen=True)
 class _Batch:
-    """How the inputs of a step are split: a size, and the mesh axes that split the dimension which has it."""
+    """How the inputs of a step are split: the batch size, and the mesh axes that split the dimension of that size."""
 
     size: int
     mesh: str
@@ -49,28 +49,28 @@ class _Batch:
 
     @property
     def spec(self) -> str:
-        """As a user writes it."""
+        """The sharding as a user writes it."""
         return f"P({self.axes[0]!r})" if len(self.axes) == 1 else f"P({self.axes!r})"
 
     def sharding(self, rank: int) -> str:
-        """Of a value whose first dimension is the batch, as ``sdy`` writes it."""
+        """The sharding of a value whose first dimension is the batch, as ``sdy`` writes it."""
         first = ", ".join(f'"{axis}"' for axis in self.axes)
         return f"#sdy.sharding<{self.mesh}, [{{{first}}}{', {}' * (rank - 1)}]>"
 
 
 def constraint_advice(module: Module) -> list[ConstraintAdvice]:
-    """The lines at which a constraint of activations to the batch's sharding makes a step send less.
+    """The lines where constraining activations to the batch's sharding makes a step send less.
 
     Args:
       module: an auto-sharded step; it is not changed.
 
     Returns:
-      One for each line that saves at least a fiftieth, those that save most first; none for modules without hidden
-      collectives, or whose batch is not sharded along one dimension.
+      One for each line that saves at least a fiftieth, largest saving first; none if the module has no hidden
+      collectives, or its batch is not sharded along one dimension.
     """
     try:
         hidden = hides_collectives(module)
-    except InputError:  # such as shapes that are not static: nothing that XLA could partition
+    except InputError:  # such as dynamic shapes, which XLA cannot partition
         return []
     if not hidden:
         return []
@@ -90,7 +90,7 @@ def constraint_advice(module: Module) -> list[ConstraintAdvice]:
 
 
 def _batch(view: View) -> _Batch | None:
-    """The one way in which inputs that no result replaces are split along one dimension; integers before floats."""
+    """The only way in which inputs that no result replaces are split along one dimension; integers before floats."""
     found: dict[bool, set[_Batch]] = {True: set(), False: set()}
     for function in view.ops("func.func"):
         if "arg_attrs" not in function.attributes or str(function.attributes["sym_name"]) != '"main"':
@@ -119,7 +119,7 @@ def _is_float(type_: ir.Type) -> bool:
 
 
 def _carried(view: View, batch: _Batch) -> list[tuple[tuple[str, str], ir.Operation, int]]:
-    """Line and type of each activation that a loop carries and changes, with the loop and its place there."""
+    """The line and type of each activation that a loop carries and changes, with the loop and its index there."""
     found = []
     for loop in view.ops("stablehlo.while"):
         body = loop.regions[1].blocks[0]
@@ -133,7 +133,7 @@ def _carried(view: View, batch: _Batch) -> list[tuple[tuple[str, str], ir.Operat
 
 
 def _end(loop: ir.Operation) -> ir.Operation:
-    """What ends the loop's body."""
+    """The terminator of the loop's body."""
     return list(loop.regions[1].blocks[0].operations)[-1].operation
 
 

@@ -1,4 +1,4 @@
-"""The published sets of XLA flags that a step is compiled with, and XLA at its best over them."""
+"""The published sets of XLA flags that a step is compiled with, and the fastest step of XLA alone under them."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -9,11 +9,11 @@ from hlorewrite.jaxbridge.baseline.measured import Flags, Measured
 from hlorewrite.tune.choice import Flag, NamedFlags
 
 _EQUAL = 1e-9
-"""Times of one step that differ by less, as a share, differ by the order of an addition."""
+"""Times of one step that differ by a smaller share differ only in the order of floating-point additions."""
 
 
 def sets_beside(given: Mapping[str, object] | None = None) -> list[NamedFlags]:
-    """The published sets without flags that the user sets; sets without anything new are left out.
+    """The published sets without flags that the user sets; sets that then add nothing are left out.
 
     Args:
       given: the user's flags; by default those of ``XLA_FLAGS``.
@@ -39,9 +39,9 @@ class BestOfXla:
     """XLA alone under the published flags that make its step the shortest.
 
     Attributes:
-      name: of the set; ``defaults`` where none is better.
+      name: the set's name; ``defaults`` if none is better.
       flags: the set.
-      measured: what XLA makes with it.
+      measured: XLA's compilation with it.
       left_out: sentences on sets that could not be compared.
     """
 
@@ -60,7 +60,7 @@ def best_of_xla(default: Measured, compile_with: Callable[[Flags], Measured], gi
     """Compiles with each set and takes the shortest step.
 
     Args:
-      default: what XLA makes without further flags.
+      default: XLA's compilation without further flags.
       compile_with: compiles the user's own module with further flags for that compilation alone, and times it.
       given: flags that the user sets; they stay as they are.
 

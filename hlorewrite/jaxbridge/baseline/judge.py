@@ -1,4 +1,4 @@
-"""The judge: whether a way to compile a step is better than XLA alone, and which of several ways is the best.
+"""Judges whether a way to compile a step is better than XLA alone, and which of several ways is the best.
 
 The objective is the predicted step on the cluster, with the documented slowdown of compute during a collective. The
 constraint is the memory of one device, less a reserve; a budget narrows it. Bytes on the wire, calls and temporaries
@@ -15,15 +15,15 @@ from hlorewrite.util.sizes import format_bytes, format_seconds, told_apart
 NOISE = 0.001
 """Bytes on the wire that differ by a smaller share count as equal."""
 STEP_NOISE = NEAR
-"""Predicted steps that differ by a smaller share count as equal: schedules of one program differ by as much."""
+"""Predicted steps that differ by a smaller share count as equal: schedules of one program differ by that much."""
 MEMORY_FACTOR = 1.02
 """How far temporaries may grow where the memory of a device is not known: XLA packs buffers of equal sizes differently
 from schedule to schedule."""
 MEMORY_SLACK = 64 * 1024
-"""Bytes by which temporaries may grow in any case: less than a buffer of a step worth rewriting."""
+"""Bytes by which temporaries may always grow: less than one buffer of a step worth rewriting."""
 ALONE = "XLA alone"
 REWRITTEN = "the rewritten module"
-"""The name of a way if there is only one."""
+"""The name of the other way when there is only one."""
 AS_WELL = "XLA alone does as well"
 
 
@@ -71,11 +71,11 @@ def best_of(alone: Measured, tried: Sequence[tuple[str, Measured]], budget: int 
 
     Args:
       alone: the user's own module under XLA alone.
-      tried: names and figures of ways, those that are preferred where others are equal first.
+      tried: names and figures of ways, in order of preference among equals.
       budget: bytes of temporaries that the user allows.
 
     Returns:
-      The number of the best one; None where XLA alone is.
+      The index of the best way; None if that is XLA alone.
 
     Example:
       >>> ways = [Measured(8, 800, 800, 0, 0.0, "", counted_s=s, plain_s=s) for s in (2.0, 1.5, 1.499)]
@@ -105,7 +105,7 @@ def shorter(alone: Measured, ours: Measured) -> bool:
 
 
 def room_of(alone: Measured, budget: int | None) -> int | None:
-    """Bytes of arguments, results and temporaries that a way may take of a device.
+    """Bytes of a device that a way may take for arguments, results and temporaries.
 
     A step that does not fit as the user wrote it may not grow.
 
@@ -146,12 +146,12 @@ def _larger_temporaries(alone: Measured, ours: Measured, budget: int | None, nam
 
 
 def _grows(alone: Measured, ours: Measured, budget: int = 0) -> bool:
-    """Whether temporaries grow by more than another packing of buffers explains, and a budget allows."""
+    """Whether temporaries grow by more than a different packing of buffers explains, plus the budget."""
     return ours.temp > max(alone.temp * MEMORY_FACTOR, alone.temp + MEMORY_SLACK) + budget
 
 
 def fits(made: Measured) -> bool | None:
-    """Whether a step fits what a device has for it; None where that is not known."""
+    """Whether a step fits into the usable memory of a device; None if the capacity is not known."""
     return made.memory <= usable_bytes(made.capacity) if made.capacity else None
 
 
@@ -164,12 +164,12 @@ def _why_not_by_bytes(alone: Measured, ours: Measured, budget: int | None, or_eq
         return f"{name} would send {of_ours}{where}, and {ALONE} sends {of_alone}"
     if large := _larger_temporaries(alone, ours, budget, name):
         return large
-    or_equal = or_equal or alone.calls == ours.calls == 0  # nothing to save: the passes were about something else
+    or_equal = or_equal or alone.calls == ours.calls == 0  # no communication to save: the passes do something else
     return "" if or_equal or _better(alone, ours) else AS_WELL
 
 
 def _better(alone: Measured, ours: Measured) -> bool:
-    """Whether something is gained: bytes on the wire, or calls for as many; memory where calls are split."""
+    """Whether the way saves bytes on the wire or calls, or memory if it splits calls."""
     if ours.wire < alone.wire * (1 - NOISE) or ours.calls < alone.calls:
         return True
     split = ours.bytes > alone.bytes * (1 + NOISE)  # as sequence parallelism does
@@ -177,12 +177,12 @@ def _better(alone: Measured, ours: Measured) -> bool:
 
 
 def saves_memory(alone: Measured, ours: Measured) -> bool:
-    """Whether temporaries are smaller by more than another packing of buffers explains."""
+    """Whether temporaries shrink by more than a different packing of buffers explains."""
     return ours.temp < min(alone.temp / MEMORY_FACTOR, alone.temp - MEMORY_SLACK)
 
 
 def sent_by(alone: Measured, ours: Measured) -> tuple[str, str, str]:
-    """The bytes of both, in words: payloads, or bytes on the wire if the two do not compare alike."""
+    """The bytes of both, in words: payloads, or bytes on the wire if the ratio of those differs."""
     alike = abs(ours.bytes * alone.wire - ours.wire * alone.bytes) <= NOISE * alone.bytes * alone.wire
     one, other = (ours.bytes, alone.bytes) if alike else (ours.wire, alone.wire)
     return *told_apart(one, other, format_bytes, 1), "" if alike else " on the wire"

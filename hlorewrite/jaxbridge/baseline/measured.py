@@ -1,4 +1,4 @@
-"""XLA's compilation of one module: calls, bytes, memory. With code or without, the figures are the same ones."""
+"""XLA's compilation of one module: calls, bytes, memory. The figures are the same with and without code generation."""
 
 import time
 from collections.abc import Mapping, Sequence
@@ -27,21 +27,22 @@ class Measured:
     Attributes:
       calls: executions of collectives in a step.
       bytes: executed bytes of all collectives.
-      wire: what these send over the links of the device, in whole bytes.
+      wire: bytes that these send over the links of the device.
       temp: bytes of temporaries.
-      seconds: what XLA took for it, wall-clock; not compared, since it differs from run to run.
+      seconds: wall-clock time of the compilation; not compared, since it differs from run to run.
       hlo: the scheduled HLO.
-      trips_known: whether every loop around a collective has a known trip count; one that has none counts once.
+      trips_known: whether every loop around a collective has a known trip count; a loop without one counts once.
       step_s: predicted time of a step; None where it was not predicted, or a part of it has no known time.
-      exposed_s: what communication adds to it.
+      exposed_s: seconds that communication adds to it.
       exposed_at: the same by line of the program.
-      untimed: why there is no predicted time; empty where there is one, or none was wanted.
+      untimed: why there is no predicted time; empty if there is one, or none was requested.
       memory: bytes of arguments, results and temporaries.
-      capacity: bytes that one device of the topology has; 0 where it is not known.
-      counted_s: the predicted step, in which what has no known time takes none; None where nothing was predicted.
-      plain_s: the same if collectives did not slow compute down.
+      capacity: memory of one device of the topology, in bytes; 0 if it is not known.
+      counted_s: the predicted step, in which parts without a known time take none; None if nothing was predicted.
+      plain_s: the same, if collectives did not slow compute down.
       compute_s: all kernels of the step, each alone.
-      unknown: what has no known time, and how often it runs; two modules that lack the same are compared by the rest.
+      unknown: parts without a known time, and how often they run; modules that lack the same parts are compared by the
+        rest.
       cpu_s: CPU time of the thread that compiled it; not compared.
     """
 
@@ -79,7 +80,7 @@ def timed(made: Measured, cluster: str) -> Measured:
       cluster: the topology; empty where it is not known.
 
     Returns:
-      The same with its times, or with the reason why there are none: a step with unknown parts has no ``step_s``.
+      ``made`` with its times, or with the reason why there are none: a step with unknown parts has no ``step_s``.
     """
     if not cluster:
         return replace(made, untimed="the topology of the devices is not known")
@@ -98,7 +99,7 @@ def timed(made: Measured, cluster: str) -> Measured:
 
 def scheduled(module: Module, place: DeviceSet, flags: Flags, partitioned: bool = False,
               dumps: Path | None = None) -> tuple[Measured, bytes | None]:
-    """Compiles a module up to the generation of code.
+    """Compiles a module up to code generation.
 
     Args:
       module: any module; it is not changed.

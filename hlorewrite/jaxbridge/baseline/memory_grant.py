@@ -13,7 +13,7 @@ from hlorewrite.util.sizes import format_bytes
 
 USABLE, MARGIN = 0.8, 0.05
 """``GetSchedulerMemoryLimit`` of XLA:GPU: 80 % of a device's memory, less arguments and results, less 5 % of that, is
-for temporaries. Above it, XLA overlaps nothing and recomputes. The rest is for the runtime, NCCL's buffers,
+for temporaries. Above this limit, XLA stops overlapping and recomputes. The rest is for the runtime, NCCL's buffers and
 fragmentation.
 """
 AloneMeasured = tuple[Measured, bytes | None]
@@ -21,8 +21,7 @@ AloneMeasured = tuple[Measured, bytes | None]
 
 
 def free_bytes(alone: Measured) -> int | None:
-    """The device memory that XLA alone leaves for values that passes keep longer: within its schedule's limit, and on
-    the device.
+    """The memory that XLA alone leaves for values that passes keep longer, within the scheduler's limit and the device.
 
     Args:
       alone: XLA alone, with its times.
@@ -48,8 +47,8 @@ class MemoryGrant:
 
     Attributes:
       bytes: the bytes; None for the limits of the passes.
-      text: what a report says of it; empty without a budget.
-      alone: what XLA makes of the original, where it was compiled for this.
+      text: its description in a report; empty without a budget.
+      alone: XLA's compilation of the original, if it was compiled for this.
     """
 
     bytes: int | None = None
@@ -59,7 +58,7 @@ class MemoryGrant:
 
 def granted(budget: MemoryBudget, module: Module, place: DeviceSet, cluster: str, *, partitioned: bool = False
             ) -> MemoryGrant:
-    """Checks a budget against the described device, or computes it. No live memory is read.
+    """Checks a budget against the described device, or computes it. Reads no live memory statistics.
 
     Args:
       budget: what the user wrote; ``auto`` is 80 % of the memory of one device of the cluster, less arguments and
@@ -70,8 +69,8 @@ def granted(budget: MemoryBudget, module: Module, place: DeviceSet, cluster: str
       partitioned: keep the program that XLA's partitioner makes of the original.
 
     Raises:
-      BudgetRefused: it is more than the device has; or it is ``auto``, and the devices are not described, the original
-        cannot be compiled.
+      BudgetRefused: it is more than the device has; or it is ``auto``, and the devices are not described or the
+        original cannot be compiled.
     """
     if budget is None:
         return MemoryGrant()

@@ -1,4 +1,4 @@
-"""Whether XLA alone would compile a step to something else: for certain, or likely before it is partitioned."""
+"""Predicts whether XLA alone miscompiles a step: for certain after partitioning, or a guess before it."""
 
 from jaxlib import version as jaxlib_version
 
@@ -28,7 +28,7 @@ def reduces_in_a_loop(view: View) -> bool:
     """Whether an all-reduce may run in a loop, so that XLA's code motion has something to move.
 
     Args:
-      view: a module whose collectives are explicit. All-reduces of functions that are called count.
+      view: a module whose collectives are explicit. All-reduces in called functions count.
 
     Example:
       >>> from hlorewrite.ir.load import parse
@@ -41,10 +41,10 @@ def reduces_in_a_loop(view: View) -> bool:
 
 
 def adds_scatters_up(module: Module) -> bool:
-    """Whether a step looks like those that XLA miscompiles, before its collectives are known.
+    """Whether a step resembles those that XLA miscompiles, before its collectives are known.
 
-    XLA makes of ``total + scatter(0, ...)`` a scatter into the total, whose all-reduce its code motion then moves. A
-    function or loop that takes the total adds it there, so neither calls nor loops are followed.
+    XLA rewrites ``total + scatter(0, ...)`` to a scatter into the total, and its code motion then moves the all-reduce
+    of that. A function or loop that takes the total adds it there, so neither calls nor loops are followed.
 
     Args:
       module: a module before XLA partitions it.

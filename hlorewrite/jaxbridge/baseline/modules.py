@@ -1,4 +1,4 @@
-"""Two modules for a named target: what was rewritten next to what XLA alone makes of the original."""
+"""Compares two modules for a named target: the rewritten one, and the original under XLA alone."""
 
 from collections.abc import Mapping
 from dataclasses import replace
@@ -16,7 +16,7 @@ from hlorewrite.jaxbridge.xla.target import parse_target
 
 def compared_modules(original: Module, rewritten: Module, target: str, *, budget: int | None = None, best: bool = False
                      ) -> XlaComparison | None:
-    """Compiles both up to the generation of code.
+    """Compiles both up to code generation.
 
     Args:
       original: the module as it came; it is not changed.
@@ -47,20 +47,19 @@ def compared_modules(original: Module, rewritten: Module, target: str, *, budget
 
 
 def best_alone(module: Module, place: DeviceSet, alone: Measured) -> BestOfXla:
-    """XLA alone under the published flags that make its step the shortest; each set is compiled up to the generation of
-    code.
+    """XLA alone under the published flags that make its step the shortest; each set is compiled up to code generation.
 
     Args:
       module: the user's module; it is not changed.
       place: the target.
-      alone: what XLA makes of it by default.
+      alone: XLA's compilation of it by default.
     """
     return best_of_xla(alone, lambda flags: timed(scheduled(module, place, flags)[0], place.topology),
                        flags_given(place))
 
 
 def flags_given(place: DeviceSet) -> dict[str, object]:
-    """XLA flags that stay as they are: those of the devices, and the user's own in the environment."""
+    """XLA flags that no set overrides: those of the devices, and the user's own in the environment."""
     return {**users_flags(), **place.flags}
 
 

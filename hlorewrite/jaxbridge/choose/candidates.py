@@ -1,4 +1,4 @@
-"""What to try for a step: which partitioner's program, and which of the passes on it, in one order with stable keys.
+"""The candidates for a step: each combines a partitioner's program with some of the passes, in a deterministic order.
 
 Rewritten versions of an auto-sharded module compete with XLA alone, each compiled up to code generation. The
 passes run on the program of the platform's own partitioner, which comes out of the compilation of XLA alone. The
@@ -31,30 +31,30 @@ from hlorewrite.jaxbridge.xla.partition import expose_collectives
 from hlorewrite.passmanager.base import Pass
 
 Rewriter = Callable[[Module, Variant], Rewritten]
-"""Runs the passes of a variant over a module, which it changes."""
+"""Runs the passes of a variant on a module, in place."""
 Program = Callable[[], Module]
 NEAR = 1.02
-"""Candidates whose bytes are this close count as equal. They are tried before the passes run again with less memory,
-and a candidate that takes memory must save more.
+"""Candidates whose bytes are this close count as equal. They are tried before variants that take less memory. A
+candidate that takes more memory must save more than this.
 """
 
 
 @dataclass(frozen=True)
 class Contest:
-    """One module, and the terms under which candidates compete with XLA alone.
+    """One module, and the rules by which candidates compete with XLA alone.
 
     Attributes:
       module: the user's module; it is not changed.
       place: the target.
       devices: how many devices it is for.
       rewriter: runs passes.
-      variants: the passes, then what takes less memory.
+      variants: the passes, then variants that take less memory.
       exposing: whether XLA's partitioner has to run first.
       protect: compile candidates without the XLA pass that miscompiles on GPU.
       keep: ``better`` or ``compiled``.
-      budget: bytes of temporaries that a candidate may take beyond what it may without a budget; None without one.
-      alone: what XLA alone makes of the module, where that is known.
-      cluster: the topology by which steps are predicted; empty where bytes decide.
+      budget: bytes by which temporaries may grow; None without a budget.
+      alone: XLA alone's compilation of the module, if it is known.
+      cluster: the topology that step times are predicted for; empty where bytes decide.
       passes: the user's passes; none for ``auto``.
       name: of the pipeline, for tables.
     """
@@ -75,7 +75,7 @@ class Contest:
 
     @property
     def auto(self) -> bool:
-        """Whether all ways are offered, and not those of one pipeline."""
+        """Whether the ways of all pipelines compete, rather than those of one."""
         return not self.passes
 
 
@@ -84,9 +84,9 @@ class RewriteCandidate:
     """A rewritten module.
 
     Attributes:
-      partitioner: whose program it is made of: ``gpu``, ``cpu``; empty for manual modules.
+      partitioner: the partitioner whose program it is made from, ``gpu`` or ``cpu``; empty for manual modules.
       source: what the passes ran on.
-      made: what they made of it.
+      made: their result.
       variant: which passes.
     """
 
@@ -103,23 +103,23 @@ class RewriteCandidate:
 
     @property
     def keeps_communication(self) -> bool:
-        """Whether the passes were about something else: every collective of the module is what it was."""
+        """Whether the passes left the communication alone: every collective of the module is what it was."""
         return not self.made.report.exposed and self.sends_the_same
 
     @property
     def sends_the_same(self) -> bool:
-        """Whether every collective is what it was in the source."""
+        """Whether the module has the same collectives as its source: kinds, bytes and trip counts."""
         report = self.made.report
         before, after = (Counter((c.kind, c.bytes, c.trips) for c in side) for side in (report.before, report.after))
         return before == after
 
     def sends_more_fused(self, alone: Fraction | int) -> bool:
-        """Whether the module sends more than XLA alone, and the same passes without the last ones have run too.
+        """Whether the module sends more than XLA alone, and the pipeline without its last passes has run too.
 
-        The last ones fuse. XLA may still make a reduce-scatter of an all-reduce, but not of a fused one.
+        The last passes fuse. XLA may still turn an all-reduce into a reduce-scatter, but not a fused one.
 
         Args:
-          alone: what XLA alone puts on the wire, bytes.
+          alone: bytes that XLA alone puts on the wire.
         """
         return self.made.shorter is not None and self.order[0] > alone * (1 + NOISE)
 
@@ -132,7 +132,7 @@ class ChosenModule:
       source: what the passes ran on: the module, or what a partitioner made of it.
       made: the rewritten module.
       variant: what was run on it.
-      comparison: compared with XLA alone; None where no pass changed anything.
+      comparison: the comparison with XLA alone; None where no pass changed anything.
     """
 
     source: Module
@@ -159,7 +159,7 @@ class CandidateMaker:
         """The candidates to compare, that of the step's own platform first.
 
         Args:
-          dump: what the platform's own partitioner made in another compilation; None to run it.
+          dump: the output of the platform's own partitioner in another compilation; None to run it.
           whole: the passes; by default the first variant of the contest.
 
         Raises:
@@ -199,13 +199,13 @@ class CandidateMaker:
         return self._smaller[given, variant]
 
     def without_the_rule(self, candidates: list[RewriteCandidate]) -> list[RewriteCandidate]:
-        """The modules that the passes make without the rule for carries, for candidates that it was applied to."""
+        """Reruns the passes without the rule for carries, for the candidates that it was applied to."""
         made = [self._candidate(c.partitioner, c.source, self.contest.variants[0])
                 for c in candidates if has_carry_outside(c.variant)]
         return [c for c in made if c.made.report.changed]
 
     def _first(self, partitioner: str, source: Module, whole: Variant, several: bool) -> tuple[RewriteCandidate, bool]:
-        """The candidate of one partitioner's program, and whether no other of several programs need be tried.
+        """The candidate of one partitioner's program, and whether the programs of other partitioners can be skipped.
 
         Before the passes, a rule takes carries out of scatters. A scatter into zeros takes memory, so the all-reduces
         that the rule matches have to send more than the bytes in which candidates count as equal.
@@ -232,13 +232,13 @@ class CandidateMaker:
 
 def partitioned_sources(module: Module, place: DeviceSet, exposing: bool,
                         dump: bytes | None = None) -> list[tuple[str, Program]]:
-    """Partitioners by name, and the programs they make; the module itself where nothing is to be partitioned.
+    """The names of partitioners and the programs they make; the module itself where there is nothing to partition.
 
     Args:
       module: the user's module.
       place: the target.
       exposing: whether XLA's partitioner has to run first.
-      dump: what the platform's own partitioner made in another compilation; None to run it.
+      dump: the output of the platform's own partitioner in another compilation; None to run it.
     """
     if not exposing:
         return [("", module.clone)]

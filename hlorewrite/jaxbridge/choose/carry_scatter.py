@@ -1,4 +1,4 @@
-"""Carried sums of a partitioned step that are inside scatters, where no reduction can be deferred."""
+"""Loop-carried sums that a partitioned step computes inside scatters, where no reduction can be deferred."""
 
 from fractions import Fraction
 
@@ -7,20 +7,20 @@ from hlorewrite.jaxbridge.step.report import collectives_by_op
 
 
 def scatters_into_a_choice(module: Module) -> bool:
-    """Whether a scatter adds to what a select takes, as XLA:GPU's pipeline writes a carry that one device keeps."""
+    """Whether a scatter adds to the result of a select, as XLA:GPU's pipeline writes a carry that one device keeps."""
     return any(map(_adds_to_a_choice, View(module).ops("stablehlo.scatter")))
 
 
 def share_of_choices(module: Module) -> Fraction:
-    """The share of all bytes of the module that the all-reduces of such scatters send.
+    """The share of the module's bytes that the all-reduces of such scatters send.
 
-    The rule `carry-inside-scatter` matches these all-reduces, so no more can be saved by it.
+    The rule `carry-inside-scatter` matches these all-reduces, so this bounds what it can save.
 
     Args:
       module: a module after XLA's partitioner.
 
     Returns:
-      A share of the bytes on the wire; 1 where a scatter has no all-reduce of its own, so that nothing is known.
+      A share of the bytes on the wire; 1 where some scatter has no all-reduce of its own, so the share is unknown.
     """
     view = View(module)
     sent = collectives_by_op(view)

@@ -1,4 +1,4 @@
-"""A lowering's module through a pipeline: cloned, rewritten, reported; the original is never touched."""
+"""Runs a pipeline on the module of a lowering: clones, rewrites, reports. The original is never changed."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -43,7 +43,7 @@ def rewrite_step(module: Module, options: StepOptions, place: DeviceSet) -> tupl
 
     Args:
       module: the step's module; it is changed.
-      options: the passes and what is wanted of them.
+      options: the passes and their policies.
       place: the target.
 
     Returns:
@@ -102,7 +102,7 @@ def _unknown_to_xla(devices: int, place: DeviceSet) -> str:
 
 
 def _exposed(module: Module, place: DeviceSet, sentences: list[str]) -> tuple[Module, bool]:
-    """The module after XLA's partitioner, and whether there is one; says why not."""
+    """The module after XLA's partitioner, and whether it ran; adds a sentence if it did not."""
     known = place if place.platform == "cpu" or (place.platform == "gpu" and place.devices) else None
     try:
         return expose_collectives(module, known), True
@@ -112,7 +112,7 @@ def _exposed(module: Module, place: DeviceSet, sentences: list[str]) -> tuple[Mo
 
 
 def _as_it_came(module: Module, passes: Sequence[Pass], why: str) -> Rewritten:
-    """A step that no pass is run on."""
+    """The result for a step that no pass runs on."""
     made = rewrite(module, [])
     return replace(made, bytecode=None, how=str(StepChoice.of(passes)),
                    report=replace(made.report, pipeline=format_pipeline(passes), budget=why))
@@ -143,7 +143,7 @@ def _compared(module: Module, passes: Sequence[Pass], options: StepOptions, gran
         sentences.append(f'is compiled unchanged: {error.what}; keep="always" compiles the rewritten module')
         return _as_it_came(module, passes, grant.text)
     made, comparison = replace(chosen.made, shorter=None), chosen.comparison
-    if options.trace is not None or options.check == "proof":  # once more: it is known which run to show and prove
+    if options.trace is not None or options.check == "proof":  # again: the run to show and prove is known now
         made = run(chosen.source.clone(), chosen.variant, options.trace, options.check == "proof",
                    comparison.as_json() if comparison else None)
     text = options.text if options.auto else format_pipeline(passes)
@@ -158,7 +158,7 @@ def _compared(module: Module, passes: Sequence[Pass], options: StepOptions, gran
 
 
 def _with_comparison(made: Rewritten, comparison: XlaComparison) -> Rewritten:
-    """What is compiled after all: the rewritten module, or the user's own with nothing saved."""
+    """The module that the comparison picks: the rewritten one, or the user's own with nothing saved."""
     report = made.report
     remark = Remark("applied" if comparison.kept else "unprofitable", "against-xla", comparison.sentence,
                     made.module.name)
@@ -170,7 +170,7 @@ def _with_comparison(made: Rewritten, comparison: XlaComparison) -> Rewritten:
 
 def _with_run(made: Rewritten, original: Module, passes: Sequence[Pass], topology: str, memory: int | None
               ) -> Rewritten:
-    """A result with what its report says of rounding, and of what each pass changed."""
+    """A result whose report also covers rounding and the changes of each pass."""
     if not made.report.changed:
         return made
     before = emit(original, Format.BYTECODE)
@@ -181,17 +181,17 @@ def _with_run(made: Rewritten, original: Module, passes: Sequence[Pass], topolog
 
 
 def _without_result(report: RewriteReport) -> RewriteReport:
-    """The report of a step of which the user's own module is compiled after all."""
+    """The report of a step that is compiled from the user's own module after all."""
     return replace(report, changed=False, exposed=False, after=report.before, proof="", orders=None, changes=None,
                    digested=f"{report.digest} (the original)")
 
 
 def replayed_step(module: Module, options: StepOptions, place: DeviceSet, how: str) -> Rewritten:
-    """Makes the choices of another process again, without comparing anything: they decide for all.
+    """Repeats the choices of another process without comparing anything: one process decides for all.
 
     Args:
       module: the step's module; it is not changed.
-      options: the passes and what is wanted of them.
+      options: the passes and their policies.
       place: the target.
       how: the choices, as the text of a ``StepChoice``.
 

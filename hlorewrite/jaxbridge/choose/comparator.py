@@ -1,4 +1,4 @@
-"""Candidates next to XLA alone, and next to each other, where bytes decide. Nothing is compiled."""
+"""Compares candidates with XLA alone and with each other where bytes decide. Compiles nothing."""
 
 from dataclasses import dataclass
 
@@ -16,7 +16,7 @@ class Comparator:
 
     Attributes:
       alone: the user's own module under XLA alone.
-      devices: what all are compiled for, in words.
+      devices: the devices that all are compiled for, in words.
       budget: bytes of temporaries that the user allows; None without a budget.
     """
 
@@ -25,21 +25,21 @@ class Comparator:
     budget: int | None = None
 
     def compared(self, candidate: RewriteCandidate, made: Measured) -> XlaComparison:
-        """A candidate that XLA compiles, next to XLA alone."""
+        """Compares a compiled candidate with XLA alone."""
         return compared(self.alone, made, self.devices, candidate.partitioner, budget=self.budget,
                         or_equal=candidate.keeps_communication)
 
     def costs_too_much(self, made: Measured) -> bool:
-        """Whether a candidate takes too much memory, so that a smaller one is wanted."""
+        """Whether a candidate takes too much memory, so a smaller variant is needed."""
         return bool(too_large(self.alone, made, self.budget))
 
 
 def cannot_be_better(candidate: RewriteCandidate, alone: Measured) -> bool:
-    """Whether nothing that XLA makes of a candidate is better than XLA alone, in bytes or in calls.
+    """Whether XLA cannot make a candidate better than XLA alone, in bytes or in calls.
 
-    Fewer calls than one are none. Bytes stay what the module says: XLA halves an all-reduce only where each device
-    takes its slice of the result, by its number, and code motion is switched off for candidates. A variant of the
-    passes that takes less memory moves less, so it sends no less either.
+    XLA alone makes one call, and fewer means none. The module's bytes do not change: XLA halves an all-reduce only
+    where each device takes its slice of the result, by its number, and code motion is switched off for candidates. A
+    variant of the passes that takes less memory moves less, so it sends no less either.
 
     Args:
       candidate: the rewritten module, with what it sends.

@@ -23,18 +23,18 @@ from hlorewrite.util.tables import table
 
 def rewritten_dump(text: str, name: str, target: str, cluster: str, passes: str
                    ) -> tuple[DumpRewrite, RewriteReport | None]:
-    """Decides for the per-device program of a dump as the decorator would for the step.
+    """Makes the decision for the per-device program of a dump that the decorator would make for the step.
 
     Args:
       text: HLO, the file of a dump whose name ends in ``after_spmd_partitioner.txt``.
       name: for messages.
-      target: what for, such as ``h200:4x8``.
+      target: the devices, such as ``h200:4x8``.
       cluster: the topology that times are predicted for.
       passes: ``auto``, a pipeline, or the name of one.
 
     Returns:
-      The decision for a terminal, and its report. Where the CUDA compiler is not installed, calls and bytes are those
-      of the program before optimisations, and there are no times. Where the program cannot be read, why.
+      The decision for a terminal, and its report. Without the CUDA compiler, calls and bytes are those of the program
+      before optimisations, and there are no times. If the program cannot be read, the text says why.
     """
     try:
         original = program_of_dump(text, name)
@@ -55,7 +55,7 @@ def rewritten_dump(text: str, name: str, target: str, cluster: str, passes: str
 
 
 def _counted(original: Module, passes: str, cluster: str, why_not: str) -> tuple[DumpRewrite, RewriteReport | None]:
-    """What the passes alone make of the program, where nothing can be compiled for the target."""
+    """The figures of the passes alone, where nothing can be compiled for the target."""
     text = PIPELINES["comm" if passes == AUTO else passes] if passes in (AUTO, *PIPELINES) else passes
     report = rewrite(original, as_passes(text), topology=cluster).report
     rows = [["the program before optimisations", "calls", "executed"]]
@@ -66,7 +66,7 @@ def _counted(original: Module, passes: str, cluster: str, why_not: str) -> tuple
 
 
 def _sentences(report: RewriteReport) -> tuple[str, ...]:
-    """Remarks on what stays and what would change that: each cause once, those of lines that expose most first."""
+    """Remarks on what stays and what would change that: each cause once, starting with the lines that expose most."""
     remarks = dict.fromkeys(_short(remark) for remark in report.stays if remark.advice)
     return tuple(map(str, grouped_remarks(remarks)))
 
@@ -81,7 +81,7 @@ def _fitting(target: str, devices: int) -> Target:
 
 
 def _short(remark: Remark) -> Remark:
-    """A remark without what a dump does not say."""
+    """A remark without the details that a dump does not hold."""
     known = remark.culprit_location not in ("", "?")
     return replace(remark, type="", parameter="", culprit=remark.culprit if known else "",
                    culprit_location=remark.culprit_location if known else "")
@@ -95,7 +95,7 @@ def program_of_dump(text: str, name: str) -> Module:
       name: for messages.
 
     Returns:
-      A per-device module; what it says about donation is dropped, which concerns no collective.
+      A per-device module without donation, which concerns no collective.
 
     Raises:
       InputError: this jaxlib does not read the text, or cannot write it as StableHLO.

@@ -1,4 +1,5 @@
-"""The fastest way to compile a step whose cluster is known: ways are made, compiled, and compared by predicted step."""
+"""Finds the fastest way to compile a step whose cluster is known: compiles ways and compares their predicted step
+times."""
 
 from dataclasses import dataclass, field
 
@@ -36,7 +37,7 @@ class FastestWay:
     maker: CandidateMaker
     compilations: Compilations
     _made: dict[str, RewriteCandidate] = field(default_factory=dict, init=False)
-    """By the name of a way without its XLA flags."""
+    """The key is the name of a way without its XLA flags."""
     _refused: list[InputError] = field(default_factory=list, init=False)
 
     def run(self, baseline: BaselineRun) -> ChosenModule:
@@ -83,14 +84,15 @@ class FastestWay:
             self.compilations.begin(candidate)
 
     def _candidate(self, way: Way, program: bytes | None) -> RewriteCandidate:
-        """What the passes of a way make, on the program of the partitioner after which it sends least."""
+        """The candidate of a way, made from the partitioner's program with which it sends least."""
         assert way.variant is not None
         if way.base not in self._made:
             self._made[way.base] = min(self.maker.make(program, way.variant), key=lambda one: one.order)
         return self._made[way.base]
 
     def _with_scatters(self, ladder: Ladder) -> tuple[Way, Measured] | None:
-        """Without the rule that takes carried sums out of scatters, where nothing is better with it."""
+        """Tries ways without the rule that takes carried sums out of scatters, if none with it is better than XLA
+        alone."""
         ways = []
         for name, candidate in list(self._made.items()):
             for other in self.maker.without_the_rule([candidate]):
@@ -100,8 +102,8 @@ class FastestWay:
         return ladder.run(ways) if ways else None
 
     def _baseline(self, baseline: BaselineRun, source: Module) -> tuple[Measured, Flags]:
-        """XLA alone, and what it is compiled with beyond the user's flags: what XLA miscompiles is compared by what it
-        makes without the pass that is wrong."""
+        """XLA alone, and its flags beyond the user's. A step that XLA miscompiles is compiled without the faulty
+        pass."""
         if self.policy.miscompiles(source):
             made = baseline.measured() if baseline.flags else self.policy.protected_alone(self.compilations)
             return made, self.policy.flags
@@ -110,7 +112,7 @@ class FastestWay:
         return baseline.measured(), {}
 
     def _measured(self, way: Way, program: bytes | None, alone: Measured, flags: Flags) -> Measured | str:
-        """What XLA makes of a way; a sentence where it is not compiled."""
+        """XLA's compilation of a way; a sentence if it is not compiled."""
         try:
             if way.variant is None:
                 own = scheduled(self.contest.module, self.contest.place, {**flags, **dict(way.flags)})[0]
@@ -138,7 +140,8 @@ class FastestWay:
         return ""
 
     def _chosen(self, ladder: Ladder, best: tuple[Way, Measured] | None, flags: Flags) -> ChosenModule:
-        """The best way with its comparison; of XLA alone, the comparison with the first way that was compiled."""
+        """The best way with its comparison; if XLA alone is best, the comparison with the first way that was
+        compiled."""
         rewritten = [(way, made) for way, made in ladder.tried if way.variant is not None]
         if not rewritten and self._refused:
             raise NotCompared(f"XLA does not take the rewritten module: {self._refused[-1].what}")
@@ -159,7 +162,7 @@ class FastestWay:
 
     def _confirmed(self, candidate: RewriteCandidate, way: Way, comparison: XlaComparison, flags: Flags
                    ) -> XlaComparison:
-        """Both compiled to the end."""
+        """The comparison after both are compiled to the end."""
         place, cluster = self.contest.place, self.contest.cluster
         alone = timed(compiled(self.contest.module, place, flags), cluster)
         ours = timed(compiled(candidate.made.module, place, {**self.policy.flags, **dict(way.flags)}), cluster)

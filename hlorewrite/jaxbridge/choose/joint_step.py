@@ -1,4 +1,5 @@
-"""The module that a step is compiled from, made by this process alone or agreed on with the others of the step."""
+"""The module that a step is compiled from, chosen by this process alone or agreed on with the step's other
+processes."""
 
 from dataclasses import replace
 
@@ -31,7 +32,7 @@ def made_step(computation: ir.Module, name: str, options: StepOptions, place: De
       options: passes and policies. Only the first process writes traces.
       place: the target.
       agreement: with the other processes of the step; None where this one decides alone.
-      first: what the process that decides has chosen.
+      first: the choices of the process that decides.
 
     Raises:
       HlorewriteError: a pass refused or failed, or a plan does not fit.
@@ -45,7 +46,7 @@ def made_step(computation: ir.Module, name: str, options: StepOptions, place: De
 
 def joint_step(agreement: Agreement, computation: ir.Module, name: str, options: StepOptions,
                place: DeviceSet) -> JointOutcome[MadeStep]:
-    """``made_step`` where several processes decide; arguments are its own."""
+    """``made_step`` for a step of several processes, with the same arguments."""
     before = ""
 
     def make(first: Decision | None = None) -> tuple[Decision, MadeStep]:
@@ -57,7 +58,7 @@ def joint_step(agreement: Agreement, computation: ir.Module, name: str, options:
 
 
 def with_compiler_options(made: Rewritten, place: DeviceSet, protect: bool) -> Rewritten:
-    """A result whose report holds all options of its compilation.
+    """Adds all options of the compilation to a result's report.
 
     Args:
       made: the result; options of a replayed plan are in its report.

@@ -17,14 +17,14 @@ Measure = Callable[[Way], "Measured | str"]
 
 @dataclass
 class Ladder:
-    """One search, which ends where nothing better is expected.
+    """One search, which ends when nothing better is expected.
 
     Args:
-      alone: what XLA alone makes, with its times.
+      alone: XLA alone's compilation, with its times.
       measure: compiles a way.
       budget: bytes of temporaries that the user allows; None without a budget.
-      users: XLA flags that the user sets.
-      sets: the published XLA flags that are ways.
+      users: the user's own XLA flags.
+      sets: the published sets of XLA flags to try.
     """
 
     alone: Measured
@@ -36,17 +36,17 @@ class Ladder:
     left: list[WayRow] = field(default_factory=list, init=False)
     _cpu: dict[str, float] = field(default_factory=dict, init=False)
     _spoils: set[tuple[str, str]] = field(default_factory=set, init=False)
-    """Ways that published sets made longer, and these sets."""
+    """Pairs of a way and a published set that made its step longer."""
 
     def run(self, ways: Sequence[Way]) -> tuple[Way, Measured] | None:
-        """Tries ways, then published XLA flags with the best of them. Combined messages are tried with the first way:
-        they decide whether memory is worth spending.
+        """Tries ways, then published XLA flags with the best of them. Combined messages are tried right after the first
+        way: they decide whether memory is worth spending.
 
         Args:
           ways: in the order in which they are tried.
 
         Returns:
-          The best; None where XLA alone is.
+          The best; None if that is XLA alone.
         """
         for way in ways:
             self._try(way)
@@ -84,7 +84,7 @@ class Ladder:
         self.tried.append((way, made))
 
     def _try_flags(self, bases: Sequence[Way], sets: Sequence[str]) -> None:
-        """Published XLA flags on some ways, where that was not tried before."""
+        """Tries published XLA flags on some ways, each combination once."""
         if self.alone.counted_s is None:
             return
         done = {way.name for way, _ in self.tried} | {row.name for row in self.left}
@@ -101,14 +101,14 @@ class Ladder:
                 self._note_spoiled(way)
 
     def _leads_under_flags(self) -> bool:
-        """Whether XLA alone under a published set is the best so far, or so near that another set may lead."""
+        """Whether XLA alone under a published set is the best so far, or so close that another set may win."""
         best = self.best
         made = [one.counted_s for way, one in self.tried if way.variant is None and one.counted_s is not None]
         return best is not None and best[1].counted_s is not None and (
             min(made, default=float("inf")) <= (1 + LITTLE) * best[1].counted_s)
 
     def _spoilers(self, way: Way, *, of_all: bool) -> set[str]:
-        """Published sets that made a step longer, of any way or of this one, for which this way is not worth trying.
+        """Published sets that made the step of any way, or of this one, longer, so this way is not worth trying.
 
         Unrolled loops take long to compile: they are not tried once any of the sets has made a step longer.
         """

@@ -1,7 +1,7 @@
-"""What is done about the XLA pass that miscompiles some steps, on both sides of the comparison with XLA alone.
+"""Works around the XLA pass that miscompiles some steps, on both sides of the comparison with XLA alone.
 
-A rewritten module is compiled without that pass. XLA alone is compiled with it, as the user would get it; where it then
-computes something else than the user's program, it is compared by what it makes without.
+A rewritten module is compiled without that pass. XLA alone is compiled with it, as the user would get it; if its
+program then computes something else than the user's, the comparison uses its program without that pass.
 """
 
 from concurrent.futures import Future
@@ -31,7 +31,7 @@ class MiscompilePolicy:
 
     contest: Contest
     flags: Flags = field(init=False)
-    """XLA options of a rewritten module in addition to the user's."""
+    """XLA options for a rewritten module, in addition to the user's."""
     _wrong: bool | None = field(default=None, init=False)
     _protected: Future[AloneMeasured] | None = field(default=None, init=False)
 
@@ -42,35 +42,36 @@ class MiscompilePolicy:
             str(place.flags.get(miscompile_workarounds.FLAG, ""))) if self.contest.protect else {}
 
     def miscompiles(self, partitioned: Module) -> bool:
-        """Whether XLA alone miscompiles the module that its partitioner made this from; computed once."""
+        """Whether XLA alone miscompiles the module, given its partitioner's output; computed once."""
         if self._wrong is None:
             self._wrong = bool(self.flags) and miscompiled(partitioned)
         return self._wrong
 
     def likely_flags(self) -> Flags:
-        """XLA options for XLA alone before its partitioner has run: without that pass if the step looks like one that
-        it miscompiles.
+        """XLA options for XLA alone before its partitioner has run: they switch the pass off if it likely miscompiles
+        the step.
         """
         return self.flags if adds_scatters_up(self.contest.module) else {}
 
     def unprotected(self, baseline: BaselineRun, compilations: Compilations, source: View) -> BaselineRun:
-        """XLA's compilation of a module that it compiles correctly: the same, if that pass has nothing to do."""
+        """XLA's compilation with the pass, of a module that it compiles correctly; the given one if the pass has
+        nothing to do."""
         return compilations.baseline({}) if reduces_in_a_loop(source) else replace(baseline, flags={})
 
     def beaten_wrongly(self, sent: list[tuple[Fraction, int]], alone: Measured, partitioned: Module) -> bool:
-        """Whether no candidate is expected to be better than XLA alone, which miscompiles the step.
+        """Whether XLA alone miscompiles the step and no candidate is expected to beat it.
 
         Args:
           sent: bytes on the wire and calls of each candidate.
-          alone: what XLA alone makes.
-          partitioned: what its partitioner made of the module.
+          alone: XLA alone's compilation.
+          partitioned: its partitioner's output.
         """
         wire, calls = min(sent)
         as_much = wire >= alone.wire * (1 - NOISE) and calls >= alone.calls
         return as_much and self.miscompiles(partitioned)
 
     def begin_protected(self, compilations: Compilations) -> None:
-        """Begins what ``protected_alone`` returns."""
+        """Begins the compilation that ``protected_alone`` returns."""
         self._protected = compilations.begun_alone(self.flags)
 
     def protected_alone(self, compilations: Compilations) -> Measured:

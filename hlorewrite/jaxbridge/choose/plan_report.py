@@ -1,4 +1,4 @@
-"""The report of a step as data in a plan file, and back."""
+"""Converts the report of a step to data of a plan file, and back."""
 
 from collections.abc import Mapping
 from fractions import Fraction

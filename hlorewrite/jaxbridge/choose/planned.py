@@ -38,7 +38,7 @@ def planned_step(module: Module, options: StepOptions, place: DeviceSet,
 
     Args:
       module: the step's module; it is changed.
-      options: the passes, what is wanted of them, and where plans are kept; the plans of the first process count.
+      options: the passes, their policies, and where plans are kept; the plans of the first process count.
       place: the target.
       agreement: of the processes of the step; None where this one decides alone.
 
@@ -70,13 +70,13 @@ def planned_step(module: Module, options: StepOptions, place: DeviceSet,
 
 @dataclass
 class OwnPlan:
-    """The plan of a step as this process finds it.
+    """The plan of a step, as this process reads it.
 
     Args:
       plans: where plans are kept; None for nowhere.
-      wanted: what the plan has to be made for.
+      wanted: the request that the plan has to fit.
       module: the step's module, which is not changed.
-      left: what the user leaves to a plan of ``hlorewrite tune``.
+      left: the options that the user leaves to a plan of ``hlorewrite tune``.
     """
 
     plans: PlanFiles | None
@@ -87,7 +87,7 @@ class OwnPlan:
     found: PlanReplay | None = None
 
     def ruling(self) -> PlanRuling:
-        """Reads the plan, and says what is done about it."""
+        """Reads the plan and decides whether to follow it."""
         if self.plans is None:
             return PlanRuling()
         try:
@@ -103,7 +103,7 @@ class OwnPlan:
 
 
 def _followed(ruling: PlanRuling, own: OwnPlan) -> PlanReplay:
-    """The plan that another process read; where it does not fit here, all run the original."""
+    """The plan that another process read; if it does not fit here, all processes run the original."""
     try:
         document = read_document(ruling.text.encode(), ruling.name)
         return fitting(document, own.wanted, own.module, ruling.name, own.left)
@@ -113,7 +113,7 @@ def _followed(ruling: PlanRuling, own: OwnPlan) -> PlanReplay:
 
 
 def _wanted(module: Module, options: StepOptions, place: DeviceSet) -> dict[str, str]:
-    """What a plan of the step has to be made for."""
+    """The request that a plan of the step has to fit."""
     wanted = made_for(module, options.pipeline, options.topology, **options.made_for, platform=place.platform,
                       cluster=place.topology, devices=devices_in_words(place, for_spmd(module).devices),
                       xla_flags=flags_text(place.flags))
@@ -131,7 +131,7 @@ def _replayed(found: PlanReplay, original: Module, name: str) -> tuple[Rewritten
 
 def _written(plans: PlanFiles, where: PlanPlace, wanted: dict[str, str], original: Module, made: Rewritten,
              sentences: list[str], refusals: list[str]) -> tuple[Rewritten, list[str]]:
-    """Writes a plan, once it is sure that it can be replayed; says so where it cannot."""
+    """Writes a plan once a replay of it is known to succeed; adds a sentence if it cannot be replayed."""
     try:
         document = _document(wanted, original, made, sentences)
         fitting(document, wanted, original, where.write)
@@ -161,11 +161,11 @@ def tuned_plan(module: Module, options: StepOptions, place: DeviceSet, made: Rew
 
     Args:
       module: the step's module, which is not changed.
-      options: the passes and what was wanted of them.
+      options: the passes and their policies.
       place: the described devices that it was compiled for.
-      made: what the passes made of it.
+      made: the result of the passes.
       sentences: for the user.
-      compiler_options: XLA options of the choice, that the step is to be compiled with.
+      compiler_options: XLA options of the choice, which the step is compiled with.
 
     Raises:
       PlanMismatch: the result cannot be kept in a plan.

@@ -31,13 +31,13 @@ Compared = tuple[RewriteCandidate, XlaComparison]
 
 @dataclass
 class Selection:
-    """Selects among candidates: those that send least are compiled first, and no more of them than may be the best.
+    """Selects among candidates: compiles those that send least first, and only as many as may be the best.
 
     Args:
-      comparator: what is better.
-      compilations: what XLA makes of candidates.
-      smaller: makes of a candidate what the passes of another variant do.
-      refused: XLA's refusals, to which the selection adds.
+      comparator: decides which is better.
+      compilations: XLA's compilations of candidates.
+      smaller: applies another variant of the passes to a candidate's source.
+      refused: XLA's refusals; the selection adds to them.
     """
 
     comparator: Comparator
@@ -45,15 +45,15 @@ class Selection:
     smaller: Callable[[RewriteCandidate, Variant], RewriteCandidate]
     refused: list[InputError] = field(default_factory=list)
     first: Compared | None = field(default=None, init=False)
-    """The first one that was compared, for the report when none is kept."""
+    """The first candidate that was compared, for the report when none is kept."""
 
     def best(self, candidates: Sequence[RewriteCandidate], variants: Sequence[Variant], *,
              near: bool = True) -> Compared | None:
         """The candidate to keep.
 
         Args:
-          candidates: to compare; those that send least come first.
-          variants: passes that run on the source of one that takes too much memory, in this order.
+          candidates: the candidates to compare; those that send least come first.
+          variants: what to try, in this order, on the source of a candidate that takes too much memory.
           near: compare only candidates that send about as little as the first one.
 
         Returns:
@@ -77,9 +77,9 @@ class Selection:
         return best
 
     def _within_memory(self, candidate: RewriteCandidate, variants: Sequence[Variant]) -> Compared:
-        """A candidate compared with XLA alone; where it takes too much memory, the first variant of it that does not.
+        """Compares a candidate with XLA alone; if it takes too much memory, the first variant of it that does not.
 
-        One that sends more than XLA alone because it is fused comes after the one without fusion.
+        A candidate that sends more than XLA alone because it is fused is tried after its unfused variant.
         """
         if variants and not self.compilations.was_asked(candidate) and \
                 candidate.sends_more_fused(self.comparator.alone.wire):
@@ -128,7 +128,7 @@ def chosen_module(contest: Contest) -> ChosenModule:
 
 def begun_baseline(contest: Contest, policy: MiscompilePolicy, compilations: Compilations,
                    folder: Path | None) -> BaselineRun:
-    """XLA's compilation of the module, from another thread; without the pass that likely miscompiles it.
+    """Begins XLA's compilation of the module in another thread, without the pass if it likely miscompiles the module.
 
     The partitioner runs before that pass.
     """
@@ -140,7 +140,7 @@ def begun_baseline(contest: Contest, policy: MiscompilePolicy, compilations: Com
 
 @dataclass(frozen=True)
 class _LeastBytes:
-    """One choice where no time is known: what sends least, and takes no more memory."""
+    """One choice where no time is known: the candidate that sends least and takes no more memory."""
 
     contest: Contest
     policy: MiscompilePolicy
@@ -166,8 +166,8 @@ class _LeastBytes:
         return self._best(changed, measured, source, baseline.flags)
 
     def _begin(self, candidates: list[RewriteCandidate], baseline: BaselineRun) -> None:
-        """Begins what is asked for next: a single candidate at once where nothing is partitioned, since another one
-        most often sends less, and then it needs none."""
+        """Begins the compilation that is asked for next; a module that is not partitioned has one candidate, which
+        begins now."""
         first = candidates[0]
         if not self.contest.exposing:
             if first.made.report.changed:
@@ -190,7 +190,7 @@ class _LeastBytes:
         unlimited = [variant for variant in rest if variant.memory is None]
         best = selection.best(candidates, unlimited)
         if best is None and not flags and self.policy.miscompiles(partitioned):
-            # XLA alone sends less because it computes something else: compared is what it makes without that pass.
+            # XLA alone sends less because it computes something else, so compare its program without that pass.
             selection, flags = self._selection(self.policy.protected_alone(self.compilations)), self.policy.flags
             best = selection.best(candidates, unlimited)
         if best is None:
@@ -204,12 +204,12 @@ class _LeastBytes:
         return _chosen(*selection.first)
 
     def _cannot_be_better(self, candidates: list[RewriteCandidate], alone: Measured) -> bool:
-        """Whether no candidate need be compiled, nor one without the rule for carries."""
+        """Whether no candidate needs compiling, with or without the rule for carries."""
         return self.compilations.bounded and all(not has_carry_outside(c.variant) and cannot_be_better(c, alone)
                                                  for c in candidates)
 
     def _confirmed(self, candidate: RewriteCandidate, comparison: XlaComparison, flags: Flags) -> XlaComparison:
-        """Both compiled to the end."""
+        """The comparison after both are compiled to the end."""
         contest = self.contest
         alone, ours = (compiled(module, contest.place, given) for module, given in (
             (contest.module, flags), (candidate.made.module, self.policy.flags)))

@@ -1,7 +1,7 @@
 """XLA's compilations of candidates, some of them started before the comparison asks for them.
 
 XLA alone compiles in another thread. The passes run as soon as its partitioner is through, and the candidate that is
-expected to be compared next is compiled meanwhile. A compilation that was expected wrongly is not looked at.
+expected to be compared next is compiled meanwhile. A compilation that turns out not to be needed is ignored.
 """
 
 from collections.abc import Callable
@@ -27,7 +27,7 @@ def done(function: Callable[[], Made]) -> Future[Made]:
     """The result of a function, or XLA's refusal, from a thread that has ended.
 
     In a process that has compiled other steps, XLA takes up to a quarter longer in the main thread, whose memory is
-    fragmented: malloc gives a new thread memory of its own.
+    fragmented. malloc gives a new thread an arena of its own.
     """
     with ThreadPoolExecutor(max_workers=1) as pool:
         return pool.submit(function)
@@ -35,12 +35,12 @@ def done(function: Callable[[], Made]) -> Future[Made]:
 
 @dataclass
 class Compilations:
-    """Compilations of one contest, each up to the generation of code and at most once.
+    """The compilations of one contest, each up to code generation and at most once.
 
     Args:
       contest: the module and the terms.
-      flags: what candidates are compiled with beyond the user's flags.
-      pool: threads for what begins ahead; None to begin nothing.
+      flags: XLA flags for candidates, beyond the user's.
+      pool: threads for compilations ahead of time; None for no such compilations.
     """
 
     contest: Contest
@@ -48,7 +48,7 @@ class Compilations:
     pool: ThreadPoolExecutor | None = None
     _asked: dict[_Asked, Future[Measured]] = field(default_factory=dict, init=False)
     ahead: dict[RewriteCandidate, Future[Measured]] = field(default_factory=dict, init=False)
-    """Compilations that started before they were requested."""
+    """Compilations that started before anyone asked for them."""
 
     def measured(self, candidate: RewriteCandidate, more: Flags | None = None) -> Measured:
         """XLA's compilation of a candidate.
@@ -68,7 +68,7 @@ class Compilations:
         return self._asked[key].result()
 
     def was_asked(self, candidate: RewriteCandidate) -> bool:
-        """Whether a candidate is compiled for the comparison already."""
+        """Whether the comparison has already asked for a candidate."""
         return (candidate, ()) in self._asked
 
     def begin(self, candidate: RewriteCandidate) -> None:
@@ -80,7 +80,7 @@ class Compilations:
 
         Args:
           candidates: to be compared.
-          maker: makes the one without fusion.
+          maker: makes the unfused candidate.
         """
         changed = [c for c in candidates if c.made.report.changed]
         if not changed:
@@ -94,20 +94,20 @@ class Compilations:
 
     @property
     def bounded(self) -> bool:
-        """Whether a module says what it sends at best: bytes decide, and XLA's code motion leaves candidates alone."""
+        """Whether a module's own bytes bound what it sends: XLA's code motion leaves candidates alone."""
         return self.contest.place.platform != "gpu" or bool(self.flags)
 
     def baseline(self, flags: Flags, dumps: Path | None = None) -> BaselineRun:
-        """XLA alone on the user's module, begun in another thread.
+        """Begins XLA alone's compilation of the user's module in another thread.
 
         Args:
           flags: XLA options in addition to the user's.
-          dumps: an empty folder for the program of its partitioner; None where that is not wanted.
+          dumps: an empty folder for its partitioner's program; None if that is not needed.
         """
         return BaselineRun(self.begun_alone(flags, dumps), dumps, flags)
 
     def begun_alone(self, flags: Flags, dumps: Path | None = None) -> Future[AloneMeasured]:
-        """The same as its result alone."""
+        """Begins the same compilation, and returns its future alone."""
         assert self.pool is not None
         module, place = _own(self.contest.module), self.contest.place
         if dumps is None:
@@ -115,7 +115,7 @@ class Compilations:
         return self.pool.submit(scheduled, module, place, flags, True, dumps)
 
     def alone(self, flags: Flags) -> Future[AloneMeasured]:
-        """The same, ended."""
+        """Runs the same compilation and waits for it."""
         return done(lambda: scheduled(self.contest.module, self.contest.place, flags))
 
     def _submitted(self, candidate: RewriteCandidate) -> Future[Measured]:
@@ -125,11 +125,11 @@ class Compilations:
 
 
 def expected_wire(partitioned: Module) -> Fraction:
-    """An estimate of the wire bytes of XLA alone, before they are known: it makes reduce-scatters of all-reduces that
-    are only sliced, which send half as much, and moves nothing.
+    """Estimates XLA alone's bytes on the wire before it has compiled: it turns all-reduces that are only sliced into
+    reduce-scatters, which send half as much, and moves no collective.
 
     Args:
-      partitioned: what XLA's partitioner made of the step.
+      partitioned: the output of XLA's partitioner.
 
     Returns:
       Bytes of one device.
@@ -143,6 +143,6 @@ def _is_only_sliced(op: ir.Operation) -> bool:
 
 
 def _own(module: Module, bytecode: bytes | None = None) -> Module:
-    """A copy in a separate context, for another thread; read from the module's bytecode where that is known."""
+    """A copy in a separate context, for another thread; read from the module's bytecode if that is given."""
     written = bytecode or emit(module, Format.BYTECODE)
     return replace(parse(written, name=module.name, context=new_context(load=False)), frames=module.frames)

@@ -1,7 +1,7 @@
-"""The process that measures choices for ``hlorewrite tune``, so that a compilation can be ended when the time is over.
+"""The process that measures choices for ``hlorewrite tune``, so a compilation can be ended when the time is up.
 
-A request and its answer are a line of JSON each, on standard input and output. XLA does not stop a compilation, so the
-process is killed. XLA's temporary files are in a folder of the search, which removes them.
+Each request and each answer is a line of JSON, on standard input and output. A compilation of XLA cannot be stopped, so
+the process is killed. XLA's temporary files are in a folder of the search, which removes them.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ class TuneProcess:
       content: the module as it was read.
       name: of its file, for messages.
       target: described GPUs, such as ``h200:4x8``.
-      ends: when the time is over, by ``time.monotonic``; None for no limit.
+      ends: when the time is up, by ``time.monotonic``; None for no limit.
     """
 
     content: bytes
@@ -47,7 +47,7 @@ class TuneProcess:
     target: str
     ends: float | None = None
     command: tuple[str, ...] = (sys.executable, "-m", __name__)
-    """Answers requests; it receives the path of the module, its name and the target."""
+    """The program that answers requests; its arguments are the module's path, its name and the target."""
     _process: subprocess.Popen[bytes] | None = field(default=None, init=False)
     _folder: tempfile.TemporaryDirectory[str] = field(init=False)
 
@@ -64,7 +64,7 @@ class TuneProcess:
 
     @property
     def over(self) -> bool:
-        """Whether the time is over."""
+        """Whether the time is up."""
         return self.ends is not None and time.monotonic() >= self.ends
 
     def check(self) -> None:
@@ -76,7 +76,7 @@ class TuneProcess:
         self._ask({"begin": True}, limited=False)
 
     def measured(self, choice: TuneChoice) -> TunePoint | None:
-        """The figures of a choice; None where the time is over.
+        """The figures of a choice; None when the time is up.
 
         Raises:
           MeasuringEnded: the process crashed.
@@ -85,7 +85,7 @@ class TuneProcess:
         return None if answer is None else TunePoint.from_json(answer["point"])
 
     def finished(self, point: TunePoint) -> TunePoint | None:
-        """The same, compiled to the end, with the time that takes; None where the time is over.
+        """A point compiled to the end, with its compile time; None when the time is up.
 
         Raises:
           HlorewriteError: XLA does not generate its code.
@@ -94,7 +94,7 @@ class TuneProcess:
         return None if answer is None else TunePoint.from_json(answer["point"])
 
     def plan(self, choice: TuneChoice, *, limited: bool = True) -> str | None:
-        """The content of a plan file that replays a choice; None where the time is over.
+        """The content of a plan file that replays a choice; None when the time is up.
 
         Raises:
           HlorewriteError: the choice cannot be kept in a plan.
@@ -126,11 +126,11 @@ class TuneProcess:
                 [*self.command, os.path.join(folder, "module"), self.name, self.target],
                 stdin=subprocess.PIPE, stdout=subprocess.PIPE, env={**os.environ, "TMPDIR": folder},
                 stderr=None if os.environ.get(TRACEBACK_VARIABLE) else subprocess.DEVNULL,
-                start_new_session=True)  # an interrupt from the terminal is for the search, which ends this process
+                start_new_session=True)  # Ctrl-C in the terminal is for the search, which ends this process
         return self._process
 
     def _said(self, process: subprocess.Popen[bytes], request: dict[str, Any], until: float | None) -> bytes | None:
-        """The answer to a request; None where the time is over before, and no whole line where the process ended."""
+        """The answer to a request; None when the time is up, and no whole line if the process ended."""
         assert process.stdin is not None and process.stdout is not None
         said = b""
         try:
@@ -150,7 +150,7 @@ class TuneProcess:
         return said
 
     def _end(self, grace_s: float = 0.0) -> int:
-        """Ends the process, after a while in which it may end by itself; its exit status, negative for a signal."""
+        """Ends the process, after a grace period to end by itself; its exit status, negative for a signal."""
         process, self._process = self._process, None
         if process is None:
             return 0
@@ -193,7 +193,7 @@ def main(path: str, name: str, target: str) -> int:
     """Answers requests on standard input until it is closed.
 
     Args:
-      path: of the module.
+      path: the module's path.
       name: the module's name, for messages.
       target: described GPUs.
     """

@@ -57,7 +57,7 @@ class TuneMeasurer:
     target: str
     _place: DeviceSet = field(init=False)
     _results: dict[TuneChoice, TunedModule] = field(default_factory=dict, init=False)
-    """By choice without its XLA flags."""
+    """The key is a choice without its XLA flags."""
     _made: dict[tuple[str, tuple[tuple[str, Flag], ...]], Measured] = field(default_factory=dict, init=False)
     _unknown: tuple[str, ...] = field(default=(), init=False)
     """Parts of the user's own module without a known time; choices that lack the same parts are compared by the
@@ -68,7 +68,7 @@ class TuneMeasurer:
         self._place = place_of(parse_target(self.target), self.module)
 
     def measure(self, choice: TuneChoice) -> TunePoint:
-        """Compiles a choice up to the generation of code; what fails is a point that says why."""
+        """Compiles a choice up to code generation; a failure becomes a point that says why."""
         try:
             result = self._rewritten(choice)
             key = result.digest, (*choice.flags, *result.flags.items())
@@ -76,7 +76,7 @@ class TuneMeasurer:
                 made = scheduled(result.made.module, self._place, dict(key[1]))[0]
                 self._made[key] = timed(made, self._place.topology)
         except HlorewriteError as error:
-            unknown = _UNKNOWN in error.what  # which one XLA names first differs from run to run
+            unknown = _UNKNOWN in error.what  # XLA names a different one first from run to run
             return TunePoint(choice, failed="this XLA lacks some of these flags" if unknown else error.what)
         made = self._made[key]
         if not choice.passes and not choice.flags:
@@ -86,7 +86,7 @@ class TuneMeasurer:
                          made.bytes, made.memory, result.digest, failed=failed, way=_way(result))
 
     def finished(self, point: TunePoint) -> TunePoint:
-        """The same, compiled to the end, with the time that takes."""
+        """A point compiled to the end, with its compile time."""
         result = self._rewritten(point.choice)
         made = compiled(result.made.module, self._place, {**dict(point.choice.flags), **result.flags})
         return replace(point, compile_s=round(made.seconds, 3))
@@ -102,7 +102,7 @@ class TuneMeasurer:
                           {**result.made.report.compiler_options, **dict(choice.flags)}).text()
 
     def _rewritten(self, choice: TuneChoice) -> TunedModule:
-        """What the passes make; once for all XLA flags."""
+        """The result of the passes, made once for all XLA flags."""
         passes = replace(choice, flag_set=DEFAULT_FLAGS, flags=())
         if passes not in self._results:
             made, sentences = self._run(passes)

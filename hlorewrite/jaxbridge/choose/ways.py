@@ -1,4 +1,4 @@
-"""The ways to compile a step, in the order in which they are worth trying, and when each is."""
+"""The ways to compile a step, in the order to try them, and when each is worth trying."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -14,23 +14,23 @@ from hlorewrite.passmanager.named import PIPELINES
 from hlorewrite.passmanager.spec import format_pipeline, parse_pipeline
 
 HIDDEN = 0.01
-"""Where communication adds a smaller share to the best step so far, no more ways are tried."""
+"""No more ways are tried once communication adds a smaller share than this to the best step so far."""
 FREE_MEMORY = 0.1
 """Free memory is spent only while communication adds more than this share: on 35 steps it helped none below."""
 ENOUGH = 0.03
-"""Gain of the best way, as a share, from which unfused calls are not tried: on 35 steps they won only below it."""
+"""Unfused calls are not tried once the best way gains this share: on 35 steps they won only below it."""
 LITTLE = 0.02
-"""The same for XLA alone under published flags, other than combined messages."""
+"""The same limit for XLA alone under published flags other than combined messages."""
 FLAGGED = 0.05
 """Published flags are tried only while communication adds more than this share: unrolled loops take two to four times
 as long to compile."""
 LEAST_COMPUTE = 0.95
-"""No pass saves more than a twentieth of the kernels' time, so a way is not tried once the best step is as short."""
+"""No way is tried once the best step takes at most this share of XLA alone's kernel time: no pass saves more of it."""
 PIPELINED, COMBINED, UNROLLED = "pipelined", "pipelined, combined", "pipelined, double-buffered"
 """The published flags to try. Combined messages pay on several hosts, whose links need large ones. Unrolled
 loops take two to four times as long to compile: they come last, and only where pipelining alone lengthens no step."""
 HALVES = "interleave-halves"
-"""The pass without which ``time`` is tried once more, where it gains little: XLA may schedule two halves badly."""
+"""If ``time`` gains little, it is tried once more without this pass: XLA may schedule two halves badly."""
 _LONGEST_NAME = 40
 
 
@@ -44,10 +44,10 @@ class Way:
       flags: XLA options, beyond the user's, without dashes.
       exposed: it is tried while communication adds more than this share of the best step so far; for the user's own
         module, of XLA alone's.
-      gained: it is tried while the best step so far is shorter than XLA alone's by less than this share.
+      gained: it is tried while the best step so far saves less than this share of XLA alone's.
       only_if_large: it is tried only where every way before took too much memory.
-      of: the name of the same way without its XLA options; empty where it has none.
-      published: the name of the published set that these options are.
+      of: the name of the same way without its XLA options; empty if it has none.
+      published: the name of the published set that its options come from.
     """
 
     name: str
@@ -65,7 +65,7 @@ class Way:
         return self.of or self.name
 
     def worth_trying(self, alone: Measured, best: Measured, fitted: bool) -> str:
-        """Why the way is not worth a compilation; empty where it is.
+        """Why the way is not worth compiling; empty if it is.
 
         Args:
           alone: XLA alone.
@@ -76,7 +76,7 @@ class Way:
             return "a way that takes more memory fits"
         if best.counted_s is None or alone.counted_s is None:
             return ""
-        hidden = alone if self.flags and self.variant is None else best  # the step whose exposed time may be saved
+        hidden = alone if self.flags and self.variant is None else best  # the step whose exposed time the way may save
         exposed, whole = (hidden.counted_s or 0.0) - hidden.compute_s, max(hidden.counted_s or 0.0, 1e-12)
         if exposed <= self.exposed * whole:
             name = "XLA alone" if self.flags and hidden is alone else "the best step"
@@ -90,14 +90,14 @@ class Way:
 
 def rewriting_ways(passes: Sequence[Pass], name: str, platform: str, *, xla_scatters: bool, free: int | None = None
                    ) -> list[Way]:
-    """The ways of a pipeline; of ``auto``, those of all named pipelines.
+    """The ways of a pipeline; for ``auto``, those of all named pipelines.
 
     Args:
       passes: the user's; none for ``auto``.
       name: of the pipeline.
       platform: ``cpu`` or ``gpu``.
       xla_scatters: leave reduce-scatters to XLA.
-      free: bytes of a device that XLA alone leaves; None to spend no more than the limits of the passes.
+      free: bytes of a device that XLA alone leaves free; None to spend no more than the passes' own limits.
 
     Returns:
       At least one.
@@ -118,7 +118,7 @@ def rewriting_ways(passes: Sequence[Pass], name: str, platform: str, *, xla_scat
 
 
 def _of_pipeline(passes: Sequence[Pass], name: str, xla_scatters: bool) -> list[Way]:
-    """A pipeline as it is, then with less and less of what takes memory."""
+    """A pipeline as it is, then variants that take less and less memory."""
     first, *rest = variants(passes, xla_scatters=xla_scatters)
     ways = [Way(name, first)]
     for variant in rest:
@@ -129,7 +129,7 @@ def _of_pipeline(passes: Sequence[Pass], name: str, xla_scatters: bool) -> list[
 
 
 def with_own_options(way: Way, users: Mapping[str, object]) -> Way:
-    """A way with the XLA options that its passes count on (``Pass.xla_options``).
+    """Adds to a way the XLA options that its passes rely on (``Pass.xla_options``).
 
     Args:
       way: the way.
@@ -149,7 +149,7 @@ def flag_sets_for(cluster: str) -> tuple[str, ...]:
     """The published XLA flags that are tried on a cluster, the cheapest to compile first.
 
     Args:
-      cluster: the name of a topology; empty for none, which has none.
+      cluster: the name of a topology; without one, no flags are tried.
 
     Example:
       >>> flag_sets_for("h200:4x8"), flag_sets_for("h200:1x8"), flag_sets_for("")
@@ -161,7 +161,7 @@ def flag_sets_for(cluster: str) -> tuple[str, ...]:
 
 
 def flagged(way: Way, users: Mapping[str, object], sets: Sequence[str]) -> list[Way]:
-    """A way with published XLA flags of the installed release.
+    """A way combined with published XLA flags of the installed release.
 
     Args:
       way: the way.
@@ -169,7 +169,7 @@ def flagged(way: Way, users: Mapping[str, object], sets: Sequence[str]) -> list[
       sets: names of the published sets.
 
     Returns:
-      One way for each set, except for those whose flags the user sets all.
+      One way for each set, except sets whose flags the user sets already.
 
     Example:
       >>> [each.name for each in flagged(Way("time"), {}, (UNROLLED,))]
@@ -196,14 +196,13 @@ def name_of(passes: object, pipeline: Sequence[Pass]) -> str:
 
 
 def preferred(tried: Sequence[tuple[Way, Measured]]) -> list[tuple[Way, Measured]]:
-    """Ways in the order in which one is preferred to another whose step is as long: fewer XLA options, fewer bytes on
-    the wire, fewer calls, fewer temporaries."""
+    """Sorts ways by preference among equally long steps: fewer XLA options, bytes on the wire, calls, temporaries."""
     return sorted(tried, key=lambda one: (len(one[0].flags), one[1].wire, one[1].calls, one[1].temp))
 
 
 def best_way(alone: Measured, tried: Sequence[tuple[Way, Measured]], budget: int | None = None
              ) -> tuple[Way, Measured] | None:
-    """The way that is compiled; None for XLA alone. Arguments as for ``best_of``."""
+    """The way to compile; None for XLA alone. Takes the arguments of ``best_of``."""
     ordered = preferred(tried)
     number = best_of(alone, [(way.name, made) for way, made in ordered], budget)
     return None if number is None else ordered[number]

@@ -1,8 +1,8 @@
-"""Applies rules until none applies: a worklist over the ops that a rule's root may be.
+"""Applies rules until none applies, with a worklist of the ops that may be roots.
 
-Roots are found through the index: from the rarest op of a rule's match along uses to its root, so that a rule about
-collectives costs nothing in a module of 100 000 ops that holds none. After a rewrite only ops around it are tried
-again. The order is fixed by the module and the rules, so equal inputs give equal outputs.
+The index finds roots: from the rarest op of a rule's match along uses to its root, so a rule about collectives costs
+nothing in a module of 100 000 ops without any. After a rewrite, only ops near it are tried again. The order is fixed by
+the module and the rules, so equal inputs give equal outputs.
 """
 
 import time
@@ -24,11 +24,11 @@ from hlorewrite.rules.snippets import short_op, snippet
 
 _LEAST_CHAIN_LIMIT = 1000
 _MOST_AT_ONCE = 64
-"""Roots that are tried again at once after a rewrite; of an op with more, once when nothing else is left, so that
-n readers of one value are not tried again n times."""
+"""The most roots around an op that are tried again right after a rewrite. With more, they are tried once when nothing
+else is left, so n readers of one value are not tried n times."""
 _REWRITES_IN_ALL = 10
-"""Rewrites in total, as a multiple of the rewrites in a row; a rule that makes two of one ends here, long before it has
-rewritten the result of a result a thousand times."""
+"""The limit on all rewrites, as a multiple of the limit on rewrites in a row. It stops a rule that turns one op into
+two, long before a chain of a thousand rewrites."""
 
 
 def apply_rules(rules: Sequence[CompiledRule], view: View, *, listener: Listener | None = None,
@@ -40,8 +40,8 @@ def apply_rules(rules: Sequence[CompiledRule], view: View, *, listener: Listener
       view: the view of the module; every edit goes through an editor on it.
       listener: called with remarks, rewrites and statistics.
       context: what natives are called with.
-      ignore_cost: leave out ``cost`` checks, except of a rule on what was made from its own results by another rule:
-        of two rules that undo each other only ``cost`` may keep one from the results of the other.
+      ignore_cost: leave out ``cost`` checks, except those of a rule on ops that another rule made from its results:
+        only ``cost`` may stop two rules that undo each other.
 
     Returns:
       How many rewrites were made.
@@ -127,9 +127,9 @@ class Driver:
         return _distinct(op for rule in self.rules for op in root_candidates(rule, self.view))
 
     def _next(self) -> ir.Operation | None:
-        """The next op to try; walks that were put off are made when no op is left."""
+        """The next op to try; postponed walks run when no op is left."""
         op = self.notes.work.pop()
-        # Ends: each round makes a walk that was put off, and walks put none off.
+        # Ends: each round makes a postponed walk, and walks postpone none.
         while op is None and (walk := self.notes.work.pop_walk()) is not None:
             for root in walk_to_root(*walk) or ():
                 self.notes.work.push(root)
@@ -168,7 +168,7 @@ class Driver:
             found = self._found(rule, op)
         except HlorewriteError:
             raise
-        except (Exception, SystemExit) as error:  # a native is code of a plug-in
+        except (Exception, SystemExit) as error:  # natives may be code of a plug-in
             raise PassFailed(f"rule {rule.name}: a check raised {type(error).__name__}: {_first_line(error)}",
                              location=self.view.source(op),
                              hint=f"check the natives called at {rule.location}") from error
@@ -190,8 +190,8 @@ class Driver:
 
     def _found(self, rule: CompiledRule, op: ir.Operation
                ) -> tuple[Environment, list[ir.Operation], Link] | Failure | None:
-        """A match with its ops and the chain of rewrites it goes on; where the chain comes back to the rule, ``cost``
-        counts even if it is to be ignored, because only cost may end what two rules make of each other's results.
+        """A match with its ops and the chain of rewrites that it extends. If the chain returns to the rule, ``cost``
+        counts even with ``ignore_cost``, since only cost may stop two rules that rewrite each other's results.
         """
         match = find(rule, op, self.context, ignore_cost=self.ignore_cost)
         if match is None or isinstance(match, Failure):
@@ -306,7 +306,7 @@ def root_candidates(rule: CompiledRule, view: View) -> list[ir.Operation]:
 
 
 def walk_to_root(op: ir.Operation, node: PatternNode, most: int | None = None) -> list[ir.Operation] | None:
-    """The possible roots of matches in which an op plays a part; None when more than ``most`` ops are passed."""
+    """The possible roots of matches that contain an op; None when the walk passes more than ``most`` ops."""
     here = [op]
     for hop in node.hops:
         ways = list(islice((target for start in here for target in hop(start)), None if most is None else most + 1))
@@ -343,7 +343,7 @@ def _first_line(error: BaseException) -> str:
     return (str(error).strip().splitlines() or [""])[0]
 
 
-# ---- what a rule calls the values of a match, for texts of rewrites
+# ---- a rule's names for the values of a match, for texts of rewrites
 
 
 def rule_names(rule: CompiledRule, env: Environment) -> dict[ir.Value, str]:
@@ -363,7 +363,7 @@ def rule_names(rule: CompiledRule, env: Environment) -> dict[ir.Value, str]:
 
 def surviving_names(rule: CompiledRule, env: Environment,
                     alive: Mapping[int, ir.Operation]) -> dict[ir.Value, str]:
-    """The same after a rewrite: names of ops that are still there, and of values that were only read."""
+    """The names that are valid after a rewrite: of ops that still exist, and of values that were only read."""
     names: dict[ir.Value, str] = {}
     for name, slot in rule.slots.ops.items():
         if env[slot] is not None and op_key(env[slot]) in alive:

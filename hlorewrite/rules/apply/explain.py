@@ -25,7 +25,7 @@ def explain(rule: CompiledRule, view: View, *, context: RuleContext | None = Non
       ignore_cost: leave out ``cost`` checks.
 
     Returns:
-      How far the rule came where it came furthest, and the sentence that stopped it.
+      How far the best partial match came, and the sentence that says what stopped it.
 
     Example:
       >>> from hlorewrite.ir.load import parse

@@ -21,7 +21,7 @@ def search(steps: Sequence[MatchStep], env: Environment, accept: Callable[[Envir
     Args:
       steps: the steps.
       env: the environment, with the root in its slot.
-      accept: is given each whole match; True ends the search.
+      accept: called with each complete match; True ends the search.
       note: called with each failed step (its number, the step, the environment at that moment).
 
     Returns:
@@ -32,8 +32,8 @@ def search(steps: Sequence[MatchStep], env: Environment, accept: Callable[[Envir
 
 def _search_from(i: int, steps: Sequence[MatchStep], env: Environment, accept: Callable[[Environment], bool],
                  note: Note | None) -> bool:
-    # Not a closure: one that calls itself is a circle, which only Python's collector of circles would free.
-    # Ends: each round passes a step; a choice goes on after it.
+    # Not a closure: a recursive closure is a reference cycle, which only Python's cycle collector frees.
+    # Ends: each round passes a step; a choice continues after it.
     while i < len(steps):
         step = steps[i]
         if step.run is not None:
@@ -58,14 +58,14 @@ def find(rule: CompiledRule, op: ir.Operation, context: Any, *, ignore_cost: boo
          partial: bool = False) -> Environment | Failure | None:
     """Matches a rule on a root op.
 
-    All ways to match are tried until one passes every check; of failed ones, the one that got furthest counts.
+    Tries all ways to match until one passes every check. If all fail, the one that got furthest is reported.
 
     Args:
       rule: the rule.
       op: an op of the root's name.
       context: what natives are called with.
       ignore_cost: leave out ``cost`` checks. ``legal`` checks are never left out.
-      partial: also report how far a match came that does not hold as a whole.
+      partial: also report how far an incomplete match came.
 
     Returns:
       The environment to rewrite with; a Failure when the ops match and a check does not hold (or, with ``partial``,

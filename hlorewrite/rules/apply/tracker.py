@@ -13,7 +13,7 @@ from hlorewrite.rules.listener import Remark
 
 
 class Worklist:
-    """A queue of ops, each in it at most once; ops can leave it from anywhere.
+    """A queue without duplicates, from which any op can be removed.
 
     Example:
       >>> Worklist().pop() is None
@@ -44,16 +44,16 @@ class Worklist:
         return None
 
     def put_off(self, op: ir.Operation, nodes: Sequence[PatternNode]) -> None:
-        """Notes that the roots around an op, as these parts of a match, are to be tried again some time."""
+        """Postpones trying the roots around an op again, for these parts of a match."""
         self._walks.setdefault(op_key(op), (op, {}))[1].update((id(node), node) for node in nodes)
 
     def not_put_off(self, op: ir.Operation, nodes: Sequence[PatternNode]) -> Sequence[PatternNode]:
-        """The parts of a match for which this has not been noted, or has been taken out since."""
+        """The parts of a match that are not postponed now."""
         walk = self._walks.get(op_key(op))
         return nodes if walk is None else [node for node in nodes if id(node) not in walk[1]]
 
     def pop_walk(self) -> tuple[ir.Operation, PatternNode] | None:
-        """The first op that was put off, and as which part of a match; None when there is none."""
+        """The first postponed op, with its part of a match; None when there is none."""
         if not self._walks:
             return None
         key, (op, nodes) = next(iter(self._walks.items()))
@@ -63,7 +63,7 @@ class Worklist:
         return op, node
 
     def discard(self, op: ir.Operation) -> None:
-        """Takes an op out; it is about to be erased."""
+        """Removes an op that is about to be erased."""
         self._walks.pop(op_key(op), None)
         cell = self._cells.pop(op_key(op), None)
         if cell is not None:
@@ -74,7 +74,7 @@ class Worklist:
 class Link:
     """The rewrite that made an op, and the ops it was made from.
 
-    ``left`` holds the rules of the chain that were followed by another rule.
+    ``left`` holds the rules of the chain that another rule followed.
     """
 
     rule: str
@@ -98,7 +98,7 @@ class OpNotes:
     pending: dict[int, dict[str, Remark]] = field(default_factory=dict)
 
     def forget(self, op: ir.Operation) -> None:
-        """An op is about to be erased."""
+        """Forgets an op that is about to be erased."""
         self.work.discard(op)
         self.links.pop(op_key(op), None)
         self.pending.pop(op_key(op), None)
@@ -106,11 +106,11 @@ class OpNotes:
 
 @dataclass
 class EditTracker:
-    """Receives edits and records which ops a rewrite touches; an erased op's handle must not be touched again.
+    """Receives edits and records which ops a rewrite touches; never touches an erased op's handle again.
 
     Attributes:
-      context: what is known of values; each edit changes it.
-      notes: what the driver keeps of ops.
+      context: the facts known of values; each edit updates them.
+      notes: the driver's index of ops.
     """
 
     context: RuleContext

@@ -16,7 +16,7 @@ another order. ``rescales``: numbers are rounded before they are added instead o
 ``widens``: a sum is taken in a type that holds more.
 """
 REGROUPING = frozenset({"reassociates", "rescales"})
-"""The classes in which a number may overflow or underflow in a type of a narrow range, where it did not."""
+"""The classes in which a rewrite may newly overflow or underflow a type of narrow range."""
 
 
 def check_declared(item: ast.Rule | ast.Linear, natives: Mapping[str, ast.Native]) -> list[Problem]:
@@ -49,7 +49,7 @@ def check_declared(item: ast.Rule | ast.Linear, natives: Mapping[str, ast.Native
 
 
 def _relation(item: ast.Rule | ast.Linear) -> str:
-    """A relation as a start: all operands and the root have one element type."""
+    """A relation to suggest to the user: all operands and the root have one element type."""
     root = next((s for s in item.match.statements if isinstance(s, ast.OpPattern) and s.root), None)
     if root is None:
         return "{ same(%x, %r); }"
@@ -85,7 +85,7 @@ def _spelled(node: Any) -> str:
 
 
 def check_meaning(meaning: ast.Meaning, natives: Mapping[str, ast.Native]) -> list[Problem]:
-    """The problems of what a file says an op computes.
+    """The problems of a declared meaning of an op.
 
     Args:
       meaning: the declaration.

@@ -8,12 +8,12 @@ from hlorewrite.rules.syntax import ast
 # Types of natives' parameters and answers; other capitalised names are opaque and match themselves only.
 TYPES = ("Any", "Attr", "Bool", "Float", "Int", "Ints", "Kind", "Op", "String", "Type", "Value", "Values")
 _SIGILS = {"%": "value", "$": "attribute", "@": "position", "": "name"}
-# What may be passed where: an op stands for its only result, a whole number for a number.
+# Implicit conversions: an op stands for its only result, an integer for a number.
 _ACCEPTED = {("Op", "Value"), ("Int", "Float"), ("Kind", "String"), ("String", "Kind"), ("Ints", "Attr")}
 
 
 def accepts(wanted: str, given: str) -> bool:
-    """Whether a thing of one type may be passed where another is wanted."""
+    """Whether a value of one type may be passed where another type is expected."""
     return wanted == given or "Any" in (wanted, given) or (given, wanted) in _ACCEPTED
 
 
@@ -24,7 +24,7 @@ class Scope:
     Attributes:
       types: the type of each name.
       op_names: for names of ops, the op names they may have.
-      used: the names that something read.
+      used: the names that were read.
     """
 
     types: dict[str, str] = field(default_factory=dict)

@@ -1,4 +1,4 @@
-"""Checks families of rules and ``sole`` ops where they are written; what they stand for is checked like any rule."""
+"""Checks families of rules and ``sole`` ops as written; their expansions are checked like any rule."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any

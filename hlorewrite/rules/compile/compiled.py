@@ -19,18 +19,18 @@ from hlorewrite.rules.syntax import ast
 
 Stage = Literal["where", "legal", "cost"]
 _BLOCKS: tuple[tuple[str, Stage], ...] = (("where", "where"), ("types", "legal"), ("legal", "legal"), ("cost", "cost"))
-"""Other element types would be wrong, as what ``legal`` says."""
+"""Other element types would be wrong, so these checks count like ``legal`` ones."""
 Hop = Callable[[ir.Operation], Iterable[ir.Operation | None]]
-"""From an op to those next to it, with None for each that is passed by, so that what is visited can be bounded."""
+"""Maps an op to its neighbours; yields None for each op passed over, so a caller can bound the walk."""
 
 
 @dataclass(frozen=True)
 class PatternNode:
-    """One op of a match: what it may be, and how to walk from it to the root.
+    """One op of a match: its possible names, and the walk from it to the root.
 
     Attributes:
       names: the op names it may have.
-      slot: where a match keeps it.
+      slot: the slot that holds it.
       hops: steps towards the root; empty for the root itself.
     """
 
@@ -51,7 +51,7 @@ class CompiledRule:
       nodes: its ops, the root first.
       steps: the match.
       checks: (stage, check) in order.
-      exchanged: values of a match of which the rewrite puts the second in the place of the first, each with its names.
+      exchanged: pairs of matched values, with their names, where the rewrite replaces the first with the second.
       actions: the rewrite.
       slots: where names live.
     """
@@ -69,7 +69,7 @@ class CompiledRule:
 
     @property
     def in_place(self) -> bool:
-        """Whether the rewrite changes ops in place, so that values which stay may become other ones."""
+        """Whether the rewrite changes ops in place, so values that stay may change."""
         return _sets(self.rule.rewrite.statements)
 
     @property
@@ -92,7 +92,7 @@ class Failure:
       answer: the sentence and the culprit.
       check: the failed check as the rule writes it.
       progress: how many steps and checks held.
-      environment: what was bound.
+      environment: the names bound so far.
     """
 
     stage: Stage | Literal["match"]
@@ -131,14 +131,14 @@ def compile_rule(rule: ast.Rule, natives: Mapping[str, NativeFunction], file: st
 
 
 def _made(actions: Iterable[Any]) -> Iterable[str]:
-    """The names of what a rewrite makes, before its root or elsewhere."""
+    """The names of ops that a rewrite creates, before its root or elsewhere."""
     for action in actions:
         yield from action.results if isinstance(action, ast.Create) else ()
         yield from _made(action.body) if isinstance(action, ast.At) else ()
 
 
 def _exchanged(rule: ast.Rule, expressions: ExpressionCompiler) -> Iterable[tuple[str, Function, Function]]:
-    """The values that a rewrite exchanges and that its match has already; none of what it makes."""
+    """The matched values that a rewrite exchanges; none that it creates."""
     made = set(_made(rule.rewrite.statements))
     for action in rule.rewrite.statements:
         if isinstance(action, ast.Replace) and len(action.new) == 1 and isinstance(new := action.new[0], ast.ValueRef) \
@@ -147,7 +147,7 @@ def _exchanged(rule: ast.Rule, expressions: ExpressionCompiler) -> Iterable[tupl
 
 
 def _float_check(floats: ast.Floats, root: int) -> CompiledCheck:
-    """Whether the user allows what a rule does to floating-point numbers; integers are exact in every class."""
+    """A check that the user allows what a rule does to floating-point numbers; integers are exact in every class."""
     names = ", ".join(floats.names)
     regroups = not REGROUPING.isdisjoint(floats.names)
 

@@ -1,4 +1,4 @@
-"""Where a match keeps what its names stand for: numbered slots of a list, the context first."""
+"""The environment of a match: a list with a slot for each name, the context first."""
 
 from dataclasses import dataclass, field
 from typing import Any
@@ -8,7 +8,7 @@ Environment = list[Any]
 
 
 class _Absent:
-    """The value of an optional attribute that is not there; equal to itself only."""
+    """The value of an absent optional attribute; equal only to itself."""
 
     def __repr__(self) -> str:
         return "absent"
@@ -19,7 +19,7 @@ ABSENT = _Absent()
 
 @dataclass
 class Slots:
-    """Slot numbers of names with their sigils, and which names stand for ops.
+    """Slot numbers of names (with sigils), and which names stand for ops.
 
     Attributes:
       numbers: slot of each name.

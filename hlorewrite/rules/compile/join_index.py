@@ -1,7 +1,7 @@
-"""Conditions on two ops that share an operand, and the index by which only such pairs are tried.
+"""Conditions on two ops that share an operand, and an index that yields only pairs which may satisfy them.
 
-All pairs of n readers of one value are n times n. Where a rule asks that a key be equal for both ops, and that the
-result of the one may be read at the other (``only_if_equal``, ``only_if_available``), its partners are looked up.
+The readers of one value form quadratically many pairs. If a rule requires that a key is equal for both ops, or that one
+op's result can be read at the other (``only_if_equal``, ``only_if_available``), partners are looked up.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -23,7 +23,7 @@ class PairCondition:
     Attributes:
       first: the name of one op.
       second: the name of the other.
-      key: what is equal for both; None when nothing is asked.
+      key: the function whose value is equal for both; None without such a requirement.
       available: whether the results of the first can be read at the second.
     """
 
@@ -34,7 +34,7 @@ class PairCondition:
 
 
 def pair_conditions(rule: ast.Rule, natives: Mapping[str, NativeFunction]) -> list[PairCondition]:
-    """The conditions of a rule that hold only for ops which an index can find.
+    """The conditions of a rule that hold only for pairs that an index can find.
 
     Args:
       rule: the rule.
@@ -55,12 +55,12 @@ def pair_conditions(rule: ast.Rule, natives: Mapping[str, NativeFunction]) -> li
 
 
 def together(conditions: Sequence[PairCondition], wanted: Sequence[str], known: Sequence[str]) -> PairCondition | None:
-    """All requirements of conditions on one op and another; None when the other need not follow it.
+    """Combines the conditions on one op and another; None when the other need not follow it.
 
     Args:
       conditions: those of the rule.
       wanted: the names of the results of the op that is looked for; one stands for the op.
-      known: those of the op that is known.
+      known: the names of the results of the known op.
     """
     if len(wanted) != 1 or len(known) != 1:
         return None
@@ -72,11 +72,11 @@ def together(conditions: Sequence[PairCondition], wanted: Sequence[str], known: 
 
 def indexed(every: Candidates, condition: PairCondition | None, names: frozenset[str], known: int, shared: int
             ) -> Candidates:
-    """Candidates by an index; one other, which does not match, where the index holds none.
+    """Looks up candidates in an index; returns one that does not match if the index holds none.
 
     Args:
       every: all candidates.
-      condition: what is asked of them; None leaves all.
+      condition: the requirement on them; None keeps all.
       names: the op names they may have.
       known: the slot of the op that is known.
       shared: the slot of the value that both read.

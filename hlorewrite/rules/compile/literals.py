@@ -9,7 +9,7 @@ from hlorewrite.ir.binding import ir
 from hlorewrite.rules.compile.environment import ABSENT
 from hlorewrite.rules.syntax import ast
 
-# Flags that are there or not there, where MLIR wants a unit attribute and not a truth value.
+# Flags that MLIR writes as a unit attribute, present or absent, and not as a truth value.
 UNIT_ATTRIBUTES = frozenset({"use_global_device_ids"})
 
 
@@ -40,7 +40,7 @@ def python_value(attribute: ir.Attribute) -> Any:
 
 
 def to_attribute(value: Any, name: str, context: ir.Context) -> ir.Attribute | None:
-    """An MLIR attribute for what an expression gave; None when it should not be there.
+    """The MLIR attribute for the value of an expression; None when it should be absent.
 
     Args:
       value: an attribute, ``ABSENT``, or a Python value.

@@ -1,6 +1,6 @@
 """Compiles a match block, once, into a list of steps over an environment.
 
-A step either tests (and binds) and answers True or False, or offers alternatives, each an environment of its own.
+A step either tests, binds and returns True or False, or offers alternatives, each with its own environment.
 Steps run in an order that follows the ops from the root along their operands, so that most ops fail at the first.
 """
 
@@ -44,7 +44,7 @@ class MatchCompiler:
     Args:
       patterns: the op patterns.
       commutes: whether commutative ops match in both operand orders.
-      pairs: conditions on two ops by which partners that read one value can be indexed.
+      pairs: conditions on two ops that let partners reading one value be indexed.
     """
 
     patterns: Sequence[ast.OpPattern]
@@ -166,7 +166,7 @@ class MatchCompiler:
     # ---- operand lists (also block arguments and yields)
 
     def _read_operands(self, pattern: ast.OpPattern, slot: int) -> int:
-        """Steps that put the operands into a slot, in each order that may match."""
+        """Steps that store the operands in a slot, in each order that may match."""
         values = self.slots.slot(f"operands of {slot}")
         pair = [o for o in pattern.operands if isinstance(o, ast.ValueRef)]
         both = (self.commutes and len(pair) == len(pattern.operands) == 2
@@ -374,7 +374,7 @@ def _may_vary(pattern: ast.OpPattern) -> bool:
 def _attribute_or_absent(op: ir.Operation, name: str) -> Any:
     try:
         return op.attributes.get(name, ABSENT)
-    except TypeError:  # jaxlib has no face for some attributes (complex constants); equal to nothing
+    except TypeError:  # jaxlib has no Python class for some attributes (complex constants); they equal nothing
         return object()
 
 

@@ -41,7 +41,7 @@ def _function(native: ast.Native, file: str) -> Callable[..., Any]:
     expected = 1 + len(native.parameters) - variadic
     try:
         inspect.signature(function).bind(*[None] * (expected + variadic))
-    except (TypeError, ValueError):  # ValueError: a function of C that does not say what it takes
+    except (TypeError, ValueError):  # ValueError: a C function without a signature
         raise RuleCheckError(f"`{native.name}`: {function.__name__} does not take the context and "
                              f"{len(native.parameters)} arguments", location=where,
                              hint="declare the function's arguments") from None

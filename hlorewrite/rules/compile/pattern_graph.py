@@ -1,4 +1,4 @@
-"""How the ops of a match block hang together: from the root along operands, then along uses, then into regions."""
+"""How the ops of a match block are connected: from the root along operands, then along uses, then into regions."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -26,7 +26,7 @@ class OpPatternNode:
 
 @dataclass(frozen=True)
 class Visit:
-    """A pattern and how the matcher gets to it from one it has visited before.
+    """A pattern, and how the matcher reaches it from one visited before.
 
     Attributes:
       node: the pattern.

@@ -142,7 +142,7 @@ class RewriteCompiler:
 
     def _types(self, node: ast.Create, inputs: list[Any], attributes: dict[str, ir.Attribute],
                model: ir.Operation | None, run: Rewriting, region_count: int) -> list[ir.Type]:
-        """Result types that a rule does not give: inferred by MLIR, else those of the op it is like."""
+        """Result types that a rule does not state: inferred by MLIR, else those of the ``like`` op."""
         if region_count == 0:
             inferred = infer_types(node.op, inputs, attributes, run.root.location)
             if inferred is not None:
@@ -237,7 +237,7 @@ def _copied(model: ir.Operation, name: str, run: Rewriting) -> ir.Attribute:
 
 def _attributes(assignments: Sequence[tuple[str, Callable[[Environment], Any]]], env: Environment,
                 model: ir.Operation | None, run: Rewriting, own: Sequence[str]) -> dict[str, ir.Attribute]:
-    """The attributes of a new op: those of the op it is like that it can have, then what the rule says."""
+    """The attributes of a new op: those of the ``like`` op that it can have, then those that the rule sets."""
     attributes: dict[str, ir.Attribute] = {}
     if model is not None:
         named = {name for name, _ in assignments}
@@ -257,7 +257,7 @@ def _attributes(assignments: Sequence[tuple[str, Callable[[Environment], Any]]],
 
 
 def origin(location: ir.Location) -> ir.Location:
-    """A location without the names of earlier rules: ops made from made ops would grow it without end."""
+    """A location without the names of earlier rules, which would otherwise pile up with each rewrite."""
     # Ends: each step goes to the location inside.
     while isinstance(location, ir.NameLoc) and location.name_str.startswith("hlorewrite."):
         location = location.child_loc

@@ -1,4 +1,4 @@
-"""The rule language as data: what the parser builds, the printer writes and the checker reads.
+"""The syntax tree of the rule language: the parser builds it, the printer writes it and the checker reads it.
 
 Positions are not part of equality, so ``parse(print(tree)) == tree``; comments and doc lines are.
 """
@@ -118,7 +118,7 @@ class OpPattern(Commented):
       regions: region patterns.
       types: names that the result types are bound to.
       root: whether this is the op the rule is tried on.
-      sole: whether its result is read by the match alone, and it is in the block of the root.
+      sole: whether only the match reads its result, and it is in the block of the root.
     """
 
     results: tuple[str, ...]
@@ -184,7 +184,7 @@ Expression = Name | Position | ListOf | Call | Unary | Binary | ValueRef | Attri
 
 
 def parts_of(expression: object) -> tuple[Expression | Spread, ...]:
-    """The operands of an operator, or the arguments of a call; nothing of any other expression."""
+    """The operands of an operator, or the arguments of a call; empty for other expressions."""
     if isinstance(expression, Binary):
         return expression.left, expression.right
     if isinstance(expression, Unary):
@@ -235,7 +235,7 @@ class Create(Commented):
 
 @node
 class Replace(Commented):
-    """``replace %old with %new;``: readers of an op (or of one value) read others instead."""
+    """``replace %old with %new;``: readers of an op (or of one value) read new ones instead."""
 
     old: ValueRef
     new: tuple[ValueRef | Spread | Name, ...]
@@ -384,7 +384,7 @@ class Rule(Commented):
 
     @property
     def blocks(self) -> tuple[Block, ...]:
-        """The blocks that are there, in the order of the file."""
+        """The blocks present, in the order of the file."""
         every = (self.match, self.where, self.types, self.legal, self.cost, self.rewrite)
         return tuple(b for b in every if b is not None)
 
@@ -421,7 +421,7 @@ class Linear(Commented):
 
     @property
     def blocks(self) -> tuple[Block, ...]:
-        """The blocks that are there, in the order of the file."""
+        """The blocks present, in the order of the file."""
         return tuple(b for b in (self.match, self.types, self.legal) if b is not None)
 
 

@@ -26,7 +26,7 @@ def _bare(token: Token) -> str:
 
 
 class WrongEscape(ValueError):
-    """Text in quotes holds a back-slash that means nothing."""
+    """Quoted text holds an unknown backslash escape."""
 
     def __init__(self, token: Token, escape: str) -> None:
         super().__init__(f"`{escape}` is not an escape")
@@ -34,7 +34,7 @@ class WrongEscape(ValueError):
 
 
 class WrongWord(ValueError):
-    """A word stands where only one other can."""
+    """A word stands where only one other word is allowed."""
 
     def __init__(self, token: Token, keyword: str, wanted: str) -> None:
         super().__init__(f"`{keyword} {token}` means nothing")

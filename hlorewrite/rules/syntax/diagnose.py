@@ -7,7 +7,7 @@ from lark.exceptions import UnexpectedCharacters, UnexpectedEOF, UnexpectedInput
 
 from hlorewrite.errors import RuleSyntaxError
 
-# How each terminal is called in messages; keywords and signs are quoted as they are written.
+# The name of each terminal in messages; keywords and signs are quoted as written.
 SPELLINGS: dict[str, str] = {
     "VALUE": "a value such as `%x`", "ATTRIBUTE": "an attribute variable such as `$g`",
     "POSITION": "a position such as `@i`", "OP_NAME": "an op name such as `stablehlo.all_reduce`",
@@ -67,12 +67,12 @@ MISTAKES: dict[tuple[str, str], list[str]] = {
         "linear a { match { root %r = stablehlo.add(%a, %b); } legal"],
 }
 
-# Labels that are right for the very token of an example only, not for any other token in the same place.
+# Labels that fit only the exact token of an example, not another token in the same place.
 _EXACT = [label for label in MISTAKES if label[0].startswith(("the blocks", "a rule file cannot"))]
 
 
 def spelled(terminal: str) -> str:
-    """How messages call a terminal.
+    """The name of a terminal in messages.
 
     Example:
       >>> spelled("SEMICOLON"), spelled("REWRITE")
@@ -146,7 +146,7 @@ def syntax_error(error: UnexpectedInput, text: str, name: str,
 
 
 def value_error(error: VisitError, text: str, name: str) -> RuleSyntaxError:
-    """The sentence for a token that parses and has no value (a wrong escape in text)."""
+    """The sentence for a token that parses but has no value (a wrong escape in text)."""
     token = getattr(error.orig_exc, "token", None)
     hint = getattr(error.orig_exc, "hint", None)
     if token is not None and hint is not None:

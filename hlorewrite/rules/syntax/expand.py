@@ -26,8 +26,8 @@ def expanded(file: ast.File) -> ast.File:
       file: a syntax tree, as parsed.
 
     Returns:
-      A tree of the same items, with the rules of a family in the place of the family. The conditions of ``sole`` ops
-      are at the head of ``where``, with the place of the op they are about.
+      A tree of the same items, with each family replaced by its rules. The conditions of ``sole`` ops come first in
+      ``where``, with the source position of their op.
 
     Example:
       >>> from hlorewrite.rules.syntax.parser import parse
@@ -46,7 +46,7 @@ def variable_of(rule: ast.Rule) -> str | None:
 
 
 def as_written(file: ast.File) -> dict[str, ast.Rule | ast.Linear]:
-    """The rules and facts of a file by name, as it has them: a family under the name of each of its rules."""
+    """The rules and facts of a file by name, as written: a family stands under the name of each of its rules."""
     return {member.name: item for item in file.items if isinstance(item, ast.Rule | ast.Linear)
             for member in (_members(item) if isinstance(item, ast.Rule) else (item,))}
 

@@ -1,4 +1,4 @@
-"""Prints rule files in their one canonical form; printing what was parsed loses nothing but layout.
+"""Prints rule files in canonical form; a parsed file loses only its layout.
 
 Each statement starts a new line, but a block with one short statement stays on one line.
 """
@@ -164,7 +164,7 @@ def _check(node: ast.Condition | ast.Let, indent: str) -> list[str]:
 
 
 def _filled(pieces: Sequence[str], indent: str) -> list[str]:
-    """Pieces with blanks between them, on as many lines as they need; later lines are indented further."""
+    """Joins pieces with blanks, on as many lines as needed; later lines are indented further."""
     lines = [indent + pieces[0]]
     for piece in pieces[1:]:
         joined = "" if piece.startswith("|") else " "
@@ -298,7 +298,7 @@ def expression(node: Any, around: int = 0) -> str:
 
     Args:
       node: the expression.
-      around: how strongly the operator around it binds.
+      around: the binding strength of the operator around it.
     """
     if isinstance(node, ast.Binary):
         strength = _STRENGTH[node.operator]

@@ -16,13 +16,13 @@ from hlorewrite.passes.common.device_masks import compare, lookup, zeros_like
 
 
 def emit_chain(editor: Editor, op: ir.Operation, rows: Sequence[Sequence[int]], id_op: str, chunks: int) -> ir.Value:
-    """Writes a broadcast as a chain before it.
+    """Emits a broadcast as a chain before the op.
 
     Args:
       editor: the editor of the module.
       op: the ``collective_broadcast``.
       rows: its groups, the source first.
-      id_op: the op that gives a device its number in them.
+      id_op: the op that returns a device's number in them.
       chunks: how many chunks.
 
     Returns:
@@ -36,7 +36,7 @@ def require_chain_options(name: str, chain_bytes: int, chunks: int) -> None:
 
     Args:
       name: the pass.
-      chain_bytes: payload from which a broadcast is a chain.
+      chain_bytes: payload from which a broadcast becomes a chain.
       chunks: chunks of a chain.
 
     Raises:
@@ -94,7 +94,8 @@ class _BroadcastChain:
         return self._make("stablehlo.reshape", [flat], self._tensor([self.chunks, self.width]))
 
     def _start(self, step: int) -> list[ir.Value]:
-        """Where chunk ``step - place`` lies; StableHLO clamps what is outside, and that is not kept."""
+        """The start of chunk ``step - place``; StableHLO clamps starts outside the value, and those chunks are not
+        kept."""
         step_value, zero = self._constant(step), self._constant(0)
         place = self._make("stablehlo.convert", [self.place], self._scalar("i32"))
         return [self._make("stablehlo.subtract", [step_value, place], self._scalar("i32")), zero]

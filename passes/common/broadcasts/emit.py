@@ -1,4 +1,4 @@
-"""Writing the collectives that carry one device's value to others."""
+"""Emits the collectives that send one device's value to others."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -9,7 +9,7 @@ from hlorewrite.ir import BY_KIND, COLLECTIVE_BROADCAST, COLLECTIVE_PERMUTE, Edi
 
 @dataclass(frozen=True)
 class Delivery:
-    """How every device gets the value of its source.
+    """How each device receives the value of its source.
 
     Attributes:
       kind: ``none`` (each is its own source), ``collective-broadcast`` or ``collective-permute``.
@@ -21,10 +21,10 @@ class Delivery:
 
 
 def delivery(sources: Mapping[int, int]) -> Delivery | None:
-    """One collective that brings every device what its source has.
+    """The collective that sends each device the value of its source.
 
     Args:
-      sources: device to the device whose value it wants; every device is in it.
+      sources: maps every device to the device whose value it reads.
 
     Returns:
       The delivery; None when one broadcast or permute cannot do it.
@@ -53,12 +53,12 @@ def delivery(sources: Mapping[int, int]) -> Delivery | None:
 
 def emit_delivery(editor: Editor, how: Delivery, value: ir.Value, like: ir.Operation,
                   before: ir.Operation) -> ir.Value:
-    """Puts a delivery before an op.
+    """Emits a delivery before an op.
 
     Args:
       editor: the editor of the module.
       how: the delivery.
-      value: what every device has to offer.
+      value: the value that each device holds.
       like: the collective whose channel and location it takes.
       before: the op it is put before.
 
@@ -74,7 +74,7 @@ def emit_delivery(editor: Editor, how: Delivery, value: ir.Value, like: ir.Opera
 
 
 def channel_of(editor: Editor, like: ir.Operation) -> ir.Attribute:
-    """The channel of a collective over partitions, or a new one: with a channel, ids are those of partitions."""
+    """The channel of a collective over partitions, or a new one: with a channel, ids are partition ids."""
     if "channel_handle" in like.attributes:
         return like.attributes["channel_handle"]
     with editor.context:

@@ -1,7 +1,7 @@
-"""Sums masked by multiplication, ``psum(x * m)`` with m one or zero on each device: what contributes, and where.
+"""Sums masked by multiplication, ``psum(x * m)`` with m one or zero on each device: the contributing value and devices.
 
-``0 * x`` is zero only where x is finite: infinities and not-a-numbers times zero are not-a-number, and reach every
-device. So such a sum is a broadcast for integers, and for floats that are known to be finite.
+``0 * x`` is zero only where x is finite: infinity or NaN times zero is NaN, which reaches every device. So such a sum
+is a broadcast for integers, and for floats that are known to be finite.
 """
 
 from dataclasses import dataclass
@@ -12,7 +12,7 @@ from hlorewrite.ops.table import MOVES_OF_ONE
 from hlorewrite.passes.common.shard_index import scalar_behind
 
 _MOVES = MOVES_OF_ONE | {"stablehlo.concatenate"}
-_WIDE_RANGE = ("f32", "f64", "bf16")  # hold every integer of 64 bits, rounded
+_WIDE_RANGE = ("f32", "f64", "bf16")  # represent every 64-bit integer, rounded
 _MOST_OPS = 64
 
 NOT_FINITE = ("its mask is a factor, and 0 * x is not 0 where x is infinite or not-a-number; if those need not reach "
@@ -25,7 +25,7 @@ class MaskedProduct:
 
     Attributes:
       kept: the value.
-      chosen: by device, whether the mask is one there.
+      chosen: whether the mask is one, by device.
     """
 
     kept: ir.Value
@@ -33,11 +33,11 @@ class MaskedProduct:
 
 
 def masked_product(value: ir.Value, devices: PerDeviceConstants) -> MaskedProduct | None:
-    """The factors of a product of which one is a mask.
+    """The factors of a product, one of which is a mask.
 
     Args:
       value: what is reduced.
-      devices: evaluates masks, those that are floats too.
+      devices: evaluates masks, including float masks.
 
     Returns:
       The product; None when no factor is the same number for all elements, one on some devices and zero on others.
@@ -53,10 +53,10 @@ def masked_product(value: ir.Value, devices: PerDeviceConstants) -> MaskedProduc
 
 
 def _ones(mask: ir.Value, devices: PerDeviceConstants) -> dict[int, bool] | None:
-    """By device whether a value is one there and not zero; None when it is not a mask."""
+    """Whether a value is one rather than zero, by device; None when it is not a mask."""
     scalar = scalar_behind(mask)
     # Ends: each step goes to an operand.
-    while (op := defining_op(scalar)) is not None and op.name == "stablehlo.convert":  # 0 and 1 are so in every type
+    while (op := defining_op(scalar)) is not None and op.name == "stablehlo.convert":  # 0 and 1 are exact in every type
         scalar = scalar_behind(op.operands[0])
     table = devices.table(scalar) if element_count(scalar.type) == 1 else None
     if table is None:
@@ -68,13 +68,13 @@ def _ones(mask: ir.Value, devices: PerDeviceConstants) -> dict[int, bool] | None
 
 
 def known_finite(value: ir.Value) -> bool:
-    """Whether a value holds neither infinities nor not-a-numbers.
+    """Whether a value holds neither infinities nor NaNs.
 
     Args:
       value: any tensor.
 
     Returns:
-      True for integers, and for what is moved about of integers converted to a float of wide range.
+      True for integers, and for integers converted to a float of wide range, also after moves.
 
     Example:
       >>> from hlorewrite.ir.load import parse

@@ -1,1 +1,1 @@
-"""Copies of a loop's body outside it: barriers before them, and what they make themselves."""
+"""Copies of a loop's body outside it: barriers before them, and the values they recompute."""

@@ -1,4 +1,4 @@
-"""Copies of the body of a loop: after it, where XLA does not begin them before it, and in its place."""
+"""Copies a loop's body after the loop, with barriers so XLA does not start it early, or in place of the loop."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -12,7 +12,7 @@ from hlorewrite.passes.common.shard_index import scalar_behind
 
 
 class ChannelHandles:
-    """Handles that no op of a module has; equal ones of a copy stay equal, as send and recv need.
+    """Unused channel handles of a module; equal handles stay equal in a copy, as send and recv require.
 
     Args:
       view: the module.
@@ -38,13 +38,13 @@ class ChannelHandles:
 
 @dataclass(frozen=True)
 class LoopCopy:
-    """Ops of a body once more after the loop.
+    """A copy of a body's ops after the loop.
 
     Attributes:
-      barrier: what the results of the loop pass first.
+      barrier: the barrier that the loop's results pass first.
       results: the results of the loop as the copy reads them, as many as the loop has.
       ops: the copy.
-      mapping: what the copy has in the place of values of the body.
+      mapping: values of the body to those of the copy.
     """
 
     barrier: ir.Operation
@@ -54,7 +54,7 @@ class LoopCopy:
 
 
 def copy_after(loop: Loop, ops: Sequence[ir.Operation], editor: Editor, channels: ChannelHandles) -> LoopCopy:
-    """Copies ops of a body after the loop, for one more iteration or the rest of one.
+    """Copies ops of a body after the loop, for one more iteration or the remainder of one.
 
     Args:
       loop: the loop.
@@ -73,7 +73,7 @@ def copy_after(loop: Loop, ops: Sequence[ir.Operation], editor: Editor, channels
 
 
 def body_in_place(loop: Loop, editor: Editor) -> list[ir.Operation]:
-    """Moves the ops of a body before its loop, which is erased.
+    """Moves the ops of a body before its loop, and erases the loop.
 
     Args:
       loop: the loop; it runs once.
@@ -95,11 +95,11 @@ def body_in_place(loop: Loop, editor: Editor) -> list[ir.Operation]:
 
 
 def _results_after(op: ir.Operation, editor: Editor) -> tuple[ir.Operation, list[ir.Value]]:
-    """The results of a loop as values that XLA computes nothing from before the loop is over.
+    """The results of a loop behind a barrier, so XLA computes nothing from them before the loop ends.
 
-    The counter of the last iteration is a constant, and parameters are the same in all. XLA would begin the copy of an
-    iteration before the loop, and keep all its activations through it. Values that the body does not read are left out:
-    a barrier would have XLA write them to memory.
+    The counter of the last iteration is a constant, and parameters are loop-invariant, so XLA would otherwise start the
+    copy before the loop and keep its activations through it. Values that the body does not read are left out, since a
+    barrier would make XLA write them to memory.
 
     Args:
       op: the loop.
@@ -121,10 +121,10 @@ def _results_after(op: ir.Operation, editor: Editor) -> tuple[ir.Operation, list
 
 
 def _fill_after(copy: ir.Operation, barrier: ir.Operation, editor: Editor) -> None:
-    """Buffers that a copied inner loop fills are made after the outer loop.
+    """Makes the buffers that a copied inner loop fills after the outer loop.
 
-    A buffer of zeros depends on nothing: XLA would make it before the outer loop and keep it. So the number it is
-    filled with passes a barrier together with the smallest result of the outer loop.
+    A buffer of zeros depends on nothing: XLA would make it before the outer loop and keep it. So its fill value passes
+    a barrier together with the smallest result of the outer loop.
 
     Args:
       copy: the inner loop.
@@ -144,14 +144,14 @@ def _fill_after(copy: ir.Operation, barrier: ir.Operation, editor: Editor) -> No
 
 
 def _filled_with(value: ir.Value) -> ir.Attribute | None:
-    """The number all elements of a tensor have; None of scalars, and of tensors that hold different ones."""
+    """The number that fills a tensor; None for scalars, and for tensors of different numbers."""
     maker = defining_op(scalar_behind(value))
     attribute = constant_attribute(maker) if maker is not None and element_count(value.type) > 1 else None
     return attribute.get_splat_value() if attribute is not None and attribute.is_splat else None
 
 
 def _held(number: ir.Attribute, element: ir.Type, until: ir.Value, before: ir.Operation, editor: Editor) -> ir.Value:
-    """A number that is there only when another value is."""
+    """A number that is available only once another value is."""
     with editor.context, ir.Location.unknown():
         scalar = ir.RankedTensorType.get([], element)
     made = splat_constant(editor, number, scalar, before)

@@ -1,9 +1,9 @@
-"""Small tensors that masks repeat are made once a step: loops and copies of their bodies read them.
+"""Makes small tensors that masks repeat once per step, for loops and copies of their bodies to read.
 
 A mask of an attention is the comparison of two iotas, of 1 MiB for 1024 tokens, which a broadcast repeats for each
-head and sequence. Where it is made in each kernel that reads it, XLA:GPU considers each op of it for each softmax, in
-each copy of a body, an eighth of what it takes to compile such a step. Read from memory it is a small part of what
-such a kernel reads.
+head and sequence. If each kernel that reads it recomputes it, XLA:GPU considers each of its ops for each softmax, in
+each copy of a body, which takes an eighth of the compile time of such a step. Read from memory, it is a small part of
+such a kernel's reads.
 """
 
 from collections.abc import Sequence
@@ -13,17 +13,18 @@ from hlorewrite.ops.table import FILLINGS
 
 BARRIER = "stablehlo.optimization_barrier"
 _TIMES_SMALLER = 16
-"""A source is a sixteenth of what it is repeated to, or less: kernels that read that anyway take as long as before."""
+"""A source is at most a sixteenth of the tensor that repeats it, so kernels that read that anyway take as long as
+before."""
 _MOST_BYTES = 16 * 2**20
-"""Of a source: it stays in the second cache of a GPU from one kernel to the next."""
+"""The most bytes of a source, so it stays in a GPU's L2 cache from one kernel to the next."""
 _AS_FAST = FILLINGS | {BARRIER}
-"""What is made as fast as it is read, or is read already."""
+"""Ops whose results are made as fast as they are read, or are read already."""
 
 
 def keep_sources(makers: Sequence[ir.Operation], editor: Editor) -> bool:
-    """Has broadcasts of something small read it from a barrier before all loops, where it is made once.
+    """Makes broadcasts of a small source read it from a barrier before all loops, where it is made once.
 
-    A loop that carried such a broadcast holds that buffer no more, which is sixteen times as large.
+    A loop that carried such a broadcast no longer holds its buffer, which is sixteen times as large.
 
     Args:
       makers: the ops that make a value from constants, each after those it reads.
@@ -45,12 +46,12 @@ def keep_sources(makers: Sequence[ir.Operation], editor: Editor) -> bool:
 
 
 def is_kept(op: ir.Operation) -> bool:
-    """Whether an op holds one value for others to read from memory."""
+    """Whether an op is a barrier that keeps one value in memory for its readers."""
     return op.name == BARRIER and len(op.operands) == 1
 
 
 def is_small_source(op: ir.Operation) -> bool:
-    """Whether an op makes something small that ops without regions repeat."""
+    """Whether an op makes a small value that ops without regions repeat."""
     return len(op.results) == 1 and any(_is_small(op.results[0], op, reader)
                                         for reader, _ in users(op.results[0]) if not len(reader.regions))
 
@@ -63,14 +64,14 @@ def _is_worth_keeping(op: ir.Operation) -> bool:
 
 
 def _is_small(source: ir.Value, maker: ir.Operation, reader: ir.Operation) -> bool:
-    """Whether a value takes some ops to make, and a reader of it makes something sixteen times larger."""
+    """Whether a value takes some ops to make, and a reader of it makes a value sixteen times larger."""
     largest = max((tensor_bytes(result.type) for result in reader.results), default=0)
     return (maker.name not in _AS_FAST and element_count(source.type) > 1
             and tensor_bytes(source.type) <= min(_MOST_BYTES, largest // _TIMES_SMALLER))
 
 
 def kept(value: ir.Value, makers: Sequence[ir.Operation], reader: ir.Operation, editor: Editor) -> ir.Value:
-    """A value made once more before the loops that a reader is in, as the result of a barrier.
+    """Recomputes a value before the loops around a reader, as the result of a barrier.
 
     Args:
       value: the value.

@@ -1,9 +1,9 @@
-"""Values that a few ops make from constants, such as masks: each loop makes its own, so that no kernel reads them from
+"""Rematerialises values that a few ops make from constants, such as masks, in each loop, so no kernel reads them from
 memory.
 
-JAX carries the mask of an attention through a scan of layers. XLA makes it anew in the kernels of the body; but an
-operand of a loop stays a buffer, and copies of the body outside the loop read that: a mask and the numbers it fills in
-are 192 MiB for each softmax of 16 heads and 4 sequences of 1024 tokens.
+JAX carries the mask of an attention through a scan of layers. XLA recomputes it in the kernels of the body. But an
+operand of a loop stays a buffer, which copies of the body outside the loop read: a mask and its fill values are 192 MiB
+for each softmax of 16 heads and 4 sequences of 1024 tokens.
 """
 
 from collections.abc import Sequence
@@ -17,14 +17,14 @@ _FROM_NOTHING = ("stablehlo.iota", "stablehlo.broadcast_in_dim", "stablehlo.resh
                  "stablehlo.compare", "stablehlo.select", "stablehlo.and", "stablehlo.or", "stablehlo.not",
                  "stablehlo.add", "stablehlo.subtract", "stablehlo.multiply", "stablehlo.negate")
 _MOST_OPS = 16
-"""So many elementwise ops are still part of the kernel that reads their result."""
+"""Up to this many elementwise ops still fuse into the kernel that reads their result."""
 
 
 def read_outside(loop: Loop, editor: Editor) -> list[ir.Operation]:
-    """Values that a loop carries unchanged, and that a few ops make from constants, are read from before the loop.
+    """Makes a loop read values that it carries unchanged, and that a few ops make from constants, from before the loop.
 
     Args:
-      loop: the loop; nothing reads such a carried value any more, in the body or after the loop.
+      loop: the loop; afterwards nothing reads such a carried value, in the body or after the loop.
       editor: the editor of the module.
 
     Returns:
@@ -49,10 +49,10 @@ def read_outside(loop: Loop, editor: Editor) -> list[ir.Operation]:
 
 
 def keep_small_sources(loop: Loop, editor: Editor) -> None:
-    """Has the body of a loop read small tensors that ops of it repeat from where they are made once, before the loop.
+    """Makes small tensors that ops of a loop's body repeat once, before the loop, for the body to read.
 
-    Otherwise each kernel that reads a mask makes it, in the loop and in the copy of its body, and XLA weighs every way
-    to do so.
+    Otherwise each kernel that reads a mask recomputes it, in the loop and in the copy of its body, and XLA weighs every
+    way to do so.
 
     Args:
       loop: the loop.
@@ -71,7 +71,7 @@ def keep_small_sources(loop: Loop, editor: Editor) -> None:
 
 
 def fill_again(op: ir.Operation, fillings: Sequence[ir.Operation], editor: Editor) -> None:
-    """Gives a loop copies of its own of ops before it that its body reads.
+    """Copies ops before a loop that its body reads into the loop.
 
     Args:
       op: the loop.
@@ -91,7 +91,7 @@ def fill_again(op: ir.Operation, fillings: Sequence[ir.Operation], editor: Edito
 
 
 def _makers(value: ir.Value, view: View) -> list[ir.Operation]:
-    """The ops that make a value from constants of one number, each after those it reads; none where others do."""
+    """The ops that make a value from splat constants, each after those it reads; none if it needs other ops."""
     made: dict[int, ir.Operation] = {}
     entered = set[int]()
     pending = [value]
@@ -113,7 +113,7 @@ def _makers(value: ir.Value, view: View) -> list[ir.Operation]:
 
 
 def _from_nothing(op: ir.Operation, view: View) -> bool:
-    """Whether an op makes the same of the same operands wherever it stands, as part of the kernel that reads it."""
+    """Whether an op computes the same from the same operands anywhere, fused into the kernel that reads it."""
     if op.name == "func.call":
         callee = view.callee(op)
         inner = [] if callee is None else [each.operation for each in callee.regions[0].blocks[0].operations][:-1]

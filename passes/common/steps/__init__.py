@@ -1,1 +1,1 @@
-"""The step that a module holds, and what callers see of it."""
+"""The step that a module holds, and its interface to callers."""

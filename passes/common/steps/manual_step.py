@@ -1,4 +1,4 @@
-"""The step a module holds: its manual computation, the mesh axis to shard over, and what enters and leaves it."""
+"""The step of a module: its manual computation, the mesh axis to shard over, and its arguments and results."""
 
 from dataclasses import dataclass
 
@@ -34,12 +34,12 @@ class ManualStep:
 
     @property
     def shards(self) -> int:
-        """How many devices there are along the axis."""
+        """The number of devices along the axis."""
         return dict(self.mesh.axes)[self.axis]
 
     @property
     def block(self) -> ir.Block:
-        """What each device does."""
+        """The block that each device executes."""
         return self.op.regions[0].blocks[0]
 
     @property
@@ -60,14 +60,14 @@ class ManualStep:
         return sdy.TensorShardingAttr(rows[position])
 
     def may_shard_argument(self, position: int) -> bool:
-        """Whether an argument of the step enters the manual computation whole, and goes nowhere else."""
+        """Whether an argument of the step enters the manual computation whole and has no other use."""
         value = self.op.operands[position]
         if not isinstance(value.owner, ir.Block) or value.owner.owner.operation != self.function:
             return False
         return len(users(value)) == 1 and self._replicated("in_shardings", position)
 
     def may_shard_result(self, position: int) -> bool:
-        """Whether a result leaves the manual computation whole, and is a result of the step and nothing else."""
+        """Whether a result leaves the manual computation whole, and its only use is a result of the step."""
         readers = users(self.op.results[position])
         return len(readers) == 1 and readers[0][0].name == "func.return" and self._replicated("out_shardings", position)
 
@@ -80,7 +80,7 @@ class ManualStep:
         return ir.BlockArgument(self.op.operands[position]).arg_number
 
     def reduced_axes(self, op: ir.Operation) -> tuple[str, ...] | str:
-        """The mesh axes that an all-reduce adds over, the axis of the step among them; none where it is of other axes.
+        """The mesh axes that an all-reduce adds over, including the step's axis; none if it adds over other axes.
 
         Args:
           op: an all-reduce in the manual computation.
@@ -125,7 +125,7 @@ def step_of(view: View, axis: str, name_of_pass: str) -> ManualStep:
     Args:
       view: the module, whose calls are inlined.
       axis: the mesh axis to shard over.
-      name_of_pass: who asks.
+      name_of_pass: the calling pass, for messages.
 
     Raises:
       InputError: the module has no manual computation that is its step, or no such axis.
@@ -162,7 +162,7 @@ def returned(step: ManualStep) -> list[ir.Value]:
 
 
 def along(mesh: Mesh, axes: tuple[str, ...]) -> Rows:
-    """The groups of devices that differ only along some axes, members in the order of their places.
+    """The groups of devices that differ only along some axes, with members in mesh order.
 
     Example:
       >>> along(Mesh((("data", 2), ("model", 2)), (0, 2, 1, 3)), ("data",))

@@ -1,4 +1,4 @@
-"""The interface of a step: shardings of arguments and results, and which buffers are donated to which."""
+"""The interface of a step: shardings of arguments and results, and buffer donation."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -12,7 +12,7 @@ _ATTRIBUTES = {"in_shardings": "arg_attrs", "out_shardings": "res_attrs"}
 
 @dataclass(frozen=True)
 class NewBorder:
-    """An argument that holds state, the result that is its new value, and the sharding both get.
+    """An argument that holds state, the result that is its new value, and their new sharding.
 
     Attributes:
       argument: position among the arguments of the manual computation.
@@ -30,7 +30,7 @@ def write_shardings(step: ManualStep, borders: Iterable[NewBorder], editor: Edit
 
     Args:
       step: the step, whose manual computation reads and returns what the new shardings give a device.
-      borders: what changes.
+      borders: the arguments and results that change.
       editor: the editor of the module.
     """
     borders = list(borders)
@@ -54,7 +54,7 @@ def with_axis(step: ManualStep, sharding: sdy.TensorShardingAttr, dim: int) -> i
 
 
 def with_dimension_of_devices(step: ManualStep, sharding: sdy.TensorShardingAttr) -> ir.Attribute:
-    """The sharding of an array with one dimension more, the first, which has an element for each device of the axis."""
+    """The sharding of an array with a new first dimension, which has one element for each device of the axis."""
     axis = sdy.AxisRefAttr.get(step.axis, None, step.op.context)
     return _sharding(step, sharding, [[axis], *_axes_of(sharding)])
 
@@ -72,10 +72,10 @@ def _sharding(step: ManualStep, like: sdy.TensorShardingAttr, axes: list[list[ir
 
 
 def _pair_buffers(step: ManualStep, new_values: dict[int, int], sharded: set[int], editor: Editor) -> None:
-    """Donated arguments go on giving their memory to a separate result size on a device.
+    """Pairs donated arguments with results again after per-device sizes changed.
 
-    JAX pairs donated arguments with results by type and order, so that a parameter may give its memory to what is now
-    a shard of the momentum. Such an argument is paired with its own new value, or left for XLA to pair.
+    JAX pairs donated arguments with results by type and order, so a parameter may donate its memory to what is now a
+    shard of the momentum. Such an argument is paired with its own new value, or left for XLA to pair.
     """
     attributes = _dictionaries(step.function, "arg_attrs", len(step.function.regions[0].blocks[0].arguments))
     pairs = {position: ir.IntegerAttr(row[ALIASING]).value for position, row in enumerate(attributes)
