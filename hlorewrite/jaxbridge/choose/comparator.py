@@ -37,9 +37,9 @@ class Comparator:
 def cannot_be_better(candidate: RewriteCandidate, alone: Measured) -> bool:
     """Whether XLA cannot make a candidate better than XLA alone, in bytes or in calls.
 
-    XLA alone makes one call, and fewer means none. The module's bytes do not change: XLA halves an all-reduce only
-    where each device takes its slice of the result, by its number, and code motion is switched off for candidates. A
-    variant of the passes that takes less memory moves less, so it sends no less either.
+    Where XLA alone makes a single call, no candidate makes fewer. The module's bytes do not change: XLA halves an
+    all-reduce only where each device takes its slice of the result, by its number, and code motion is switched off for
+    candidates. A variant of the passes that takes less memory moves less, so it sends no less either.
 
     Args:
       candidate: the rewritten module, with what it sends.
