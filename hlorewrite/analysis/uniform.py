@@ -5,8 +5,8 @@ over other groups, an op whose result is not a function of its operands. So a va
 source is reachable backwards from it. A reduction over groups that contain ours ends the search: its result is the
 same for all members. XLA computes the same per HLO value, for one axis of groups at a time, in its replication analysis
 (HloReplicationAnalysis, xla/service/hlo_replication_analysis.cc), as a fixed point. Here the search is Tarjan's: each
-value is visited once, and loops need no second round. The predicate of a loop that must run equally often on all
-members of a group, as the program would never end otherwise, also ends the search (``equal_trips``).
+value is visited once, and loops need no second round. The search also ends at the predicate of a loop that would
+deadlock unless all members of a group ran it equally often (``equal_trips``).
 """
 
 from dataclasses import dataclass

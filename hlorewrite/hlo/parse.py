@@ -327,7 +327,7 @@ def _add(computation: Computation, root: str | None, instruction: HloInstruction
 
 
 def _add_elements(computation: Computation, operands: tuple[str, ...]) -> None:
-    """Adds the element of a tuple that newer XLA writes as ``%tuple#1`` in the place of an operand."""
+    """Adds a get-tuple-element for each operand that newer XLA writes as ``%tuple#1``."""
     for operand in operands:
         whole, mark, index = operand.partition("#")
         held = computation.instructions.get(whole)

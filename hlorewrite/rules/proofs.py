@@ -22,7 +22,7 @@ class KnownProof:
     """The verdict about one shipped rule or fact.
 
     Attributes:
-      digest: of the text the verdict is about, and of its natives.
+      digest: digest of the text that the verdict is about, and of its natives.
       verdict: ``proved``, ``proved over the reals``, or why it is neither.
       executed: if it is not proved, the number of programs on which both sides gave equal values.
     """

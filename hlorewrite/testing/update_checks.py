@@ -65,7 +65,7 @@ class Namer:
 
 
 def escaped(text: str) -> str:
-    """Text in which FileCheck sees no pattern: ``[[`` and ``{{`` become regular expressions for themselves."""
+    """Escapes text for FileCheck: each ``[[`` and ``{{`` becomes a regular expression that matches it literally."""
     return re.sub(r"\[\[+|\{\{+", lambda m: "{{" + re.sub(r"(.)", r"\\\1", m.group(0)) + "}}", text)
 
 

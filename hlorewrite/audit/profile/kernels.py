@@ -22,15 +22,15 @@ _KINDS = {"AllReduce": (ALL_REDUCE.kind,), "AllGather": (ALL_GATHER.kind,), "Red
 
 @dataclass(frozen=True)
 class ProfiledKernel:
-    """A kernel of a profile: one run of it, or all that have its name.
+    """A kernel of a profile: one run of it, or all runs of the kernels with this name added up.
 
     Attributes:
-      name: of the kernel.
-      seconds: in total.
+      name: name of the kernel.
+      seconds: total time of its runs.
       runs: how often it ran.
-      device: of the GPU; empty where the profile adds all up.
-      start_s: when it began; None where the profile adds all up.
-      op: the HLO instruction it belongs to; empty where the profile does not say.
+      device: the GPU; empty if the profile adds up all runs.
+      start_s: when it began; None if the profile adds up all runs.
+      op: the HLO instruction it belongs to; empty if the profile does not say.
     """
 
     name: str

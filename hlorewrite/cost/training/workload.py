@@ -158,7 +158,7 @@ class Parallelism:
 
 
 def check_options(options: Options) -> None:
-    """Refuses options that mean nothing.
+    """Refuses unknown names and numbers out of range.
 
     Raises:
       UsageError: names the option.

@@ -125,8 +125,8 @@ class Compilations:
 
 
 def expected_wire(partitioned: Module) -> Fraction:
-    """Estimates XLA alone's bytes on the wire before it has compiled: it turns all-reduces that are only sliced into
-    reduce-scatters, which send half as much, and moves no collective.
+    """Estimates how many bytes XLA alone will send, before it has compiled. XLA turns all-reduces that are only sliced
+    into reduce-scatters, which send half as much, and moves no collective.
 
     Args:
       partitioned: the output of XLA's partitioner.

@@ -62,7 +62,7 @@ class StageArray:
         return [shard for each in self.parts for shard in each.addressable_shards]
 
     def is_deleted(self) -> bool:
-        """Whether a part was given away."""
+        """Whether a part was deleted, as donation does."""
         return any(each.is_deleted() for each in self.parts)
 
     def delete(self) -> None:

@@ -41,11 +41,12 @@ class MeshView:
       local: the mesh, devices numbered as its fragments number them.
       module: the SPMD module; passes rewrite it.
       places: the fragment calls in it, in the order of their numbers in the marks.
-      opaque: numbers, among these, of fragments in the global view: only what goes in and comes out is in the module.
+      opaque: those of these numbers whose fragments are in the global view: the module holds only their operands and
+          results.
       arguments: numbers of the program's arguments on this mesh, in the order of the module's first arguments.
       carries: positions in ``Program.carries`` of what the loop carries on this mesh, after its counter.
       results: positions in ``Program.results`` of the results on this mesh.
-      loose: numbers of values that travel between meshes and whose type may change nevertheless (``sums_across``).
+      loose: numbers of values that travel between meshes but whose type may still change (``sums_across``).
       loose_sends: the transfers that send such values.
     """
 

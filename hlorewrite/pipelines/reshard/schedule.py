@@ -18,9 +18,9 @@ class TransferSchedule:
     """When each job runs.
 
     Args:
-      sender: port that sends; -1 inside a host, shape ``[jobs]``.
-      entry: port by which each receiving host takes it in, filled up with -1, shape ``[jobs, most hosts]``.
-      busy: seconds its links are occupied; for jobs inside a host all it takes, shape ``[jobs]``.
+      sender: port that sends, -1 inside a host; shape ``[jobs]``.
+      entry: port through which each receiving host receives it, padded with -1; shape ``[jobs, most hosts]``.
+      busy: seconds for which it occupies its links, or for a job inside a host its whole time; shape ``[jobs]``.
       start: seconds, shape ``[jobs]``.
       end: seconds, shape ``[jobs]``.
       chunks: chunks over all rows, shape ``[jobs]``.

@@ -2,14 +2,15 @@
 
 Two separate measurements, as each disturbs the other:
 
-* `measured_times`: one call at a time. Its operands are ready and nothing else runs; the time goes from the call until
-  all its results are ready on this process's devices, so dispatch is in it and overlap is not. Transfers between
-  processes begin together, after a barrier. Medians over all micro-batches and repetitions, the slowest process counts.
-* `timeline`: one step as it really runs, all calls launched without waiting. A thread for each mesh waits for the
-  results in the order of the calls and notes when they are ready: that is each call's end, some tens of microseconds
-  late. Its start is not observed: it is taken as the latest of the moment it was launched, the ends of the calls
-  that made its operands, and the end of the call before it on the same mesh (of a transfer: between the same meshes).
-  Buffers are not donated in this step, since a donated result could not be waited for.
+* `measured_times`: one call at a time. Its operands are ready and nothing else runs. The clock stops when all its
+  results are ready on this process's devices, so the time includes dispatch but no overlap. Transfers between processes
+  begin together, after a barrier. Each time is the median over all micro-batches and repetitions, in the slowest
+  process.
+* `timeline`: one step as it really runs, with all calls launched without waiting. A thread for each mesh waits for the
+  results in the order of the calls and records when they are ready: each call's end, some tens of microseconds late.
+  Starts cannot be observed. A call is assumed to start once it has been launched, the calls that made its operands have
+  ended, and the previous call on the same mesh (for a transfer, between the same meshes) has ended. Buffers are not
+  donated in this step, because nothing can wait for a donated result.
 """
 
 import json

@@ -6,9 +6,10 @@ until that iteration. So
     exit(s <- s with [i] = x_i)        = stack_i x_i,
     exit(s <- s with [i] = s[i] + x_i) = S + stack_i x_i,
 
-where the stack is what a loop leaves that starts with zeros. Where the same row of several tensors is written in each
-iteration, as of the parts of one that waits for a reduction, x_i may be made of rows of all of them. That each row is
-written once is seen by evaluating the index in all iterations, which the counter and the predicate have to allow.
+where the stack is the result of the same loop started with zeros. If each iteration writes the same row of several
+tensors, such as the parts of one tensor whose reduction is deferred, x_i may be computed from rows of all of them. To
+show that each row is written once, the index is evaluated in every iteration; the counter and the predicate have to
+allow that.
 """
 
 from itertools import islice
@@ -25,7 +26,7 @@ _MOST_NODES = 64
 
 
 def left_by(state: ProgramState, stream: int, predicate: int) -> int:
-    """The node of what a loop leaves of a stream.
+    """The node of a stream's value after the loop.
 
     Args:
       state: the program; the loop has been read.
@@ -51,7 +52,7 @@ def left_by(state: ProgramState, stream: int, predicate: int) -> int:
 
 
 def _added(state: ProgramState, row: int, stream: int) -> tuple[int | None, int]:
-    """The tensor whose row a new row adds to, and what it adds to it; no tensor where the new row is not such a sum."""
+    """The tensor whose row the new row adds to, and the addend; no tensor if the new row is not such a sum."""
     graph = state.graph
     if op_of(graph, row, _ADD) is not None:
         for held, rest in (graph.args[row], graph.args[row][::-1]):

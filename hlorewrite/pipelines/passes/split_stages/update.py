@@ -79,7 +79,7 @@ def place_update(step: TrainStep, topology: ProgramMeshes, after: dict[int, int]
 
 
 def _spreads(values: Values, node: StepNode, reads: list[int]) -> bool:
-    """Whether a node makes larger tensors of numbers or of smaller ones: that is done where they are needed."""
+    """Whether a node only expands scalars or smaller tensors: it is copied to where its results are needed."""
     largest = 1 if node.name != "stablehlo.broadcast_in_dim" else values.elements(node.results[0]) - 1
     return values.is_cheap(node) and all(values.elements(each) <= largest for each in reads) and \
         all(values.elements(each) > 1 for each in node.results)
