@@ -222,7 +222,7 @@ class _Sorter:
         return [self._top_level(reader) for result in op.results for reader, _ in users(result)]
 
     def _is_handed_on(self, op: ir.Operation) -> bool:
-        """Whether a value goes to the loop, its next round, elsewhere, or out."""
+        """Whether a value goes into the loop, to its next iteration, to another mesh, or out of the program."""
         return any(op_key(reader) not in self.home and (
             reader.name in ("stablehlo.return", "sdy.return") or mark_of(reader) is not None
             or (self.loop is not None and reader == self.loop
@@ -238,7 +238,7 @@ class _Sorter:
         return min((each for each in homes if each is not None), key=lambda each: each.order)
 
     def _neighbour(self, op: ir.Operation) -> ViewFragment | None:
-        """A fragment next to an op that has what it reads, and may take it in.
+        """A neighbouring fragment that has an op's operands and may absorb the op.
 
         What is sent away waits for no other fragment; what only leaves the program may be made by the next one.
         """
@@ -273,7 +273,7 @@ class _Sorter:
         return True
 
     def _own(self, op: ir.Operation) -> ViewFragment:
-        """A fragment of its own for an op, or the one made for its neighbour already."""
+        """A separate fragment for an op, or the one already made for its neighbour."""
         part, place = self.part[op_key(op)], self.position[op_key(op)]
         between = [p for where, p, _, _ in self.marks if where == part]
         between += [each.order for each in self.fragments if each.part == part and each.number >= 0]

@@ -5,9 +5,9 @@ The view of a mesh is one manual computation over all its axes: the mesh's fragm
 after the loop. So every pass for SPMD modules sees a gradient from the micro-batch where it is made to the update where
 it is used, and needs to know nothing of programs.
 
-What comes from other meshes is the result of an op that nothing is known about but along which axes it is cut; what is
-sent away is the operand of such an op, so it must be there, reduced. Where a fragment begins and ends is marked, and
-its results pass an optimisation barrier: ``mesh_view_cut`` cuts the view into fragments again by these.
+A value from another mesh is the result of an opaque op of which only the axes of its sharding are known. A value that
+is sent is the operand of such an op, so it has to be reduced by then. Marks show where each fragment begins and ends,
+and its results pass an optimisation barrier; ``mesh_view_cut`` uses both to cut the view into fragments again.
 """
 
 import math
@@ -328,8 +328,9 @@ class _ViewBuilder:
 
 
     def _firsts(self, numbers: list[int], block: ir.Block) -> list[ir.Value]:
-        """What carried values start at, a copy for each but the first of those that start at one value: they may
-        become different types."""
+        """The initial values of carried values. If several start at one value, each but the first gets a copy, because
+        their types may come to differ.
+        """
         values = []
         for place, number in enumerate(numbers):
             value = self.values[number]
@@ -349,7 +350,7 @@ def _number(number: int, type_: ir.RankedTensorType, block: ir.Block) -> ir.Valu
 
 def _mark(target: str, operands: list[ir.Value], results: list[ir.Type], block: ir.Block,
           numbers: list[int]) -> ir.Operation:
-    """An op of which passes know nothing but that it must stay where it is."""
+    """An op of which passes only know that it must stay where it is."""
     return ir.Operation.create(_CALL, results=results, operands=operands, ip=ir.InsertionPoint(block), attributes={
         "call_target_name": ir.StringAttr.get(target), "has_side_effect": ir.BoolAttr.get(True),
         NUMBER: ir.DenseI64ArrayAttr.get(numbers)}).operation

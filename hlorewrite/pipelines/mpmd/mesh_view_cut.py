@@ -1,7 +1,7 @@
 """Cuts the rewritten view of a mesh into fragments again.
 
-Fragments that did not change are recognised and stay what they were. All others are written anew: what they read and
-give, and the types of what passes between them, follow from the view.
+Unchanged fragments are recognised and kept. All others are rewritten: their operands, their results and the types of
+both follow from the view.
 """
 
 from collections.abc import Callable
@@ -300,7 +300,7 @@ class _Cutter:
 
     def _interface(self, call: FragmentCall, used: set[int], fragment: ViewFragment,
                    made: list[ir.Value]) -> tuple[tuple[int, ...], Interface]:
-        """What a fragment reads and gives: what it did, without what has gone, then what is new."""
+        """A fragment's operands and results: the old ones that still exist, then the new ones."""
         reads = dict.fromkeys(read_outside(fragment, self.after))
         operands: list[int] = []
         inputs: list[ir.Value] = []

@@ -1,7 +1,7 @@
 """The types of values between fragments, after a pass has rewritten a mesh's view.
 
-A value may differ between devices now that was the same before: a sum that is still to be made. It gets one more
-dimension, before it, as long as the axes along which it differs and cut over them.
+After the pass, a value may differ between devices on which it was equal before: it is a partial sum. It gets an
+additional leading dimension, as long as the axes along which it differs and cut over them.
 """
 
 import math

@@ -23,8 +23,8 @@ def rewrite_by_mesh(module: Module, rewrite: Rewrite, refused: Callable[[str, st
       module: the program; it is changed in place.
       rewrite: what to do with a view.
       refused: called with the mesh and why its rewritten view was dropped.
-      merge: the same without a word, for trials: whether sums of two meshes can be sent first and reduced once; None
-        when they are to stay.
+      merge: the same without reports, for trials: whether sums of two meshes can be sent first and reduced once; None
+        if they are to stay.
       sent: called with of each sum that is sent before it is reduced.
 
     Returns:

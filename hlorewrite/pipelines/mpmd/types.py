@@ -1,4 +1,6 @@
-"""Types of the ``mpmd`` dialect; jaxlib has no Python face for them, so their text is read, here and nowhere else."""
+"""Types of the ``mpmd`` dialect. jaxlib has no Python bindings for them, so their text is parsed, here and nowhere
+else.
+"""
 
 import math
 import re

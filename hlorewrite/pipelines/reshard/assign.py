@@ -1,4 +1,4 @@
-"""The port that sends each job, and the port by which each receiving host takes it in."""
+"""The port that sends each job, and the port through which each receiving host receives it."""
 
 from collections.abc import Sequence
 
@@ -10,7 +10,7 @@ from hlorewrite.pipelines.reshard.simulate import RoutedJob, item_of
 
 
 def first_senders(jobs: Jobs, network: Network) -> list[RoutedJob]:
-    """The first holder sends and the first receiver of each host takes it in.
+    """The first holder sends, and the first receiver of each host receives.
 
     Args:
       jobs: the jobs.
@@ -25,7 +25,7 @@ def first_senders(jobs: Jobs, network: Network) -> list[RoutedJob]:
 
 
 def least_loaded(jobs: Jobs, network: Network, in_order: bool = False) -> list[RoutedJob]:
-    """Each job is sent by the port with the least to send so far, and taken in likewise.
+    """Each job is sent, and received, by the port with the least load so far.
 
     Jobs without a choice are counted first, then larger ones before smaller ones (longest processing time
     first): the classic 4/3-approximation of balancing.
@@ -120,9 +120,10 @@ def make_items(jobs: Jobs, chosen: Sequence[tuple[int, tuple[int, ...]]], networ
 
 
 def _busiest_last(entry: tuple[int, ...], own: np.ndarray) -> tuple[int, ...]:
-    """The last host of a chain forwards nothing: it is the one that has most of its own to send.
+    """The last host of a chain forwards nothing, so it is the one that has most to send itself.
 
-    All other hosts keep their order: chains that visit hosts alike follow each other without a pause.
+    All other hosts keep their order, so that chains that visit hosts in the same order follow each other without a
+    pause.
     """
     last = entry[int(np.argmax(own[list(entry)]))]
     if own[last] <= own[entry[-1]]:

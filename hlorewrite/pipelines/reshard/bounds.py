@@ -1,4 +1,4 @@
-"""Lower bounds: what no plan can beat, whatever it sends in which order.
+"""Lower bounds that no plan can beat, whatever it sends and in whatever order.
 
 Every slice enters each host that lacks it at least once, and leaves a port of a holder at least once, in one
 message or more. The time of these messages on a set of ports, over the number of ports, bounds the makespan. When the
@@ -124,7 +124,7 @@ def _further_time(jobs: Jobs, network: Network) -> float:
 
 
 def _time_of_blocks(jobs: Jobs, network: Network) -> float:
-    """The longest time that messages of any sizes take from some ports, and from all, to hosts that want everything."""
+    """The largest bound over the sets of ports whose messages, of any sizes, go to hosts that want everything."""
     if jobs.inside.any() or min(len(jobs.classes[each].hosts) for each in set(jobs.receivers.tolist())) < 2:
         return 0.0  # receivers next to holders may send too; and two hosts are needed to wait for each other
     sizes = np.bincount(jobs.holders, jobs.size, minlength=len(jobs.classes)).tolist()
@@ -190,7 +190,9 @@ def _into_host(ports: int, receivers: int, size: float, count: int, devices: int
 
 
 def _least_end(size: float, ports: int, after: float, count: int, network: Network) -> float:
-    """When bytes that some ports bring, in so many messages at least, have gone on at ``after`` seconds a byte."""
+    """The earliest end of bytes that some ports bring in at least so many messages and that then take ``after`` seconds
+    a byte.
+    """
     per_byte, overhead = 1 / (ports * network.bytes_per_s), network.chunk_overhead_s
     return max(size * per_byte + _least_excess(size, per_byte, after, overhead / ports, count),
                _average_end(size * per_byte, size * after, overhead))
@@ -234,7 +236,7 @@ def _least_excess(size: float, per_byte: float, after: float, overhead: float, c
 
 
 def _average_end(seconds: float, further: float, overhead: float) -> float:
-    """When the last bytes are passed on at least, by the mean time at which bytes arrive.
+    """The earliest time at which the last bytes can have been passed on, from the mean time at which bytes arrive.
 
     Args:
       seconds: what all bytes take each of some ports.

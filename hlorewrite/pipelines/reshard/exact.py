@@ -81,7 +81,8 @@ def solve(jobs: Jobs, items: Sequence[RoutedJob], start: Sequence[float], networ
       items: the jobs with senders as a heuristic chose them.
       start: when the heuristic starts them, in seconds.
       network: the links.
-      budget: what the run has left of the solver's deterministic time (about seconds), and takes what is needed.
+      budget: what the run has left of the solver's deterministic time (roughly seconds); the time used is taken from
+          it.
 
     Returns:
       The solution; None when the solver has none in time, or the plan is not for it.

@@ -1,8 +1,8 @@
 """Load of a host's links: the copies that its devices make of chunks that arrive at its ports.
 
 Of m devices that want a chunk, one has it from the port; m - 1 copies go by the links of the host's M devices. With
-R(t) bytes in chunks that arrive at t or later, the last copy is there at t + R(t) (m - 1) / (M B_local) at least, for
-every t. The simulator charges each job for its own copies alone; this adds the copies of the others.
+R(t) bytes in chunks that arrive at t or later, the last copy cannot be done before t + R(t) (m - 1) / (M B_local), for
+any t. The simulator charges each job for its own copies alone; this adds the copies of the others.
 
 Chunks of a job arrive at equal distances. Its work is taken to arrive in proportion to the time from its first chunk to
 its last, and a chunk's work with the last: never more than has arrived, and as much just before each chunk.

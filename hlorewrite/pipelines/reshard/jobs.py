@@ -92,7 +92,7 @@ class Jobs:
 
     @cached_property
     def unicast(self) -> bool:
-        """Whether each job has one port to leave from, one to arrive at, and waits for none."""
+        """Whether each job has one port to leave from and one to arrive at, and waits for no other job."""
         one = np.array([len(c.ports) == 1 for c in self.classes])
         return self.to_one_host and bool(one[self.holders].all() and one[self.receivers].all())
 
@@ -111,7 +111,7 @@ def single_jobs(rows: SliceTransfers, network: Network) -> Jobs:
 
 
 def bundled_jobs(rows: SliceTransfers, network: Network, lanes: int = 1) -> Jobs:
-    """Rows that go the same way, as one job each; with ``lanes`` they are dealt out to that many.
+    """Combines rows that go the same way into one job, or distributes them over ``lanes`` jobs.
 
     Args:
       rows: the transfers; gathers stay on their own.

@@ -139,7 +139,7 @@ def rounds_time(plan: ReshardPlan, order: Sequence[Run], target: str) -> float:
 
 
 def _held_bytes(plan: ReshardPlan, run: Run) -> int:
-    """What a device holds in a round: the message it sends and what it receives."""
+    """Bytes that a device holds in a round: the message it sends and those it receives."""
     received = int(np.bincount(plan.network.host).max()) if run.kind == "gather" else 1
     return (1 + received) * math.prod(run.message) * plan.itemsize
 

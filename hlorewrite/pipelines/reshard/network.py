@@ -1,10 +1,10 @@
 """The links a plan is made for: hosts, the NIC port of each device, and what a link costs.
 
 A NIC port sends and receives at its line rate at the same time (full duplex) and serves one transfer per
-direction; the GPUs of a host share its ports as the topology says. Inside a host the device at the port sends a
-chunk on to the others itself, where a switch gives it its full rate to each and that keeps up with the port; elsewhere
-the devices pass it on in a chain. These links are not scheduled one by one: a job is charged for the time they add, and
-the links of a host together for all copies (``host_links.py``).
+direction; the GPUs of a host share its ports as the topology says. Inside a host, the device at the port sends a chunk
+to the others itself if a switch lets it reach each at its full rate and that rate keeps up with the port. Otherwise the
+devices pass the chunk along a chain. These links are not scheduled one by one: a job is charged for the time they add,
+and the links of a host together for all copies (``host_links.py``).
 """
 
 import math
@@ -64,7 +64,9 @@ class Network:
         return np.bincount(self.host) * self.local_bytes_per_s
 
     def local_latency(self, copies: int | np.ndarray) -> float | np.ndarray:
-        """Seconds of hops inside a host until the last of some devices has what arrived at another one's port."""
+        """Seconds of the hops inside a host until the last of some devices has the data that arrived at another
+        device's port.
+        """
         direct = self.switched & (copies * self.bytes_per_s <= self.local_bytes_per_s)
         return self.local_latency_s * np.where(direct, np.minimum(copies, 1), copies)
 

@@ -1,7 +1,7 @@
 """In which order jobs run: the open-shop problem with multicast jobs.
 
 Without preemption it is NP-hard. Each heuristic here is deterministic, and its distance from the optimum is
-measured against the lower bound of ``bounds.py``; ``exact.py`` closes what gap remains on small plans.
+measured against the lower bound of ``bounds.py``; ``exact.py`` closes the remaining gap on small plans.
 """
 
 import itertools
@@ -115,8 +115,8 @@ def rotation_levels(sender: np.ndarray, receiver: np.ndarray) -> np.ndarray:
 def matching_levels(sender: np.ndarray, receiver: np.ndarray) -> np.ndarray:
     """Levels of jobs between any ports: as many as the busiest port has jobs.
 
-    Jobs are the edges of a bipartite graph, levels their colours. Where the sender is free in level a and the receiver
-    in level b, the jobs that are linked to the receiver by levels a and b change places.
+    Jobs are the edges of a bipartite graph, levels their colours. If the sender is free in level a and the receiver in
+    level b, the jobs on the receiver's alternating path of levels a and b swap levels.
 
     Args:
       sender: the one port each job leaves from, shape ``[jobs]``.

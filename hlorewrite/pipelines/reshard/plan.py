@@ -43,7 +43,7 @@ _LAST_PART = 1 / 6
 
 @dataclass(frozen=True)
 class ReshardPlan:
-    """What is sent by whom, and when. Rows are in the order of their start.
+    """Which device sends what, and when. Rows are in the order of their start.
 
     Args:
       tasks: the unit tasks the plan serves.
@@ -54,8 +54,8 @@ class ReshardPlan:
       rows: the transfers, sorted by start.
       job: the job each row belongs to: rows of a job share their links, shape ``[rows]``.
       sender: device (position in ``network.devices``) that sends each row, shape ``[rows]``.
-      entry: per job the port by which each receiving host takes it in, in chain order, filled up with -1;
-        shape ``[jobs, most hosts]``.
+      entry: per job, the port through which each receiving host receives it, in chain order, padded with -1; shape
+        ``[jobs, most hosts]``.
       chunks: chunks of each row that the simulation assumed, shape ``[rows]``.
       start_s: when each row starts, shape ``[rows]``.
       end_s: when its last receiver has it, shape ``[rows]``.
@@ -94,7 +94,7 @@ class ReshardPlan:
 
     @property
     def note(self) -> str:
-        """One sentence where the plan may be far from the optimum, or better with a solver; empty otherwise."""
+        """One sentence if the plan may be far from the optimum, or a solver may improve it; empty otherwise."""
         if self.unsolved:
             return (f"the order is a heuristic's, at most {self.gap:.1%} above the optimum; a solver could find or "
                     f"prove a better one: {install('reshard')}")
@@ -262,7 +262,7 @@ def _plan_one(tasks: UnitTasks, itemsize: int, network: Network, strategy: str, 
 
 def _by_ports(tasks: UnitTasks, itemsize: int, network: Network, rows: SliceTransfers,
               bound: float) -> Iterator[ReshardPlan]:
-    """The plan in which all ports of a host send a slice in messages that end one after another, where there is one."""
+    """The plan in which all ports of a host send a slice in messages that end one after another, if one exists."""
     messages = messages_of_ports(rows, network)
     if not messages:
         return

@@ -105,7 +105,7 @@ def row_times(size: np.ndarray, jobs: Jobs, job: np.ndarray, schedule: TransferS
 
 def sending_devices(rows: SliceTransfers, keep: np.ndarray, jobs: Jobs, job: np.ndarray, port: np.ndarray,
                     network: Network) -> np.ndarray:
-    """The holder at the chosen port; where several stand there, rows of a job alternate.
+    """The holder at the chosen port; if there are several, the rows of a job alternate between them.
 
     Args:
       rows: the transfers.

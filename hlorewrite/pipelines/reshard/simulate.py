@@ -2,7 +2,7 @@
 
 A pipelined chain over hosts h1, h2, ... occupies the sender's outgoing port for ``busy`` seconds from its
 start, the incoming port of h1 for as long, and every further link the same time one ``hop`` later: the hop is
-what one chunk needs. A job starts when all its links can take it. Directions of a port are apart.
+what one chunk needs. A job starts when all its links can take it. The two directions of a port are independent.
 """
 
 import functools

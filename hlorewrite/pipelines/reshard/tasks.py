@@ -54,7 +54,7 @@ class UnitTasks:
         return self.cut(np.arange(1, pieces) / pieces)
 
     def cut(self, places: Sequence[float] | np.ndarray) -> UnitTasks:
-        """The same tasks, each cut at some fractions of its longest dimension; parts of nothing are left out."""
+        """The same tasks, each cut at some fractions of its longest dimension; empty parts are left out."""
         if not len(places) or not len(self) or not self.start.shape[1]:
             return self
         dim = np.argmax(self.stop - self.start, axis=1)

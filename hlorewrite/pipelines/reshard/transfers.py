@@ -130,7 +130,7 @@ def by_host(devices: tuple[int, ...], network: Network) -> dict[int, list[int]]:
 
 
 def _dealt(side: dict[int, list[int]], count: int) -> list[tuple[int, ...]]:
-    """The devices of neighbouring hosts together, as equally many hosts as can be."""
+    """The devices of neighbouring hosts together, in groups of as equal numbers of hosts as possible."""
     hosts = sorted(side)
     return [tuple(device for host in hosts[len(hosts) * k // count:len(hosts) * (k + 1) // count]
                   for device in side[host]) for k in range(count)]
@@ -174,7 +174,7 @@ def _near_tasks(tasks: UnitTasks, source_hosts: np.ndarray, destination_hosts: n
 
 def _divide(plain: SliceTransfers, near: np.ndarray, network: Network,
             groups: list[tuple[int, ...]]) -> tuple[np.ndarray, np.ndarray]:
-    """Divides tasks by who can serve whom: the same host first, all other receivers together.
+    """Divides tasks by sender: receivers on a holder's host are served there, all others together.
 
     Returns the tasks of the new rows, and their (holders, receivers) as group numbers.
     """

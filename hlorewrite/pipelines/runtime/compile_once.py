@@ -1,7 +1,7 @@
 """XLA's executables for several sets of devices from one compilation, several compilations at a time.
 
-An executable is compiled for its devices, but what is compiled does not depend on which they are: one that is written
-out and read for other devices runs there. That takes milliseconds, where XLA takes seconds.
+An executable is compiled for certain devices, but its code does not depend on them: serialized and read back for other
+devices, it runs there. Reading takes milliseconds, compiling seconds.
 """
 
 import os
@@ -21,7 +21,7 @@ _INSTALLED = threading.Lock()
 
 
 class ExecutableStore:
-    """Executables in the form in which XLA writes them out, by what they compute."""
+    """Serialized executables, by what they compute."""
 
     def __init__(self) -> None:
         self._written: dict[str, bytes] = {}
@@ -76,7 +76,7 @@ class _ListeningClient:
 
 @contextmanager
 def shared_executables() -> Iterator[None]:
-    """While the body runs, what a thread compiles in ``ExecutableStore.of`` goes through that store."""
+    """While the body runs, programs that a thread compiles in ``ExecutableStore.of`` go through that store."""
     with _INSTALLED:
         original = private.compile_function()
         if original is None:

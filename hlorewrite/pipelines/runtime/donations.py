@@ -1,4 +1,6 @@
-"""Whether arguments that a step gives away are separate buffers: XLA would write over what others still read."""
+"""Checks that a step's donated arguments are separate buffers. Otherwise XLA would overwrite a buffer that is still
+read.
+"""
 
 import weakref
 from collections.abc import Sequence
@@ -15,8 +17,9 @@ _HINT = "copy one of them with jnp.copy, or do not donate them"
 class DonationCheck:
     """Refuses arguments that share buffers where one is donated, as ``jax.jit`` does.
 
-    Results of a step, and copies from the host, have separate buffers. As long as a loop passes on these,
-    their identities say all; to ask for the place of another array's buffer waits until it is there.
+    Results of a step, and copies from the host, have separate buffers. While a loop passes on only these, comparing
+    identities is enough. Any other array has to be asked for its buffer's address, which waits until the array is
+    ready.
 
     Args:
       donated: positions of the arguments that are given away.

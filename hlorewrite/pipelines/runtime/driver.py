@@ -4,8 +4,8 @@
     state = driver.place(host_values)
     state = driver(*state)                      # returns at once; the devices work
 
-Everything is decided when the driver is made: the order of all calls, which slot each value is in, whose buffers
-are donated, how each transfer is made. A step is then one walk over a flat list.
+Everything is decided when the driver is made: the order of all calls, the slot of each value, the buffers that are
+donated, the way each transfer is done. A step is then one walk over a flat list.
 """
 
 import hashlib
@@ -260,7 +260,7 @@ class PipelineDriver:
         return self._compiled(donate=False)
 
     def turn(self, topic: str) -> int:
-        """How often this driver has come to a topic; the same on processes that do the same."""
+        """How often this driver has reached a topic; equal on processes that do the same."""
         self._turns[topic] = self._turns.get(topic, 0) + 1
         return self._turns[topic]
 
@@ -317,7 +317,7 @@ class PipelineDriver:
         return any(self.meshes.here(self.program.types[value].mesh) for value in values)
 
     def _returned_again(self) -> list[tuple[int, Function]]:
-        """Results that are another result too: each is copied, so that the next step may be given both."""
+        """Copies each result that is also another result, so that the next step can take both."""
         seen: set[int] = set()
         again: list[tuple[int, Function]] = []
         for position, slot in enumerate(self.order.results):

@@ -80,7 +80,7 @@ class Fragments:
 
     @property
     def compilations(self) -> int:
-        """How many programs XLA was given; those it read for other devices are not counted."""
+        """How many programs XLA compiled; those that were read back for other devices are not counted."""
         return len(self._known) - self._store.read
 
     def compile_all(self, calls: Sequence[tuple[FragmentCall, frozenset[int]]], done: Callable[[str], None]) -> None:

@@ -24,7 +24,7 @@ class StepFailed(HlorewriteError):
 
 
 def begin(members: Iterable[int], timeout_s: float) -> Agreement | None:
-    """Comes to the next pipeline of some processes, and starts to watch them.
+    """Joins the next pipeline of some processes, and starts to watch them.
 
     Args:
       members: the processes with devices of the pipeline.

@@ -1,7 +1,7 @@
 """Results of a fragment that are filled with one number: the host makes them, and XLA generates no kernel for each.
 
-Accumulators begin as zeros, of many shapes on every mesh. XLA on CPU takes as long for a kernel that writes zeros as
-for any other one, some twenty milliseconds.
+Accumulators begin as zeros, in many shapes on every mesh. XLA:CPU spends some twenty milliseconds on a kernel that
+writes zeros, as on any other.
 """
 
 import math

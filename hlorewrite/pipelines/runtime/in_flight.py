@@ -5,10 +5,10 @@ threads as the process has cores or devices, whichever is more. When all of them
 programs, none is left to run the devices they wait for, and everything stands still. So a program is launched only
 when there are threads for all devices of all programs in flight:
 
-* Of programs within this process that do not get on, each has a device that has not begun. With k devices each they
-  hold at most sum(k - 1) threads, so sum(k) <= threads leaves one for whatever that device waits for.
-* A program over several processes may hold all its k threads here and wait for the other process. One more thread is
-  then kept free, or the program goes alone.
+* Among programs within this process that are stuck, each has a device that has not begun. With k devices each, they
+  hold at most sum(k - 1) threads, so sum(k) <= threads leaves one for the program that such a device waits for.
+* A program over several processes may hold all its k threads here while it waits for another process. Then one more
+  thread is kept free, or the program runs alone.
 
 On GPU a waiting collective holds a stream, not a thread, and there is no limit.
 """

@@ -137,8 +137,9 @@ def place_meshes(program: Program, devices: Sequence[Any] | dict[str, Sequence[A
 
 
 def _check_shared(program: Program, by_number: dict[int, Any]) -> None:
-    """Meshes may be the same devices, as for debugging on one, or share numbers; they may not share some devices
-    under other numbers."""
+    """Meshes may be the same devices, as for debugging on one, or share device numbers. They may not share devices
+    under different numbers.
+    """
     known: dict[Any, tuple[int, tuple[Any, ...]]] = {}
     for name, mesh in program.meshes.items():
         mine = tuple(by_number[number] for number in mesh.device_ids)

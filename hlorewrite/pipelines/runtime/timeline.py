@@ -150,8 +150,8 @@ def timeline(driver: PipelineDriver, arguments: Sequence[jax.Array | None]) -> l
 def write_timeline(driver: PipelineDriver, spans: Sequence[TimelineCall], path: str) -> None:
     """Writes a timeline as trace JSON; with several processes all call it, and the first one writes.
 
-    Each process counts from its own first call, which all make right after a barrier; the clocks of hosts are not
-    compared otherwise.
+    Each process counts from its own first call, right after a common barrier. Clocks of hosts are not synchronized in
+    any other way.
 
     Args:
       driver: the program.
@@ -227,7 +227,9 @@ def _run_noted(driver: PipelineDriver, instructions: Sequence[DriverInstruction]
 
 
 def _lane(driver: PipelineDriver, step: DriverInstruction) -> Any:
-    """What runs one after another: calls of a mesh, transfers between two meshes."""
+    """The lane of a call; calls of a lane run one after another. A mesh has one, and so has each pair of meshes with
+    transfers.
+    """
     action = step.action.step
     if isinstance(action, FragmentCall):
         return action.mesh

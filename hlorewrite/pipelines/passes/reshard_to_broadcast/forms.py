@@ -190,7 +190,7 @@ def _fans(permutes: Sequence[Permute]) -> list[tuple[int, ...]]:
 
 
 def _padded(fans: Sequence[tuple[int, ...]], count: int) -> list[tuple[int, ...]]:
-    """The fans with the devices that take no part spread over them, as the broadcast's groups will have them."""
+    """The fans, with the devices that do not participate spread over them as in the broadcast's groups."""
     spare = sorted(set(range(count)) - {device for row in fans for device in row})
     each = max(count // len(fans), max(map(len, fans)))
     rows = []

@@ -1,8 +1,8 @@
 """Writing the delivery of one layer: a broadcast, a switch over its owners, or a masked sum.
 
-Layer i of a stack with s layers a device lies with member i div s, as its layer i mod s. Where i is known only at run
-time, either a ``case`` chooses among one broadcast for each owner, or the members add their layers i mod s, the owner's
-as it is and zeros for the others.
+With s layers of a stack per device, member i div s holds layer i, as its layer i mod s. If i is known only at run time,
+either a ``case`` selects one broadcast per owner, or the members add their layers i mod s: the owner contributes the
+layer, all others contribute zeros.
 """
 
 from collections.abc import Sequence
@@ -17,7 +17,7 @@ from hlorewrite.pipelines.passes.reshard_to_broadcast.layers import LayerRead, S
 
 
 def emit_layer(editor: Editor, stack: Stack, read: LayerRead, form: str) -> None:
-    """Replaces what one slice reads of the gathered stack by the one layer, sent where the slice stands.
+    """Replaces one slice of the gathered stack by a delivery of just that layer, at the place of the slice.
 
     Args:
       editor: the editor of the module.
@@ -102,7 +102,7 @@ class _LayerWriter:
         return op.results[0]
 
     def _masked_sum(self, owner: ir.Value, piece: ir.Value) -> ir.Value:
-        """The sum of the owner's bits and zeros, as unsigned integers, so that every bit arrives as it was."""
+        """The sum of the owner's bits and zeros, as unsigned integers, so that every bit is preserved."""
         bits = self._bits_type(piece.type)
         carried = piece if bits is None else self._make("stablehlo.bitcast_convert", [piece], bits)
         members = {device: place for row in self.rows for place, device in enumerate(row)}

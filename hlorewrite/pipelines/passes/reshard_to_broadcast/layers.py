@@ -17,8 +17,7 @@ class LayerRead:
 
     Attributes:
       op: the slice.
-      layer: which one, where it is the same number on every device of the module; None when it is known only at run
-        time.
+      layer: its number, if that is the same on every device of the module; None if it is known only at run time.
       everywhere: whether all devices of the module are known to read the same layer.
     """
 
@@ -61,7 +60,7 @@ def reads_at_run_time(op: ir.Operation) -> bool:
       Whether one of its readers is a ``dynamic_slice`` whose index depends on more than constants and device ids.
 
     Example:
-      A read in a loop by the loop's counter is one; a read by ``axis_index`` is none.
+      A read at the loop's counter is one; a read at ``axis_index`` is not.
     """
     if len(op.operands) != 1:
         return False
@@ -122,7 +121,7 @@ def _read(reader: ir.Operation, dim: int, devices: PerDeviceConstants, uniform: 
 
 
 def _size(reader: ir.Operation, dim: int) -> int:
-    """How many layers a slice reaches over, from the first to the last."""
+    """How many layers a slice spans."""
     if reader.name == SLICES[1]:
         return ints(reader, "slice_sizes")[dim]
     start, limit = (ints(reader, name)[dim]
@@ -131,10 +130,10 @@ def _size(reader: ir.Operation, dim: int) -> int:
 
 
 def _control(reader: ir.Operation, gather: ir.Operation, uniform: Uniformity) -> str:
-    """Why a collective in the reader's place might be reached by some devices of a group only; or nothing.
+    """Why only some devices of a group might reach a collective put in the reader's place; empty if all do.
 
-    The gather is reached by all; between it and the reader every branch and every loop condition has to be the same
-    on all devices of a group.
+    All devices reach the gather. Between it and the reader, every branch and loop condition has to be the same on all
+    devices of a group.
     """
     if reader.block == gather.block:
         return ""

@@ -63,7 +63,8 @@ class DivisionChooser:
     refused: dict[int, tuple[FragmentCall, str]] = field(default_factory=dict)
 
     def choose(self, graphs: list[FragmentGraph]) -> None:
-        """Divides fragments around whole ones that they hold; where there are none, two around what both hold.
+        """Divides fragments around whole fragments that they contain; if there are none, divides two around what they
+        share.
 
         Args:
           graphs: the fragments, one for each call.
@@ -83,7 +84,7 @@ class DivisionChooser:
         self._around_common_parts([each for position, each in enumerate(kinds) if position not in touched])
 
     def _around_common_parts(self, kinds: list[list[FragmentGraph]]) -> None:
-        """Divides two kinds of fragments around what both hold; the others stay for the next round."""
+        """Divides two kinds of fragments around what they share; the others wait for the next round."""
         for position, hosts in enumerate(kinds):
             for parts in (each for place, each in enumerate(kinds) if place != position):
                 count = len(hosts) + len(parts)
@@ -99,7 +100,7 @@ class DivisionChooser:
                     self.chosen = before
 
     def _pays(self, part: FragmentGraph, calls: int) -> bool:
-        """Whether a fragment is large enough for the calls that sharing it adds."""
+        """Whether a fragment is large enough to be worth the calls that sharing it adds."""
         return part.work >= self.least * calls
 
     def _add(self, hosts: list[FragmentGraph], part: FragmentGraph, found: Occurrence) -> bool:
@@ -134,8 +135,8 @@ class DivisionChooser:
                 raise CannotDivide(f"its task would be more than {CALLS} fragments")
 
     def _check_carried(self, hosts: list[FragmentGraph], pieces: tuple[FragmentPiece, ...]) -> None:
-        """Whether one piece alone reads each value that micro-batches carry, and makes it for the next one: else a
-        schedule could not take them in another order.
+        """Checks that each value that micro-batches carry is read and produced by a single piece. Otherwise a schedule
+        could not reorder micro-batches.
 
         Raises:
           CannotDivide: one does not.
@@ -155,8 +156,8 @@ def _check_crossing(division: ShareDivision) -> None:
     """Whether values can be between pieces as the contained fragment has them.
 
     Raises:
-      CannotDivide: one lies otherwise in the fragment, or would be called equal on devices on which it may differ, or
-        the new buffers take too much.
+      CannotDivide: a crossing value has another sharding in the fragment, or would be declared equal on devices on
+        which it may differ, or the new buffers take too much memory.
     """
     host, values = division.host, crossing_values(division)
     if division.part.mesh != host.mesh:

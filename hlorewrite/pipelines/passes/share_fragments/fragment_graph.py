@@ -118,7 +118,7 @@ class FragmentGraph:
         return tuple(lengths)
 
     def called_by(self, call: FragmentCall) -> FragmentGraph:
-        """The same fragment with a call of it in a program that was written again; what is known of it stays known."""
+        """The same fragment with its call in a rewritten program; everything known about it is kept."""
         other = replace(self, call=call)
         other.__dict__.update({name: each for name, each in self.__dict__.items() if name not in other.__dict__})
         return other
@@ -130,7 +130,7 @@ class FragmentGraph:
 
 
 class OpSignatures:
-    """Numbers for what ops are: equal for equal ops, so that fragments are compared without looking at ops again."""
+    """Numbers that are equal for equal ops, so fragments can be compared without looking at their ops again."""
 
     def __init__(self) -> None:
         self._numbers: dict[Hashable, int] = {}

@@ -1,4 +1,4 @@
-"""A fragment around one that it contains: what runs before it, it, and what runs after it."""
+"""Divides a fragment around one that it contains: the part before, the contained fragment, and the part after."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -50,8 +50,8 @@ def divide(host: FragmentGraph, part: FragmentGraph, found: Occurrence) -> tuple
       fragment reads or an earlier piece gives.
 
     Raises:
-      CannotDivide: what is around it is needed by it and needs it at the same time, something in it is read that it
-        does not return, or the fragment returns an argument or a value twice.
+      CannotDivide: the part around the contained fragment both feeds it and depends on it, or reads one of its inner
+        values, or the fragment returns an argument, or one value twice.
     """
     return _FragmentDivision(host, part, found).pieces()
 
@@ -99,7 +99,7 @@ class _FragmentDivision:
         return any(value in made for position in after for value in self.host.ops[position].reads)
 
     def _written(self, groups: list[list[int]]) -> tuple[FragmentPiece, ...]:
-        """Groups of ops with what they read and give; data that no piece gives is made again."""
+        """Groups of ops with what they read and return; data that no piece returns is computed again."""
         host = self.host
         home = {value: number for number, group in enumerate(groups) for position in group
                 for value in host.ops[position].results}

@@ -22,8 +22,8 @@ class Occurrence:
 def occurrence_in(part: FragmentGraph, host: FragmentGraph) -> Occurrence | None:
     """Finds a fragment in another one.
 
-    Ops are followed from results to operands, which leaves no choice except for the first op of each result: those are
-    tried in order, and what fits is kept. So an occurrence may be missed, and none is wrong.
+    The search follows ops from results to operands, which leaves a choice only for the first op of each result.
+    Candidates are tried in order and the first that fits is kept, so an occurrence may be missed, but none is wrong.
 
     Args:
       part: the fragment to find.
@@ -47,8 +47,8 @@ def occurrence_in(part: FragmentGraph, host: FragmentGraph) -> Occurrence | None
 def common_prefix(part: FragmentGraph, host: FragmentGraph) -> tuple[int, ...]:
     """Ops of a fragment that another one holds too, with all they depend on.
 
-    Where a result is not found, what its op reads is looked for instead. After the first value only those are taken
-    that depend on something found before.
+    If a result is not found, the operands of its op are looked for instead. After the first match, only values that
+    depend on an earlier match are taken.
 
     Args:
       part: the fragment.
@@ -105,7 +105,9 @@ class _OccurrenceSearch:
             [value], lambda each: ops[maker[each]].reads if each in maker else ()))
 
     def _fits(self, value: int, there: int) -> bool:
-        """Links a value with one of the host, and all they depend on; nothing where that is not possible."""
+        """Matches a value with one of the host, and everything that they depend on; changes nothing if that is
+        impossible.
+        """
         linked: list[int] = []
         placed: list[int] = []
         todo = [(value, there)]

@@ -1,8 +1,8 @@
 """Branches of an update written as choices between values, so that each parameter's part stays with it.
 
 ``lax.cond`` around an update, as in gradient accumulation over steps or in skips of updates that are not finite, is one
-op that reads and gives the state of all stages. Written as ``select`` of what both branches compute, each op of it is
-placed by itself. Both branches then run in each step.
+op that reads and returns the state of all stages. If it is rewritten as a ``select`` between the results of both
+branches, each op can be placed by itself. Both branches then run in every step.
 """
 
 from collections.abc import Sequence
@@ -27,7 +27,7 @@ def write_branches_as_choices(view: View, editor: Editor) -> list[ir.Operation]:
       editor: the editor of its module.
 
     Returns:
-      The branches that stay, since they hold loops, random numbers or ops that are not known.
+      The branches that stay, because they hold loops, random numbers or unknown ops.
     """
     main = view.functions["main"]
     loop = find_loop(view, main)[0]
@@ -46,7 +46,8 @@ def _holds_tensors(op: ir.Operation) -> bool:
 
 
 def _write_out(editor: Editor, op: ir.Operation, before: ir.Operation) -> None:
-    """Writes all branches of an op before another op, those inside them too, and a choice for each of its results."""
+    """Writes all branches of an op, nested ones included, before another op, and a ``select`` for each of its results.
+    """
     given: list[list[ir.Value]] = []
     for region in op.regions:
         block = region.blocks[0]

@@ -50,7 +50,7 @@ class Values:
 
     Attributes:
       types: the type of each.
-      specs: per dimension the mesh axes each is cut over; None where nothing is known.
+      specs: for each value, the mesh axes that each dimension is cut over; None if nothing is known.
       locations: where each was made.
       producer: the node that makes each; None for arguments and what a loop carries.
     """
@@ -106,7 +106,7 @@ class Values:
         return [made for made in producers if made is not None]
 
     def make(self, what: str, operands: Sequence[int], type_: ir.Type, like: int) -> StepNode:
-        """A node without a counterpart in the step; its result lies as a value that exists."""
+        """A node without a counterpart in the step; its result has the sharding of an existing value."""
         result = self.new(type_, self.locations[like], self.specs[like])
         node = StepNode(None, tuple(operands), (), (result,), what)
         self.producer[result] = node
@@ -121,7 +121,7 @@ class Values:
         return tensor_bytes(self.types[number])
 
     def is_cheap(self, node: StepNode) -> bool:
-        """Whether to make a node's results again where they are needed costs less than to keep or send them."""
+        """Whether computing a node's results again where they are needed costs less than keeping or sending them."""
         if node.op is None:
             return node.make == "zero"
         if node.name in MOVES:

@@ -1,4 +1,4 @@
-"""The meshes of a program: their sizes, which stage runs on which, and how a value is on one."""
+"""The meshes of a program: their sizes, the stages that each runs, and the type of a value on a mesh."""
 
 import math
 import re

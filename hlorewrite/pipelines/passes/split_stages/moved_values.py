@@ -41,7 +41,9 @@ def _read_elsewhere(plan: StagePlan) -> Iterator[tuple[int, int, StepNode]]:
 
 
 def _brought_home(plan: StagePlan) -> Iterator[tuple[int, int, StepNode]]:
-    """(value, its argument's mesh, the op that makes it) of carried results that are made on another mesh."""
+    """(value, its argument's mesh, the op that makes it) for results that are made on another mesh than their
+    argument's.
+    """
     values = plan.step.values
     for result in plan.step.returned.values():
         number = values.find(plan.step.results[result])

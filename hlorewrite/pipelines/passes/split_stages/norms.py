@@ -1,4 +1,4 @@
-"""Sums of single numbers of several meshes, as in a global norm: each mesh adds up its own first, and sends one."""
+"""Sums of scalars from several meshes, as in a global norm: each mesh first adds up its own, then sends one number."""
 
 from hlorewrite.ir.types import is_floating
 from hlorewrite.pipelines.passes.split_stages.graph import StepNode, Values
@@ -15,7 +15,7 @@ def regroup_sums(step: TrainStep, update: Update, after: dict[int, int]) -> int:
       after: mesh of each result of the loop.
 
     Returns:
-      How many sums were regrouped; then places have to be found anew.
+      How many sums were regrouped; if any, ops have to be placed again.
     """
     values = step.values
     readers: dict[int, int] = {}

@@ -94,7 +94,7 @@ def make_plan(step: TrainStep, topology: ProgramMeshes, at: StageAssignment) -> 
 
 
 def drop_dead(step: TrainStep) -> None:
-    """Takes out what neither results nor what the loop carries for them depend on."""
+    """Removes everything that neither the results nor their loop-carried values depend on."""
     values = step.values
     carried = {values.find(each.after): each for each in step.carried}
     inside = {values.find(each.inside): each for each in step.carried}
@@ -157,7 +157,7 @@ def _plan_body(plan: StagePlan, at: StageAssignment) -> None:
 def _constants(step: TrainStep) -> set[int]:
     """Nodes before the loop that depend on constants alone, by identity.
 
-    Each fragment makes them again: then it is known how often its loops run, and nothing has to be kept.
+    Each fragment computes constants again, so the trip counts of its loops are known and nothing has to be kept.
     """
     values, found = step.values, set[int]()
     for node in step.before:
@@ -213,7 +213,9 @@ def _plan_around(plan: StagePlan) -> None:
 
 
 def _taken_from(plan: StagePlan, node: StepNode, mesh: int) -> int:
-    """Where a value before the loop is made: a slice of an argument where that lies, so that only the slice is sent."""
+    """The mesh that makes a value before the loop: for a slice, the mesh of its argument, so that only the slice is
+    sent.
+    """
     values = plan.step.values
     source = values.find(node.operands[0]) if node.name == "stablehlo.slice" else -1
     if source not in plan.home or values.bytes(source) <= values.bytes(node.results[0]):
@@ -281,7 +283,7 @@ def _result_mesh(plan: StagePlan, after: dict[int, int], number: int) -> int | N
 
 
 def _settle_arguments(plan: StagePlan, update: Update) -> None:
-    """Arguments that the loop does not read lie with their parameter: the optimizer's state."""
+    """Places arguments that the loop does not read, such as the optimizer's state, with their parameter."""
     values = plan.step.values
     for number in plan.step.arguments:
         if number in update.group and values.elements(number) > 1:

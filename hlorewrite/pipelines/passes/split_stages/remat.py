@@ -1,9 +1,9 @@
-"""``jax.checkpoint`` around marks: each stage computes its own part again, from what it was sent in the forward.
+"""``jax.checkpoint`` around marks: each stage recomputes its own part from what it received in the forward.
 
-Such a backward begins with all of the forward, from stage 0 on. A stage then receives the value that it received
-before: it is kept instead, and the mark that would send it again is dropped. The barrier before it, which makes
-recomputation wait for the loss's cotangent, would bring every stage's parameters to the last one; fragments wait
-anyway.
+Such a backward begins with the whole forward, from stage 0 on, and would send each stage the value that it received
+before. The stage keeps that value instead, and the mark that would send it again is dropped. The barrier that makes
+recomputation wait for the loss's cotangent is dropped as well: it would bring every stage's parameters to the last
+stage, and fragments wait anyway.
 """
 
 from hlorewrite.ir.location import op_name
@@ -20,10 +20,10 @@ def is_recomputed(node: StepNode) -> bool:
 
 
 def keep_what_was_sent(step: TrainStep) -> int:
-    """Replaces marks that run again by what they were sent the first time.
+    """Replaces recomputed marks by the values that they passed the first time.
 
-    They come from one function, traced once, in the same order; where their numbers differ nothing is replaced, and
-    placing the marks refuses them.
+    Both sets of marks come from one function, traced once, so they are in the same order. If their counts differ,
+    nothing is replaced, and placement refuses the marks.
 
     Args:
       step: the step; its body is changed.

@@ -1,4 +1,4 @@
-"""Where every value of a step lies: the shardings Shardy propagates, read off a copy."""
+"""The sharding of every value of a step, as Shardy propagates it over a copy."""
 
 from hlorewrite.errors import InputError
 from hlorewrite.ir import View, captured_diagnostics, first_error, ir, nested_ops, passmanager, sdy, symbol_name
@@ -20,8 +20,8 @@ def read_shardings(step: TrainStep, cut: bool = True) -> list[Spec | None]:
 
     Args:
       step: the step; ``step.values.specs`` is filled.
-      cut: whether a mesh has several devices; on one device each no value is cut, and those of arguments are all there
-        is to note.
+      cut: whether a mesh has several devices. With one device per mesh no value is cut, so only the arguments'
+        shardings are recorded.
 
     Returns:
       The shardings that attributes require of the step's results.
@@ -66,7 +66,7 @@ def read_shardings(step: TrainStep, cut: bool = True) -> list[Spec | None]:
 
 
 def _stated(step: TrainStep, main: ir.Operation, results: list[dict[str, ir.Attribute]]) -> list[Spec | None]:
-    """Notes what a function says of its arguments; returns what is said of results."""
+    """Records the stated shardings of a function's arguments; returns those of its results."""
     for number, row in zip(step.arguments, _rows(main, "arg_attrs", len(step.arguments)), strict=True):
         step.values.specs[number] = spec_of(row["sdy.sharding"]) if "sdy.sharding" in row else None
     return [spec_of(row["sdy.sharding"]) if "sdy.sharding" in row else None for row in results]

@@ -131,7 +131,7 @@ def is_backward(node: StepNode) -> bool:
 
 
 def _leads_to_mark(step: TrainStep) -> set[int]:
-    """Nodes a forward mark depends on: never part of a backward, whatever their names say."""
+    """Nodes that a forward mark depends on: these are never part of a backward, whatever their names say."""
     leading: set[int] = set()
     for node in reversed(step.body):
         mark = mark_of(node.op)
@@ -141,8 +141,9 @@ def _leads_to_mark(step: TrainStep) -> set[int]:
 
 
 def _last_backward(step: TrainStep, at: StageAssignment) -> None:
-    """Distinguishes the last stage's backward from its forward where no op is named: what only gradients need is
-    backward."""
+    """Separates the last stage's backward from its forward if ops have no names: ops that only gradients need are
+    backward.
+    """
     last = at.stages - 1
     here = [node for node in step.body if node.place == last]
     if not here or any(is_backward(node) for node in step.body):
@@ -273,9 +274,10 @@ def _follow(step: TrainStep, varying: set[int]) -> None:
 
 
 def sink_forwards(step: TrainStep, at: StageAssignment) -> None:
-    """Moves ops of a forward that only its own backward needs into that backward, where less has to be kept then.
+    """Moves forward ops that only their own backward needs into that backward, if less has to be kept afterwards.
 
-    Of ``h = tanh(x)`` the derivative ``1 - h*h`` is made next to ``h`` by JAX: kept instead of ``h``, or next to it.
+    JAX computes ``1 - h*h``, the derivative of ``h = tanh(x)``, next to ``h``, so it would be kept instead of ``h``, or
+    in addition to it.
     """
     values = step.values
     carried = {values.find(each.next) for each in step.carried}
@@ -323,7 +325,7 @@ def _check_carried(step: TrainStep, at: StageAssignment) -> None:
 
 
 def check_places(step: TrainStep) -> None:
-    """Refuses cuts that make a task read what a later task makes; marks that a user writes cannot.
+    """Refuses cuts that make a task read a later task's result; marks that a user writes cannot cause this.
 
     Raises:
       InputError: there is such a task.
@@ -341,10 +343,10 @@ def _word(at: StageAssignment, position: int) -> str:
 
 
 def split_backwards(step: TrainStep, at: StageAssignment) -> None:
-    """Moves what no other stage waits for to the second half of each backward.
+    """Moves ops that no other stage waits for to the second half of each backward.
 
-    The first half is what the cotangents for other stages depend on. Stage 0 sends none; there the products that make
-    the weights' gradients, and what only follows from them, are the second half.
+    The first half computes what the cotangents for other stages depend on. Stage 0 sends none; its second half consists
+    of the products that make the weights' gradients and what only follows from them.
     """
     values = step.values
     outward: set[int] = set()  # values needed by other positions, or by first halves

@@ -46,7 +46,7 @@ class TrainStep:
       after: nodes after the loop.
       carried: what the loop carries and changes.
       iterations: m, how many micro-batches there are.
-      counter: number of the loop's counter; None when it has none that the body could read.
+      counter: number of the loop's counter; None if the loop has none that its body could read.
       start: the counter's first value.
       stride: what is added to it.
       stages: n, one more than the largest mark.
@@ -240,7 +240,7 @@ def returned_places(main: ir.Operation) -> dict[int, int]:
 
 
 def _counter(loop: ir.Operation) -> tuple[int, int, int]:
-    """(position, first value, step) of what the condition compares; the trip count is known."""
+    """(position, first value, step) of the value that the condition compares; the trip count is known."""
     parts = Loop(loop)
     compare = defining_op(parts.predicate)
     assert compare is not None
@@ -257,7 +257,7 @@ def _counter(loop: ir.Operation) -> tuple[int, int, int]:
 
 
 def _carried(values: Values, loop: Loop, counter: int) -> tuple[list[Carried], int]:
-    """What changes from micro-batch to micro-batch; what does not is the value from outside."""
+    """The values that change from micro-batch to micro-batch; any other is the value from outside the loop."""
     carried: list[Carried] = []
     number = -1
     for position, argument in enumerate(loop.body.arguments):
@@ -276,7 +276,7 @@ def _carried(values: Values, loop: Loop, counter: int) -> tuple[list[Carried], i
 
 
 def cut_along_the_loop(step: TrainStep) -> list[tuple[StepNode, str]]:
-    """Slices that take each micro-batch from one part of the devices, with the axes of the cut."""
+    """Slices whose micro-batches each lie on only some of the devices, with the axes of the cut."""
     values = step.values
     cut = []
     for node in step.body:

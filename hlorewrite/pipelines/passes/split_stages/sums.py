@@ -1,4 +1,4 @@
-"""Values that a loop over micro-batches carries: which are sums, and sums over several stages one by one."""
+"""Values that a loop over micro-batches carries: finds those that are sums, and splits sums that span stages."""
 
 from collections.abc import Callable
 
@@ -16,7 +16,7 @@ _SCALES = frozenset(("stablehlo.multiply", "stablehlo.divide"))
 
 
 def find_sums(step: TrainStep) -> None:
-    """Notes for each carried value whether micro-batches only add to it, or write a separate place.
+    """Records for each carried value whether micro-batches only add to it, or each write a separate place.
 
     Then their order does not matter. Anything else that reads the value makes the order matter.
     """
@@ -227,7 +227,7 @@ def _orders(schedule: str, meshes: int, stages: int, microbatches: int) -> dict[
 
 
 def align_carried(step: TrainStep) -> None:
-    """Gives the four values of each carried one (first, inside, next, after) one layout, that of the one inside."""
+    """Gives the four forms of each carried value (first, inside, next, after) one layout: that of the value inside."""
     values = step.values
     readers: dict[int, int] = {}
     for node in (*step.before, *step.body, *step.after):
@@ -268,9 +268,9 @@ _SELECT, _ADD, _LOOP = "stablehlo.select", "stablehlo.add", "stablehlo.while"
 def write_skips_as_sums(view: View, editor: Editor) -> int:
     """Writes each choice between an accumulator and the accumulator with an addend as a sum.
 
-    ``select(p, a + x, a) = a + select(p, x, 0)``, and so with the branches exchanged. Equal for numbers except for the
-    sign of a zero; what ``x`` holds where ``p`` is false does not matter on either side. Done for accumulators of loops
-    and for additions that nothing else reads.
+    ``select(p, a + x, a) = a + select(p, x, 0)``, and so with the branches exchanged. Both sides are equal except for
+    the sign of a zero, whatever ``x`` holds where ``p`` is false. This is done for loop accumulators, and for additions
+    that nothing else reads.
 
     Args:
       view: the module.

@@ -1,7 +1,7 @@
 """The parameter that each value of an update belongs to: gradients, the optimizer's state, what is made of them.
 
-Each tensor goes with the parameter that is nearest to it: over the fewest ops that mix places (flat vectors of all
-gradients, products, branches), then over the fewest ops altogether. An argument and the result that takes its place in
+Each tensor belongs to its nearest parameter: the one reached over the fewest ops that mix places (flat vectors of all
+gradients, products, branches), then over the fewest ops of any kind. An argument and the result that takes its place in
 the next step are one. So state stays with its parameter, whatever else reads both.
 """
 
@@ -80,7 +80,7 @@ def _meetings(step: TrainStep, rooted: set[int]) -> list[tuple[bool, list[int]]]
 
 
 def _together(node: StepNode) -> list[tuple[int, ...]]:
-    """The values that meet in a node; those that a barrier holds together have nothing to do with each other."""
+    """The values that meet in a node; the operands of a barrier are unrelated to each other."""
     if node.name in SAME:
         return list(zip(node.operands, node.results, strict=True))
     return [(*node.reads, *node.results)]
@@ -97,7 +97,7 @@ def _rooted(step: TrainStep, after: dict[int, int]) -> set[int]:
 
 
 def _named_alike(step: TrainStep, home: dict[int, int]) -> dict[int, int]:
-    """The parameter whose name ends as an argument's does, where all such parameters lie on one mesh."""
+    """The parameter whose name has the same ending as an argument's, if all such parameters are on one mesh."""
     known: dict[tuple[str, ...], dict[int, int]] = {}  # ends of names -> mesh -> a parameter
     for number in step.arguments:
         if number in home and step.values.elements(number) > 1:

@@ -94,10 +94,10 @@ class RoundEmitter:
         self._out = f"{name}#1"
 
     def _hidden(self, limit: str) -> str:
-        """The same number by a detour through what the device holds: clamp(n, x, n) = n for every x.
+        """The same number in a form that depends on the device's data: clamp(n, x, n) = n for every x.
 
-        XLA unrolls a loop of one round. The chunks of many rounds would then be sliced before the first is sent,
-        and all held in memory; a loop body keeps what it needs to itself.
+        XLA unrolls a loop of one round. The chunks of many rounds would then be sliced before the first is sent, and
+        all be held in memory. In a loop body, a chunk lives for one iteration only.
         """
         one, corner = self._type((1,) * len(self.destination)), ", ".join(["0:1"] * len(self.destination))
         cut = self._op(f"stablehlo.slice {self._out} [{corner}] : ({self._type(self.destination)}) -> {one}")
@@ -136,7 +136,7 @@ class RoundEmitter:
         return held
 
     def _written(self, held: str, part: str, to: Sequence[str], flag: str, message: tuple[int, ...]) -> str:
-        """The destination with a chunk written to it, where the flag says so."""
+        """The destination, with a chunk written to it if the flag says so."""
         chunk, out = self._type(message), self._type(self.destination)
         old = self._slice(held, self.destination, to, message)
         new = self._op(f"stablehlo.select {self._nonzero(flag)}, {part}, {old} : tensor<i1>, {chunk}")
@@ -156,7 +156,9 @@ class RoundEmitter:
         return self._op(f"stablehlo.select {forwards}, {second}, {first} : tensor<i1>, {self._type(message)}")
 
     def _slice(self, buffer: str, shape: tuple[int, ...], where: Sequence[str], message: tuple[int, ...]) -> str:
-        """A chunk of a buffer. A buffer smaller than the chunk is never the one that is meant: pad with itself."""
+        """A chunk of a buffer. A buffer smaller than the chunk is never the selected one, so padding it with copies of
+        itself is harmless.
+        """
         fits = tuple(min(m, s) for m, s in zip(message, shape, strict=True))
         scalars = ", ".join(["tensor<i32>"] * len(shape))
         sizes = ", ".join(map(str, fits))

@@ -17,7 +17,7 @@ class SliceFlow:
       start: first index of the slice, per dimension.
       extent: its size, per dimension.
       message: shape of a chunk, per dimension; at most the extent.
-      devices: who has it first, then who gets it in chain order (positions in ``Network.devices``).
+      devices: the first holder, then the receivers in chain order (positions in ``Network.devices``).
       forwarded: whether the first device has the slice in its destination buffer, not in its source.
       multicast: whether all receivers get a chunk at once instead of one after another.
     """
@@ -102,7 +102,7 @@ def flows(plan: ReshardPlan, message_bytes: int, multicast: bool) -> list[tuple[
 
 
 def joined(plan: ReshardPlan) -> list[tuple[int, tuple[int, ...], tuple[int, ...]]]:
-    """Slices to move: rows that follow each other on the same way, and stand side by side in the tensor, are one.
+    """Slices to move: consecutive rows on the same way that are adjacent in the tensor count as one.
 
     A plan may cut a slice into parts of different sizes, by when they arrive; messages of a module have one size.
 

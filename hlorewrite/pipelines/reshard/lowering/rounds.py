@@ -168,7 +168,7 @@ def entries_of(plan: ReshardPlan, flow: SliceFlow) -> tuple[int, ...]:
 
 def fans(plan: ReshardPlan, ordered_flows: Sequence[tuple[int, SliceFlow, tuple[int, ...]]]
          ) -> list[list[tuple[int, SliceFlow, tuple[int, ...]]]]:
-    """Flows to the same devices by different ports, as many together as can go at the same time.
+    """Groups flows to the same devices through different ports, as many as can run at the same time.
 
     Args:
       plan: the plan.

@@ -1,4 +1,5 @@
-"""Chunks by when a job ends: few where others follow on its ports, more where hosts pass on the last bytes.
+"""Chooses the chunks of each job by its end: few if other jobs follow on its ports, more if hosts have to pass on the
+last bytes.
 
 A chunk costs a port its overhead. In return a host passes on the last chunk sooner, which counts at the end, and the
 first, which counts where the links of the host need as long for all copies as its ports do.
@@ -44,7 +45,7 @@ def _fitted(jobs: Jobs, items: Sequence[RoutedJob], start: np.ndarray, finish: f
             ) -> list[RoutedJob]:
     """Jobs to one host with the fewest chunks with which they end in time; the last of their ports with the best.
 
-    In time also for the links of the host: after the first chunk they still have all copies to make.
+    They also have to end in time for the links of the host, which after the first chunk still have all copies to make.
     """
     idle = np.zeros(2 * network.ports)
     for at, item in zip(start.tolist(), items, strict=True):
@@ -68,7 +69,7 @@ def _fitted(jobs: Jobs, items: Sequence[RoutedJob], start: np.ndarray, finish: f
 
 
 def _copies_left(jobs: Jobs, items: Sequence[RoutedJob], start: np.ndarray, network: Network) -> np.ndarray:
-    """Seconds of copies that the links of a job's host have still to make when it starts, its own among them."""
+    """Seconds of copies that the links of a job's host still have to make when it starts, its own included."""
     out = np.zeros(len(items))
     host = np.array([item.entry[0] // network.nics_per_host if len(item.entry) == 1 else -1 for item in items])
     busy = np.array([item.busy for item in items])

@@ -1,8 +1,8 @@
-"""Messages by all ports of a host, of which the copies inside the host are made as early as can be.
+"""Messages through all ports of a host, sized so that the copies inside the host are made as early as possible.
 
-The links of a host that passes everything on to all its devices need about as long for the copies as its ports do for
-the bytes. Equal messages arrive by all ports at once, and then the links have nothing to do until the next ones are
-there. Messages of different sizes arrive one after another.
+If a host passes everything on to all its devices, its links need about as long for the copies as its ports do for the
+bytes. Equal messages arrive through all ports at once, and the links then idle until the next ones arrive. Messages of
+different sizes arrive one after another.
 """
 
 import heapq

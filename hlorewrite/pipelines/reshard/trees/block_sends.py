@@ -1,9 +1,9 @@
 """Who sends which block to whom, round by round, so that every block takes a separate tree.
 
 In a round a port sends at most one block and receives at most one. With one port a host the rounds are those of a
-circulant graph, as few as any plan of blocks needs. With several the sender lets a new block go from each of its
-ports; the newest block, which fewest have, goes first: each host that has it sends it by all its free ports, so that
-hosts that have it multiply until all do.
+circulant graph, as few as any plan of blocks needs. With several ports, the source sends a new block from each of them.
+The newest block, which the fewest hosts have, goes first: each host that has it sends it through all its free ports, so
+the number of hosts with the block multiplies until all have it.
 """
 
 import functools
@@ -35,7 +35,9 @@ class BlockSend:
 
 @dataclass
 class _Spread:
-    """A block on its way: who lacks it, and who can send it from when, by which port it came."""
+    """A block on its way: the hosts that lack it, and for each host that has it the round from which it can send it and
+    the port it came through.
+    """
 
     stream: int
     number: int
@@ -114,7 +116,7 @@ def _spread(each: _Spread, number: int, ports: _Ports, hosts: int, relay: int) -
 
 
 def _again(each: _Spread, number: int, ports: _Ports, relay: int) -> list[BlockSend]:
-    """A block once more from the source, where its port has nothing new and a host that lacks it is free."""
+    """Sends a block again from the source, if its port has nothing new and a host that lacks the block is free."""
     wanting = next((host for host in each.lacking if ports.into[host]), None)
     if wanting is None or not ports.out[0] >> each.stream & 1:
         return []

@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 
 @functools.lru_cache(maxsize=16)
 def skips_of(ring: int) -> tuple[int, ...]:
-    """How far each round of a period sends, and last the ring itself.
+    """How far each round of a period sends, followed by the size of the ring.
 
     Args:
       ring: the source and all hosts.
@@ -119,7 +119,7 @@ class _ReceiveSearch:
         return number < len(self.skips) and reached <= self.place - self.skips[number]
 
     def walk(self, at: int, most: int) -> None:
-        """Follows the ways from a place whose next skip has at most this number."""
+        """Follows the paths from a place whose next skip has at most this number."""
         for skip in [each for each in self.unused if each <= most]:
             reached = at + self.skips[skip]
             if skip not in self.unused or not self.within(reached, 0) or reached >= self.before:

@@ -18,7 +18,7 @@ Block = tuple[int, int]
 
 @dataclass
 class _Slots:
-    """Rounds in which devices send and receive, and since when they have which block."""
+    """The rounds in which devices send and receive, and the round from which each has each block."""
 
     there: dict[tuple[int, Block], int]
     sends: dict[int, set[int]] = field(default_factory=dict)
@@ -37,7 +37,7 @@ class _Slots:
 
 
 def message_of_trees(plan: ReshardPlan) -> int:
-    """Bytes of a block with which the program of a plan is not too large."""
+    """The size of a block, in bytes, that keeps the program of a plan small enough."""
     most = max(1, min(int(plan.chunks.max(initial=1)), 3 * MOST_HOPS // (4 * max(sum(_receivers(plan)), 1))))
     return -(-int(plan.rows.size.max(initial=1)) // most)
 

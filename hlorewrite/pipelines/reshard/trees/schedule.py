@@ -91,7 +91,7 @@ def trees_schedule(rows: SliceTransfers, network: Network) -> TreesSchedule:
 
 
 def least_trees_time(rows: SliceTransfers, network: Network) -> float:
-    """Seconds of a broadcast in trees at least, with the best number of blocks.
+    """The least time of a broadcast in trees, with the best number of blocks, in seconds.
 
     K blocks of t / K seconds and an overhead o need K + d - 1 rounds, with d of them for the last block: at the best K
     that is (sqrt(t) + sqrt(o (d - 1)))^2 seconds.
@@ -116,7 +116,7 @@ def _longest_stream(rails: Sequence[Rail], rows: SliceTransfers) -> tuple[int, f
 
 
 def senders_of(rows: SliceTransfers, network: Network) -> np.ndarray:
-    """The device that sends each row: the one whose port has least to send so far, shape ``[rows]``."""
+    """The device that sends each row: the one whose port has the least to send so far; shape ``[rows]``."""
     sent, chosen = np.zeros(network.ports), []
     for row in range(len(rows)):
         device = min(rows.groups[rows.holders[row]], key=lambda d: (sent[network.port[d]], d))
@@ -212,6 +212,6 @@ def simulated(rails: Sequence[Rail], sender: np.ndarray, rows: SliceTransfers, b
 
 
 def _copies(rows: SliceTransfers, network: Network) -> list[int]:
-    """Per row how many other devices of a host want what comes by one of them."""
+    """Per row, how many other devices of a host want the data that one of them receives."""
     others = [int(np.bincount(network.host[list(group)]).max()) - 1 for group in rows.groups]
     return [others[group] for group in rows.receivers.tolist()]

@@ -104,7 +104,7 @@ def choose_stages(module: Module, wanted: StageSearch, split: Callable[[tuple[in
       split: makes the program of a cut.
 
     Returns:
-      The cut of the least simulated step among the most promising ones and their neighbours.
+      The cut with the shortest simulated step, among the most promising cuts and their neighbours.
 
     Raises:
       InputError: the step has marks, too few places to cut at, or no cut fits the memory or can be split.
@@ -154,7 +154,9 @@ def _promising(graph: CutGraph, costs: CutCosts, clock: KernelClock, wanted: Sta
 
 
 def _layers_apart(module: Module, wanted: StageSearch, cluster: Topology) -> NumberedGraph:
-    """The step with a loop for each iteration of loops that take a good part of a stage, to compare cuts in them."""
+    """The step in which loops that take a good part of a stage have become one loop per iteration, so that cuts inside
+    can be compared.
+    """
     graph = _cut_graph(module, wanted.microbatches)
     clock = KernelClock(graph.step.view, cluster)
     whole = sum(clock.seconds(node.op) for node in graph.forward if node.op is not None)
@@ -164,7 +166,7 @@ def _layers_apart(module: Module, wanted: StageSearch, cluster: Topology) -> Num
 
 
 def _refuse_one_loop(graph: CutGraph, clock: KernelClock, stages: int) -> None:
-    """What a loop runs at once is one op here: it cannot be more than one stage."""
+    """Refuses a step whose work is one loop that cannot be cut: it is a single op, so it cannot fill several stages."""
     loops = [(clock.seconds(node.op), node.op) for node in graph.forward if node.op is not None
              and node.name == "stablehlo.while"]
     whole = sum(clock.seconds(node.op) for node in graph.forward if node.op is not None)
@@ -216,7 +218,7 @@ def _fitting(simulation: Simulation, cluster: Topology, where: str) -> float | H
 
 def _descend(first: Sequence[tuple[int, ...]], count: int,
              seconds: Callable[[tuple[int, ...]], float | HlorewriteError]) -> tuple[int, ...]:
-    """The best of some cuts, and of what one boundary moved by one place at a time leads to."""
+    """The best cut reached from some cuts by moving one boundary by one place at a time."""
     tried: dict[tuple[int, ...], float] = {}
 
     def value(places: tuple[int, ...]) -> float:

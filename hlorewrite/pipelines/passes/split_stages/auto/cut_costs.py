@@ -37,7 +37,7 @@ class CutCosts:
 
 @dataclass(frozen=True)
 class _Readings:
-    """The places at which a value is made (or first read, for what every stage has) and read.
+    """The places at which a value is read, and the one at which it is made (or first read, if every stage has it).
 
     Attributes:
       size: bytes.
@@ -122,7 +122,7 @@ def _values(graph: CutGraph) -> dict[str, list[_Readings]]:
 
 
 def _stored(graph: CutGraph) -> set[int]:
-    """Values that do not change in the loop: parameters, and what is made of them alone."""
+    """Values that do not change in the loop: parameters, and values computed from them alone."""
     step, values = graph.step, graph.step.values
     found = {*map(values.find, step.arguments), *(each for node in step.before for each in node.results)}
     for node in step.body:
@@ -165,7 +165,8 @@ def _lowest(alive: np.ndarray, forward: np.ndarray) -> list[int]:
 
 
 def _halves(graph: CutGraph, cuts: Sequence[int], values: dict[str, list[_Readings]]) -> list[tuple[int, float]]:
-    """For each cut the place in the backward at which the fewest bytes are on the wrong side, and bytes sent there."""
+    """For each cut, the place in the backward pass with the fewest bytes on the wrong side, and the bytes sent there.
+    """
     count = len(graph.backward)
     crossing = _alive([(each.made, each.last_back, each.size) for each in values["back"]
                        if each.last_back > each.made], count)

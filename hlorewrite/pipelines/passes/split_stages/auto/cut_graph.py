@@ -1,9 +1,9 @@
-"""A step without marks as what can be cut: its forward in an order, its backward in the order in which it runs.
+"""A step without marks in a form that can be cut: its forward and its backward ops, each in a fixed order.
 
-The forward is in the order of the program, except that what depends on nothing but the micro-batch itself and
-costs little, such as the embedding of a decoder's tokens, stands right before its first reader. A cut is a number of
-forward ops. The backward is cut where least is sent: JAX writes it in the reverse order of the forward, so for each
-cut one place in it separates the two sides.
+Forward ops are in program order, except that cheap ops that depend on the micro-batch alone, such as the embedding of a
+decoder's tokens, come right before their first reader. A cut is a number of forward ops. JAX writes the backward in the
+reverse order of the forward, so for each cut a single place in the backward separates the two sides: the one at which
+least is sent.
 """
 
 from dataclasses import dataclass
@@ -38,7 +38,7 @@ class CutGraph:
     everywhere: frozenset[int]
 
     def reads(self, node: StepNode) -> list[int]:
-        """The values that a node reads and that not every stage has, each once."""
+        """The values that a node reads, without those that every stage has; each once."""
         found = (self.step.values.find(each) for each in node.reads)
         return [each for each in dict.fromkeys(found) if each not in self.everywhere]
 
@@ -109,9 +109,9 @@ def _everywhere(step: TrainStep, varying: set[int]) -> set[int]:
 
 
 def _backward(step: TrainStep, rest: list[StepNode]) -> tuple[list[StepNode], list[StepNode]]:
-    """What leads to an op of the backward, and what only follows from such.
+    """Ops that lead to an op of the backward, and those that only follow from such ops.
 
-    Gradients that are joined or added up to be accumulated follow: each stage accumulates its part.
+    The latter include ops that join or add gradients for accumulation: each stage accumulates its part.
     """
     values = step.values
     leads: set[int] = set()
@@ -130,7 +130,7 @@ def _backward(step: TrainStep, rest: list[StepNode]) -> tuple[list[StepNode], li
 
 
 def _delayed(step: TrainStep, forward: list[StepNode], everywhere: set[int]) -> list[StepNode]:
-    """The forward with what costs little and depends on no other stage right before its first reader."""
+    """The forward, with each cheap op that depends on no other stage moved right before its first reader."""
     values = step.values
     light: set[int] = set()
     for node in forward:

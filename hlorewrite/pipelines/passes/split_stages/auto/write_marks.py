@@ -1,4 +1,4 @@
-"""Writes marks where a cut says: on each value that crosses from stage to stage, and on each cotangent back."""
+"""Writes the marks of a cut: one on each value that crosses from stage to stage, and one on each cotangent back."""
 
 from collections.abc import Sequence
 
@@ -24,8 +24,8 @@ def write_marks(graph: CutGraph, editor: Editor, cuts: Sequence[int], halves: Se
 class _MarkWriter:
     """Gives each node its stage, and each value that it reads from another stage a mark.
 
-    A value of the forward is marked once for each stage that reads it; a backward reads it as its own stage's forward
-    does, if that reads it, else as the nearest stage before does.
+    A forward value is marked once for each stage that reads it. A backward op reads the copy of its own stage's forward
+    if there is one, else that of the nearest stage before.
     """
 
     def __init__(self, graph: CutGraph, editor: Editor) -> None:
@@ -46,7 +46,9 @@ class _MarkWriter:
             self.place_backward(node, sum(half > place for half in halves))
 
     def place_backward(self, node: StepNode, stage: int) -> None:
-        """Marks what a node of the backward reads; without a cotangent among it, it stands with what it reads."""
+        """Marks the operands of a backward node. If none of them is a cotangent, the node stays on the stage of its
+        operands.
+        """
         reads = self.graph.reads(node)
         cotangents = [each for each in reads if each in self.backward]
         stage = min([stage, *(self.stage[each] for each in cotangents)])
@@ -65,7 +67,7 @@ class _MarkWriter:
             self.backward.update(node.results)
 
     def version(self, value: int, stage: int) -> int:
-        """The stage nearest before one at which a value of the forward is."""
+        """The nearest stage, at or before the given one, that has a forward value."""
         return max((at for at in range(stage + 1) if (value, at) in self.marked), default=self.stage[value])
 
     def use(self, node: StepNode, value: int, stage: int, index: int) -> None:

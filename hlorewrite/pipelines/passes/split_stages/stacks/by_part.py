@@ -109,7 +109,7 @@ class PartWriter:
         return self.cuts.get(self.stacks.find(value), self.derived.get(value)) if rows_of(value) else None
 
     def derive(self, value: ir.Value, parts: list[Part], edges: tuple[int, ...]) -> None:
-        """Says that a value of the update is there by part without being a stack."""
+        """Records that a value of the update exists as parts although it is not a stack."""
         self.parts_of[value], self.derived[value] = parts, StackCut(edges)
 
     # ---- values
@@ -134,7 +134,7 @@ class PartWriter:
         return [narrow(self.editor, whole, low, high, self.end()) for low, high in cut.parts]
 
     def repeated(self, value: ir.Value, rows: Sequence[tuple[int, int]]) -> list[Part]:
-        """Parts of a value that is alike in all of its rows: a constant, numbers spread over them."""
+        """Parts of a value whose rows are all alike: a constant or a broadcast."""
         made = defining_op(value)
         assert made is not None
         return [self.copied(made, {}, each) for each in rows]
@@ -168,7 +168,7 @@ class PartWriter:
                 self._copy(op)
 
     def _barrier(self, op: ir.Operation) -> bool:
-        """A barrier, with one operand for each part; whether the op is one of a stack."""
+        """Writes a barrier with one operand for each part. Returns whether the op is a barrier of a stack."""
         cuts = [self.cut(result) for result in op.results]
         if op.name != _BARRIER or not any(cuts):
             return False
@@ -246,7 +246,7 @@ class PartWriter:
         return parts
 
     def _padded(self, op: ir.Operation, cut: StackCut, filled: tuple[int, int]) -> list[Part]:
-        """What a pad fills is part of one part or of several; all others are zeros."""
+        """A pad's operand covers one or several parts; all other parts are zeros."""
         parts: list[Part] = []
         for low, high in cut.parts:
             first, last = max(low, filled[0]), min(high, filled[1])
@@ -267,7 +267,7 @@ class PartWriter:
                                   location=op.location, before=self.end()).results[0]
 
     def _rows(self, op: ir.Operation) -> bool:
-        """A slice of a stack, taken from its parts; whether the op is one."""
+        """Takes a slice of a stack from its parts. Returns whether the op is one."""
         taken = row_range(op)
         source = op.operands[0] if taken is not None else None
         cut = None if source is None or source not in self.parts_of else self.cut(source)
@@ -288,7 +288,7 @@ class PartWriter:
         return static_slice(self.editor, part, [(low, high, 1), *bounds[1:]], op.location, self.end())
 
     def _reduced(self, op: ir.Operation) -> bool:
-        """A reduction over the rows too: of each part, then of these; whether the op is one."""
+        """A reduction over the rows: reduces each part, then combines the results. Returns whether the op is one."""
         if op.name != "stablehlo.reduce" or len(op.results) != 1 or op.operands[0] not in self.parts_of:
             return False
         kind, source = reduction_kind(op), op.operands[0]

@@ -14,8 +14,8 @@ from hlorewrite.pipelines.passes.split_stages.step import stage_mark
 def cut_layer_loops(view: View) -> int:
     """Cuts each loop over layers in which stages begin, and drops the marks of layers.
 
-    A stack of which each iteration reads or writes a row, and a sum, is one for each stage; what is carried otherwise
-    gets the mark of the stage. Layers that are written out are cut in the same way.
+    Stacks of which each iteration reads or writes a row, and sums, become one per stage. Other carried values get the
+    mark of the stage. Unrolled layers are cut in the same way.
 
     Args:
       view: the view of a module without calls.

@@ -57,7 +57,7 @@ class _LoopCut:
                           for each in self.roles]
 
     def write(self) -> list[ir.Operation]:
-        """Puts the pieces before the loop, and what they give in place of what it gives."""
+        """Puts the pieces before the loop, and replaces the loop's results by theirs."""
         current = list(self.op.operands)
         given: list[list[tuple[int, ir.Value]]] = [[] for _ in current]  # (first row, value) of stacks
         pieces: list[ir.Operation] = []
@@ -172,5 +172,5 @@ class _LoopCut:
 
 
 def narrow(editor: Editor, value: ir.Value, low: int, high: int, before: ir.Operation) -> ir.Value:
-    """Rows low to high of a value, taken from where they are made."""
+    """Rows low to high of a value, read from where they were made."""
     return rows_from(editor, origins_of(value, low, high), with_dimension(value.type, 0, high - low), before)

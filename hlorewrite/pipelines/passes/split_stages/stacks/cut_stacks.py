@@ -87,7 +87,9 @@ def _reading_stages(module: Module) -> dict[int, int]:
 
 
 def _segments(slices: Sequence[tuple[int, int, int]], rows: int) -> tuple[int, ...]:
-    """The edges of runs of rows that one stage reads first; rows that none reads go with others."""
+    """The edges between runs of rows by the stage that reads them first; rows that no stage reads join a neighbouring
+    run.
+    """
     first: list[int | None] = [None] * rows
     for low, high, stage in slices:
         for row in range(low, high):

@@ -1,8 +1,8 @@
 """Rows of stacks taken from where they are made: through slices, reshapes and concatenations of unrolled loops.
 
-A scan that is unrolled k times takes k rows at once from a stack that is reshaped to ``[layers / k, k, ...]``, and its
-remainder from what is left; what it gives is joined again. Values are followed as rows in row-major order, so that a
-reshape of the leading dimensions changes their numbers only.
+A scan unrolled k times takes k rows at once from a stack reshaped to ``[layers / k, k, ...]``, its remainder takes the
+rows that are left, and the results are joined again. Rows are followed in row-major order, so a reshape of the leading
+dimensions only renumbers them.
 """
 
 import math
@@ -29,7 +29,7 @@ class RowOrigin:
 
 
 def origins_of(value: ir.Value, low: int, high: int) -> list[RowOrigin]:
-    """Where some rows of a value come from: rows of values that are made by other means than by moving rows.
+    """Where some rows of a value come from: traced back to values that are not made by just moving rows.
 
     Args:
       value: a value of a static shape with at least one dimension.
@@ -78,7 +78,7 @@ def _operands_of(part: RowOrigin) -> list[RowOrigin]:
 
 
 def whole_origin(value: ir.Value) -> ir.Value:
-    """The value that one is all of, in its shape: what an unrolled scan stacked and takes out again."""
+    """The value that another one equals, shape included: one that an unrolled scan stacked and takes out again."""
     if not rows_of(value):
         return value
     found = origins_of(value, 0, rows_of(value))
@@ -103,9 +103,9 @@ def rows_taken(op: ir.Operation) -> tuple[int, int] | None:
 
 
 def _number(value: ir.Value) -> int | None:
-    """An integer that is computed from constants, as the row of an iteration that is written out is.
+    """An integer computed from constants, such as the row of an unrolled iteration.
 
-    None where a number on the way does not fit its type: the op gives another one then.
+    None if an intermediate result does not fit its type, because the op then wraps.
     """
     op = defining_op(value)
     if op is None or op.name not in ("stablehlo.add", "stablehlo.subtract", "stablehlo.convert"):
@@ -184,7 +184,7 @@ def joined(editor: Editor, parts: Sequence[ir.Value], type_: ir.Type, before: ir
 
 
 def make_rows_direct(editor: Editor, block: ir.Block) -> None:
-    """Takes rows from where they are made, and joins what a stack is made of at once.
+    """Reads rows from where they were made, and joins the pieces of a stack in one step.
 
     Args:
       editor: the editor of the module.
@@ -211,7 +211,9 @@ def make_rows_direct(editor: Editor, block: ir.Block) -> None:
 
 
 def _pieces(value: ir.Value, unit: int) -> list[ir.Value]:
-    """Values one after the other in row-major order that are a value, each of a multiple of some elements."""
+    """Values that make up a value, one after the other in row-major order, each with a multiple of some number of
+    elements.
+    """
     op = defining_op(value)
     if op is None:
         return [value]

@@ -1,7 +1,7 @@
-"""Layers that are written out: ``lax.scan(..., unroll=k)``, its remainder, and Python loops over layers.
+"""Unrolled layers: ``lax.scan(..., unroll=k)``, its remainder, and Python loops over layers.
 
-The layer of a mark is how many marks of its kind it depends on, a loop counting as many as it runs layers. A loop that
-runs several layers in an iteration is cut between iterations; an iteration in which a stage begins is written out.
+A mark's layer number is the number of marks of its kind that it depends on; a loop counts once per layer that it runs.
+A loop with several layers per iteration is cut between iterations. An iteration in which a stage begins is unrolled.
 """
 
 import math
@@ -23,7 +23,7 @@ from hlorewrite.pipelines.passes.split_stages.step import stage_mark
 
 @dataclass(frozen=True)
 class _LayerRun:
-    """Layers that follow each other: of a loop, or of a mark that is alone.
+    """Consecutive layers: those of a loop, or that of a single mark.
 
     Attributes:
       op: the loop or the mark.
@@ -190,12 +190,13 @@ def _is_such(op: ir.Operation, wanted: LayerMark, again: bool) -> bool:
 
 
 def _marks_in_turn(block: ir.Block, wanted: LayerMark, again: bool) -> int:
-    """The most marks of a kind of which one depends on the other."""
+    """The length of the longest chain of dependent marks of a kind."""
     return _in_turn(block, lambda op: int(_is_such(op, wanted, again)))[1]
 
 
 def _in_turn(block: ir.Block, layers: Callable[[ir.Operation], int]) -> tuple[list[tuple[ir.Operation, int]], int]:
-    """Ops that hold layers, each with how many come before it along what it reads; and how many there are in turn."""
+    """(Ops that hold layers, each with how many layers precede it along its operands; the length of the longest chain.)
+    """
     depth: dict[ir.Value, int] = {}
     found: list[tuple[ir.Operation, int]] = []
     for op in ops_of(block):
