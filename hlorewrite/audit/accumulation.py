@@ -1,9 +1,9 @@
 """Whether the result of a collective is only summed up, stacked or carried out by the loop it is in.
 
 The result is followed through the instructions of the loop's body and through fusions, as long as the values made from
-it are linear in it with loop-invariant coefficients. It leaves the loop where it is added to an element of the loop's
-tuple, written into one at an index, or takes the place of one that the body does not read. Anything else needs the
-value in every iteration.
+it are linear in it with loop-invariant coefficients. It leaves the loop if it is added to an element of the loop's
+tuple, is written into one at an index, or replaces one that the body does not read. Any other use needs the value in
+every iteration.
 """
 
 from dataclasses import dataclass
@@ -43,7 +43,8 @@ class LeavesLoops:
     """The loops that a collective could leave.
 
     Attributes:
-      out_of: loop bodies in whose turns the result is only summed up, or whose last iteration's result is wanted alone.
+      out_of: loop bodies that only sum up the result over their iterations, or of which only the last iteration's
+          result is needed.
       through: loop bodies that stack the result: the collective leaves them too, and sends the whole stack.
       scaled: a factor is between the collective and the sum.
       needed_by: the instruction that needs the result in an iteration, when no loop could be left.
@@ -119,8 +120,9 @@ class Accumulations:
         return self._parts[key]
 
     def _ends(self, body: Computation, start: dict[str, LinearUse]) -> list[LinearUse]:
-        """What becomes of values in one iteration of a loop: an entry for each way they leave it, or for what needs
-        them."""
+        """How values end in one iteration of a loop: an entry for each way they leave it, and for each op that needs
+        them.
+        """
         values, order = dict(start), self._readers.order(body)
         queue: list[int] = []
         for name in start:
@@ -161,7 +163,7 @@ class Accumulations:
         return ends
 
     def _root_places(self, body: Computation, root: HloInstruction) -> dict[str, list[int]]:
-        """By the name of a value, where it is in the tuple that a body returns."""
+        """The positions of each value in the tuple that a body returns, by the value's name."""
         if body.name not in self._roots:
             found = self._roots[body.name] = {}
             for index, operand in enumerate(root.operands):
@@ -198,7 +200,8 @@ class Accumulations:
     # ---- one instruction
 
     def _made(self, body: Computation, reader: HloInstruction, values: dict[str, LinearUse]) -> dict[str, LinearUse]:
-        """What an instruction of a body makes of values: by name, elements of a fusion's tuple included."""
+        """The forms in which an instruction of a body passes values on, by name; elements of a fusion's tuple included.
+        """
         if reader.opcode in ("fusion", "call"):
             return self._fused(body, reader, values)
         carried = {operand: element for operand in reader.operands
@@ -254,7 +257,7 @@ class Accumulations:
 
 
 def _outside_fusion(use: LinearUse, fusion: HloInstruction) -> LinearUse:
-    """A need inside a fusion is that of the fusion, whose line is the user's."""
+    """Attributes a use inside a fusion to the fusion, which has the user's line."""
     return use if use.form != NEEDED or (use.reader is not None and "stack_frame_id=" in use.reader.attributes) \
         else LinearUse(NEEDED, reader=fusion)
 

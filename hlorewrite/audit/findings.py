@@ -1,7 +1,7 @@
 """Unnecessary communication in a schedule, found on optimised HLO alone.
 
-No source is needed. A finding is a prediction: whether values are equal on all devices, which a rewrite must know,
-the text does not say.
+No source is needed. A finding is a prediction. A rewrite has to know whether values are equal on all devices, and the
+text does not say so.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -135,8 +135,8 @@ class LoopFindings:
                             key=lambda one: (-one.exposed_s, -(one.saved_s or 0), one.source, one.collectives)))
 
     def reasons(self) -> tuple[str, ...]:
-        """For each collective of the step why a loop runs it in every iteration; empty outside of loops, and where
-        nothing says.
+        """For each collective of the step, why a loop runs it in every iteration; empty outside of loops, or if the
+        reason is unknown.
         """
         said = {(one.computation.name, one.instruction.name): self._reason(one) for one in self._placed}
         return tuple(said.get((name, cost.name), "") for name, cost in self._order)
@@ -201,7 +201,9 @@ class LoopFindings:
 
     def _moved(self, one: PlacedCollective, form: str, out_of: tuple[str, ...], through: tuple[str, ...], part: int,
                why: str) -> AuditFinding:
-        """The finding for a collective, or a part of its bytes, that leaves loops; it then sends stacks of some."""
+        """The finding for a collective, or a part of its bytes, that can leave loops; for loops that stack its result,
+        it then sends the whole stack.
+        """
         cost = one.cost
         turns, stack = self._product(out_of), self._product(through)
         calls = calls_after = now = after = saved = None
@@ -260,7 +262,9 @@ class LoopFindings:
                            advice=advice(SEPARATE, ""))
 
     def _resharded(self, rest: Sequence[PlacedCollective]) -> Iterator[AuditFinding]:
-        """Exchanges that no line of the program writes: the partitioner goes from one sharding to another."""
+        """Exchanges that no line of the program asks for: the partitioner inserts them to get from one sharding to
+        another.
+        """
         by_line: dict[str, list[PlacedCollective]] = {}
         for one in rest:
             if one.cost.source != "?" and is_resharding(one.cost.kind, one.instruction) and (

@@ -30,7 +30,7 @@ class LoopSummary:
       outer: the computation it is in.
       loop: its ``while``.
       same: elements of its tuple that the body passes on unchanged, as bits.
-      closed: for each element, the elements whose first values its value in any turn depends on.
+      closed: for each element, the elements whose initial values its value in any iteration depends on.
       opaque: elements whose value nothing says.
     """
 
@@ -112,7 +112,7 @@ class LoopVariance:
     # ---- reading
 
     def _read(self, name: str) -> Parts:
-        """What each value of a computation depends on; the last bit stands for what nothing says."""
+        """What each value of a computation depends on; the last bit stands for unknown dependences."""
         computation = self._module.computations[name]
         self._open.add(name)
         values = self._values[name] = {}
@@ -195,7 +195,7 @@ def _operand(body: Computation, index: int) -> str:
 
 
 def _tuple_width(computation: Computation, parameters: list[HloInstruction]) -> int:
-    """Elements of the tuple that is the only parameter; 0 where it is none."""
+    """Number of elements of the tuple that is the only parameter; 0 if the parameter is not a tuple."""
     if len(parameters) != 1 or not parameters[0].shape.startswith("("):
         return 0
     indices = [int(at.group(1)) for each in computation.instructions.values()

@@ -1,4 +1,4 @@
-"""Exchanges that XLA's partitioner inserts because a value's sharding differs from the one that its reader wants."""
+"""Exchanges that XLA's partitioner inserts because a value does not have the sharding that its reader needs."""
 
 import re
 from dataclasses import dataclass

@@ -1,7 +1,7 @@
 """``hlorewrite completion``: the script that teaches a shell the subcommands, flags, passes and rules.
 
-The script is static: completing starts no Python. ``shtab`` writes it from the parsers; what the parsers do not know,
-which arguments are files and which names passes, rules and topologies have, is added here.
+The script is static: completing starts no Python. ``shtab`` writes it from the parsers. This module adds what the
+parsers do not know: which arguments are files, and the names of passes, rules and topologies.
 """
 
 import argparse

@@ -140,7 +140,7 @@ def chosen_model(args: argparse.Namespace) -> ModelShape:
 
 
 def sized(topo: Topology, args: argparse.Namespace, explicit: bool) -> Topology:
-    """The topology with the GPUs the flags ask for; d follows where it is not given."""
+    """The topology with as many GPUs as the flags ask for; d is derived if it is not given."""
     from hlorewrite.errors import UsageError
 
     for name in ("pp", "tp", "cp", "dp", "gpus"):

@@ -62,7 +62,7 @@ def add_step_flag(parser: argparse._ActionsContainer, name: str, **more: Any) ->
     Args:
       parser: where.
       name: of the option, as ``StepOptions`` calls it.
-      **more: what the flag has otherwise here, as ``add_argument`` takes it.
+      **more: arguments of ``add_argument`` that differ here.
 
     Example:
       >>> parser = Parser()

@@ -54,7 +54,7 @@ def as_dict(answer: Equivalence) -> dict[str, object]:
 
 
 def text(answer: Equivalence) -> str:
-    """An answer in words: the verdict, and for what is not proved why, and which inputs show it."""
+    """An answer in words: the verdict, and if it is not a proof, the reason and the inputs that show it."""
     from hlorewrite.checks.translation_validation.equivalence import Certainty
 
     if answer.proved:

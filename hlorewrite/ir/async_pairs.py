@@ -1,4 +1,4 @@
-"""Collectives that a program starts and awaits by itself, and ops that communicate in a form that is not known.
+"""Collectives that a program starts and awaits itself, and ops that communicate in an unknown form.
 
 A program says so in two ways: ``stablehlo.async_start`` with the op in its region and ``async_done`` (jaxlib 0.12), or
 custom calls ``KIND-start`` and ``KIND-done``, whose configuration is JSON in ``async_collective_config``
@@ -79,7 +79,7 @@ def communicates_otherwise(view: View) -> bool:
 
 
 def run_at_once(editor: Editor) -> None:
-    """Puts the op that is run in the place of each start, and what it gives in the place of each ``done``.
+    """Replaces each start by the op that it runs, and each ``done`` by that op's results.
 
     Unreadable pairs stay: ``unread_communication`` names it.
 

@@ -40,7 +40,8 @@ def op_key(op: ir.Operation) -> int:
 
 
 def register_all(context: ir.Context, *, load: bool = True) -> None:
-    """Makes every dialect a JAX module can hold known to a fresh context, and loads those that rewrites make ops of.
+    """Registers every dialect that a JAX module can hold with a fresh context, and loads those whose ops rewrites
+    create.
 
     Another dialect is loaded when a module that holds it is read. Loading all takes five times as long.
 

@@ -1,4 +1,4 @@
-"""Typed reads of what is at an op: its attributes, and the shapes of its operands and results.
+"""Typed access to an op's attributes and to the shapes of its operands and results.
 
 Everything comes from jaxlib's bindings. Nothing is read from printed text.
 """

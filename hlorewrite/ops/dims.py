@@ -1,4 +1,4 @@
-"""The sharding rule of each op: which dimension of an operand is which of the result.
+"""The sharding rule of each op: which dimensions of its operands correspond to which dimensions of its result.
 
 A rule has *factors*, in Shardy's word: dimensions of operands and of the result that go together. Divide operands along
 a factor, so that each device of a group holds its own contiguous part, in the order of the devices. Then the op works
@@ -6,7 +6,7 @@ on parts alone: each part of its result depends on the same part of its operands
 results are partial sums. These are the sharding rules of GSPMD (Xu et al. 2021, section 3.2) and of Shardy's
 ``op_sharding_rule``, for one dimension at a time. A test compares them with Shardy's, and executes ops on parts.
 
-The same factor says where a dimension goes when an op on parts is done on whole tensors in their place.
+The same factor says where a dimension goes if an op on parts is replaced by the op on whole tensors.
 """
 
 import math
@@ -285,7 +285,7 @@ def _holding(factors: Iterable[DimFactor], dimension: int, position: int | None)
 
 
 def _gather(op: ir.Operation, dimension: int, position: int | None) -> DimFactor | str:
-    """What is taken whole of the operand, batches, and one result for each index.
+    """The factors of a ``gather``: operand dimensions taken whole, batches, and one result for each index.
 
     Along a dimension that is taken whole, any start is clamped to 0.
     """
@@ -299,7 +299,7 @@ def _gather(op: ir.Operation, dimension: int, position: int | None) -> DimFactor
 
 
 def _gather_window(op: ir.Operation) -> list[tuple[int, int]]:
-    """(dimension of the result, of the operand) of what each index takes a slice of."""
+    """(dimension of the result, dimension of the operand) for the dimensions of the slice that each index takes."""
     numbers = gather_numbers(op)
     left_out = {*numbers.collapsed_slice_dims, *numbers.operand_batching_dims}
     window = [d for d in range(len(ints(op, "slice_sizes"))) if d not in left_out]
@@ -307,7 +307,9 @@ def _gather_window(op: ir.Operation) -> list[tuple[int, int]]:
 
 
 def _scatter(op: ir.Operation, dimension: int, position: int | None) -> DimFactor | str:
-    """What updates cover and no index moves, batches, and sums of updates into zeros."""
+    """The factors of a ``scatter``: dimensions that updates cover and no index moves, batches, and sums of updates into
+    zeros.
+    """
     numbers, count = scatter_numbers(op), len(op.results)
     shape, updates = shape_of(op.operands[0]), shape_of(op.operands[count + 1])
     batch = dict(zip(numbers.scatter_indices_batching_dims, numbers.input_batching_dims, strict=True))

@@ -1,6 +1,6 @@
 """Ops that move elements, on numpy arrays: one mover an op says which element comes from where.
 
-The arrays hold numbers, or the places the elements come from: an index map is what an op makes of places. A mover
+The arrays hold numbers, or the places that elements come from. Applied to places, an op yields its index map. A mover
 serves index expressions per device, the validator's tables, and the bounds of rounding; a test compares each with
 jaxlib's interpreter. ``dims.py`` says the same about whole dimensions and does not use these.
 """

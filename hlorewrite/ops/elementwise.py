@@ -134,6 +134,6 @@ def of_integers(name: str, operands: Sequence[Array], dtype: np.dtype, direction
 
 
 def _divides(left: Array, right: Array) -> bool:
-    """Nothing is said of a division by zero, nor of the least number by -1."""
+    """Excludes division by zero, and of the least number by -1."""
     overflows = left.dtype.kind == "i" and ((right == -1) & (left == np.iinfo(left.dtype).min)).any()
     return left.dtype.kind != "b" and not (right == 0).any() and not overflows

@@ -34,7 +34,7 @@ _SECRET = ("HLOREWRITE_TOKEN", "HLOREWRITE_EXEC")
 
 
 def settings(environment: Mapping[str, str]) -> list[Diagnosis]:
-    """The variables that are set, of those that change something; a line that names the others.
+    """The variables that are set and have an effect, and a line that names the other ones.
 
     Args:
       environment: of this process.

@@ -132,7 +132,7 @@ class Reports:
             out.write((stats.timing_json if self.args.timing == "json" else stats.timing_text)(self.timings))
 
     def end_trace(self, outputs: list[bytes]) -> None:
-        """Writes what of the trace is known at the end; a trace is of one module."""
+        """Writes the part of the trace that is known only at the end; a trace covers one module."""
         if self.trace:
             for output in outputs:
                 self.trace.end(self.timings, output)
@@ -168,7 +168,7 @@ class Reports:
 
 
 def explanation_text(explanation: object) -> str:
-    """One explanation as lines: what was tried, how far it came, why it stopped."""
+    """One explanation as lines: what was tried, how far it got, and why it stopped."""
     from hlorewrite.rules.listener import Explanation
     assert isinstance(explanation, Explanation)
     written = f" ({explanation.rule_location})" if explanation.rule_location else ""
@@ -192,7 +192,7 @@ def explanation_text(explanation: object) -> str:
 
 @dataclass
 class UnprovedRules:
-    """A listener that keeps which rules were applied, and says of those of the user's files what is known."""
+    """A listener that records which rules were applied, and reports what is known about those from the user's files."""
 
     wants_text: bool = False
     wants_missed: bool = False

@@ -24,7 +24,7 @@ def complete_streams() -> None:
 
 
 def drop_output() -> None:
-    """Lets what is still buffered for standard output go nowhere, so that closing it does not fail again."""
+    """Discards what is still buffered for standard output, so that closing it does not fail again."""
     null = os.open(os.devnull, os.O_WRONLY)
     os.dup2(null, 1)
     os.close(null)

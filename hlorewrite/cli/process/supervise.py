@@ -1,8 +1,9 @@
-"""A process above the one that works, which says in one line what ended it.
+"""A parent for the process that does the work: it reports in one line what ended the child.
 
-MLIR aborts on internal errors, its bytecode reader crashes on some damaged files, and the system kills what takes too
-much memory. The work is done in a child, forked before anything heavy is loaded, at a cost of about a millisecond; its
-parent keeps the limits of the command line, forwards signals, and ends the child when it does not answer them.
+MLIR aborts on internal errors, its bytecode reader crashes on some damaged files, and the system kills a process that
+takes too much memory. The work is done in a child, forked before anything heavy is loaded, at a cost of about a
+millisecond; its parent keeps the limits of the command line, forwards signals, and ends the child when it does not
+answer them.
 """
 
 from __future__ import annotations
@@ -56,7 +57,9 @@ class Terminated(KeyboardInterrupt):
 
 @dataclass
 class _Shared:
-    """A page of memory and a pipe: the child writes what it is doing and its limits, and a byte to be read."""
+    """A page of memory and a pipe. The child writes its current stage and its limits to the page, and a byte to the
+    pipe to have them read.
+    """
 
     page: mmap.mmap = field(default_factory=lambda: mmap.mmap(-1, _SIZE))
     looks: int = -1
@@ -242,7 +245,7 @@ class _Watch:
             self._send(signal.SIGTERM)
 
     def _stop(self, number: int, frame: object) -> None:
-        """A signal to this process is one to the child; a second one kills it."""
+        """Forwards a signal to the child; a second signal kills it."""
         self._send(signal.SIGKILL if self.stopped_by else number)
         self.stopped_by = self.stopped_by or number
 

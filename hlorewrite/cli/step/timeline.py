@@ -1,4 +1,5 @@
-"""``hlorewrite timeline``: the schedule of a compiled step, simulated: step time, and what of it communication adds."""
+"""``hlorewrite timeline``: simulates the schedule of a compiled step: step time, and how much of it communication adds.
+"""
 
 from __future__ import annotations
 

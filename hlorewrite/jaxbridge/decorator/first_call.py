@@ -31,8 +31,8 @@ def run_both(lowered: OptimizedLowered, compiled: jax.stages.Compiled, args: tup
       name: of the function, for the error.
 
     Returns:
-      The outputs of the rewritten function, and sentences: which output is nearest to what rounding explains, and for
-      which no bound is known.
+      The outputs of the rewritten function, and sentences that name the output closest to its rounding bound, and those
+      without a known bound.
 
     Raises:
       ValuesDiffer: an output differs by more than rounding explains; where no bound is known, by more than the

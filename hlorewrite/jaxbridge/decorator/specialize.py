@@ -85,7 +85,9 @@ def _unchanged(options: StepOptions, why: str) -> Done:
 
 
 def _agreement(original: jax.stages.Lowered, options: StepOptions, name: str) -> Agreement | None:
-    """With whom is decided about a step; None for a program of one process, and for a step of this process alone."""
+    """The agreement with the other processes about a step; None for a program of one process, and for a step of this
+    process alone.
+    """
     if jax.process_count() == 1:
         return None
     members = {device.process_index for device in private.devices_of(original)} or range(jax.process_count())

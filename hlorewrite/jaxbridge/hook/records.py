@@ -84,7 +84,9 @@ class CompiledStep:
 
     @property
     def beside(self) -> str:
-        """Where bytes and calls are counted: on both sides as XLA compiles them, or in the module around the passes."""
+        """Where bytes and calls are counted: in what XLA compiles on both sides, or in the module before and after the
+        passes.
+        """
         return "XLA alone" if self.report and self.report.comparison else "the module"
 
     def as_json(self) -> dict[str, Any]:

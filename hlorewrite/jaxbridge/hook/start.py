@@ -24,7 +24,8 @@ def start() -> None:
 def _report(patch: JitPatch, run: ExecRun) -> None:
     """Writes the report of the first process, and of no child that compiled nothing for several devices.
 
-    On a terminal one line says what was rewritten and where the report is; in a pipe the program's output is unchanged.
+    On a terminal, one line says what was rewritten and where the report is. In a pipe, the program's output is
+    unchanged.
     """
     if jax.process_index() != 0 or (not patch.records and os.getpid() != run.pid):
         return

@@ -115,7 +115,7 @@ def _is_standard(file: str) -> bool:
 
 
 def _inside(name: str, kind: str, innermost: bool) -> str:
-    """What a stack does, given a function of a library in it and what its inner frames do."""
+    """The activity of a stack, given a library function in it and the activity of its inner frames."""
     if kind == AGREEING or name in _AGREES:
         return AGREEING
     if name in _REWRITES or name in private.COMPILING_FUNCTIONS:

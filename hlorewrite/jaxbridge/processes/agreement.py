@@ -1,9 +1,9 @@
 """One decision for all processes of a module: the first process decides, all check, and any failure stops the rewrite.
 
-A module that is rewritten on one process and not on another makes them wait for each other in different collectives for
-ever. So the processes agree through the key-value store of ``jax.distributed`` before any of them compiles:
+If a module is rewritten on one process and not on another, both wait forever in different collectives. So the processes
+agree through the key-value store of ``jax.distributed`` before any of them compiles:
 
-1. each says that it has come to the module, and rewrites it;
+1. each announces that it has reached the module, and rewrites it;
 2. the first process writes its decision: digests of the module and of the result, and how it was made;
 3. each other process compares its own, and says that it holds the same, or writes the verdict that all run the
    original;

@@ -1,4 +1,4 @@
-"""The way to one decision for those that rewrite: decorated steps, ``patch_jit``, pipelines and resharding."""
+"""How rewriters reach one decision: decorated steps, ``patch_jit``, pipelines and resharding."""
 
 import hashlib
 import threading
@@ -143,7 +143,8 @@ def check_same(agreement: Agreement | None, what: str, digest: str) -> None:
 class StepsWatch:
     """The watch of a process, made with its first step.
 
-    It ends the process only while that waits for devices: a program may catch errors, and go on without a peer.
+    It ends the process only while the process waits for devices, because a program may catch errors and go on without a
+    peer.
     """
 
     def __init__(self) -> None:

@@ -15,8 +15,8 @@ class Decision:
     Attributes:
       original: digest of the module as it came.
       result: digest of what is compiled.
-      how: what was rewritten and how: lines of a word and what it is. The first one says what was asked for, as
-        ``pipeline comm-shift``, the others what was chosen. The processes compare this text, and read nothing in it.
+      how: what was rewritten and how: lines of a keyword and its value. The first line says what was asked for, such as
+        ``pipeline comm-shift``, the others what was chosen. The processes only compare this text.
       versions: of hlorewrite and jaxlib.
 
     Example:
@@ -54,7 +54,7 @@ class Decision:
             first.original, first.versions, theirs)
 
     def difference(self, first: Decision) -> tuple[str, str]:
-        """In what this process differs from the one that decides, and what to do about it; empty where they agree.
+        """How this process differs from the one that decides, and what to do about it; empty if they agree.
 
         Args:
           first: the decision of the other process.

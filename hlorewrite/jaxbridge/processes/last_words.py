@@ -17,7 +17,7 @@ _LEAVE_S = 2.0
 
 
 class LastWords:
-    """Has a line printed on stderr if this process ends without a farewell, and process 0 is gone."""
+    """Has a line printed on stderr if this process ends without ``farewell`` and process 0 is gone."""
 
     def __init__(self) -> None:
         self._speaker: subprocess.Popen[bytes] | None = None
@@ -67,7 +67,7 @@ def answers(address: str, timeout_s: float = 1.0) -> bool:
 
 
 def _speak(address: str) -> None:
-    """Waits for the end of the other process, and says its last sentence if process 0 is gone."""
+    """Waits for the end of the other process, and prints its last line if process 0 is gone."""
     sentences = sys.stdin.buffer.read().splitlines()
     if sentences and sentences[-1] and not answers(address):
         os.write(2, b"hlorewrite: error: " + sentences[-1] + b"\n")

@@ -376,7 +376,7 @@ class Watch:
         self._end(one_line(error))
 
     def wait_until_named(self) -> bool:
-        """Gives the other thread the time to name a dead peer; whether one is named, as dead or as not there."""
+        """Gives the other thread time to name a dead peer. Returns whether one was named, as dead or as missing."""
         self._silence_s = min(self._silence_s, max(ECHO_S, 3 * self.interval_s))
         deadline = time.monotonic() + self._silence_s + 2 * self.interval_s
         # Ends: at the deadline.
@@ -398,8 +398,9 @@ class Watch:
 def _leave_without_barrier(seconds: float) -> None:
     """Once Python ends, ends this process with exit code 1 if that takes longer.
 
-    JAX's own exit waits in a barrier for all processes: for a dead one for minutes, and then it aborts. The functions
-    that the program registered to run at its end have their time. Process 0 is the last: JAX aborts those it leaves.
+    JAX's own exit waits for all processes in a barrier; if one is dead, it waits for minutes and then aborts. The
+    functions that the program registered to run at its end have their time. Process 0 is the last: JAX aborts those it
+    leaves.
     """
     ends = threading.Event()
 

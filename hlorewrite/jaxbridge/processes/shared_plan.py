@@ -1,6 +1,6 @@
 """The plan file of a step that several processes run: the first one reads it and broadcasts it.
 
-So a file that is missing, old or another one on some host changes nothing, and one policy holds for all.
+So a file that is missing, old or different on some host does not matter, and one policy holds for all.
 """
 
 from __future__ import annotations

@@ -1,4 +1,6 @@
-"""Verdicts on what XLA's passes did to a program: all at once, then halves, and single passes where halves fail."""
+"""Verdicts on what XLA's passes did to a program: on all passes at once, then on halves, then on single passes if
+halves fail.
+"""
 
 from __future__ import annotations
 
@@ -185,8 +187,7 @@ class _ChainWalk:
 
 
 def _joined(rows: Sequence[PassVerdict], local: bool) -> list[PassVerdict]:
-    """Neighbours that are proved as one row: where the first equals the second, and that the third, the first equals
-    the third."""
+    """Merges neighbouring rows that are proved into one: equality is transitive."""
     made: list[PassVerdict] = []
     for row in rows:
         if made and made[-1].answer.proved and made[-1].answer.verdict is row.answer.verdict:

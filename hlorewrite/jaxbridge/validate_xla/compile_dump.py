@@ -1,4 +1,5 @@
-"""Compiles a module with a dump of every pass, in a separate process: what XLA aborts on ends that process alone."""
+"""Compiles a module with a dump of every pass, in a separate process, so that an abort of XLA ends only that process.
+"""
 
 import os
 import subprocess

@@ -185,7 +185,7 @@ def _dump_flags(folder: Path, partitioned: bool) -> dict[str, str | bool | int]:
 
 
 def partitioner_flags(folder: Path) -> dict[str, str | bool | int]:
-    """XLA flags with which what the partitioner makes is written to an empty folder; ``partitioned_dump`` reads it."""
+    """XLA flags that write the partitioner's result to an empty folder; ``partitioned_dump`` reads it."""
     return {"xla_dump_to": str(folder), "xla_dump_hlo_as_proto": True, "xla_dump_hlo_as_text": False,
             "xla_dump_full_hlo_config": False, "xla_dump_hlo_pass_re": "spmd-partitioning"}
 

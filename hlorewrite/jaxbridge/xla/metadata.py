@@ -1,7 +1,7 @@
 """The user's annotations of ops: scheduling groups, stream annotations, computation and memory on the host.
 
-XLA's partitioner carries most of it over; its CPU pipeline drops what is about the host. A program that lost any cannot
-are in the user's place.
+XLA's partitioner carries most of them over; its CPU pipeline drops those about the host. A program that lost any of
+them cannot replace the user's.
 """
 
 from hlorewrite.ir import Module, View, ir, nested_ops

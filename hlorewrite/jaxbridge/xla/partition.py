@@ -260,7 +260,7 @@ def drop_layouts(local: Module) -> None:
 
 
 def without_older_spellings(local: Module) -> Editor:
-    """Writes what the importer of HLO spells as no module of today does: copies, ``dot``, functions that are regions.
+    """Replaces forms that only the importer of HLO still writes: copies, ``dot``, functions that are regions.
 
     Args:
       local: the imported program; it is changed.

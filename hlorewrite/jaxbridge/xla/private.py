@@ -89,8 +89,8 @@ def line_of(equation: Any) -> str:
 def cpu_client(devices: int) -> Any:
     """A CPU client with any number of devices; JAX's own backend is left alone.
 
-    A client starts some dozens of threads, and holds its devices in circles that only Python's collector takes apart.
-    So the same few are used again.
+    A client starts dozens of threads, and holds its devices in reference cycles that only Python's garbage collector
+    frees. So a few clients are reused.
     """
     return xla_client.make_cpu_client(num_devices=devices)
 

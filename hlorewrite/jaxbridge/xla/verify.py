@@ -124,7 +124,7 @@ def _all_finite(made: Execution) -> bool:
 def compare_output(value: Value, before: Sequence[np.ndarray], after: Sequence[np.ndarray],
                    tolerance: float | None = None, *, dtype: np.dtype | None = None,
                    rounding: RoundingBounds | None = None, position: int = 0) -> OutputDifference:
-    """Compares one output, device by device, so that copies that drifted apart are seen too.
+    """Compares one output device by device, so that diverging replicas are found too.
 
     Args:
       value: what the output is.

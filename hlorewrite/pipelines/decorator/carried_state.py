@@ -15,8 +15,8 @@ def carried_places(args_info: Any, out_info: Any) -> dict[int, int]:
     """The result that takes an argument's place: the same pytree of the same shapes, in order.
 
     Args:
-      args_info: ``jax.stages.Lowered.args_info``: positional and named arguments. The last positional one is the batch,
-        and is given back only where it is donated.
+      args_info: ``jax.stages.Lowered.args_info``: positional and named arguments. The last positional one is the batch;
+        the step returns it only if it is donated.
       out_info: ``jax.stages.Lowered.out_info``.
 
     Returns:
@@ -72,7 +72,8 @@ def _kind(tree: Any) -> tuple[Any, list[tuple[Any, Any]]]:
 
 
 def note_carried(module: Module, carried: dict[int, int]) -> None:
-    """Writes to the arguments of a step which results take their places; donated ones give these their buffers.
+    """Records on the arguments of a step which results take their places. Donated arguments lend those results their
+    buffers.
 
     Args:
       module: the step; it is changed.

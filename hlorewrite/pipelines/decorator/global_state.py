@@ -24,8 +24,8 @@ def global_sharding(shape: Sequence[int], devices: Sequence[Any]) -> NamedShardi
       devices: of the pipeline.
 
     Returns:
-      Cut along the first dimension that all devices divide; or else one that the processes divide, over one device
-      of each; or else a copy on one device of each process.
+      Cut along the first dimension that the number of devices divides. Failing that, along one that the number of
+      processes divides, over one device of each. Failing that, a copy on one device of each process.
 
     Example:
       >>> tuple(global_sharding((3, 4), jax.devices()[:1]).spec)
@@ -75,7 +75,7 @@ def to_global(value: Any, devices: Sequence[Any], timeout_s: float) -> Any:
 
 
 def _joined(value: StageArray, devices: Sequence[Any], timeout_s: float) -> jax.Array:
-    """The rows of all stages as one array over all processes, cut along another dimension than the rows if at all."""
+    """The rows of all stages as one array over all processes; any cut is along a dimension other than the rows."""
     sharding = global_sharding((1, *value.shape[1:]), devices)
     parts = [reshard(part, sharding, timeout_s=timeout_s) for part in value.parts]
     return jax.jit(lambda *rows: jnp.concatenate(rows), out_shardings=sharding)(*parts)

@@ -148,7 +148,7 @@ class PipelineCompiled:
             _as_key(value, kind) for value, kind in zip(self._rows.join(made), self._out_kinds, strict=True)])
 
     def _delete_donated(self, values: Sequence[Any], placed: Sequence[Any], made: Sequence[Any]) -> None:
-        """Deletes what the caller gave away, except for arrays that are results as they are."""
+        """Deletes the donated arrays, except for those that are returned unchanged."""
         kept = {id(each) for each in made if each is not None}
         for position in self._donated:
             value, own = values[position], [placed[place] for place in self._rows.positions(position)]
@@ -157,7 +157,7 @@ class PipelineCompiled:
 
 
 def _with_shared_fragments(module: Module, settings: PipelineSettings) -> Module:
-    """The program that is compiled: with fragments of their own for what several contain, where that is wanted."""
+    """The program that is compiled. If requested, parts that several fragments contain are separate fragments."""
     wanted = settings.meshes.platform == "cpu" if settings.share_fragments is None else settings.share_fragments
     if not wanted:
         return module
@@ -235,7 +235,7 @@ def lower_step(function: Callable[..., Any], settings: PipelineSettings, options
 
 
 def _refuse_callbacks(jaxpr: Any) -> None:
-    """Refuses what calls Python: it is undefined on which mesh, and how often, it should.
+    """Refuses callbacks to Python: it is undefined on which mesh, and how often, they should run.
 
     Raises:
       InputError: there is one.

@@ -25,7 +25,7 @@ source_info_util.register_exclusion(os.path.dirname(os.path.dirname(os.path.absp
 
 
 def _new_mark(name: str, composite: str) -> Primitive:
-    """A linear primitive, the identity, whose transpose says that it marks a cotangent."""
+    """A linear primitive, the identity, whose transpose carries the note that it marks a cotangent."""
     mark = Primitive(name)
 
     def identity(x: jax.Array, **_: Any) -> jax.Array:

@@ -51,8 +51,9 @@ class RowArrays:
         return [self._driver.meshes.sharding(self._types[result][place]) for place in group.positions]
 
     def _sharding(self, group: RowParts, result: bool) -> NamedSharding | None:
-        """How a step's argument or result lies: as its program's, or over the meshes of all of its parts; None where
-        its parts are not the shards of one array."""
+        """The sharding of a step's argument or result: its program's, or one over the meshes of all its parts; None if
+        its parts are not the shards of one array.
+        """
         own = self._own(group, result)
         if not group.edges:
             return own[0]
@@ -70,7 +71,7 @@ class RowArrays:
         return NamedSharding(mesh, PartitionSpec(name, *own[0].spec[1:]))
 
     def brought(self, values: Sequence[Leaf], timeout_s: float) -> list[Leaf]:
-        """Arguments of the step, those that are cut over several processes where the program takes them.
+        """Arguments of the step; those that are cut over several processes are moved to where the program takes them.
 
         Args:
           values: the arguments.

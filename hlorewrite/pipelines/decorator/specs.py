@@ -1,4 +1,4 @@
-"""How a step's arguments and results lie, and the one mesh it is traced over before it is split."""
+"""The shardings of a step's arguments and results, and the single mesh it is traced over before it is split."""
 
 import math
 from collections.abc import Sequence
@@ -43,7 +43,7 @@ class StageMeshes:
         return ",".join("(" + "x".join(map(str, shape)) + ")" for shape in self.shapes)
 
     def traced(self) -> AbstractMesh:
-        """The mesh a step is traced over: of each axis the smallest size above 1, so that no cut is lost."""
+        """The mesh a step is traced over: each axis has its smallest size above 1, so that no cut is lost."""
         sizes = [min((size for size in column if size > 1), default=1) for column in zip(*self.shapes, strict=True)]
         return AbstractMesh(tuple(sizes), self.axes, axis_types=(AxisType.Auto,) * len(sizes))
 
@@ -269,7 +269,7 @@ def result_shardings(mesh: AbstractMesh, specs: Any, outputs: Any, donated: Sequ
     Args:
       mesh: the mesh to trace over.
       specs: a prefix pytree of ``PartitionSpec``; None: a result that can take the place of a donated argument of its
-        shape and dtype lies as that does, the rest as propagation chooses.
+        shape and dtype gets that argument's sharding, and propagation chooses the rest.
       outputs: shapes of the results.
       donated: the donated arguments, in order.
 

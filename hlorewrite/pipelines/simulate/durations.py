@@ -9,7 +9,7 @@ from hlorewrite.pipelines.simulate.cost import PipelineCost
 
 @dataclass(frozen=True)
 class Durations:
-    """What takes how long. A group is a position in [3, stages]: a kind of task on one stage.
+    """The duration of each activity. A group is a position in [3, stages]: a kind of task on one stage.
 
     Args:
       tasks: seconds of each mesh's tasks, in its order.

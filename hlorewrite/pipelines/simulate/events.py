@@ -2,8 +2,8 @@
 
 Each mesh computes one task at a time, in its order, and has two ports: one for what leaves it, one for what comes
 in. A transfer holds the sender's outgoing and the receiver's incoming port, an all-reduce between hosts both ports
-of its mesh. Ports serve requests in the order in which they come up, as communication streams do. Every event costs
-O(log meshes): a mesh has at most one computation, one transfer out and one reduction under way.
+of its mesh. Ports serve requests in the order in which they arise, as communication streams do. Every event costs O(log
+meshes), because a mesh has at most one computation, one outgoing transfer and one reduction in progress.
 """
 
 from collections import deque
@@ -16,7 +16,8 @@ from hlorewrite.pipelines.simulate.durations import Durations
 
 @dataclass
 class Times:
-    """When everything happens, in seconds; flat lists as ``Schedule.numbers`` counts, -1 for what never does.
+    """The time of every event, in seconds: flat lists in the order of ``Schedule.numbers``, with -1 for events that
+    never happen.
 
     Args:
       start: start of each task.

@@ -1,10 +1,10 @@
 """Simulates a program of several meshes: its own fragments and transfers, in the order its driver runs them.
 
-Every fragment runs when its mesh is free and all it reads is there, every transfer when its value is and both ports
-are. A port is a network card where it is known which cards a mesh has, so that meshes on one host wait for each other;
-else every mesh has its own. A collective between hosts needs its mesh's cards both ways. The order on each mesh and
-port is that of :func:`hlorewrite.pipelines.actions.order.order_program`. So transfers that skip stages,
-those around the loop, and reductions wherever the program has them need no model of their own.
+A fragment runs as soon as its mesh is free and its operands are there, a transfer as soon as its value is there and
+both ports are free. A port is a network card if the cards of the meshes are known, so that meshes on one host wait for
+each other. Otherwise every mesh has its own port. A collective between hosts needs its mesh's cards both ways. The
+order on each mesh and port is that of :func:`hlorewrite.pipelines.actions.order.order_program`. So transfers that skip
+stages, transfers around the loop, and reductions anywhere in the program need no separate model.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ class FragmentTime:
 
     @classmethod
     def split(cls, measured_s: float, collective_s: float) -> FragmentTime:
-        """A measured time, of which the collectives take what a model says, at most all of it.
+        """Splits a measured time: the collectives get the modelled time, at most all of it.
 
         Example:
           >>> FragmentTime.split(5.0, 2.0)
@@ -93,9 +93,9 @@ def simulate_program(program: Program, schedule: Schedule, cost: ProgramCost, *,
       cost: seconds of its fragments and transfers.
       comm_shift: what the simulation says of where gradients are reduced; the program decides.
       overlap: whether transfers run concurrently with the computation, or block both their meshes.
-      duplex: whether a port sends while it receives. XLA on CPU runs one program with collectives of a process at a
-        time, in the order in which they are launched, and transfers between processes and fragments with collectives
-        between them are such: there it does not.
+      duplex: whether a port sends while it receives. False for XLA:CPU, where a process runs its programs with
+        collectives one at a time, in launch order. Transfers between processes, and fragments with collectives between
+        processes, are such programs.
 
     Returns:
       The simulation. Collectives inside a task follow it as reductions, those of the update before it.
@@ -161,7 +161,7 @@ class _ProgramSimulation:
         return self.timing
 
     def run(self, action: Action) -> None:
-        """One action, at the first moment at which all it takes is free."""
+        """Runs one action as soon as all its resources are free."""
         if isinstance(action.step, Transfer):
             self.transfer(action, action.step)
         elif isinstance(action.step, FragmentCall):
@@ -263,9 +263,9 @@ def pipeline_cost(program: Program, schedule: Schedule, cost: ProgramCost) -> Pi
       cost: seconds of its fragments and transfers.
 
     Returns:
-      The costs. A device keeps of a micro-batch what its stage's forward passes to the backward, arrived activations
-      among it; the static share is arguments and carried values, reported for the first stage on each mesh. The
-      memory of a simulated program is that of its own buffers instead.
+      The costs. For each micro-batch, a device keeps what its stage's forward passes to the backward, received
+      activations included. The static share is arguments and carried values, reported for the first stage on each mesh.
+      The memory of a simulated program is that of its own buffers instead.
     """
     def seconds(kind: str, stage: int) -> float:
         steps = (program.body[index] for index in positions.get((kind, stage), ()))
@@ -291,7 +291,7 @@ def _of(program: Program, numbers: set[int]) -> float:
 
 
 def _live_bytes(program: Program, stage: int) -> float:
-    """What is there after the forward of a stage and read by its backward."""
+    """Bytes that exist after the forward of a stage and that its backward reads."""
     calls = [step for step in program.body if isinstance(step, FragmentCall) and step.stage == stage]
     made = {number for step in calls if step.task == "F" for number in step.results}
     taken = {number for step in calls if step.task == "F" for number in step.operands}

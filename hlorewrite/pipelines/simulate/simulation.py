@@ -1,4 +1,4 @@
-"""Simulates a pipeline, and says what its iteration spends its time and memory on."""
+"""Simulates a pipeline, and breaks down the time and memory of its iteration."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -249,7 +249,7 @@ def memory_of(simulation: Simulation, mesh: int) -> tuple[np.ndarray, np.ndarray
 
 def _levels(spans: Sequence[tuple[np.ndarray, np.ndarray, np.ndarray | float]], static: float
             ) -> tuple[np.ndarray, np.ndarray]:
-    """Sums spans into levels; what ends at a time is gone before what begins then."""
+    """Sums spans into levels. At equal times, spans end before others begin."""
     begin, stop, size = [np.zeros(1)], [np.zeros(0)], [np.zeros(1)]
     for first, last, each in spans:
         sizes = np.broadcast_to(each, first.shape)

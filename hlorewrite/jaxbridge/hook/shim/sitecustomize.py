@@ -1,7 +1,7 @@
 """First on ``PYTHONPATH`` under ``hlorewrite exec``: loads the hook when the program has imported jax, and not before.
 
-Python imports this file when it starts. It imports nothing of hlorewrite until jax is there, never raises, and then
-runs the ``sitecustomize`` that it precedes.
+Python imports this file when it starts. It imports nothing of hlorewrite until jax is imported, never raises, and runs
+the ``sitecustomize`` that it shadows.
 """
 
 import os
