@@ -1,4 +1,4 @@
-"""The results of an HLO program that share the memory of arguments, and the arguments that are given up for any."""
+"""The results of an HLO program that alias arguments, and the arguments that are donated for any result."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """Collectives of optimised HLO text: kind, payload, how often each runs, groups, source line.
 
-A collective inside a loop runs as often as the loops around it turn; trip counts come from XLA's own
-``known_trip_count`` or, where that is missing, from a loop condition that compares a counter with a constant.
+A collective inside loops runs once per iteration of each. Trip counts come from XLA's own ``known_trip_count`` or, if
+that is missing, from a loop condition that compares a counter with a constant.
 """
 
 import functools
@@ -239,7 +239,7 @@ def _calls(counts: TripCounts, computation: Computation, instruction: HloInstruc
 
 
 def _executed(call: _Call, run: ComputationRun) -> ComputationRun:
-    """A call by a computation that runs. At most one branch of a conditional runs: each counts as if it did."""
+    """The calls of a computation that runs. Only one branch of a conditional runs, but each counts as if it did."""
     if call.kind in ("body", "condition"):
         return replace(run, trips=run.trips * (1 if call.count is None else call.count), depth=run.depth + 1,
                        known=run.known and call.count is not None,

@@ -1,6 +1,6 @@
 """Calls of cuBLAS and cuDNN as what they compute: a matrix product, a convolution.
 
-A call whose settings add anything to that (a factor, a bias, an activation) is left as it is: nothing is known of it.
+A call whose settings add anything to that (a factor, a bias, an activation) stays as it is and counts as unknown.
 """
 
 from __future__ import annotations

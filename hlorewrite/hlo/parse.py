@@ -1,8 +1,8 @@
 """HLO text as computations and instructions: just enough to follow loops and calls, in one pass over the lines.
 
-Reads what ``Compiled.as_text()``, XLA dumps and ``HloModule.to_string()`` print, in long or short form. A line that is
-none of these is an error and never skipped: what it says may communicate. Text that people write by hand has more
-freedom, and XLA's own parser reads it first (``jaxbridge/xla/hlo_text.py``).
+Reads what ``Compiled.as_text()``, XLA dumps and ``HloModule.to_string()`` print, in long or short form. Any other line
+is an error, and never skipped, because it may communicate. Text that people write by hand has more freedom, and XLA's
+own parser reads it first (``jaxbridge/xla/hlo_text.py``).
 """
 
 import functools
@@ -43,7 +43,8 @@ _MOST_SHOWN = 60
 class HloInstruction(NamedTuple):
     """One line of HLO: result name, shape text, opcode, operand names and everything after the operands.
 
-    A tuple and no dataclass: a module has hundreds of thousands of them, and a tuple is made in a third of the time.
+    A tuple rather than a dataclass: a module has hundreds of thousands of them, and a tuple takes a third of the time
+    to make.
     """
 
     name: str
@@ -260,7 +261,7 @@ def _unreadable(number: int, line: str, why: str = "is not HLO as XLA prints it"
 
 
 def _check_names(module: HloText) -> None:
-    """Refuses a text that reads or calls what it does not hold; the last instruction is a root that is not named."""
+    """Refuses a text that reads or calls undefined names; without a ``ROOT``, the last instruction is the root."""
     for computation in module.computations.values():
         if not computation.root and computation.instructions:
             computation.root = next(reversed(computation.instructions))

@@ -1,10 +1,10 @@
 """Trip count of a ``while`` of optimised HLO: from XLA's own count, or from its counter, condition and start.
 
-XLA writes ``known_trip_count`` where its analysis finds one, and its own passes lose it again (the collective pipeliner
+XLA writes ``known_trip_count`` if its analysis finds one, but its own passes may lose it (the collective pipeliner
 does). The count is then read off the loop: a condition that compares an element of the loop's tuple with a bound, a
-body that adds a constant to this element, and the element's value before the loop. XLA:GPU puts comparison and
-addition into fusions and copies scalars, so values are followed through both; a bound may be an element that the body
-passes on unchanged, and a start may come from a loop around that passes it on unchanged.
+body that adds a constant to this element, and the element's value before the loop. XLA:GPU puts comparison and addition
+into fusions and copies scalars, so values are followed through both; a bound may be an element that the body passes on
+unchanged, and a start may come from a loop around that passes it on unchanged.
 """
 
 import re

@@ -208,7 +208,7 @@ def _back(value: ir.Value, through: set[str]) -> ir.Operation | None:
 
 
 def _yielded_at(value: ir.Value, loop: Loop, through: set[str]) -> int | None:
-    """The position at which a value is carried on, when nothing else reads it."""
+    """The position in which the loop carries a value on, if nothing else reads the value."""
     end = terminator(loop.body)
     # Ends: each step goes to a reader after it in the block.
     while True:

@@ -18,7 +18,7 @@ def frontend_attributes(op: ir.Operation) -> dict[str, str]:
 
 
 def with_frontend(op: ir.Operation, name: str, value: str) -> ir.Attribute:
-    """The frontend attributes of an op with one more, or another value of one."""
+    """The frontend attributes of an op with one added or changed."""
     with op.context:
         merged = {**frontend_attributes(op), name: value}
         return ir.DictAttr.get({each: ir.StringAttr.get(text) for each, text in sorted(merged.items())})

@@ -20,7 +20,7 @@ _REFERRING = ("func.call", "stablehlo.custom_call", "stablehlo.composite", "sdy.
 
 
 def inline_calls(editor: Editor, wanted: Callable[[ir.Operation], bool] = lambda function: True) -> int:
-    """Replaces calls of private functions by their bodies, callers first, so that no op is copied that does not stay.
+    """Replaces calls of private functions by their bodies, callers first, so that every copied op stays.
 
     Args:
       editor: the editor of the module.
@@ -66,7 +66,7 @@ def dissolve_calls(editor: Editor) -> None:
     """Replaces all calls by the bodies of what they call, for readers that count: composites and public functions too.
 
     Args:
-      editor: the editor of a module that is not used for anything else. A public function stays where nothing calls it.
+      editor: the editor of a module that is not used for anything else. A public function that nothing calls stays.
 
     Example:
       >>> from hlorewrite.ir.load import parse

@@ -59,7 +59,7 @@ def load(path: str, *, context: ir.Context | None = None, allow_unregistered: bo
 
 
 def read_bytes(path: str) -> bytes:
-    """The content of a file or of standard input, with errors reported in one line."""
+    """Reads a file or standard input; errors are one line."""
     if path == "-":
         return sys.stdin.buffer.read()
     try:

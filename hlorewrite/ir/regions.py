@@ -1,7 +1,7 @@
-"""Where values come from through loops, branches, calls, manual computations and barriers: the one place that says so.
+"""Traces values through loops, branches, calls, manual computations and barriers; no other code does.
 
-Analyses ask here which value a value is in another block, as compilers ask MLIR's ``RegionBranchOpInterface``; what
-they conclude about it is their own.
+Analyses ask here which value of another block a value comes from, as compilers ask MLIR's ``RegionBranchOpInterface``.
+They draw their own conclusions from it.
 """
 
 from collections.abc import Iterable, Iterator
@@ -92,7 +92,7 @@ def returned(op: ir.Operation, position: int, view: View) -> list[ir.Value] | No
 
 
 def around(ops: Iterable[ir.Operation], view: View) -> Iterator[ir.Operation]:
-    """The ops around some ops, and those around the calls of the functions these are in, and so on, each once."""
+    """The ops around some ops, the ops around the calls of their functions, and so on outwards; each once."""
     def outer(op: ir.Operation) -> list[ir.Operation]:
         return view.calls_of(op) if op.name == FUNCTION else list(islice(ancestors(op), 1))
     return (op for op in reachable([each for op in ops for each in ancestors(op)], outer, op_key) if op.name != CALL)

@@ -1,8 +1,8 @@
 """The pattern-matching IR: a typed index over MLIR, built on demand and kept true by edit events.
 
-MLIR stays the one IR: ops and values are jaxlib's own handles. The view adds what a matcher asks for and MLIR's Python
-face is slow at or lacks: ops by name, functions and their calls, the place of an op in the region tree. One walk over
-100 000 ops costs 0.05 s, so names are indexed in batches and never op by op.
+MLIR stays the one IR: ops and values are jaxlib's own handles. The view adds what a matcher needs and MLIR's Python
+bindings lack or are slow at: ops by name, functions and their calls, the place of an op in the region tree. One walk
+over 100 000 ops costs 0.05 s, so names are indexed in batches and never op by op.
 
 Never use an ``ir.Operation`` as a key of a dict or set: its hash is structural and changes with every edit. Use
 ``op_key(op)``; values and blocks are safe keys. Compare ops with ``==``, never ``is``: every access makes a new handle.
@@ -69,7 +69,7 @@ class View:
         return [op for name in names for op in self._by_name[name].values()]
 
     def index(self, names: Iterable[str]) -> None:
-        """Makes sure that names are indexed, with one walk for all that are not; it also sorts those that are."""
+        """Makes sure that names are indexed, with one walk for all missing ones; it also sorts the indexed ones."""
         missing = [name for name in names if name not in self._by_name]
         if missing:
             self._rescan({*missing, *(_ALWAYS_INDEXED - self._by_name.keys()), *self._unsorted})
@@ -127,7 +127,7 @@ class View:
     # ---- attributes
 
     def memoize(self, key: Hashable, find: Callable[[], _Answer]) -> _Answer:
-        """What is found for a key, once: for what follows from attributes alone, which ops of a module share.
+        """Computes a result once per key, for results that follow from attributes alone, which ops of a module share.
 
         Args:
           key: all that the answer follows from; never an op or a value, which edits change.
@@ -244,7 +244,8 @@ def callee_name(call: ir.Operation) -> str:
 
 
 def called_function(op: ir.Operation) -> str:
-    """The function whose body an op runs: of a call its callee, of a composite its decomposition; else nothing."""
+    """The function whose body an op runs: the callee of a call, the decomposition of a composite; None for other ops.
+    """
     if op.name == "func.call":
         return callee_name(op)
     return ir.FlatSymbolRefAttr(op.attributes["decomposition"]).value if op.name == "stablehlo.composite" else ""
@@ -285,7 +286,7 @@ def owner_op(result: ir.Value) -> ir.Operation:
 
 
 def users(value: ir.Value) -> list[tuple[ir.Operation, int]]:
-    """Who reads a value: (op, operand position), in the order of the uses in MLIR."""
+    """The readers of a value: (op, operand position), in the order of MLIR's uses."""
     return [(use.owner.operation, use.operand_number) for use in value.uses]
 
 

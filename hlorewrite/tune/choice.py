@@ -1,4 +1,5 @@
-"""One way to compile a step: passes, how they are kept, a memory budget, XLA flags; and what it came to."""
+"""One way to compile a step (passes, the policy for keeping them, a memory budget, XLA flags) and its measured result.
+"""
 
 from __future__ import annotations
 

@@ -57,7 +57,7 @@ class TuneSearch:
 
     @property
     def remaining(self) -> int:
-        """About how many choices are still to be tried, the one under way included."""
+        """About how many choices are still to be tried, the current one included."""
         budgets, buckets, flagged = _LATER
         later = (budgets, buckets, flagged * len(self.flag_sets))
         return self._of_round + sum(later[max(0, self._rounds - 1):])

@@ -13,7 +13,7 @@ _TEXTS = ("devices", "chosen", "reason", "saving")
 
 
 def decision_of(trace: Trace) -> dict[str, Any] | None:
-    """The decision of a trace, of which nothing is believed but texts and numbers.
+    """The decision of a trace; everything in it but texts and numbers is ignored.
 
     Args:
       trace: what could be read.

@@ -57,7 +57,7 @@ def _filled(count: int) -> array[int]:
 
 
 class _Moving:
-    """Streams, and the nodes above streams: in a row, each by its place, with the nodes that it is compared by.
+    """Streams and the nodes above them, numbered by place, each with the nodes whose classes it is compared by.
 
     Attributes:
       nodes: which ones, streams first, operands before readers.
@@ -101,12 +101,11 @@ class _Moving:
 
 
 class _Refinement:
-    """Splits classes, round by round, where operands have come to be of other classes; what did not change is kept.
+    """Splits classes round by round if the classes of operands have changed; everything else is kept.
 
     In each round the streams are compared first, by the classes of the round before, and then the nodes above them.
-    Of the parts a class of streams falls into the largest keeps its number, so that a stream is compared again no
-    more often than it comes to be in a part of half the size (Hopcroft 1971). Other nodes have a number for each
-    signature.
+    If a class of streams splits, the largest part keeps the class's number. So a stream is compared again only when its
+    class has at most half the size (Hopcroft 1971). Other nodes have a number for each signature.
 
     Args:
       graph: the graph.
@@ -325,7 +324,7 @@ def _below(graph: Graph, node: int) -> tuple[int, ...]:
 
 
 def _held(graph: Graph, colors: Sequence[int], node: int) -> tuple[Label, str, list[int]]:
-    """What the nodes of a class have in common: label, type, and the classes of what they are computed from."""
+    """What the nodes of a class have in common: label, type, and the classes of their operands."""
     label = graph.labels[node]
     held = [colors[each] for each in _below(graph, node)]
     if label[0] in _IN_ANY_ORDER:

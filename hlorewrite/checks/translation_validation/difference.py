@@ -1,4 +1,4 @@
-"""Where two programs differ, in words, and whether the result may hang where the original does not."""
+"""Describes where two programs differ, and whether the result may hang although the original does not."""
 
 from collections.abc import Sequence
 
@@ -14,7 +14,7 @@ _MOST_STEPS = 10_000
 
 def first_difference(original: ProgramState, result: ProgramState, colors: Sequence[int], pair: tuple[int, int],
                      what: str) -> Unknown:
-    """Follows the first operands that differ from a pair of nodes downwards, as far as both look alike."""
+    """From a pair of nodes, follows the first operands that differ, as long as both nodes look alike."""
     graph = original.graph
     a, b = pair
     key = 0
@@ -76,10 +76,10 @@ def _name(graph: Graph, node: int) -> str:
 def hanging(original: ProgramState, result: ProgramState, colors: Sequence[int]) -> Unknown | None:
     """A collective of the result that some members of its group may not reach, as far as can be seen.
 
-    All members reach it when each predicate around it is the same on all of them. Where one may differ, the original
-    has to execute a collective over groups as wide each time all predicates up to that one hold: under these predicates
-    and perhaps some further ones around the result's, and under no other. One in a branch of a loop is not executed in
-    each iteration, and does not keep the members together in the others.
+    All members reach it when each predicate around it is the same on all of them. If one may differ, the original has
+    to execute a collective over groups at least as wide each time all predicates up to that one hold: under these
+    predicates, perhaps some further ones around the result's, and no others. A collective in a branch of a loop is not
+    executed in each iteration, so it does not keep the members together in the other iterations.
     """
     reached = [(each, _path(each, colors)) for each in original.executions]
     for each in result.executions:
@@ -97,7 +97,7 @@ def hanging(original: ProgramState, result: ProgramState, colors: Sequence[int])
 
 
 def endless(original: ProgramState, result: ProgramState, colors: Sequence[int]) -> Unknown | None:
-    """A loop of the result that is none of the original's, so that it is not known to end."""
+    """A loop of the result that the original does not have, so it is not known to end."""
     ending = {tuple((what, colors[node]) for what, node in path) for path in original.loops}
     for path in result.loops:
         if tuple((what, colors[node]) for what, node in path) not in ending:

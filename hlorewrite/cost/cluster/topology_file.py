@@ -210,7 +210,7 @@ def _fields(path: Path, seen: tuple[str, ...]) -> tuple[dict[str, Any], dict[str
 
 
 def _check(data: dict[str, Any], fail: Fail) -> tuple[dict[str, Any], dict[str, dict[str, Any]]]:
-    """Every key known and every value in range, or an error that names it."""
+    """Checks that every key is known and every value in range; the error names the key."""
     fields: dict[str, Any] = {}
     opened: dict[str, dict[str, Any]] = {section: {} for section in OPEN_SECTIONS}
     for section, name, value in _flatten(data):

@@ -78,7 +78,7 @@ class _Fork:
 
 @dataclass(frozen=True)
 class _Stretch:
-    """What runs one after the other: bytes of its collectives, and the forks on the way."""
+    """A straight stretch of the program: the bytes of its collectives, and the forks on the way."""
 
     sent: Fraction
     forks: tuple[_Fork, ...]
@@ -230,7 +230,7 @@ def _padded(before: _Fork, after: _Fork) -> list[tuple[_Stretch, _Stretch]]:
 
 
 def _of_counted(before: _Fork, after: _Fork, body: Growth, condition: Growth, old: int, new: int) -> Growth:
-    """Of two loops whose counts are known: what both runs have, and the rest of the one that is longer."""
+    """The growth of two loops with known counts: that of their common iterations, plus the rest of the longer one."""
     both = min(old, new)
     total: Bytes = (both * body.bytes if both else 0) + (both + 1) * condition.bytes
     path = (*condition.path, *body.path)

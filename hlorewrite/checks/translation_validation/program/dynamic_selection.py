@@ -27,7 +27,7 @@ _NARROW = ("tensor<i8>", "tensor<i16>", "tensor<ui8>", "tensor<ui16>")
 
 
 def chosen(state: ProgramState, holders: Holders, number: int, node: int) -> int:
-    """The part of a node on the member of a number; a convert applies to the chosen part."""
+    """The part of a node on the member with a given number; a convert applies to the chosen part."""
     graph = state.graph
     label, type_ = graph.labels[node], graph.types[node]
     if label[0] in _KEEPS_ZERO:

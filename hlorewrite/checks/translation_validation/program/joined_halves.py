@@ -90,7 +90,7 @@ class _Joiner:
         self._apart: set[Task] = set()
 
     def attempt(self, roots: Sequence[int]) -> list[int] | None:
-        """Rewrites some nodes; None where streams that were joined turned out to go on otherwise, which is noted."""
+        """Rewrites some nodes; None if joined streams turned out to continue differently, which is recorded."""
         self._known.clear()
         self._following.clear()
         made = [self._done(root) for root in roots]
@@ -108,7 +108,7 @@ class _Joiner:
         return made
 
     def _goes_on(self, stream: int) -> bool:
-        """Finds the next element of a stream that was made; False where there is none, and notes the pair."""
+        """Finds the next element of a new stream; if there is none, records the pair and returns False."""
         task = self._following.get(stream)
         if task is None or stream in self.graph.yields:
             return True
@@ -125,7 +125,7 @@ class _Joiner:
         return made
 
     def _solve(self, task: Task) -> int | None:
-        """Does a task: the first of its ways whose needs can be met; None where there is none."""
+        """Solves a task in the first way whose requirements can be met; None if there is no such way."""
         stack = [(task, self._ways(task))] if task not in self._known else []
         # Ends: a task is put on the stack while it is not known, once, since expressions hold no circles.
         while stack:
@@ -262,7 +262,9 @@ class _Joiner:
         return tuple(needs)
 
     def _unshaped(self, node: int, dim: int) -> list[int]:
-        """The dimensions of the operand of a reshape whose halves are those of the result: as much is before them."""
+        """The dimensions of a reshape's operand whose halves are the halves of the result: as many elements precede
+        them.
+        """
         before, after = (shape_and_element(self.graph.types[each]) for each in (self.graph.args[node][0], node))
         assert before is not None and after is not None
         fitting = [place for place in range(len(before[0])) if prod(before[0][:place]) == prod(after[0][:dim])]
@@ -302,7 +304,7 @@ class _Joiner:
     # ---- what an expression is in MLIR, for the questions of ``ops``
 
     def _likeness(self, node: int, type_: str = "") -> ir.Operation | None:
-        """An op that computes what a node says, or such a result of another type; None where there is none."""
+        """An op that computes what a node stands for, perhaps in another type; None if there is none."""
         label = self.graph.labels[node]
         key = label, type_ or self.graph.types[node], tuple([self.graph.types[arg] for arg in self.graph.args[node]])
         if key not in self._likenesses:

@@ -19,7 +19,8 @@ _MIRRORED = {"LT": "GT", "GT": "LT", "LE": "GE", "GE": "LE"}
 
 
 def set_apart(original: View, result: View) -> frozenset[int]:
-    """Keys of the original's loops that seem to run once less in the result: outermost ones, matched in order."""
+    """Keys of the original's loops that seem to run one iteration less in the result: outermost ones, matched in order.
+    """
     left, keys = [trip_count(op) for op in _outermost(result)], set[int]()
     for op in _outermost(original):
         trips = trip_count(op)
@@ -91,7 +92,7 @@ def counted(graph: Graph, predicate: int) -> CountedByConstants | None:
 
 
 def once_less(graph: Graph, predicate: int, step: int) -> int:
-    """The predicate with a bound lowered by a step; the predicate itself where it is none of a counter."""
+    """The predicate with its bound lowered by one step; the predicate itself if it does not test a counter."""
     place = _place_of_counter(graph, predicate)
     if place is None:
         return predicate

@@ -93,7 +93,9 @@ def part_by_part(state: ProgramState, op: ir.Operation, values: Sequence[Symboli
 
 
 def _in_own_type(state: ProgramState, op: ir.Operation) -> bool:
-    """Whether the regions of an op work in the type of its result; a promoting one rounds or wraps around otherwise."""
+    """Whether the regions of an op work in the type of its result; a promoting region rounds or wraps around
+    differently.
+    """
     inside = [argument for region in op.regions for block in region.blocks for argument in block.arguments]
     known = [shape_and_element(state.type_of(value)) for value in (op.operands[0], op.results[0], *inside)]
     return len({each[1] if each else None for each in known} - {None}) == 1 and None not in known
@@ -173,7 +175,7 @@ def _lifted(state: ProgramState, op: ir.Operation, node: int, key: Key) -> int |
 
 
 def _in_type(state: ProgramState, key: Key, type_: str) -> Key:
-    """The reductions of the original taken in a wider float type, which rounds less: only that way round."""
+    """Takes the reductions of the original in a wider float type, which rounds less; never in a narrower one."""
     if not state.strategy.widen or not state.original:
         return key
     known = shape_and_element(type_)

@@ -1,18 +1,17 @@
-"""Loops: what they carry are streams, and a reduction waits through a loop that all members leave together.
+"""Loops: the values they carry are streams, and a reduction waits through a loop that all members leave together.
 
-A guess that need not be right is a ``LoopShape``; one pass over the body then checks it:
+A ``LoopShape`` is a guess, which may be wrong; one pass over the body checks it:
 
 * a part that is proposed to stay is yielded as it came in (then it is so in every iteration, by induction);
 * a part that waits for a reduction goes through a loop whose predicate is the same on all members of a group, because
   ``exit(AR(x)) = AR(exit(x))`` needs that they take ``exit`` in the same iteration;
-* what the body assumed to be the same on all members is so, given that it was in the iteration before.
+* values that the body assumed to be the same on all members are so, given that they were in the iteration before.
 
 A refuted part of the guess is changed, and the body is read again; there are finitely many parts.
 
-Within nests a loop that waits for a reduction makes the loop around wait too, so that all of them are read again. A
-loop with two or more around it does not begin that by itself: it returns what one iteration makes, which shows what
-waits, and the loop around is read again, whatever it finds. Otherwise each loop would be read once for every loop
-around it.
+In a nest, a loop that waits for a reduction makes the loop around it wait too, so all of them are read again. A loop
+inside two or more others does not start that itself: it returns the result of one iteration, which shows what waits,
+and the loop around it is read again in any case. Otherwise each loop would be read once for every loop around it.
 """
 
 from collections.abc import Mapping, Sequence
@@ -101,7 +100,7 @@ def loop(state: ProgramState, op: ir.Operation, values: Sequence[SymbolicValue])
 
 
 def _put_off(state: ProgramState, done: LoopPass, what: PutOff) -> list[SymbolicValue]:
-    """Leaves a loop that a pass has refuted to the next pass of the loop around; returns what one iteration makes."""
+    """Leaves a refuted loop to the next pass of the loop around it; returns the result of one iteration."""
     for node in done.streams.values():
         state.graph.yields.setdefault(node, node)  # it may be followed until then, and is not read after that
     state.put_off = max(state.put_off, what)
@@ -127,7 +126,7 @@ def _in_turn(state: ProgramState, op: ir.Operation, values: Sequence[SymbolicVal
 
 
 def _guessed(op: ir.Operation) -> LoopShape:
-    """Facts from the text of a loop: a slot changes when its body does not yield it as it is."""
+    """Facts from the text of a loop: a slot changes if the body does not yield it unchanged."""
     body = op.regions[1].blocks[0]
     pairs = zip(body.arguments, terminator(body).operands, strict=True)
     return LoopShape(streams={(slot, LOCAL) for slot, (argument, end) in enumerate(pairs)
@@ -135,7 +134,7 @@ def _guessed(op: ir.Operation) -> LoopShape:
 
 
 def _passes_through(value: ir.Value, argument: ir.Value) -> bool:
-    """Whether a value is an argument of the block around, handed through loops and barriers within."""
+    """Whether a value is an argument of the enclosing block, passed unchanged through the loops and barriers inside."""
     # Ends: each step goes to an operand.
     while value != argument:
         op = defining_op(value)
@@ -194,9 +193,11 @@ def _run(state: ProgramState, op: ir.Operation, values: Sequence[SymbolicValue],
 
 
 def _last_is_apart(state: ProgramState, shape: LoopShape, done: LoopPass) -> bool:
-    """Whether a pass has the predicate of all iterations but the last, where that can be said; else notes the step.
+    """Whether a pass found the predicate of all iterations but the last, if that can be told; otherwise records the
+    step.
 
-    A step that a later pass does not bear out, as of a function that is called with other bounds, is given up for good.
+    A step that a later pass does not confirm, such as that of a function called with other bounds, is given up for
+    good.
     """
     step = step_of(state.graph, done.whole)
     if step == shape.step or not shape.counted:
@@ -259,9 +260,9 @@ def _grant(state: ProgramState, loop: Loop, predicate: int, executed: Sequence[C
            following: Mapping[int, int]) -> None:
     """Members of a group that meet in each iteration of a loop that is entered once leave it together.
 
-    StableHLO: every process of a group has to execute a collective. So the loop of the original, which is taken to end,
-    runs equally often on all of them, when it executes a collective without condition that no compiler takes out of the
-    loop. A loop whose condition is computed from device ids says itself that it does not.
+    StableHLO: every process of a group has to execute a collective. The original's loop is assumed to end. So it runs
+    equally often on all of them if it unconditionally executes a collective that no compiler moves out of the loop.
+    This does not apply if the loop's condition is computed from device ids.
     """
     witnesses = {op_key(each) for each in state.witnesses().of(loop)}
     met = [e.members for e in executed if e.members is not None and op_key(e.op) in witnesses]
@@ -273,7 +274,7 @@ def _grant(state: ProgramState, loop: Loop, predicate: int, executed: Sequence[C
 
 
 def _holds(state: ProgramState, shape: LoopShape, done: LoopPass, size: tuple[int, int, int]) -> bool:
-    """Whether a pass bears out the proposal; what it does not bear out is changed."""
+    """Whether a pass confirms the proposal; the parts it does not confirm are changed."""
     if state.put_off is PutOff.KINDS or len(shape.kinds) != size[2]:
         return False  # what was read of slots of no kind is not what will be read of them
     kept = shape.effects or done.effects[0] == done.effects[1]

@@ -11,7 +11,7 @@ Encoded = tuple[object, ...]
 
 
 class RegionEncoder:
-    """Writes the regions of one op down: ops, attributes, types, and which value reads which.
+    """Serializes the regions of one op: ops, attributes, types, and the values that each op reads.
 
     Args:
       state: the program.

@@ -1,13 +1,14 @@
-"""Streams of equal ops become ops of streams: what a rotated loop carries is computed from what its original carries.
+"""Streams of equal ops become ops of streams, so the values that a rotated loop carries are computed from those that
+its original carries.
 
 A loop whose body is g after f becomes g, a loop of f after g, and f. It carries c_i = g(x_i) and x_i. With a stream
 written as (first, next), for every op g,
 
     (g(a), g(b)) = g((a, b)),
 
-by induction over the iterations; and what a loop leaves of an op of streams is the op of what it leaves of them:
-``exit(g(s)) = g(exit(s))``. A counter that starts at another number than zero is one that starts at zero, plus that
-number; its predicate is shifted with it where no number of the loop wraps around.
+by induction over the iterations; and the final value of an op of streams is the op of their final values: ``exit(g(s))
+= g(exit(s))``. A counter that starts at another number than zero is one that starts at zero, plus that number; its
+predicate is shifted with it where no number of the loop wraps around.
 """
 
 from collections.abc import Iterable

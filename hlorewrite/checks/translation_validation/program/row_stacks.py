@@ -62,10 +62,10 @@ def _added(state: ProgramState, row: int, stream: int) -> tuple[int | None, int]
 
 
 def _row_of(state: ProgramState, node: int, stream: int) -> int | None:
-    """The stream of which a node is the row that is about to be written; None for all else.
+    """The stream whose next written row a node is; None for any other node.
 
-    It may be another one than the stream that is asked about, of the same loop, where both have the same row written in
-    each iteration: until then a row of either is what it was before the loop.
+    It may be another stream of the same loop than the given one, if each iteration writes the same row of both: until
+    then, a row of either is what it was before the loop.
     """
     graph = state.graph
     _, row, *here = graph.args[graph.yields[stream]]

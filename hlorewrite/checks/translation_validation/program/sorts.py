@@ -1,8 +1,8 @@
-"""Sorts by what their comparator computes, whatever it is written like, and with ties decided by a number.
+"""Identifies sorts by what their comparator computes, however it is written, with ties decided by a number.
 
 A comparator is evaluated to a node over the pair that it compares, so that simplified ones are the same. A stable sort
-decides ties by the place that elements had: where one operand counts along the dimension, that is its number, and the
-sort need not be stable. XLA writes it so; where no operand counts, it adds one.
+decides ties by the original position of the elements. If one operand counts along the dimension, its numbers are these
+positions, and the sort need not be stable. XLA writes sorts in this way, and adds such an operand if there is none.
 """
 
 import re

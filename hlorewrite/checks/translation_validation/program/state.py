@@ -49,7 +49,7 @@ _PARTS = ("stablehlo.slice", "stablehlo.dynamic_slice", "stablehlo.reshape", "st
 
 @dataclass(frozen=True)
 class Strategy:
-    """The one of several equal forms that values are brought to; all are right, and none fits every rewriting.
+    """Selects one of several equal forms for values. All are correct, but none suits every rewrite.
 
     Attributes:
       name: its name.
@@ -59,7 +59,7 @@ class Strategy:
       eager: reductions are carried out where they stand.
       scatter: parts of scattered sums wait as the whole sums.
       quick: what changes in a loop is guessed from its text, which saves a pass and misses what is computed to stay.
-      last_factor: of a product of two values that wait, the second one goes on waiting.
+      last_factor: in a product of two values that wait, the second one keeps waiting.
       streams: streams that start and go on with the same op are that op of streams, for rotated loops.
       halves: expressions of two halves of a tensor are expressions of the tensor.
       views: moves of elements are affine views, sums and products have one form (``value_graph.views``).
@@ -82,7 +82,7 @@ class Strategy:
 
 @dataclass
 class LoopShape:
-    """What is proposed of a loop: which parts of its slots change, and which may not wait for a reduction.
+    """A proposal about a loop: which parts of its slots change, and which may not wait for a reduction.
 
     Attributes:
       streams: (slot, key) of the parts that change; all others are what they were at the start.
@@ -302,7 +302,9 @@ class ProgramState:
         return known
 
     def _bodies(self, text: str, seen: set[str]) -> str:
-        """The functions that an attribute names, and those that these name: they are part of what an op computes."""
+        """The functions that an attribute names, directly or through other functions: they are part of what an op
+        computes.
+        """
         bodies = ""
         for name in _SYMBOL.findall(text):
             function = self.view.functions.get(name.strip('"'))

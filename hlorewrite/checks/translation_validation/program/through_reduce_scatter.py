@@ -49,7 +49,7 @@ def moved_parts(state: ProgramState, op: ir.Operation, parts: Mapping[int, Mappi
       fixed: the nodes of all other operands.
 
     Returns:
-      Whole sums by what they wait for; None where the op does not leave whole what is divided.
+      Whole sums by what they wait for; None if the op does not keep the divided dimension whole.
     """
     divided: dict[_Division, dict[int, int]] = {}
     for place, held in parts.items():

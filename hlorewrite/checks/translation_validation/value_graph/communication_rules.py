@@ -79,7 +79,7 @@ def all_to_all(graph: Graph, rows: Rows, split: int, concat: int, type_: str, no
 
 
 def own_starts(graph: Graph, tables: ProcessConstants, rows: Rows, along: int, type_: str) -> tuple[list[int], Label]:
-    """Where the part of a value begins that belongs to a process's place in its group, and the slice's label."""
+    """The start of the part of a value that belongs to a process's place in its group, and the label of the slice."""
     known = shape_and_element(type_)
     assert known is not None
     place = np.zeros(sum(map(len, rows)), np.int64)
@@ -147,7 +147,7 @@ def _own_shard(graph: Graph, tables: ProcessConstants, rows: Rows, along: int, n
 
 def _dynamic_slice(graph: Graph, tables: ProcessConstants, attributes: dict[str, str], type_: str, args: tuple[int, ...]
                    ) -> int | None:
-    """Starts that are known become clamped 64-bit numbers; known to be the same everywhere, a slice."""
+    """Known starts become clamped 64-bit numbers. If they are the same everywhere, the op becomes a ``slice``."""
     if graph.types[args[0]] == type_:
         return args[0]
     full, part = shape_and_element(graph.types[args[0]]), shape_and_element(type_)

@@ -4,8 +4,8 @@ A node represents a tensor on every process, and inside loops for a stream of th
 around it. ``stream`` nodes are what a loop carries; their first element is their operand, and the next one is what the
 body yields, filled in when the body has been read.
 
-There are several nodes for an op of a large program, so a node takes few bytes: numbers are in arrays, and equal
-expressions are found in a table of node numbers with open addressing.
+A large program has several nodes per op, so each node has to be small: numbers are in arrays, and equal expressions are
+found in an open-addressing table of node numbers.
 """
 
 import math
@@ -160,7 +160,7 @@ class Graph:
         return self.labels[node][0] == "splat" and self.identity(kind, self.types[node]) == node
 
     def replace(self, node: int, label: Label, args: tuple[int, ...]) -> None:
-        """Gives a node another form of what it computes, under which it is found too; a stream is none any more."""
+        """Gives a node another form of what it computes, under which it can also be found. A stream stops being one."""
         self._replaced[self.labels[node], self.types[node], self.args[node]] = node
         self.labels[node] = label
         self.args.replace(node, args)
@@ -181,7 +181,7 @@ class Graph:
         return len(self.labels) - 1
 
     def _widen(self) -> None:
-        """Twice as many places in the table of expressions, and all in it put to their new ones."""
+        """Doubles the table of expressions and rehashes its entries."""
         nodes, self._known = self._known, array("i", [_FREE]) * (2 * len(self._known))
         known, mask = self._known, len(self._known) - 1
         for node in nodes:
@@ -224,7 +224,8 @@ SymbolicValue = int | PendingReduction
 
 
 def own_part_of(key: Key) -> OwnPart | None:
-    """The value whose own part the part with this key is; None for one that is as large as its value."""
+    """The value of which the part with this key is a process's own part; None for a part that is as large as its value.
+    """
     return key[0].own if key else None
 
 

@@ -148,7 +148,8 @@ class IndexMaps:
     # ---- making
 
     def node(self, type_: str, sources: tuple[int, ...], codes: np.ndarray) -> int:
-        """The node of a table over sources: sources in the order they are first read, none that is not read."""
+        """The node of a table over sources; sources are in the order of their first read, and unread ones are left out.
+        """
         counts = [self._count(source) * len(codes) for source in sources]
         starts = np.concatenate([[0], np.cumsum(counts)])
         which = np.searchsorted(starts, codes.ravel(), side="right") - 1

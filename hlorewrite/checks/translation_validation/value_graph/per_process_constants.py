@@ -1,4 +1,4 @@
-"""Values that are known on every process: what is computed from device ids and constants by whole numbers.
+"""Values that are known on every process: those computed from device ids and constants in integer arithmetic.
 
 JAX finds its place in the mesh by a dozen scalar ops on ``partition_id``. Evaluated for every process they become one
 node that holds the numbers, so that two ways to compute the same index are the same node.

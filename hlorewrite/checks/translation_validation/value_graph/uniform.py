@@ -49,7 +49,7 @@ class SameOnMembers:
         return known[node]
 
     def known_to_differ(self, root: int, members: Members, following: Mapping[int, int]) -> bool:
-        """Whether a node is computed from what differs within groups by the program's own text.
+        """Whether a node is computed from a value that by the program's text differs within groups.
 
         That is a number of the process, such as its id, or its own part of a constant.
 

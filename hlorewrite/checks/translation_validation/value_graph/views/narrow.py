@@ -1,7 +1,8 @@
 """Narrow floats computed in float32: ``op(a, b) = round(op(wide(a), wide(b)))``, as XLA normalizes them.
 
 An op of bfloat16 or float16 is by its meaning the op of the wide numbers, rounded once. Widening is exact, so it moves
-through ops that round nothing, and a value that is exact in the narrow type is not changed by a way through it.
+through ops that round nothing, and converting a value that is exact in the narrow type to that type and back does not
+change it.
 """
 
 from __future__ import annotations

@@ -131,7 +131,7 @@ def composed(outer: Strided, inner: Strided) -> Strided | None:
 
     The element ``i`` that the outer view reads has digits in the inner view's mixed radix. Each outer digit is cut so
     that every part steps within one inner digit. If the offset and all parts together stay within each inner digit,
-    nothing carries from one into the next, and the sum of the parts is the place.
+    nothing carries from one into the next, and the sum of the parts is the position in the operand.
 
     Example:
       >>> transposed = strided(0, [[(3, 1)], [(2, 3)]])

@@ -19,7 +19,7 @@ _MOST_LEAVES = 64
 
 
 class StructuralHashes:
-    """A number for each node that equal expressions of both programs have in common; others seldom do.
+    """A number for each node: equal for equal expressions of both programs, and seldom equal for others.
 
     Nothing is proved by it: it only chooses between orders that are all right.
     """
@@ -149,7 +149,7 @@ class DimPart:
 
 
 def _runs(parts: Sequence[DimPart]) -> list[list[DimPart]]:
-    """Parts that lie side by side in every leaf, joined: the one that changes slowest first."""
+    """Joins parts that are adjacent in every leaf; the one that changes slowest comes first."""
     runs = [[part] for part in parts]
     again = True
     # Ends: each round but the last joins two runs.
