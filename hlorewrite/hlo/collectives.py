@@ -239,7 +239,9 @@ def _calls(counts: TripCounts, computation: Computation, instruction: HloInstruc
 
 
 def _executed(call: _Call, run: ComputationRun) -> ComputationRun:
-    """The calls of a computation that runs. Only one branch of a conditional runs, but each counts as if it did."""
+    """How a called computation runs, given its caller's run. At most one branch of a conditional runs; each counts as
+    taken.
+    """
     if call.kind in ("body", "condition"):
         return replace(run, trips=run.trips * (1 if call.count is None else call.count), depth=run.depth + 1,
                        known=run.known and call.count is not None,

@@ -188,7 +188,7 @@ class ElementComparison:
         return node
 
     def _kept(self, arguments: tuple[Element, ...]) -> tuple[Element, ...]:
-        """What is added to a sum over devices, as such a sum: all terms but the keeper's are zero."""
+        """An addend of a sum over devices, written as such a sum: all terms but the keeper's are zero."""
         total = next((x for x in arguments if isinstance(x, Reduced) and x.kind == "sum"
                       and x.groups in self.scene.keepers), None)
         if total is None or all(isinstance(x, Reduced) for x in arguments):

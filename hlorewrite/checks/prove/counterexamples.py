@@ -1,8 +1,8 @@
 """Programs that show a wrong rule or fact to be wrong: two modules, before and after, that compute different values.
 
-A fact that the solver refutes comes with elements; they are written into a module for two devices. Where there are
-none (quantified claims leave the solver without a model), programs of ``rules check`` are executed. A program counts
-only when the reference interpreter finds the values to differ.
+A fact that the solver refutes comes with elements; they are written into a module for two devices. If there are none
+(quantified claims leave the solver without a model), programs of ``rules check`` are executed. A program counts only
+when the reference interpreter finds the values to differ.
 
 ``python -m hlorewrite.checks.prove.counterexamples FILE NAME [NATIVES...]`` prints the two modules as JSON, or null:
 the interpreter ends its process on some programs, so the search runs in one of its own.

@@ -1,7 +1,7 @@
 """Element types as the solver sees them: integers with wrap-around, and floats in three strengths of arithmetic.
 
 Integers of w bits are bit vectors, ``i1`` truth values, whose sum is *or* and whose product is *and* (StableHLO).
-Floats are what the float class of a fact allows them to be:
+The float class of a fact decides how floats behave:
 
 * ``exact``: numbers of an unknown format. They have an order and one not-a-number; addition and multiplication are
   unknown functions, so only equations that hold bit for bit can be proved. Rounding keeps the order.

@@ -218,7 +218,7 @@ def obligation(case: Obligation, strength: str, any_order: bool = False) -> tupl
 
 
 def _together(case: Obligation, both: list[Value], x: list[Value], y: list[Value]) -> Iterator[tuple[Value, ...]]:
-    """What one element is made of on either device: the same, unless what says which elements are taken differs."""
+    """The operands of one element on either device: the same elements, unless their selectors differ."""
     selectors = {case.names[i] for i in _selectors(case)}
     if selectors <= case.uniform:
         return zip(both, x, y, strict=True)

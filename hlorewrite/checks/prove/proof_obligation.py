@@ -1,4 +1,4 @@
-"""A rule as tensors and premises: the ops there are, what each computes, and what is assumed of groups and types."""
+"""A rule as tensors and premises: its ops, what each computes, and what is assumed of groups and types."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace

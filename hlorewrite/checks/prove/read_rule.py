@@ -1,4 +1,4 @@
-"""Reads a rule into a scene: what its match computes, what its conditions promise, what its rewrite makes."""
+"""Reads a rule into a scene: what its match computes, what its conditions promise, and what its rewrite creates."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field

@@ -1,4 +1,4 @@
-"""Before and after: executes a module as it was and as it became, and compares."""
+"""Executes a module before and after a rewrite, and compares the results."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -61,7 +61,7 @@ def _joined(reports: Sequence[Comparison]) -> Comparison:
 
 
 def _check_or_note(pair: EntryPair, seed: int, tolerance: float | None) -> Comparison:
-    """The comparison of one function; of a further one that cannot be executed a note that says so."""
+    """The comparison of one function; a note instead if it is a further function that cannot be executed."""
     try:
         return _check_function(pair, seed, tolerance)
     except CannotExecute as error:

@@ -126,7 +126,7 @@ def compare(before: Outcome, after: Outcome, name: str = "", tolerance: float | 
         computed where the outcomes are equal bit for bit.
 
     Returns:
-      A row for each output; what the original did wrong already is not held against the rewritten program.
+      A row for each output; faults that the original already has do not count against the rewritten program.
     """
     problems = []
     if after.diverged and not before.diverged:

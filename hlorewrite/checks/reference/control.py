@@ -1,4 +1,4 @@
-"""The inputs of a program that decide what is executed, trip counts and branches, and where it reads and writes."""
+"""The inputs of a program that decide trip counts and branches, and where it reads and writes."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -15,7 +15,7 @@ _INDICES = {"stablehlo.dynamic_slice": slice(1, None), "stablehlo.dynamic_update
 class ControlArguments:
     """Arguments of a function, by position.
 
-    Everything that data flow reaches backwards counts, so each may name too many, and never too few.
+    Everything that data flow reaches backwards counts, so each set may name too many inputs, but never too few.
 
     Attributes:
       looping: from which a trip count may be computed.
@@ -61,7 +61,7 @@ def _functions(function: ir.Operation) -> dict[str, ir.Operation]:
 
 
 def _trips(op: ir.Operation, functions: Mapping[str, ir.Operation]) -> list[ir.Value]:
-    """Values by which an op decides how often something is executed; all that a function takes that is not known."""
+    """Values that decide how often an op executes something; for a call of an unknown function, all its operands."""
     if op.name == "stablehlo.while":
         return list(_last(op.regions[0]).operands)
     if op.name == "func.call" and _called(op) not in functions:
@@ -70,7 +70,7 @@ def _trips(op: ir.Operation, functions: Mapping[str, ir.Operation]) -> list[ir.V
 
 
 def _indices(op: ir.Operation) -> list[ir.Value]:
-    """Values by which an op decides where it reads and writes."""
+    """Values that decide where an op reads and writes."""
     if op.name == "stablehlo.scatter":
         return [op.operands[(len(op.operands) - 1) // 2]]
     return list(op.operands)[_INDICES.get(op.name, slice(0, 0))]

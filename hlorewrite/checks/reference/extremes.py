@@ -122,7 +122,7 @@ def _signs(shape: tuple[int, ...], place: _InputPlace) -> Array:
 
 
 def _integers(type_: ir.Type, generator: np.random.Generator, role: Role, share: float, turned: bool) -> Array:
-    """Next to the ends of the type, turned: next to the other ones; small ones where numbers are nearer to one."""
+    """Integers near the ends of their type (``turned`` swaps the ends), or small ones if ``share`` is below 1."""
     dtype, shape = dtype_of(type_), tuple(ir.RankedTensorType(type_).shape)
     element = ir.IntegerType(ir.RankedTensorType(type_).element_type)
     if role == "deciding" or share < 1 or element.width == 1:

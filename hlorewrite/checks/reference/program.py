@@ -280,7 +280,7 @@ class _Preparation:
 
 
 def drop_shardings(module: ir.Operation) -> None:
-    """Removes shardings: they name meshes of the original module, and say nothing to the interpreter.
+    """Removes shardings: they name meshes of the original module, and mean nothing to the interpreter.
 
     Args:
       module: what is about to be evaluated; changed in place.
@@ -367,7 +367,7 @@ def _widen_convolution(op: ir.Operation) -> None:
 
 
 def _widen_reduction(op: ir.Operation) -> None:
-    """Inputs, initial values and updates, each to the type of the region's argument for it; not a scatter's indices."""
+    """Converts inputs, initial values and updates to the types of the region's arguments; a scatter's indices stay."""
     arguments, count = list(op.regions[0].blocks[0].arguments), len(op.results)
     held = [k for k in range(len(op.operands)) if op.name != "stablehlo.scatter" or k != count]
     for position, argument in zip(held, arguments, strict=True):

@@ -1,9 +1,9 @@
 """Whether a rewritten module stays in the range of its types wherever the original does, on extreme inputs.
 
-On standard normal numbers a sum in float16 that overflows before it cancels, or a factor that is lost below the normal
-range, is not seen. So both modules also run on large, cancelling and tiny inputs (`extremes.py`). Where results become
-infinite, or tiny ones are lost, both are replayed op by op: it counts only where every op of the original stays in
-range, and what rounding explains without underflow does not explain it.
+Standard normal inputs do not reveal a float16 sum that overflows before it cancels, or a factor that is lost below the
+normal range. So both modules also run on large, cancelling and tiny inputs (`extremes.py`). If results become infinite,
+or tiny ones are lost, both modules are replayed op by op. A fault counts only if every op of the original stays in
+range, and rounding without underflow does not explain it.
 """
 
 from collections.abc import Sequence

@@ -1,4 +1,4 @@
-"""Looks for inputs on which two modules compute something else: drawn where rewrites go wrong, each from a seed.
+"""Looks for inputs on which two modules compute different values, drawn with a seed from where rewrites go wrong.
 
 Indices lie at the borders of dimensions and past them, counts are 0 and 1 among others, numbers are equal, cancel, or
 lie at the ends of their types. A difference that rounding does not explain is a counterexample.

@@ -3,9 +3,9 @@
 The list is in the global order of ``schedules.sequence``: tasks by tick, then the transfers of that tick. Every process
 that keeps this order meets the others in the same transfers, so none can wait for another forever.
 
-Carried values become slots too. One that micro-batches only add to (``hlorewrite.sums``) is a cell: each call that adds
-to it takes what the call before it left, whichever micro-batch that was, as a + g1 + g2 = a + g2 + g1. Any other is the
-value that micro-batch k-1 made, so a schedule that runs k before k-1 is refused.
+Carried values become slots too. A value that micro-batches only add to (``hlorewrite.sums``) is a cell: each call adds
+to the result of the call before it, whichever micro-batch that was, because a + g1 + g2 = a + g2 + g1. For any other
+value, micro-batch k reads the result of k-1, so a schedule that runs k before k-1 is refused.
 """
 
 from dataclasses import dataclass

@@ -1,4 +1,5 @@
-"""``hlorewrite pipeline``: what a pipeline schedule costs before it runs; ``run``: what it computes and takes."""
+"""``hlorewrite pipeline``: predicts the cost of a pipeline schedule; ``run`` executes it, and prints values and times.
+"""
 
 from __future__ import annotations
 

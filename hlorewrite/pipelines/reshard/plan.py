@@ -43,7 +43,7 @@ _LAST_PART = 1 / 6
 
 @dataclass(frozen=True)
 class ReshardPlan:
-    """Which device sends what, and when. Rows are in the order of their start.
+    """The slices that each device sends, their receivers and times. Rows are in the order of their start.
 
     Args:
       tasks: the unit tasks the plan serves.

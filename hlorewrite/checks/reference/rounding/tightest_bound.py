@@ -1,4 +1,4 @@
-"""Differences and their bounds: which element and which output is nearest to what rounding explains."""
+"""Differences and their bounds: finds the element and the output that come closest to their rounding bound."""
 
 from collections.abc import Sequence
 

@@ -1,7 +1,7 @@
 """Checks linearity facts by execution: op(AR(a) + p) against AR(op(a)) + op(p) on four devices.
 
-Operands that are not linear are constants or identities of the reduction, and one at a time differs between devices;
-where a fact refuses one of these, it is asked again without each of its conditions, and what it then says is executed.
+Operands that are not linear are constants or identities of the reduction, and one at a time differs between devices. If
+a fact refuses such a case, it is asked again without each of its conditions, and what it then claims is executed.
 """
 
 from collections.abc import Iterator, Mapping

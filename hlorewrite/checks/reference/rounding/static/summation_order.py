@@ -1,4 +1,4 @@
-"""In what order two modules add: how far their outputs may differ by that, before there are values."""
+"""How far the outputs of two modules may differ because they add in different orders, before any values exist."""
 
 from __future__ import annotations
 
