@@ -124,7 +124,9 @@ def _further_time(jobs: Jobs, network: Network) -> float:
 
 
 def _time_of_blocks(jobs: Jobs, network: Network) -> float:
-    """The largest bound over the sets of ports whose messages, of any sizes, go to hosts that want everything."""
+    """A bound on the time of messages of any sizes to hosts that want everything: the largest over sets of holders with
+    the same ports, and over all ports together.
+    """
     if jobs.inside.any() or min(len(jobs.classes[each].hosts) for each in set(jobs.receivers.tolist())) < 2:
         return 0.0  # receivers next to holders may send too; and two hosts are needed to wait for each other
     sizes = np.bincount(jobs.holders, jobs.size, minlength=len(jobs.classes)).tolist()

@@ -23,8 +23,8 @@ class NumberedGraph:
 
     Attributes:
       graph: the step.
-      numbers: for each node of the forward, how many ops end with it, each iteration of a loop counted as one; None for
-        nodes made by cutting.
+      numbers: for each node of the forward, the number of ops up to and including it, each iteration of a loop counted
+        as one; None for nodes made by cutting.
     """
 
     graph: CutGraph
