@@ -38,7 +38,6 @@ sys.path[:0] = [str(ROOT), *(str(ROOT / "bench" / part) for part in ("common", "
 import gpu_steps  # noqa: E402
 import measuring  # noqa: E402
 
-CLUSTERS = {"H100": "h100:1x1", "H200": "h200:1x1", "GB200": "gb200-nvl72:1x1", "B200": "b200:1x1", "A100": "a100:1x1"}
 SHARES = {"memory": 0.15, "kernels": 0.5, "steps": 0.78, "schedule": 0.9, "contention": 0.95, "mocked": 1.0}
 """Of the time there is: when each part has to be over."""
 MOCKED_DEVICES = 8
@@ -108,7 +107,7 @@ def main() -> int:
         jax.config.update("jax_platforms", "cpu")
     os.environ["XLA_PYTHON_CLIENT_PREALLOCATE"] = "false"  # peaks are those of the steps; a second process has room
     kind = jax.devices()[0].device_kind
-    cluster = "h200:1x1" if args.dry else next((name for part, name in CLUSTERS.items() if part in kind), None)
+    cluster = "h200:1x1" if args.dry else measuring.described_cluster()
     if cluster is None:
         print(f"{kind} is described by no topology: nothing is measured")
         return 0
@@ -331,7 +330,7 @@ def mocked_step() -> int:
     made = jax.jit(lambda: jax.tree.map(lambda s: jnp.zeros(s.shape, s.dtype), (params, wide)),
                    out_shardings=(whole, split))()
     seconds = measuring.call_seconds(compiled, list(made), (0,))
-    kind = next(name for part, name in CLUSTERS.items() if part in jax.devices()[0].device_kind).partition(":")[0]
+    kind = (measuring.described_cluster() or "").partition(":")[0]
     predicted = simulate(compiled.as_text() or "", topology(f"{kind}:1x{MOCKED_DEVICES}"))
     print(json.dumps([seconds * 1e6, predicted.step_s * 1e6]))
     return 0

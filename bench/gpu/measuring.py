@@ -24,6 +24,15 @@ PRODUCTS = ("gemm", "cutlass", "nvjet", "dot", "conv", "cudnn", "xmma", "implici
 """Parts of the names of kernels that multiply matrices or convolve."""
 
 
+CLUSTERS = {"H100": "h100:1x1", "H200": "h200:1x1", "GB200": "gb200-nvl72:1x1", "B200": "b200:1x1", "A100": "a100:1x1"}
+
+
+def described_cluster() -> str | None:
+    """The topology of one GPU of this machine; None if its first device is described by none."""
+    kind = jax.devices()[0].device_kind
+    return next((name for part, name in CLUSTERS.items() if part in kind), None)
+
+
 @dataclass(frozen=True)
 class ProfiledInstruction:
     """What an instruction of a compiled program took in one call.
@@ -76,9 +85,9 @@ def call_seconds(compiled: Any, arguments: list[Any], donated: tuple[int, ...]) 
       arguments: of it; what is donated becomes the result of the last call.
       donated: places of the arguments that the program donates.
     """
-    once = max(_several(compiled, arguments, donated, 2), 1e-6)
+    once = max(seconds_a_call(compiled, arguments, donated, 2), 1e-6)
     calls = max(1, min(20, int(0.2 / once)))
-    return statistics.median(_several(compiled, arguments, donated, calls) for _ in range(5))
+    return statistics.median(seconds_a_call(compiled, arguments, donated, calls) for _ in range(5))
 
 
 @dataclass(frozen=True)
@@ -118,7 +127,8 @@ def beside_the_model(found: list[ProfiledInstruction], hlo: str, cluster: str) -
     return rows
 
 
-def _several(compiled: Any, arguments: list[Any], donated: tuple[int, ...], calls: int) -> float:
+def seconds_a_call(compiled: Any, arguments: list[Any], donated: tuple[int, ...], calls: int) -> float:
+    """The mean time of some calls that follow each other without a wait. Other arguments as of `call_seconds`."""
     begin, results = time.perf_counter(), None
     for _ in range(calls):
         results = compiled(*arguments)
@@ -137,10 +147,10 @@ def profiled(compiled: Any, arguments: list[Any], donated: tuple[int, ...]) -> l
       arguments: of it; what is donated becomes the result of the last call.
       donated: places of the arguments that the program donates.
     """
-    _several(compiled, arguments, donated, 1)
+    seconds_a_call(compiled, arguments, donated, 1)
     with tempfile.TemporaryDirectory() as folder:
         with jax.profiler.trace(folder):
-            _several(compiled, arguments, donated, PROFILED_CALLS)
+            seconds_a_call(compiled, arguments, donated, PROFILED_CALLS)
         file = next(Path(folder).rglob("*.xplane.pb"))
         kernels = read_xplane(file.read_bytes(), file.name)
     by_name = defaultdict[str, dict[str, list[ProfiledKernel]]](lambda: defaultdict(list))

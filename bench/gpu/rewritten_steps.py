@@ -16,7 +16,6 @@ import argparse
 import json
 import statistics
 import sys
-import time
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -168,38 +167,28 @@ class _DeviceProgram:
         return jax.device_put(made, self._made.executable.local_devices()[0])
 
     def seconds(self, arguments: list[Any]) -> float:
-        """The time of a call among a few that follow each other."""
-        import jax
-        jax.block_until_ready(self(*arguments))
-        begin, last = time.perf_counter(), None
-        for _ in range(CALLS):
-            last = self(*arguments)
-        jax.block_until_ready(last)
-        return (time.perf_counter() - begin) / CALLS
+        """The time of a call among a few that follow each other, after one that is not timed."""
+        import measuring
+        measuring.seconds_a_call(self, arguments, (), 1)
+        return measuring.seconds_a_call(self, arguments, (), CALLS)
 
     def predicted(self) -> float | None:
         """Milliseconds by the timeline of this compilation; None on a CPU, which has none."""
+        import measuring
+
         from hlorewrite.cost import topology
         from hlorewrite.timeline import simulate
-        cluster = _cluster()
+        cluster = measuring.described_cluster()
         return simulate(self._made.hlo, topology(cluster)).step_s * 1e3 if cluster else None
 
     def profiled(self, arguments: list[Any]) -> list[Any]:
         """Its kernels beside the model's; nothing on a CPU. Kernels inside of command buffers would have no names."""
         import measuring
-        cluster = _cluster()
+        cluster = measuring.described_cluster()
         if not cluster:
             return []
         self._made = self._compiled({"xla_gpu_enable_command_buffer": ""})
         return measuring.beside_the_model(measuring.profiled(self, arguments, ()), self._made.hlo, cluster)
-
-
-def _cluster() -> str | None:
-    """The topology of this machine; None without a described GPU."""
-    import jax
-    from day import CLUSTERS
-    kind = jax.devices()[0].device_kind
-    return next((name for part, name in CLUSTERS.items() if part in kind), None)
 
 
 def _difference(before: Any, after: Any) -> float:

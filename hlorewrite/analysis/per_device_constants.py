@@ -87,7 +87,7 @@ class PerDeviceConstants:
     def _cone(self, value: ir.Value) -> list[ir.Value] | None:
         """The values that a value is computed from, operands first; None when one of them cannot be evaluated.
 
-        An argument that enters a manual computation whole stands for the value outside.
+        An argument of a manual computation that is not sharded equals its operand outside.
         """
         order: list[ir.Value] = []
         seen: set[ir.Value] = set()

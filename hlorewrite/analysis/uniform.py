@@ -130,7 +130,7 @@ class Uniformity:
                 path.append((value, []))
                 return sources
             pending = [source for source in sources if source not in found or found[source] is not None]
-            if not pending:  # most values: a component of its own, whose path need not be kept
+            if not pending:  # most values: a component of one, whose path need not be kept
                 found[value] = None
                 return None
             number[value] = low[value] = len(number)

@@ -112,7 +112,7 @@ class LoopVariance:
     # ---- reading
 
     def _read(self, name: str) -> Parts:
-        """What each value of a computation depends on; the last bit stands for unknown dependences."""
+        """What each value of a computation depends on; the last bit marks unknown dependences."""
         computation = self._module.computations[name]
         self._open.add(name)
         values = self._values[name] = {}

@@ -45,7 +45,7 @@ class Refusals:
           later: the part of the built flow after these places, with their reductions as its sources.
 
         Returns:
-          False if a use was refused on request, or if the other of two factors would carry more bytes.
+          False if the caller asked to refuse a use, or if the other of two factors would carry more bytes.
         """
         if self._asked:
             return False

@@ -24,7 +24,7 @@ from hlorewrite.ir import BRANCHES, View, ir, op_key
 
 _LOOP = "stablehlo.while"
 _OFTEN = 1 << 100
-"""Iterations that stand for "without bound": no sum of bytes can outweigh that many."""
+"""The trip count of an unbounded loop: no sum of bytes can outweigh this many iterations."""
 
 
 @dataclass(frozen=True)

@@ -20,7 +20,7 @@ def share_of_choices(module: Module) -> Fraction:
       module: a module after XLA's partitioner.
 
     Returns:
-      A share of the bytes on the wire; 1 where some scatter has no all-reduce of its own, so the share is unknown.
+      A share of the bytes on the wire; 1 if there are not as many all-reduces as scatters, so the share is unknown.
     """
     view = View(module)
     sent = collectives_by_op(view)

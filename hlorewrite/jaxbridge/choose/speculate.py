@@ -27,7 +27,7 @@ def done(function: Callable[[], Made]) -> Future[Made]:
     """The result of a function, or XLA's refusal, from a thread that has ended.
 
     In a process that has compiled other steps, XLA takes up to a quarter longer in the main thread, whose memory is
-    fragmented. malloc gives a new thread an arena of its own.
+    fragmented. malloc gives each new thread its own arena.
     """
     with ThreadPoolExecutor(max_workers=1) as pool:
         return pool.submit(function)

@@ -176,7 +176,7 @@ class RewriteReport:
 
     @property
     def _noted_apart(self) -> list[Remark]:
-        """All remarks but those that a note stands for."""
+        """All remarks except those that a note replaces."""
         return [remark for remark in self.remarks if remark.sentence != NO_TOPOLOGY]
 
     def _options(self) -> list[str]:

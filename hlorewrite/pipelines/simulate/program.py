@@ -265,7 +265,7 @@ def pipeline_cost(program: Program, schedule: Schedule, cost: ProgramCost) -> Pi
     Returns:
       The costs. For each micro-batch, a device keeps what its stage's forward passes to the backward, received
       activations included. The static share is arguments and carried values, reported for the first stage on each mesh.
-      The memory of a simulated program is that of its own buffers instead.
+      A simulated program reports the memory of its buffers instead.
     """
     def seconds(kind: str, stage: int) -> float:
         steps = (program.body[index] for index in positions.get((kind, stage), ()))

@@ -8,7 +8,7 @@ from hlorewrite.rules.syntax import ast
 # Types of natives' parameters and answers; other capitalised names are opaque and match themselves only.
 TYPES = ("Any", "Attr", "Bool", "Float", "Int", "Ints", "Kind", "Op", "String", "Type", "Value", "Values")
 _SIGILS = {"%": "value", "$": "attribute", "@": "position", "": "name"}
-# Implicit conversions: an op stands for its only result, an integer for a number.
+# Implicit conversions: from an op to its only result, from an integer to a number.
 _ACCEPTED = {("Op", "Value"), ("Int", "Float"), ("Kind", "String"), ("String", "Kind"), ("Ints", "Attr")}
 
 

@@ -304,7 +304,7 @@ class _Joiner:
     # ---- what an expression is in MLIR, for the questions of ``ops``
 
     def _likeness(self, node: int, type_: str = "") -> ir.Operation | None:
-        """An op that computes what a node stands for, perhaps in another type; None if there is none."""
+        """An op that computes the value of a node, perhaps in another type; None if there is none."""
         label = self.graph.labels[node]
         key = label, type_ or self.graph.types[node], tuple([self.graph.types[arg] for arg in self.graph.args[node]])
         if key not in self._likenesses:

@@ -24,7 +24,7 @@ def write_marks(graph: CutGraph, editor: Editor, cuts: Sequence[int], halves: Se
 class _MarkWriter:
     """Gives each node its stage, and each value that it reads from another stage a mark.
 
-    A forward value is marked once for each stage that reads it. A backward op reads the copy of its own stage's forward
+    A forward value is marked once for each stage that reads it. A backward op reads the copy from its stage's forward
     if there is one, else that of the nearest stage before.
     """
 
