@@ -130,7 +130,8 @@ HEAVY = (
       for test in ("test_processes_rewrite_together", "test_rewriting_on_one_process_only")),
     *(HeavyTests("e2e/test_exec.py", "other tests of the file", test) for test in (
         "test_plans_are_kept_and_replayed", "test_the_hook_reaches_children_and_modules",
-        "test_reports_as_text_and_as_a_page", "test_only_what_matches")),
+        "test_reports_as_text_and_as_a_page", "test_only_what_matches", "test_what_is_not_captured_is_said",
+        "test_a_program_that_catches_everything_ends_all_the_same")),
     HeavyTests("unit/pipelines/reshard/test_reshard_jax.py", "other tests of the file", "test_trees_are_bit_exact"),
     HeavyTests("e2e/test_evidence.py", "tests of the decorator and of checkpoints",
                "test_random_state_is_the_same_with_and_without"),

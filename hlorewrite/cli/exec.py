@@ -31,6 +31,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
                         help="import a module, or a .py file, that registers natives for rule files; repeatable")
     add_step_flag(parser, "match", action="append")
     add_report_argument(parser)
+    parser.add_argument("--capture", default="", metavar="FILE",
+                        help="rewrite nothing: write the first module that communicates, and that --match names, to "
+                             "FILE, and end the program before XLA compiles it; text if FILE ends in .mlir, otherwise "
+                             "bytecode")
     add_frame_arguments(parser)
     for name in _FLAGS:
         add_step_flag(parser, name)
@@ -59,7 +63,7 @@ def run(args: argparse.Namespace) -> int:
     report = args.report or ("-" if args.audit else "")
     if report not in ("", "-"):
         report = os.path.abspath(report)
-    run_as = ExecRun(options, report, natives, loads, os.getpid())
+    run_as = ExecRun(options, report, natives, loads, os.getpid(), _capture(args))
     sys.stdout.flush()
     os.execve(program, args.command, run_as.environment(os.environ))
 
@@ -78,6 +82,26 @@ def options_of(args: argparse.Namespace) -> StepOptions:
     frames = Frames(tuple(args.skip_frames), tuple(args.own_frames))
     return StepOptions.of(EXEC, {**given, "passes": args.passes, "match": tuple(args.match or ()) or None,
                                  "frames": frames})
+
+
+def _capture(args: argparse.Namespace) -> str:
+    """The absolute path to capture to; empty without ``--capture``.
+
+    Raises:
+      UsageError: the folder does not exist, or an option that has no meaning for a program that ends there.
+    """
+    if not args.capture:
+        return ""
+    for name in ("report", "trace", "plan", "audit"):
+        if getattr(args, name):
+            raise UsageError(f"--capture and --{name} exclude each other: a captured module is not compiled",
+                             hint=f"give the file to the command that reads it, such as hlorewrite opt --{name}"
+                             if name == "report" else f"leave --{name} out")
+    path = os.path.abspath(args.capture)
+    if not os.path.isdir(os.path.dirname(path)):
+        raise UsageError(f"there is no folder {os.path.dirname(args.capture)}", location=args.capture,
+                         hint="create it first")
+    return path
 
 
 def _warn_of_isolation(command: list[str]) -> None:

@@ -106,6 +106,40 @@ def test_the_hook_reaches_children_and_modules(tmp_path: Path) -> None:
     assert "jit_train_step  rewritten" in done.stderr
 
 
+@pytest.mark.parametrize(("name", "begins"), [("step.mlirbc", b"ML\xefR"), ("step.mlir", b"#loc")])
+def test_a_step_is_captured_and_the_program_ends(tmp_path: Path, name: str, begins: bytes) -> None:
+    """The file holds the step as JAX passes it to XLA, with the user's source lines; nothing was compiled or run."""
+    file = tmp_path / name
+    done = train("--capture", str(file), "--match", "train_*")
+    assert (done.returncode, done.stdout, done.stderr.count("\n")) == (0, "", 1)
+    assert f"{file} holds jit_train_step for 8 devices" in done.stderr
+    assert file.read_bytes().startswith(begins)
+    found = run(*HLOREWRITE, "report", str(file), "--json")
+    assert [each["source"].split("/")[-1] for each in json.loads(found.stdout)["collectives"]] == [
+        "exec_worker.py:29:23", "exec_worker.py:29:56"]
+
+
+def test_a_program_that_catches_everything_ends_all_the_same(tmp_path: Path) -> None:
+    program = tmp_path / "stubborn.py"
+    program.write_text(f"import sys\nsys.argv = ['worker', '0', '0', '1', '4']\nsource = open({str(WORKER)!r}).read()\n"
+                       "for _ in range(3):\n    try:\n        exec(source, {'__name__': 'worker'})\n"
+                       "    except BaseException as error:\n        print('caught', type(error).__name__)\n")
+    done = train("--capture", str(tmp_path / "step.mlirbc"), command=(sys.executable, str(program)))
+    assert (done.returncode, done.stdout) == (0, "caught SystemExit\n")
+
+
+@pytest.mark.parametrize(("words", "more", "why"), [
+    (("--match", "eval"), {}, "the program compiled no module for several devices that communicates and is named eval"),
+    ((), {"HLOREWRITE": "0"}, "HLOREWRITE=0 is set"),
+])
+def test_what_is_not_captured_is_said(tmp_path: Path, words: tuple[str, ...], more: dict[str, str], why: str) -> None:
+    file = tmp_path / "step.mlirbc"
+    done = run(*HLOREWRITE, "exec", "--capture", str(file), *words, "--", sys.executable, str(WORKER), "0", "0", "1",
+               "4", **more)
+    assert (done.returncode, done.stdout.count("LOSS"), file.exists()) == (1, 3, False)
+    assert done.stderr == f"hlorewrite exec: {file} is not written: {why}\n"
+
+
 def test_a_program_without_jax_is_as_it_was(tmp_path: Path) -> None:
     """Output, exit code, arguments, standard input; a ``sitecustomize`` of the user's own still runs."""
     (tmp_path / "sitecustomize.py").write_text("import sys\nsys.own = 'mine'\n")
@@ -139,6 +173,8 @@ def test_the_default_can_be_named() -> None:
     (("-O", "fast"), 2, 'no pipeline is called "fast"'),
     (("--pass", "comm-shfit"), 2, "comm-shift"),
     (("--topology", "nowhere"), 2, "nowhere"),
+    (("--capture", "nowhere/step.mlirbc"), 2, "there is no folder nowhere"),
+    (("--capture", "step.mlirbc", "--report", "page.html"), 2, "--capture and --report exclude each other"),
 ])
 def test_mistakes_are_one_line_before_anything_runs(words: tuple[str, ...], code: int, said: str) -> None:
     done = train(*words)

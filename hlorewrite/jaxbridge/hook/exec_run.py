@@ -25,6 +25,7 @@ class ExecRun:
       natives: modules, or absolute paths of ``.py`` files, that register natives for rule files.
       loads: absolute paths of the Python files that ``--load`` names.
       pid: of the process that ``exec`` became.
+      capture: where to write the first module that matches, in place of rewriting it; empty to rewrite.
     """
 
     options: StepOptions
@@ -32,6 +33,7 @@ class ExecRun:
     natives: tuple[str, ...] = ()
     loads: tuple[str, ...] = ()
     pid: int = 0
+    capture: str = ""
 
     def environment(self, inherited: Mapping[str, str]) -> dict[str, str]:
         """An environment that makes every Python in it load the hook with jax.
@@ -46,7 +48,7 @@ class ExecRun:
         """
         path = [str(SHIM), *filter(None, inherited.get("PYTHONPATH", "").split(os.pathsep))]
         text = json.dumps({"options": self.options.to_json(), "report": self.report, "natives": self.natives,
-                           "loads": self.loads, "pid": self.pid})
+                           "loads": self.loads, "pid": self.pid, "capture": self.capture})
         return {**inherited, VARIABLE: text, "PYTHONPATH": os.pathsep.join(dict.fromkeys(path))}
 
 
@@ -60,4 +62,4 @@ def from_environment(environment: Mapping[str, str]) -> ExecRun:
     data = json.loads(environment[VARIABLE])
     load_files(data["loads"])  # before the options, which name passes
     return ExecRun(StepOptions.from_json(data["options"]), data["report"], tuple(data["natives"]),
-                   tuple(data["loads"]), data["pid"])
+                   tuple(data["loads"]), data["pid"], data["capture"])

@@ -11,7 +11,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, suppress
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Unpack
+from typing import TYPE_CHECKING, Any, TypeVar, Unpack
 
 from jaxlib import version as jaxlib_version
 
@@ -45,6 +45,7 @@ _CONTROL = frozenset({"stablehlo.while", *BRANCHES})
 _WORK = frozenset({"stablehlo.dot_general", "stablehlo.convolution", "stablehlo.reduce", "stablehlo.gather",
                    "stablehlo.scatter", "stablehlo.reduce_window"})
 _SEVERAL = 2
+Patch = TypeVar("Patch", bound="JitPatch")
 
 
 class JitPatch:
@@ -367,7 +368,11 @@ def scoped(patch: JitPatch) -> AbstractContextManager[None]:
 
 def activated(options: StepOptions) -> JitPatch:
     """A patch with options that were checked before."""
-    patch = JitPatch(options)
+    return activate(JitPatch(options))
+
+
+def activate(patch: Patch) -> Patch:
+    """Activates a patch, and returns it; warns where this JAX has no place for it."""
     why_not = _HOOK.add(patch)
     if why_not:
         warnings.warn(f"patch_jit does nothing: {why_not}", HlorewriteWarning, stacklevel=users_level())

@@ -6,15 +6,20 @@ import sys
 
 import jax
 
+from hlorewrite.jaxbridge.hook.capture import CapturePatch
 from hlorewrite.jaxbridge.hook.exec_run import ExecRun, from_environment
-from hlorewrite.jaxbridge.hook.patch import JitPatch, activated
+from hlorewrite.jaxbridge.hook.patch import JitPatch, activate, activated
 
 
 def start() -> None:
-    """Patches this process with the options of ``hlorewrite exec``; the report is written when it ends."""
+    """Patches this process with the options of ``hlorewrite exec``; when it ends, writes the report."""
     from hlorewrite.rules.register import load_natives
     run = from_environment(os.environ)
     load_natives(run.natives)
+    if run.capture:
+        capturing = activate(CapturePatch(run.options, run.capture))
+        atexit.register(lambda: capturing.end_of_program() if os.getpid() == run.pid else None)
+        return
     patch = activated(run.options)
     if run.report or sys.stderr.isatty():
         owner = os.getpid()
