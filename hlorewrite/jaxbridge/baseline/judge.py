@@ -135,7 +135,10 @@ def too_large(alone: Measured, ours: Measured, budget: int | None = None, name: 
     if ours.memory <= room or (fits(ours) and not _grows(alone, ours)):
         return ""
     of_ours, of_room = told_apart(ours.memory, room, format_bytes, 1)
-    return f"{name} would take {of_ours} of memory, and {of_room} of a device are for a step"
+    limit = (f"{ALONE}, which does not fit either, takes {of_room}" if not fits(alone) else
+             f"a device has {of_room} for a step" if room == usable_bytes(alone.capacity) else
+             f"the memory budget allows {of_room}")
+    return f"{name} would take {of_ours} of memory, and {limit}"
 
 
 def _larger_temporaries(alone: Measured, ours: Measured, budget: int | None, name: str) -> str:

@@ -110,7 +110,7 @@ def test_what_is_unknown_on_both_sides_cancels():
 
 def test_a_step_that_does_not_fit_may_not_grow_and_it_is_said():
     large = timed_step(1e-3, memory=130 * GIB, temp=50 * GIB)
-    assert "130.0 GiB of a device" in why_not(large, timed_step(0.5e-3, memory=140 * GIB, temp=60 * GIB))
+    assert "XLA alone, which does not fit either, takes 130.0 GiB" in why_not(large, timed_step(0.5e-3, memory=140 * GIB, temp=60 * GIB))
     assert why_not(large, timed_step(0.5e-3, memory=129 * GIB, temp=49 * GIB)) == ""
     made = compared(large, timed_step(2e-3, memory=129 * GIB), "h200:1x8")
     assert made.sentence.endswith("; XLA alone does not fit: 130.0 of 126.0 GiB")
@@ -119,9 +119,10 @@ def test_a_step_that_does_not_fit_may_not_grow_and_it_is_said():
 def test_a_budget_narrows_what_a_step_may_take():
     larger = timed_step(0.5e-3, memory=95 * GIB, temp=10 * GIB)
     assert why_not(STEP, larger) == "" == why_not(STEP, larger, 5 * GIB)
-    assert "94.0 GiB of a device" in why_not(STEP, larger, 4 * GIB)
+    assert "the memory budget allows 94.0 GiB" in why_not(STEP, larger, 4 * GIB)
     assert room_of(STEP, None) == 126 * GIB and room_of(STEP, 5 * GIB) == 95 * GIB and room_of(ALONE, None) is None
     assert room_of(STEP, 100 * GIB) == 126 * GIB
+    assert "a device has 126.0 GiB for a step" in why_not(STEP, timed_step(0.5e-3, memory=127 * GIB, temp=60 * GIB))
 
 
 def test_the_share_of_memory_that_a_user_gives_jax_is_the_room(monkeypatch: pytest.MonkeyPatch):
