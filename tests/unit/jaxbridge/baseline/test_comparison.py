@@ -93,7 +93,7 @@ STEP = timed_step(1e-3)
     (timed_step(1.003e-3, calls=1, wire=1), "would take 1.003 ms, and XLA alone takes 1 ms"),
     (timed_step(0.9e-3, plain=1.01e-3), "only while collectives slow compute down"),
     (timed_step(0.9e-3, temp=40 * GIB, memory=126 * GIB), ""),
-    (timed_step(0.9e-3, temp=40 * GIB, memory=127 * GIB), "take 127.0 GiB of memory, and 126.0 GiB of a device are"),
+    (timed_step(0.9e-3, temp=40 * GIB, memory=127 * GIB), "take 127.0 GiB of memory, and a device has 126.0 GiB for a step"),
     (timed_step(0.9e-3, unknown=("custom call mine 1",)), "XLA alone does as well"),  # not comparable: bytes decide
 ])
 def test_the_shortest_step_that_fits_is_better(made: Measured, why: str):
