@@ -25,5 +25,6 @@ PASSES = {
     "sequence-parallel": "hlorewrite.passes.sequence_parallel.sequence_parallel:SequenceParallel",
     "shard-update": "hlorewrite.passes.shard_update:ShardUpdate",
     "sink-reductions": "hlorewrite.passes.sink_reductions.sink_reductions:SinkReductions",
+    "tokens-to-experts": "hlorewrite.passes.tokens_to_experts:TokensToExperts",
 }
 """Name to ``module:class``; nothing is imported before a pass is asked for."""

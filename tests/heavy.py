@@ -97,6 +97,7 @@ HEAVY = (
                      "triangular-solve", "clamp uniform(%low)")),
     HeavyTests("unit/passes/all_reduce_fusion/test_plan.py", OTHERS, "test_each_part_of_the_bound_counts",
                but=(" - reading", "- reading")),
+    HeavyTests("unit/passes/test_tokens_to_experts.py", OTHERS, "test_auto_keeps_it_and_another_process_repeats_it"),
     HeavyTests("unit/passes/test_interleave_halves_proof.py", OTHERS, "test_mistakes_are_not_proved",
                only=("a yield", "another", "one operand", "one start", "one yield", "yields")),
     HeavyTests("unit/checks/prove/test_prove.py",

@@ -107,8 +107,9 @@ class _Watched:
         for line in lines:
             if line.startswith("PHASE") and self.moment.phase in line:
                 self.begun[process].set()
-            elif line.startswith("ALIVE"):
-                self.steps[process] = int(line.split()[1])
+            elif line.startswith("ALIVE "):
+                if line.endswith("\n"):  # a killed process may leave half of one
+                    self.steps[process] = int(line.split()[1])
             elif not line.startswith("PHASE"):
                 self.errors.setdefault(process, []).append(line.strip())
                 if process != self.moment.odd and "hlorewrite" in line and self._names.search(line):

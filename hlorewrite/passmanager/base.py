@@ -47,6 +47,8 @@ class Pass:
     micro-batches; other passes see each fragment by itself."""
     across_meshes: ClassVar[bool] = False
     """Whether such a pass merges reductions, so that sums of two meshes may be sent first and reduced once."""
+    before_partitioner: ClassVar[bool] = False
+    """Whether the pass changes the shardings by which XLA partitions a module, so it finds nothing afterwards."""
     beside_compute: ClassVar[bool] = False
     """Whether the pass moves communication to where compute hides it: of use where they run at the same time, and to be
     judged by times on a cluster."""

@@ -7,10 +7,13 @@ program is a second candidate where the first one still scatters into a carry. N
 all processes of a step choose the same.
 """
 
+from __future__ import annotations
+
 from collections import Counter
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
+from itertools import takewhile
 
 from hlorewrite.errors import InputError
 from hlorewrite.ir.module import Module
@@ -19,7 +22,7 @@ from hlorewrite.jaxbridge.baseline.judge import NOISE, REWRITTEN
 from hlorewrite.jaxbridge.baseline.memory_grant import AloneMeasured
 from hlorewrite.jaxbridge.choose.carry_scatter import scatters_into_a_choice, share_of_choices
 from hlorewrite.jaxbridge.step.options import Keep
-from hlorewrite.jaxbridge.step.report import Rewritten
+from hlorewrite.jaxbridge.step.report import Rewritten, RunRecorder
 from hlorewrite.jaxbridge.step.variants import (
     Variant,
     has_carry_outside,
@@ -28,7 +31,9 @@ from hlorewrite.jaxbridge.step.variants import (
 )
 from hlorewrite.jaxbridge.xla.compile_no_codegen import DeviceSet
 from hlorewrite.jaxbridge.xla.partition import expose_collectives
-from hlorewrite.passmanager.base import Pass
+from hlorewrite.passmanager.base import Pass, PassContext
+from hlorewrite.passmanager.manager import run_passes
+from hlorewrite.rules.listener import Remark
 
 Rewriter = Callable[[Module, Variant], Rewritten]
 """Runs the passes of a variant on a module, in place."""
@@ -153,7 +158,8 @@ class CandidateMaker:
     refused: list[InputError] = field(default_factory=list)
     """Why a partitioner's program, or a candidate, cannot be used."""
     _smaller: dict[tuple[RewriteCandidate, Variant], RewriteCandidate] = field(default_factory=dict, init=False)
-    _sources: dict[tuple[str, bytes | None], Module] = field(default_factory=dict, init=False)
+    _sources: dict[tuple[str, bytes | None, tuple[Pass, ...]], Module] = field(default_factory=dict, init=False)
+    _resharded: dict[tuple[Pass, ...], Resharded | None] = field(default_factory=dict, init=False)
 
     def make(self, dump: bytes | None, whole: Variant | None = None) -> list[RewriteCandidate]:
         """The candidates to compare, that of the step's own platform first.
@@ -168,10 +174,13 @@ class CandidateMaker:
         self.refused.clear()
         made: list[RewriteCandidate] = []
         whole = whole or self.contest.variants[0]
-        sources = partitioned_sources(self.contest.module, self.contest.place, self.contest.exposing, dump)
-        for name, program in sources:
+        resharded = self.resharded(whole) if self.contest.exposing else None
+        dump = None if resharded else dump  # of the module as it came
+        module = resharded.module if resharded else self.contest.module
+        sources = partitioned_sources(module, self.contest.place, self.contest.exposing, dump)
+        for name, program in sources[:1] if resharded else sources:
             try:
-                source = self._source(name, dump, program)
+                source = self._source((name, dump, before_partitioner(whole) if resharded else ()), program)
             except InputError as error:
                 self.refused.append(error)
                 continue
@@ -186,10 +195,17 @@ class CandidateMaker:
             raise self.refused[0]
         return made
 
-    def _source(self, name: str, dump: bytes | None, program: Program) -> Module:
-        if (name, dump) not in self._sources:
-            self._sources[name, dump] = program()
-        return self._sources[name, dump]
+    def _source(self, key: tuple[str, bytes | None, tuple[Pass, ...]], program: Program) -> Module:
+        if key not in self._sources:
+            self._sources[key] = program()
+        return self._sources[key]
+
+    def resharded(self, variant: Variant) -> Resharded | None:
+        """The module with the shardings that a variant gives it; None where they stay the user's."""
+        passes = before_partitioner(variant)
+        if passes not in self._resharded:
+            self._resharded[passes] = resharded(self.contest.module, variant)
+        return self._resharded[passes]
 
     def smaller(self, given: RewriteCandidate, variant: Variant) -> RewriteCandidate:
         """Applies another variant to a candidate's source, once; its passes do not run again if they have run first.
@@ -220,7 +236,9 @@ class CandidateMaker:
         return inside, not several or not scatters_into_a_choice(inside.made.module)
 
     def _candidate(self, partitioner: str, source: Module, variant: Variant) -> RewriteCandidate:
-        return RewriteCandidate(partitioner, source, self.contest.rewriter(source.clone(), variant), variant)
+        made = self.contest.rewriter(source.clone(), variant)
+        resharded = self.resharded(variant) if self.contest.exposing else None
+        return RewriteCandidate(partitioner, source, resharded.noted(made) if resharded else made, variant)
 
     def _made_smaller(self, given: RewriteCandidate, variant: Variant) -> RewriteCandidate:
         variant = with_carry_outside(variant) if has_carry_outside(given.variant) else variant
@@ -228,6 +246,47 @@ class CandidateMaker:
         if shorter is not None and shorter.passes == variant.passes and given.variant.memory == variant.memory:
             return RewriteCandidate(given.partitioner, given.source, shorter.finish(), variant)
         return self._candidate(given.partitioner, given.source, variant)
+
+
+@dataclass(frozen=True)
+class Resharded:
+    """A step whose shardings passes have changed, for XLA to partition.
+
+    Attributes:
+      module: the step.
+      remarks: what the passes say.
+    """
+
+    module: Module
+    remarks: tuple[Remark, ...]
+
+    def noted(self, made: Rewritten) -> Rewritten:
+        """The result of other passes on what XLA makes of the module: it is changed even where these change nothing."""
+        report = made.report
+        return replace(made, report=replace(report, changed=True, remarks=(*self.remarks, *report.remarks)))
+
+
+def before_partitioner(variant: Variant) -> tuple[Pass, ...]:
+    """The passes that a variant begins with and that change how XLA partitions a module."""
+    return tuple(takewhile(lambda step: step.before_partitioner, variant.passes))
+
+
+def resharded(module: Module, variant: Variant) -> Resharded | None:
+    """A module with the shardings that a variant gives it before XLA partitions it.
+
+    Args:
+      module: the user's; it is not changed.
+      variant: the passes.
+
+    Returns:
+      The module to partition; None where no pass of the variant changes a sharding.
+    """
+    passes, recorder = before_partitioner(variant), RunRecorder()
+    if not passes:
+        return None
+    copy = module.clone()
+    changed = run_passes(copy, passes, PassContext((recorder,)))
+    return Resharded(copy, tuple(recorder.remarks)) if changed else None
 
 
 def partitioned_sources(module: Module, place: DeviceSet, exposing: bool,

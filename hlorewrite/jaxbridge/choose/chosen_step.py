@@ -11,7 +11,7 @@ from hlorewrite.ir import Format, Module, emit, parse
 from hlorewrite.jaxbridge.baseline.baseline_run import NotCompared
 from hlorewrite.jaxbridge.baseline.comparison import XlaComparison
 from hlorewrite.jaxbridge.baseline.memory_grant import MemoryGrant, granted
-from hlorewrite.jaxbridge.choose.candidates import Contest, partitioned_sources
+from hlorewrite.jaxbridge.choose.candidates import Contest, partitioned_sources, resharded
 from hlorewrite.jaxbridge.choose.selection import chosen_module
 from hlorewrite.jaxbridge.choose.ways import name_of, rewriting_ways
 from hlorewrite.jaxbridge.step.changes import ChangesOnDemand
@@ -77,11 +77,13 @@ def _rewritten_step(module: Module, options: StepOptions, place: DeviceSet) -> t
     except BudgetRefused as error:
         return _as_it_came(module, passes, error.what), [f"is compiled unchanged: {error.what}; {error.hint}"]
     if why_not or devices == 1:
+        other = resharded(module, Variant(tuple(passes))) if exposing and not asked else None
+        module = other.module if other else module
         module, exposed = _exposed(module, place, sentences) if exposing and not asked else (module, exposing)
         original = module.clone()
         made = rewrite(module, passes, exposed=exposed, trace=options.trace, topology=options.topology,
                        prove=options.check == "proof", memory=grant.bytes)
-        made = _with_run(made, original, passes, options.topology, grant.bytes)
+        made = _with_run(other.noted(made) if other else made, original, passes, options.topology, grant.bytes)
     else:
         made = _compared(module, passes, options, grant, place, devices, exposing and not asked, sentences)
     if made.report.proof.startswith("unknown"):
@@ -144,8 +146,9 @@ def _compared(module: Module, passes: Sequence[Pass], options: StepOptions, gran
         return _as_it_came(module, passes, grant.text)
     made, comparison = replace(chosen.made, shorter=None), chosen.comparison
     if options.trace is not None or options.check == "proof":  # again: the run to show and prove is known now
-        made = run(chosen.source.clone(), chosen.variant, options.trace, options.check == "proof",
-                   comparison.as_json() if comparison else None)
+        again = run(chosen.source.clone(), chosen.variant, options.trace, options.check == "proof",
+                    comparison.as_json() if comparison else None)
+        made = replace(again, report=replace(again.report, changed=made.report.changed, remarks=made.report.remarks))
     text = options.text if options.auto else format_pipeline(passes)
     made = _with_run(replace(made, report=replace(made.report, pipeline=text)), chosen.source, chosen.variant.passes,
                      options.topology, chosen.variant.memory_within(grant.bytes))
@@ -175,7 +178,8 @@ def _with_run(made: Rewritten, original: Module, passes: Sequence[Pass], topolog
         return made
     before = emit(original, Format.BYTECODE)
     after = made.bytecode if made.bytecode is not None else emit(made.module, Format.BYTECODE)
-    orders = OrdersOnDemand(before, after, original.name)
+    # Not known of a step that is partitioned otherwise: its sums may be others from the start.
+    orders = None if passes and passes[0].before_partitioner else OrdersOnDemand(before, after, original.name)
     changes = ChangesOnDemand(before, original.name, tuple(passes), topology, memory, original.frames)
     return replace(made, report=replace(made.report, orders=orders, changes=changes))
 
@@ -205,18 +209,22 @@ def replayed_step(module: Module, options: StepOptions, place: DeviceSet, how: s
     asked = StepChoice.from_text(how)
     exposing = hides_collectives(module) and all(step.name != _EXPOSE for step in passes)
     offered = rewriting_ways(() if options.auto else passes, "", place.platform,
-                             xla_scatters=exposing and place.platform == "gpu" and not options.memory_budget, free=1)
+                             xla_scatters=exposing and place.platform == "gpu" and not options.memory_budget, free=1,
+                             to_experts=True)
     offered += rewriting_ways(passes, "", place.platform, xla_scatters=False)
     whole = [way.variant for way in offered if way.variant is not None]
     known = {format_pipeline(each.passes): each for each in (*whole, *map(with_carry_outside, whole))}
-    sources = dict(partitioned_sources(module, place, exposing))
-    variant, program = known.get(asked.passes or ""), sources.get((asked.partitioner or "") if exposing else "")
+    variant = known.get(asked.passes or "")
+    other = resharded(module, variant) if exposing and variant is not None else None
+    sources = dict(partitioned_sources(other.module if other else module, place, exposing))
+    program = sources.get((asked.partitioner or "") if exposing else "")
     memory, spent = asked.memory == "unlimited", asked.memory or ""
     if variant is None or program is None or not (memory or spent.isdigit()) or asked.compiled not in _COMPILED:
         raise InputError("the other process has made choices that these passes do not have", location=module.name)
     source = program()
     made = rewrite(source.clone(), variant.passes, exposed=exposing, memory=None if memory else int(spent),
                    topology=options.topology or place.topology)
+    made = other.noted(made) if other else made
     made = _with_run(made, source, variant.passes, options.topology or place.topology,
                      None if memory else int(spent))
     report = made.report if asked.compiled == "rewritten" else _without_result(made.report)

@@ -16,6 +16,8 @@ from hlorewrite.jaxbridge.choose.ladder import Ladder
 from hlorewrite.jaxbridge.choose.miscompile_policy import MiscompilePolicy
 from hlorewrite.jaxbridge.choose.speculate import Compilations, expected_wire
 from hlorewrite.jaxbridge.choose.ways import Way, flag_sets_for, rewriting_ways, with_own_options
+from hlorewrite.jaxbridge.step.variants import Variant
+from hlorewrite.passes.tokens_to_experts import TokensToExperts
 
 _FUSION = "all-reduce-fusion"
 _UNCHANGED, _EQUAL = "no pass changes the module", "its module is that of another way"
@@ -72,9 +74,14 @@ class FastestWay:
         contest = self.contest
         scatters = contest.exposing and contest.place.platform == "gpu" and not contest.budget
         ways = rewriting_ways(contest.passes, contest.name, contest.place.platform, xla_scatters=scatters,
-                              free=free if contest.budget is None else None)
+                              free=free if contest.budget is None else None, to_experts=self._to_experts())
         users = flags_given(contest.place)
         return [with_own_options(way, users) for way in ways]
+
+    def _to_experts(self) -> bool:
+        """Whether ``auto`` may send tokens to their experts: XLA partitions the step, and the pass changes it."""
+        return self.contest.auto and self.contest.exposing and (
+            self.maker.resharded(Variant((TokensToExperts(),))) is not None)
 
     def _begin(self, first: Way, program: bytes | None, baseline: BaselineRun) -> None:
         """Runs the passes of the first way, and begins its compilation while that of XLA alone runs."""

@@ -9,6 +9,7 @@ from hlorewrite.jaxbridge.baseline.judge import REWRITTEN, best_of
 from hlorewrite.jaxbridge.baseline.measured import Measured
 from hlorewrite.jaxbridge.step.variants import Variant, variants
 from hlorewrite.jaxbridge.xla.platform_passes import with_platform_passes
+from hlorewrite.passes.tokens_to_experts import TokensToExperts
 from hlorewrite.passmanager.base import Pass
 from hlorewrite.passmanager.named import PIPELINES
 from hlorewrite.passmanager.spec import format_pipeline, parse_pipeline
@@ -88,8 +89,8 @@ class Way:
         return ""
 
 
-def rewriting_ways(passes: Sequence[Pass], name: str, platform: str, *, xla_scatters: bool, free: int | None = None
-                   ) -> list[Way]:
+def rewriting_ways(passes: Sequence[Pass], name: str, platform: str, *, xla_scatters: bool, free: int | None = None,
+                   to_experts: bool = False) -> list[Way]:
     """The ways of a pipeline; for ``auto``, those of all named pipelines.
 
     Args:
@@ -98,6 +99,7 @@ def rewriting_ways(passes: Sequence[Pass], name: str, platform: str, *, xla_scat
       platform: ``cpu`` or ``gpu``.
       xla_scatters: leave reduce-scatters to XLA.
       free: bytes of a device that XLA alone leaves free; None to spend no more than the passes' own limits.
+      to_experts: whether ``tokens-to-experts`` changes the step.
 
     Returns:
       At least one.
@@ -112,6 +114,8 @@ def rewriting_ways(passes: Sequence[Pass], name: str, platform: str, *, xla_scat
     undivided = tuple(step for step in time if step.name != HALVES)
     unfused = variants(comm, xla_scatters=xla_scatters)[1]
     return [Way("time", Variant(time)),
+            *([Way("time, tokens to experts", Variant((TokensToExperts(), *time)), exposed=FLAGGED)] if to_experts
+              else []),
             *([Way("time with free memory", Variant(time, free), exposed=FREE_MEMORY)] if free else []),
             *([Way("time, undivided", Variant(undivided), gained=ENOUGH)] if len(undivided) < len(time) else []),
             Way("comm, unfused", unfused, gained=ENOUGH)]

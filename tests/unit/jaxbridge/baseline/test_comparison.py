@@ -93,7 +93,8 @@ STEP = timed_step(1e-3)
     (timed_step(1.003e-3, calls=1, wire=1), "would take 1.003 ms, and XLA alone takes 1 ms"),
     (timed_step(0.9e-3, plain=1.01e-3), "only while collectives slow compute down"),
     (timed_step(0.9e-3, temp=40 * GIB, memory=126 * GIB), ""),
-    (timed_step(0.9e-3, temp=40 * GIB, memory=127 * GIB), "take 127.0 GiB of memory, and a device has 126.0 GiB for a step"),
+    (timed_step(0.9e-3, temp=40 * GIB, memory=127 * GIB),
+     "take 127.0 GiB of memory, and a device has 126.0 GiB for a step"),
     (timed_step(0.9e-3, unknown=("custom call mine 1",)), "XLA alone does as well"),  # not comparable: bytes decide
 ])
 def test_the_shortest_step_that_fits_is_better(made: Measured, why: str):
@@ -110,7 +111,8 @@ def test_what_is_unknown_on_both_sides_cancels():
 
 def test_a_step_that_does_not_fit_may_not_grow_and_it_is_said():
     large = timed_step(1e-3, memory=130 * GIB, temp=50 * GIB)
-    assert "XLA alone, which does not fit either, takes 130.0 GiB" in why_not(large, timed_step(0.5e-3, memory=140 * GIB, temp=60 * GIB))
+    larger = timed_step(0.5e-3, memory=140 * GIB, temp=60 * GIB)
+    assert "XLA alone, which does not fit either, takes 130.0 GiB" in why_not(large, larger)
     assert why_not(large, timed_step(0.5e-3, memory=129 * GIB, temp=49 * GIB)) == ""
     made = compared(large, timed_step(2e-3, memory=129 * GIB), "h200:1x8")
     assert made.sentence.endswith("; XLA alone does not fit: 130.0 of 126.0 GiB")

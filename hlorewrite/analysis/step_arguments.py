@@ -1,0 +1,50 @@
+"""The argument of a step that a value is read from: a parameter, however it is sliced, converted or carried."""
+
+from hlorewrite.ir import ir, is_private
+from hlorewrite.ir.regions import BARRIER, CALL, FUNCTION, MANUAL, WHILE, Loop, region_op, returned
+from hlorewrite.ir.view import View, defining_op
+
+_MOVES = frozenset({*(f"stablehlo.{name}" for name in ("convert", "transpose", "reshape", "slice", "dynamic_slice",
+                                                       "reduce_precision")), "sdy.sharding_constraint"})
+
+
+def argument_read(value: ir.Value, view: View) -> ir.Value | None:
+    """The argument of a public function whose elements a value holds, or some of them.
+
+    Args:
+      value: any value.
+      view: the module.
+
+    Returns:
+      The argument; None for a value that is computed, or that a loop replaces from iteration to iteration.
+
+    Example:
+      >>> from hlorewrite.ir.load import parse
+      >>> view = View(parse("func.func @main(%w: tensor<4x8xf32>) -> tensor<8x4xf32> {"
+      ...                   "%t = stablehlo.transpose %w, dims = [1, 0] : (tensor<4x8xf32>) -> tensor<8x4xf32>"
+      ...                   "return %t : tensor<8x4xf32> }"))
+      >>> transpose, = view.ops("stablehlo.transpose")
+      >>> argument_read(transpose.results[0], view) == view.functions["main"].regions[0].blocks[0].arguments[0]
+      True
+    """
+    calls: list[ir.Operation] = []
+    # Ends: each step goes to an operand, out of a region, or into a function, which no function calls in a circle.
+    while True:
+        op = defining_op(value)
+        if op is None:
+            argument, parent = ir.BlockArgument(value), region_op(value)
+            if parent.name == FUNCTION and not is_private(parent):
+                return value
+            if parent.name == FUNCTION and calls:
+                value = calls.pop().operands[argument.arg_number]
+            elif parent.name == MANUAL or (parent.name == WHILE and Loop(parent).keeps(argument.arg_number)):
+                value = parent.operands[argument.arg_number]
+            else:
+                return None
+        elif op.name in _MOVES:
+            value = op.operands[0]
+        elif op.name in (BARRIER, CALL) and (inside := returned(op, list(op.results).index(value), view)):
+            calls += [op] if op.name == CALL else []
+            value = inside[0]
+        else:
+            return None
