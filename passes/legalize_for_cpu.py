@@ -83,7 +83,7 @@ def _rows(op: ir.Operation, view: View) -> tuple[tuple[tuple[int, ...], ...], st
     members = {member for row in groups.rows for member in row}
     if devices is not None and members != set(range(devices)):
         raise InputError("a collective_broadcast whose groups do not cover every device cannot be legalised",
-                         location=view.source(op), hint="put the other devices into groups of their own")
+                         location=view.source(op), hint="put the other devices into separate groups")
     return groups.rows, "stablehlo.partition_id" if by_partition else "stablehlo.replica_id"
 
 

@@ -123,7 +123,7 @@ def _sources(op: ir.Operation, masked: _Masked, groups: Groups) -> _Sources | st
         return "its mask is not the same for all elements"
     neutral = [splat_number(value, masked.bound) == _NEUTRAL[kind] for value in (masked.on_true, masked.on_false)]
     if neutral[0] == neutral[1]:
-        return "not exactly one side of its select is the constant that contributes nothing"
+        return "its select does not have the constant that contributes nothing on exactly one side"
     devices = _devices(groups)
     table = devices.table(mask)
     if table is None:

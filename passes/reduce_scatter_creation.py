@@ -154,7 +154,7 @@ def _layout(dim: int, what: Range, groups: Groups) -> ShardLayout | str:
     for row in groups.rows:
         keep = [tuple(sorted(d for d in row if what.starts[d] == k * what.size)) for k in range(shards)]
         if any(len(members) * shards != groups.size for members in keep):
-            return "the devices of a group do not read all shards of it, each as often"
+            return "the devices of a group do not read all of its shards equally often"
         scatter += zip(*keep, strict=True)
         reduce += keep
     return ShardLayout(dim, tuple(scatter), tuple(reduce) if shards < groups.size else ())

@@ -66,8 +66,8 @@ def _work_arguments(parser: argparse.ArgumentParser) -> None:
     work.add_argument("--sequence-parallel", action="store_true", help="split norms and dropouts over the sequence")
     work.add_argument("--scatter-gather", action="store_true", help="tensor ranks share the stage-to-stage transfers")
     work.add_argument("--zero", type=int, metavar="N", default=0, help="ZeRO stage; 2 and 3 run as FSDP (default: 0)")
-    work.add_argument("--dtype", metavar="TYPE", help="bf16, f16, f32, f8, mxf8, f4; the last three of linear "
-                      "products alone (default: bf16, f16 on Volta)")
+    work.add_argument("--dtype", metavar="TYPE", help="bf16, f16, f32, f8, mxf8, f4; the last three for "
+                      "linear products only (default: bf16, f16 on Volta)")
     work.add_argument("--grad-bytes", type=int, metavar="N",
                       help="bytes of a gradient as it is reduced (default: the dtype's)")
     work.add_argument("--flash-attention", action=argparse.BooleanOptionalAction, default=None,
@@ -90,7 +90,7 @@ def _machine_arguments(parser: argparse.ArgumentParser) -> None:
     machine.add_argument("--gpus", type=int, metavar="N", help="number of GPUs, instead of HOSTSxGPUS")
     machine.add_argument("--stack", metavar="NAME", default="auto",
                          help="profile of the training stack: xla, xla-flash, megatron, megatron-26.04, megatron-lm, "
-                              "torch-fsdp, torch-fsdp2 (default: auto, the one measured on rows like this)")
+                              "torch-fsdp, torch-fsdp2 (default: auto, the one fitted to configurations like yours)")
     machine.add_argument("--utilisation", type=float, metavar="U",
                          help="share of peak FLOP/s that compute reaches (default: modelled)")
 

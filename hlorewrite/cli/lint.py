@@ -227,7 +227,7 @@ def _looked_at(view: View, version: tuple[int, ...] | None) -> str:
     forms = [form for form, kind in MISCOMPILATIONS.items() if version is None or kind.affects(version)]
     return (f"looked at {len(view.ops(ALL_REDUCE.op))} all-reduces and {len(view.ops('stablehlo.while'))} loops for "
             f"{len(forms)} forms that {CODE_MOTION} gets wrong ({', '.join(forms)}), and for "
-            f"{', '.join(LOOKED_AT.values())}; for nothing else")
+            f"{', '.join(LOOKED_AT.values())}; nothing else is checked")
 
 
 def _warning_text(warning: LintWarning) -> str:

@@ -53,7 +53,7 @@ class CollectiveTimes:
             per_host = self.topology.gpus_per_host
             self.topology = self.topology.sized(-(-devices // per_host), per_host)
         if self.topology.gpus < devices:
-            raise UsageError(f"the module runs on {devices} devices and topology {self.topology.spec} has "
+            raise UsageError(f"the module runs on {devices} devices but topology {self.topology.spec} has "
                              f"{self.topology.gpus}", hint="name a larger one, NAME:HOSTSxGPUS")
         self.cluster = self.topology.spec if self.named else f"{self.topology.spec} (assumed, no cluster is named)"
         self._seconds: dict[tuple[str, int, tuple[tuple[int, ...], ...]], float] = {}

@@ -128,7 +128,8 @@ def check_matrix_path(path: str) -> None:
       UsageError: names the endings.
     """
     if not path.endswith(MATRIX_ENDINGS):
-        raise UsageError(f'"{path}" has no known ending', hint=f"end it in one of {', '.join(MATRIX_ENDINGS)}")
+        raise UsageError(f'"{path}" has an unknown file extension',
+                         hint=f"end it in one of {', '.join(MATRIX_ENDINGS)}")
 
 
 def write_matrix(path: str, total: Array, parts: Mapping[str, Array]) -> None:

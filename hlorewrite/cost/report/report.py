@@ -218,7 +218,7 @@ def build_report(name: str, form: str, devices: int, executed: Sequence[Executed
       UsageError: the topology has fewer GPUs than the module has devices.
     """
     if topology is not None and topology.gpus < devices:
-        raise UsageError(f"{name} runs on {devices} devices, and {topology.spec} has {topology.gpus} GPUs",
+        raise UsageError(f"{name} runs on {devices} devices, but {topology.spec} has {topology.gpus} GPUs",
                          hint="name a larger topology")
     said = list(remarks)
     if not executed and not said:

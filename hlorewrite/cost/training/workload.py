@@ -195,7 +195,7 @@ def check(shape: ModelShape, sizes: Parallelism, topo: Topology, options: Option
     for part in fields(sizes):
         if not 1 <= getattr(sizes, part.name) <= MOST_SEQUENCES:
             raise UsageError(f"{part.name} is {getattr(sizes, part.name)}",
-                             hint=f"sizes start at 1 and end at {MOST_SEQUENCES}")
+                             hint=f"sizes must be from 1 to {MOST_SEQUENCES}")
     p, t, d, c = sizes.pp, sizes.tp, sizes.dp, sizes.cp
     if p * t * c * d != topo.gpus:
         what, sized = ("p*t*d", f"{p}*{t}*{d}") if c == 1 else ("p*t*cp*d", f"{p}*{t}*{c}*{d}")

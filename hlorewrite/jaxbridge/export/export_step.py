@@ -122,7 +122,7 @@ def _checked_platforms(platforms: tuple[str, ...]) -> tuple[str, ...]:
     named = tuple("cuda" if platform == "gpu" else platform for platform in platforms)
     for platform in named:
         if platform not in _PLATFORMS:
-            raise UsageError(f'no platform is called "{platform}"', location=users_line(),
+            raise UsageError(f'no platform is named "{platform}"', location=users_line(),
                              hint=did_you_mean(platform, _PLATFORMS))
     return named
 

@@ -294,4 +294,4 @@ def _check_schedule(schedule: str | Schedule) -> None:
     from hlorewrite.pipelines.schedules import SCHEDULES
 
     if isinstance(schedule, str) and schedule not in SCHEDULES:
-        raise UsageError(f'no schedule is called "{schedule}"', hint=did_you_mean(schedule, SCHEDULES))
+        raise UsageError(f'no schedule is named "{schedule}"', hint=did_you_mean(schedule, SCHEDULES))

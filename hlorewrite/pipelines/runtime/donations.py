@@ -22,7 +22,7 @@ class DonationCheck:
     ready.
 
     Args:
-      donated: positions of the arguments that are given away.
+      donated: positions of the donated arguments.
       name: of the program.
     """
 
@@ -84,5 +84,5 @@ class DonationCheck:
         for place, position in places:
             other = first.setdefault(place, position)
             if other != position and not self._donated.isdisjoint((other, position)):
-                raise UsageError(f"arguments {other} and {position} are one buffer, and it is given away "
+                raise UsageError(f"arguments {other} and {position} share one buffer, which is donated "
                                  "(donate_argnums)", location=self._name, hint=_HINT)

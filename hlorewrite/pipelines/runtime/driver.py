@@ -137,7 +137,7 @@ class PipelineDriver:
           UsageError: there are more or fewer, or one has another shape or dtype.
         """
         if len(values) != len(self._types):
-            raise UsageError(f"the program has {len(self._types)} arguments and is given {len(values)}",
+            raise UsageError(f"the program has {len(self._types)} arguments but got {len(values)}",
                              location=self.program.name, hint="give one value for each argument")
         placed = tuple(place_value(position, value, kind, sharding, here) for position, (value, kind, sharding, here) in
                        enumerate(zip(values, self._types, self.shardings, self._here, strict=True)))

@@ -95,7 +95,7 @@ class Description:
             for stage, value in enumerate(values or ()):
                 if not (math.isfinite(value) and value >= 0):
                     raise UsageError(f"stage {stage} has a {name} of {value}",
-                                     hint="times and sizes are finite and start at 0")
+                                     hint="times and sizes must be finite and not negative")
         for stage, weight in enumerate(self.weight_gradient_s or ()):
             if weight > self.backward_s[stage]:
                 raise UsageError(f"stage {stage} has a weight gradient of {weight} s in a backward of "
@@ -131,7 +131,7 @@ def describe(description: Description, schedule: Schedule, topology: Topology | 
       True
     """
     if transfer not in TRANSFERS:
-        raise UsageError(f'no transfer is called "{transfer}"', hint=did_you_mean(transfer, TRANSFERS))
+        raise UsageError(f'no transfer is named "{transfer}"', hint=did_you_mean(transfer, TRANSFERS))
     if schedule.meshes != len(description.meshes):
         raise PlanError(f"the schedule {schedule.name} has {schedule.meshes} meshes, the description "
                         f"{len(description.meshes)}", hint="give one mesh for each stage")

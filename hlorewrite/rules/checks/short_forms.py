@@ -72,7 +72,7 @@ def _soles(rule: ast.Rule, natives: Mapping[str, ast.Native]) -> Iterator[Proble
         if not pattern.sole:
             continue
         if not any(pattern is other for other in outside):
-            yield Problem("a `sole` op must be in the block of the root, this one is in a region",
+            yield Problem("a `sole` op must be in the block of the root, but this one is in a region",
                           "write `one_use(...)` in `where`", pattern.span)
         elif len(pattern.results) != 1:
             yield Problem("a `sole` op has one name", "name the op, not its results", pattern.span)

@@ -210,7 +210,8 @@ UNEVEN = m.step(*SGD)
 def test_uneven_tensors_are_named_in_one_line():
     text = UNEVEN.text().replace("8x4", "6x3").replace("32x4", "24x3")
     after, said = sharded(parse(text, name="m.mlir"))
-    assert said == ["blocked: no dimension divides by 4, so their state stays whole: result[0]['w'] (tensor<6x3xf32>)"]
+    assert said == ["blocked: no dimension is divisible by 4, so their state stays whole: result[0]['w'] "
+                    "(tensor<6x3xf32>)"]
     assert ops(after, "all_reduce") == 2
 
 

@@ -64,7 +64,7 @@ BAD = [
     (rule(ADD_PSUM.replace("$k", "summ")), "`summ` is not a kind of reduction", 'did you mean "sum"?'),
     (rule(ADD_PSUM.replace("$k", "$g")), "`$g` is a Attr and is used as a Kind", ""),
     (rule("root %r = stablehlo.case(%x) branches ^() { };"), "has a varying number of regions", ""),
-    (rule("%r = stablehlo.negate(%x);"), "a match block has one `root` op, this one has 0", ""),
+    (rule("%r = stablehlo.negate(%x);"), "a match block has one `root` op, but this one has 0", ""),
     (rule("root %q = stablehlo.negate(%x); root %r = stablehlo.negate(%q);"), "this one has 2", ""),
     (rule("%q = stablehlo.negate(%z); root %r = stablehlo.negate(%x);"), "`%q` is not connected to the root op", ""),
     (rule("root %r = stablehlo.concatenate(...%a, ...%b);"), "a list holds one `...` at most", ""),

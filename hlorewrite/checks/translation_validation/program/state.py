@@ -200,7 +200,7 @@ class ProgramState:
         self.graph.op = key
         self._ops += 1
         if self._ops > _MOST_OPS:
-            raise NotRead("calls and loops within each other make it too large", self.view.source(op))
+            raise NotRead("nested calls and loops make it too large", self.view.source(op))
 
     def forget_blocks(self) -> None:
         """Frees the state of loops and their blocks outside of any loop or call: none is evaluated again.

@@ -124,7 +124,7 @@ class SplitStages(Pass):
     def _check(self, module: Module) -> None:
         """Refuses options that say nothing, and modules that are split already."""
         if self.schedule not in (*SCHEDULES, CUSTOM):
-            raise UsageError(f'no schedule is called "{self.schedule}"',
+            raise UsageError(f'no schedule is named "{self.schedule}"',
                              hint=did_you_mean(self.schedule, (*SCHEDULES, CUSTOM)))
         if self.schedule == CUSTOM and not self.mesh_of:
             raise UsageError("a custom schedule does not say which mesh runs which stage", hint="give mesh-of=0,1,...")
@@ -162,7 +162,8 @@ class SplitStages(Pass):
         assumed = "" if wanted.topology else f"; chosen for {DEFAULT_TOPOLOGY} (assumed, no cluster is named)"
         for stage, (cut, source, sent) in enumerate(chosen.boundaries, start=1):
             ctx.remark(Remark("applied", self.name, f"stage {stage} begins after op {cut} of the forward, and "
-                              f"{format_bytes(sent, 1)} cross there each micro-batch and way{assumed}", source))
+                              f"{format_bytes(sent, 1)} cross there per micro-batch in each direction{assumed}",
+                              source))
         return replace(self, cuts=chosen.cuts)
 
     def _place(self, step: TrainStep, topology: ProgramMeshes, at: StageAssignment, ctx: PassContext) -> None:
@@ -218,7 +219,7 @@ class SplitStages(Pass):
     def _write_branches(self, module: Module, ctx: PassContext) -> None:
         """Writes branches of the update as choices; says which stay."""
         for op in write_branches_as_choices(ctx.view(module), ctx.editor(module)):
-            said = "this branch stays one op on one mesh: it holds loops, random numbers or ops that are not known"
+            said = "this branch stays one op on one mesh: it holds loops, random numbers or unknown ops"
             ctx.remark(Remark("unprofitable", self.name, said, ctx.view(module).source(op)))
         ctx.forget_view()
 

@@ -241,7 +241,7 @@ def test_conditions_that_contradict_each_other_prove_nothing(tmp_path: Path) -> 
   rewrite { replace %r with %x; }
 }
 """))
-    assert verdict.status == UNKNOWN and "no element types and reductions are admitted" in verdict.reason
+    assert verdict.status == UNKNOWN and "no combination of element types and reductions is admitted" in verdict.reason
 
 
 # ---- users' files

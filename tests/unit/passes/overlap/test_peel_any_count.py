@@ -191,7 +191,7 @@ def test_a_loop_that_runs_once_is_replaced_by_its_body() -> None:
     for before in (once(), inside, once(body=INNER.replace("BOUND", "%three"))):
         after, recorder = before.clone(), Recorder()
         assert PeelLastMicroBatch().run(after, PassContext(listeners=(recorder,))) and not after.verify()
-        assert [each.sentence for each in recorder.remarks] == ["it runs once: its body takes its place"]
+        assert [each.sentence for each in recorder.remarks] == ["it runs once, so its body replaces it"]
         assert equal(before, after, 3) and isinstance(validate(before, after), Proved)
         assert after.text().count("stablehlo.while") == before.text().count("stablehlo.while") - 1
         assert after.text().count("stablehlo.tanh") == 1

@@ -82,7 +82,7 @@ def test_empty_tensor(capsys) -> None:
     ({"--strategy": "brodcast"}, 'did you mean "broadcast"?'),
     ({"--order": "optimum"}, 'did you mean "optimal"?'),
     ({"--topology": "h20"}, 'did you mean "h200"?'),
-    ({"--gantt": "links.bmp"}, "has no known ending"),
+    ({"--gantt": "links.bmp"}, "has an unknown file extension"),
 ])
 def test_mistakes_are_one_line(capsys, change, sentence) -> None:
     words = list(BASE)

@@ -135,7 +135,7 @@ def test_all_meshes_on_the_same_devices():
 
 def test_devices_of_another_number():
     devices = jax.devices()
-    with pytest.raises(UsageError, match="mesh m1 has 4 devices and is given 2"):
+    with pytest.raises(UsageError, match="mesh m1 has 4 devices but got 2"):
         PipelineDriver(two_stages(), {"m0": devices[:4], "m1": devices[4:6]})
 
 
@@ -239,7 +239,7 @@ def test_sums_alone_may_be_made_out_of_order():
 
 
 def test_unknown_schedules_and_modules_that_are_no_programs():
-    with pytest.raises(UsageError, match='no schedule is called "1f2b"'):
+    with pytest.raises(UsageError, match='no schedule is named "1f2b"'):
         PipelineDriver(two_stages(), schedule="1f2b")
     with pytest.raises(InputError, match="not a program of several meshes"):
         PipelineDriver(parse("func.func @main(%a: tensor<f32>) -> tensor<f32> { return %a : tensor<f32> }"))
@@ -253,7 +253,7 @@ def test_too_few_devices():
 def test_arguments_that_lie_elsewhere():
     driver = PipelineDriver(two_stages())
     placed = driver.place(values())
-    with pytest.raises(UsageError, match="4 arguments and is given 3"):
+    with pytest.raises(UsageError, match="4 arguments but got 3"):
         driver(*placed[:3])
     with pytest.raises(UsageError, match="argument 0 does not lie on mesh m0"):
         driver(placed[1], *placed[1:])

@@ -201,9 +201,9 @@ def test_the_cost_model_gives_times_that_are_missing(tmp_path: Path, capsys: pyt
     (["--schedule", "zb-h1"], "in two halves"),
     (["--schedule", "custom"], "needs its table"),
     ([], "without a topology"),
-    (["--topology", "nowhere"], 'no topology is called "nowhere"'),
+    (["--topology", "nowhere"], 'no topology is named "nowhere"'),
     (["--topology", "h200:1x1"], "the meshes need 2 GPUs"),
-    (["--topology", "h200", "--transfer", "pigeon"], 'no transfer is called "pigeon"')])
+    (["--topology", "h200", "--transfer", "pigeon"], 'no transfer is named "pigeon"')])
 def test_flags_that_do_not_go_with_a_program(tmp_path: Path, words: list[str], sentence: str):
     from hlorewrite.errors import HlorewriteError
     with pytest.raises(HlorewriteError) as error:
