@@ -109,7 +109,7 @@ class HoistCollectives(Pass):
             return None
         if self.draws and not ctx.take_memory(more):
             tell(ctx, "unprofitable", self.name, f"it stays in its loop: outside, {more} bytes more would be "
-                 f"live throughout the loop, and {ctx.memory_left} are left of the memory budget", view, op)
+                 f"live throughout the loop, but only {ctx.memory_left} are left of the memory budget", view, op)
             return None
         tell(ctx, "applied", self.name, f"its operands do not change in the loop: it runs once, not "
              f"{'each time' if trips is None else f'{trips} times'}, and {size} bytes are kept", view, op)

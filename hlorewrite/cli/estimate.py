@@ -77,7 +77,7 @@ def _work_arguments(parser: argparse.ArgumentParser) -> None:
         work.add_argument(f"--{name}-overlap", type=float, metavar="X",
                           help=f"share of {what} that compute hides (default: the stack's)")
     work.add_argument("--fsdp-overlap", type=float, metavar="X",
-                      help="share of compute under which FSDP's communication runs (default: the stack's)")
+                      help="share of compute that can hide FSDP's communication (default: the stack's)")
     work.add_argument("--dispatch-once", action=argparse.BooleanOptionalAction, default=None,
                       help="tokens go to another host once for all experts there (default: the stack's)")
     work.add_argument("--expert-imbalance", type=float, metavar="X", default=1.0,

@@ -209,7 +209,7 @@ def _system(error: OSError) -> str:
     if error.filename is None:
         drop_output()
         return (f"cannot write standard output ({os.strerror(error.errno or 0)}); "
-                "make room, or name a file with -o where there is one")
+                "free space, or write elsewhere with -o FILE")
     return f"{os.fsdecode(error.filename)}: {os.strerror(error.errno or 0)}; check the path and its permissions"
 
 

@@ -116,7 +116,7 @@ class PeelLastMicroBatch(Pass):
         found = gain(op, reductions, model, sunk=self.sunk)
         what = (f"{len(reductions)} reduction{'s' if len(reductions) > 1 else ''} of "
                 f"{sum(each.bytes for each in reductions)} bytes after it take {found.reductions_s * 1e6:.0f} us, of "
-                f"which its copy hides {found.hidden_s * 1e6:.0f} us, by the model of {model.spec}")
+                f"which its copy hides {found.hidden_s * 1e6:.0f} us, according to the model of {model.spec}")
         if found.hidden_s < self.min_gain * found.loop_s and not ctx.ignore_cost:
             tell(ctx, "unprofitable", self.name, f"its last iteration stays in the loop: {what}", model.view, op)
             return False

@@ -127,7 +127,7 @@ def test_a_calibration_of_one_size(words: list[str], tmp_path: Path, monkeypatch
     (tmp_path / "all_reduce_perf.txt").write_text(line)
     assert guarded(["calibrate", "all_reduce_perf.txt", "--topology=h200:1x8", *words]) == 2
     said = capsys.readouterr().err
-    assert "all_reduce_perf.txt: measures one size, and a curve needs two" in said and said.count("\n") == 1
+    assert "all_reduce_perf.txt: measures one size, but a curve needs two" in said and said.count("\n") == 1
     assert not (tmp_path / "made.toml").exists()
 
 

@@ -105,7 +105,7 @@ class Lockstep(LockstepWriter):
         if name in self._copied:
             return
         if name == "main":
-            raise CannotExecute("main calls itself", hint="the oracle runs programs without recursion")
+            raise CannotExecute("main calls itself", hint="the interpreter runs no recursive functions")
         self._copied.add(name)
         copy = self.functions[name].clone(ir.InsertionPoint(self.target)).operation
         copy.attributes["sym_visibility"] = ir.StringAttr.get("private")

@@ -62,7 +62,7 @@ def devices_of(lockstep: LockstepWriter, op: ir.Operation) -> Mesh:
         raise CannotExecute("a manual computation names no mesh", location=where, hint="check the sdy.mesh ops")
     if sorted(largest.device_ids) != list(range(largest.size)):
         raise CannotExecute("the devices of the mesh are not numbered from 0", location=where,
-                            hint="the oracle runs programs on all devices from 0 on")
+                            hint="number them from 0 without gaps")
     return largest
 
 
