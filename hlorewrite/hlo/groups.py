@@ -29,7 +29,7 @@ def parse_groups(attributes: str, count: int) -> tuple[tuple[int, ...], ...]:
       One tuple of ids per group.
 
     Raises:
-      InputError: they are in no known form, a device stands twice in them, or there are more than ``MOST_DEVICES``.
+      InputError: they are in no known form, a device appears twice in them, or there are more than ``MOST_DEVICES``.
 
     Example:
       >>> parse_groups("replica_groups=[2,4]<=[4,2]T(1,0), dimensions={0}", 8)
@@ -53,7 +53,7 @@ def parse_groups(attributes: str, count: int) -> tuple[tuple[int, ...], ...]:
 
 
 def _distinct(groups: tuple[tuple[int, ...], ...]) -> tuple[tuple[int, ...], ...]:
-    """Groups in which no device stands twice.
+    """Groups in which no device appears twice.
 
     Raises:
       InputError: one does.

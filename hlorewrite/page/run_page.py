@@ -45,7 +45,7 @@ class PageSection:
 
     Attributes:
       name: of the module.
-      headline: the answer in a line, for the contents of a page of several modules.
+      headline: the answer in a line, for the table of contents of a page of several modules.
       decision: the object that ``opt --json`` prints; None where nothing was compared.
       said: what is said in its place.
       stays: remarks on what was not done, in the order in which they are read.

@@ -97,7 +97,7 @@ class _Matching:
                 self._settle(fate, [number], [partners.pop()])
 
     def fuse(self) -> None:
-        """Of what is left: fewer of one kind over the same groups than before, wherever they stand, do the same."""
+        """Of what is left: fewer of one kind over the same groups than before, wherever they are, do the same."""
         sides = []
         for side, left in ((self.before, self.left_before), (self.after, self.left_after)):
             by_groups: dict[Hashable, list[int]] = defaultdict(list)
@@ -151,7 +151,7 @@ def _by_place(remarks: list[dict[str, Any]]) -> Said:
 def _why(fate: str, one: CollectiveRow, said: Said, new_places: Iterable[str] = ()) -> tuple[dict[str, Any], ...]:
     """What was said about a collective's line that fits its fate; of a stay, about collectives of its kind.
 
-    A pass that fuses speaks about the line where the fused call stands, which may be another.
+    A pass that fuses speaks about the line of the fused call, which may be another.
     """
     wanted = ("blocked", "unprofitable", "missed") if fate == "stays" else ("applied",)
     reasons = [remark for remark in said.get(one.source, ()) if remark.get("kind") in wanted

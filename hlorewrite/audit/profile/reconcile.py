@@ -57,7 +57,7 @@ class ReconciledProfile:
       runs_per_call: steps times devices in the profile; None where kinds disagree.
       compute_s: predicted, of a step.
       measured_compute_s: the same, measured; None without ``runs_per_call``, or without such kernels.
-      unmatched: sentences on what has no partner.
+      unmatched: messages about kernels and collectives without a partner.
     """
 
     matched: tuple[ReconciledTime, ...]

@@ -43,7 +43,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def text(found: Sequence[Diagnosis]) -> str:
-    """The findings by topic, as aligned columns; a fix stands under its line.
+    """The findings by topic, as aligned columns; a fix is shown under its line.
 
     Example:
       >>> print(text([Diagnosis("extras", "viz", "missing", "pictures", "pip install 'hlorewrite[viz]'")]), end="")

@@ -54,7 +54,7 @@ def is_auto(texts: Sequence[str]) -> bool:
     """Whether ``-O auto`` is set.
 
     Raises:
-      UsageError: it stands with other passes.
+      UsageError: other passes are named with it.
     """
     if AUTO in texts and len(texts) > 1:
         raise UsageError("-O auto already tries every pipeline, so it takes no other passes",

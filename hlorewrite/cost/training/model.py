@@ -277,7 +277,7 @@ def _check(shape: ModelShape) -> None:
             raise UsageError(f"{key} is {value}", hint="sizes must be from 1 to 1e12")
     for key in _MAY_BE_ZERO:
         if not 0 <= getattr(shape, key) <= MOST:
-            raise UsageError(f"{key} is {getattr(shape, key)}", hint="it lies between 0 and 1e12")
+            raise UsageError(f"{key} is {getattr(shape, key)}", hint="it must be between 0 and 1e12")
     if shape.attends and not shape.head_dim and shape.hidden % shape.heads:
         raise UsageError(f"hidden {shape.hidden} is not divisible by {shape.heads} heads",
                          hint="change --hidden or --heads, or give --head-dim")

@@ -148,12 +148,12 @@ class RewriteReport:
 
     @property
     def executed_bytes_before(self) -> dict[str, int]:
-        """Total executed bytes of each kind before."""
+        """Total executed bytes of each kind before the rewrite."""
         return executed_bytes(self.before)
 
     @property
     def executed_bytes_after(self) -> dict[str, int]:
-        """Total executed bytes of each kind after."""
+        """Total executed bytes of each kind after the rewrite."""
         return executed_bytes(self.after)
 
     @property

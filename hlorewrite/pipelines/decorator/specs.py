@@ -75,8 +75,8 @@ class PipelineSettings:
       schedule: a schedule or the name of one.
       microbatches: m; None: as many as the step's loop runs.
       passes: passes that run on the program.
-      in_specs: how arguments lie.
-      out_specs: how results lie.
+      in_specs: how arguments are placed.
+      out_specs: how results are placed.
       shared: what becomes of sums to which several stages add, as for ``split-stages``.
       topology: the cluster, for plans of transfers.
       timeout_s: how long another process may keep this one waiting.

@@ -106,7 +106,7 @@ def _even_cuts(size: int, tiles: int) -> np.ndarray:
 
 
 def _split_axes(mesh: ReshardMesh, spec: tuple[tuple[str, ...], ...]) -> tuple[list[int], dict[str, int]]:
-    """Sizes of the mesh's axes with sub-axes split off, and where each used name stands among them."""
+    """Sizes of the mesh's axes with sub-axes split off, and where each used name is among them."""
     used = [name for entry in spec for name in entry]
     factors: list[int] = []
     place: dict[str, int] = {}

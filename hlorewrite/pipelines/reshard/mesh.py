@@ -20,7 +20,7 @@ class ReshardMesh:
       devices: device ids, shape ``[product of sizes]``.
 
     Raises:
-      UsageError: sizes and devices do not agree, or an axis name or device stands twice.
+      UsageError: sizes and devices do not agree, or an axis name or device appears twice.
 
     Example:
       >>> ReshardMesh((("x", 2), ("y", 2)), np.arange(4)).size

@@ -69,7 +69,7 @@ class DonationCheck:
 
         Args:
           values: what was placed.
-          arrays: where each lies now: itself, or a copy with buffers of its own.
+          arrays: where each is now: itself, or a copy with buffers of its own.
         """
         self._made |= {id(array): weakref.ref(array) for value, array in zip(values, arrays, strict=True)
                        if array is not None and array is not value}

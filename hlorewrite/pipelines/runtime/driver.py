@@ -125,7 +125,7 @@ class PipelineDriver:
     # ---- running
 
     def place(self, values: Sequence[Any]) -> tuple[jax.Array | None, ...]:
-        """Puts values where the program's arguments lie.
+        """Puts values where the program's arguments are.
 
         Args:
           values: one for each argument: host arrays (the same on every process), or JAX arrays that live elsewhere.
@@ -338,7 +338,7 @@ class PipelineDriver:
 
 
 def _copy(sharding: NamedSharding) -> Function:
-    """Copies an array where it lies; XLA compiles a program for that only where some devices are another process's."""
+    """Copies an array in place; XLA compiles a program for that only where some devices are another process's."""
     copy = private.device_copier(sharding, sharding, always=True) if not spread(tuple(sharding.device_set)) else \
         jax.jit(jnp.copy, in_shardings=sharding, out_shardings=sharding)
     return lambda array: (copy(array),)

@@ -1,4 +1,4 @@
-"""Values onto the mesh they belong to, and a check that arguments lie there."""
+"""Values onto the mesh they belong to, and a check that arguments are there."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -47,7 +47,7 @@ def place_value(position: int, value: Any, type_: MeshTensor, sharding: NamedSha
 
 def check_arguments(arguments: Sequence[Any], kinds: Sequence[MeshTensor], shardings: Sequence[NamedSharding],
                     here: Sequence[bool], name: str) -> None:
-    """Refuses arguments that do not lie where the program expects them.
+    """Refuses arguments that are not where the program expects them.
 
     Raises:
       UsageError: the number of values, or the shape, dtype or placement of one, differs.

@@ -168,7 +168,7 @@ def _stage(description: Description, mesh: int, cluster: _Cluster | None) -> Sta
 
 
 class _Cluster:
-    """Where the meshes' devices stand, and what communication between them takes."""
+    """Where the meshes' devices are, and what communication between them takes."""
 
     def __init__(self, meshes: Sequence[tuple[int, int]], topology: Topology, times: CollectiveModel | None) -> None:
         self.meshes = meshes

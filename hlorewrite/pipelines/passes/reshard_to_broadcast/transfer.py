@@ -153,7 +153,7 @@ def meshes_of_topology(topology: ir.Attribute, where: str) -> dict[str, ReshardM
 
 
 def layout_of_type(type_: ir.Type, meshes: dict[str, ReshardMesh]) -> tuple[str, Layout, ir.Type] | str:
-    """Where the tiles of a mesh tensor lie.
+    """Where the tiles of a mesh tensor are.
 
     Args:
       type_: an ``!mpmd.mesh_tensor`` type.
@@ -174,7 +174,7 @@ def layout_of_type(type_: ir.Type, meshes: dict[str, ReshardMesh]) -> tuple[str,
 
 
 def layout_of(tensor: MeshTensor, meshes: dict[str, ReshardMesh]) -> Layout:
-    """Where the tiles of a value lie.
+    """Where the tiles of a value are.
 
     Args:
       tensor: its type; it names a mesh and holds no parts of a sum.

@@ -176,7 +176,7 @@ def _check_crossing(division: ShareDivision) -> None:
 
 
 def crossing_values(division: ShareDivision) -> dict[int, CrossingValue]:
-    """How each value lies that a piece takes or gives.
+    """How each value that a piece takes or gives is placed.
 
     Raises:
       CannotDivide: the contained fragment does not say it.

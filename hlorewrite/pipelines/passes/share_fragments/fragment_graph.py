@@ -17,7 +17,7 @@ from hlorewrite.pipelines.mpmd.types import MeshTensor, mesh_tensor
 
 @dataclass(frozen=True)
 class CrossingValue:
-    """How a value lies where it enters or leaves a fragment.
+    """How a value is placed where it enters or leaves a fragment.
 
     Attributes:
       kind: its type in the program.
@@ -67,7 +67,7 @@ class FragmentGraph:
       values: its values: arguments first, then results of ops in order.
       ops: its ops, in order.
       returned: numbers of the values it returns.
-      crossing: how arguments and returned values lie, by their numbers.
+      crossing: how arguments and returned values are placed, by their numbers.
       channels: numbers of the channels of its collectives, in order.
       has_effects: whether an op does more than make its results.
     """
@@ -214,7 +214,7 @@ def whole_value(graph: FragmentGraph, value: int) -> CrossingValue:
 
 def _crossing(call: FragmentCall, function: ir.Operation, returned: tuple[int, ...], types: tuple[MeshTensor, ...]
               ) -> dict[int, CrossingValue]:
-    """How arguments and results lie."""
+    """How arguments and results are placed."""
     manual = function.regions[0].blocks[0].operations[0].operation if manual_body(function) is not None else None
     arguments = range(len(function.regions[0].blocks[0].arguments))
     found: dict[int, CrossingValue] = {}

@@ -117,7 +117,7 @@ def make_topology(view: View, shapes: str, schedule: str, mesh_of: Sequence[int]
       mesh_of: the mesh of each stage; empty: as the schedule has it.
       stages: n, how many stages the marks make.
       microbatches: m.
-      where: where the last mark stands.
+      where: where the last mark is.
 
     Returns:
       The topology.

@@ -69,7 +69,7 @@ def place_body(step: TrainStep, at: StageAssignment) -> list[StepNode]:
       each: they are taken out of the body.
 
     Raises:
-      InputError: a mark stands where it cannot, or a carried value is read before the stage that writes it.
+      InputError: a mark is where it cannot be, or a carried value is read before the stage that writes it.
     """
     _lift(step, at)
     _last_backward(step, at)
@@ -100,7 +100,7 @@ def _lift(step: TrainStep, at: StageAssignment) -> None:
 
 
 def _marked(step: TrainStep, at: StageAssignment, node: StepNode, mark: tuple[int, bool], place: int | None) -> int:
-    """Where a mark's result stands."""
+    """Where a mark's result is placed."""
     assert node.op is not None
     index, backward = mark
     if backward:
