@@ -29,10 +29,10 @@ class CollectiveTimes:
 
     Attributes:
       topology: the cluster.
-      cluster: the cluster as sentences name it, which say so where it is assumed.
+      cluster: the cluster's name in messages, which says if it is assumed.
 
     Raises:
-      UsageError: the topology is unknown, or has fewer GPUs than the module devices.
+      UsageError: the topology is unknown, or has fewer GPUs than the module has devices.
 
     Example:
       >>> times = CollectiveTimes("h200:1x8", 8)

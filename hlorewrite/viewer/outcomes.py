@@ -24,10 +24,10 @@ class CollectiveOutcome:
 
     Attributes:
       fate: one of ``FATES``.
-      before: its position before; None for one that came.
-      after: positions of what is there in its place; of very many the first.
-      share: how many collectives of before they stand for together.
-      why: remarks, as the trace holds them; the last may be made here, with an empty rule.
+      before: its position before; None for a new collective.
+      after: positions of the collectives that replace it; the first ones if there are very many.
+      share: how many collectives of the original they replace together.
+      why: remarks, as the trace holds them; the last one may be written here, with an empty rule.
     """
 
     fate: str

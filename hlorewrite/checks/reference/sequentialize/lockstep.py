@@ -157,7 +157,7 @@ def square(lockstep: LockstepWriter, x: ir.Value) -> ir.Value:
 
 
 def erf(lockstep: LockstepWriter, x: ir.Value) -> ir.Value:
-    """The error function to 1.5e-7, which is the same before and after a rewrite."""
+    """An approximation of the error function within 1.5e-7, the same before and after a rewrite."""
     def op(name: str, *operands: ir.Value) -> ir.Value:
         return lockstep.value(f"stablehlo.{name}", list(operands), x.type)
 
