@@ -127,7 +127,7 @@ def _sources(op: ir.Operation, masked: _Masked, groups: Groups) -> _Sources | st
     devices = _devices(groups)
     table = devices.table(mask)
     if table is None:
-        return "its mask is not computed from constants and the device's id alone"
+        return "its mask depends on more than constants and the device's id"
     chosen = {device: bool(value.reshape(-1)[0]) != neutral[0]
               for device, value in zip(devices.devices, table, strict=True)}
     kept = masked.on_false if neutral[0] else masked.on_true

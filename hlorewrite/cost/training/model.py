@@ -33,7 +33,7 @@ class ModelShape:
       vocab: rows of the embedding; classes of a ViT.
       feed_forward: width of the feed-forward part.
       kv_heads: heads of keys and values.
-      gated: whether the feed-forward has a gate (three matrices in place of two).
+      gated: whether the feed-forward has a gate (three matrices instead of two).
       experts: experts of a layer; 1 is a dense model.
       top_k: experts a token goes to.
       tied_embedding: whether input and output share one embedding.

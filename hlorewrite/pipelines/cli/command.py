@@ -76,7 +76,7 @@ def _machine_arguments(parser: argparse.ArgumentParser) -> None:
     machine.add_argument("--duplex", choices=["on", "off"],
                          help="of a program: whether a mesh sends while it receives; off for XLA on CPU (default: on)")
     machine.add_argument("--times", metavar="FILE", help="of a program: measured seconds as JSON, by fragment and "
-                                                         "transfer, in place of the cost model's")
+                                                         "transfer, instead of the cost model's")
     machine.add_argument("--transfer", default="auto", metavar="STRATEGY",
                          help="broadcast, send-recv, all-gather, global-all-gather, auto (the fastest), or signal: one "
                               "byte, an upper bound on the gain (default: auto)")

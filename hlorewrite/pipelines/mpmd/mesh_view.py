@@ -109,7 +109,7 @@ def manual_body(function: ir.Operation) -> ir.Block | None:
 
 
 def body_of(function: ir.Operation, mesh: Mesh) -> ir.Block | None:
-    """The program of one device of a fragment; None when XLA has still to partition it."""
+    """The program of one device of a fragment; None when XLA has yet to partition it."""
     body = manual_body(function)
     return function.regions[0].blocks[0] if body is None and mesh.size == 1 else body
 

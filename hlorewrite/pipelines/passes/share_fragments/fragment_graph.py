@@ -152,7 +152,7 @@ def graph_of(call: FragmentCall, function: ir.Operation, mesh: Mesh, types: tupl
       signatures: of all fragments that are compared.
 
     Returns:
-      The graph; None where XLA has still to partition it.
+      The graph; None if XLA has yet to partition it.
     """
     block = body_of(function, mesh)
     if block is None:
@@ -198,7 +198,7 @@ def prefix_of(graph: FragmentGraph, ops: Sequence[int]) -> tuple[FragmentGraph, 
 
 
 def whole_value(graph: FragmentGraph, value: int) -> CrossingValue:
-    """How a value is on a mesh of one device.
+    """How a value is placed on a mesh of one device.
 
     Args:
       graph: the fragment that makes it.

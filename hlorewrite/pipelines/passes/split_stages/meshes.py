@@ -123,7 +123,7 @@ def make_topology(view: View, shapes: str, schedule: str, mesh_of: Sequence[int]
       The topology.
 
     Raises:
-      UsageError, PlanError, InputError: meshes, marks and schedule do not go together.
+      UsageError, PlanError, InputError: meshes, marks and schedule do not fit together.
     """
     sizes = parse_shapes(shapes)
     axes = mesh_axes(view)

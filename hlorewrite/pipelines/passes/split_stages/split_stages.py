@@ -71,14 +71,14 @@ class SplitStages(Pass):
       meshes: shape of each mesh, such as "(8x1),(4x2)", sizes in the order of the step's mesh axes.
       schedule: the schedule the program is made for; it decides which mesh runs which stage, and whether backwards are
         split into two halves. "custom" for one of your own: then give mesh-of.
-      microbatches: how many micro-batches the loop has to run; 0 for as many as it does.
+      microbatches: how many micro-batches the loop must run; 0 accepts any number.
       mesh_of: the mesh of each stage, for placements no schedule has.
       split_backward: whether backwards come in two halves, where the schedule does not say.
       shared: what becomes of a sum to which several stages add: "once" keeps one for each stage and adds them up after
         the loop, "every-micro-batch" adds where the step does.
       stages: "marked" at the step's marks; "auto" where the cost model says, for a step without marks.
-      cuts: stages of a step without marks: after how many ops of the forward each but the first begins, such as
-        "auto" chose, as its remark says.
+      cuts: for a step without marks: the number of ops of the forward pass before each stage but the first, as the
+        remarks of "auto" state it.
       topology: the cluster that "auto" cuts for.
     """
 
