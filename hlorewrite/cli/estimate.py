@@ -146,7 +146,7 @@ def sized(topo: Topology, args: argparse.Namespace, explicit: bool) -> Topology:
     for name in ("pp", "tp", "cp", "dp", "gpus"):
         value = getattr(args, name)
         if value is not None and value < 1:
-            raise UsageError(f"--{name} is {value}", hint="sizes start at 1")
+            raise UsageError(f"--{name} is {value}", hint="sizes must be at least 1")
     stage = args.pp * args.tp * args.cp
     gpus = args.gpus
     if gpus is None:

@@ -147,7 +147,7 @@ KEPT = {
     "several elements": (m.step(m.reduced(), MEAN, *ROWS, COLUMNS, APPLY), "more than one element"),
     "rows": (m.step(m.reduced(), MEAN, *ROWS, MOMENTUM, APPLY), None),
     "loop": (m.step(m.reduced(), MEAN, *LOOP, PLAIN, APPLY, **WITH_METRIC), "inside a loop"),
-    "narrow gradient": (m.step(*NARROW), "would send 128 bytes where the gradients have 64"),
+    "narrow gradient": (m.step(*NARROW), "would send 128 bytes, more than the 64 of the gradients"),
     "maximum": (m.step(m.reduced(op="maximum"), MEAN, PLAIN, APPLY), "not a sum"),
     "other groups": (m.step(m.reduced(groups="[[0, 1], [2, 3]]"), "%all = stablehlo.add %sum, %sum : " + P,
                             m.reduced("%sum2", "%all", groups="[[0, 3], [1, 2]]"), MEAN.replace("%sum,", "%sum2,"),

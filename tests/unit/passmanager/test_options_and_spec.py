@@ -115,7 +115,7 @@ def test_pipelines_round_trip(text: str, shown: list[str]) -> None:
     ("cse canonicalize", "expected a comma and another pass, or the end at column 5"),
     ("builtin.module(cse", "expected a closing parenthesis at column 19"),
     ("everything{count=1", "lack a closing brace"),
-    ("cse)", "or the end, was expected"),
+    ("cse)", "another pass, or the end"),
     ("builtin.modul(cse)", 'cannot be nested in "builtin.modul"; did you mean "builtin.module"?'),
     ("func.func(builtin.module(cse))", "builtin.module(...) cannot be nested in func.func(...)"),
     ("builtin.module(builtin.module(cse))", "cannot be nested in builtin.module(...)"),

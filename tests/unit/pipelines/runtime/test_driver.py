@@ -214,10 +214,10 @@ def test_an_argument_that_is_not_donated_may_start_a_sum():
 
 
 @pytest.mark.parametrize(("schedule", "sentence"), [
-    ("zb-h1", "runs the backward in two halves, and the program has it whole"),
-    ("dualpipe-v", "is for 4 stages, the program has 2"),
-    (make_schedule("1f1b", 2, 8), "is for 8 micro-batches, the program has 4"),
-    (make_schedule("1f1b", 3, 4), "is for 3 stages, the program has 2"),
+    ("zb-h1", "splits the backward pass in two, but the program does not"),
+    ("dualpipe-v", "is for 4 stages, but the program has 2"),
+    (make_schedule("1f1b", 2, 8), "is for 8 micro-batches, but the program has 4"),
+    (make_schedule("1f1b", 3, 4), "is for 3 stages, but the program has 2"),
 ])
 def test_schedules_that_do_not_fit(schedule: object, sentence: str):
     with pytest.raises(PlanError, match=sentence):
@@ -246,7 +246,7 @@ def test_unknown_schedules_and_modules_that_are_no_programs():
 
 
 def test_too_few_devices():
-    with pytest.raises(UsageError, match="needs 8 devices and there are 4"):
+    with pytest.raises(UsageError, match="needs 8 devices but there are 4"):
         PipelineDriver(two_stages(), jax.devices()[:4])
 
 

@@ -144,7 +144,7 @@ def test_transfers_take_what_their_plans_take():
 
 def test_what_does_not_fit_is_refused():
     pipelined = program()
-    with pytest.raises(PlanError, match="is for 3 stages, the program has 2"):
+    with pytest.raises(PlanError, match="is for 3 stages, but the program has 2"):
         simulate_program(pipelined, make_schedule("1f1b", 3, 4), cost(pipelined))
     with pytest.raises(PlanError, match="@forward_0 has no time"):
         fragments = {name: time for name, time in cost(pipelined).fragments.items() if name != "forward_0"}
