@@ -35,7 +35,7 @@ class PlanDocument:
         ``reason``; of a step also ``how``, which processes compare.
       report: figures of the step before and after, for the report of a run that replays the plan.
       rewrites: what the passes said, an entry for each remark.
-      notices: sentences for the user.
+      notices: messages for the user.
       digest: of the resulting module, without locations.
       module: the text of the resulting module; empty where the original is compiled.
     """

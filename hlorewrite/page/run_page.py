@@ -51,7 +51,7 @@ class PageSection:
       stays: remarks on what was not done, in the order in which they are read.
       done: remarks on what was done.
       compiled: whether what was done is compiled; otherwise these remarks say what passes would do.
-      notes: sentences on the run, and on no line of it.
+      notes: messages about the run that belong to no line of it.
       changes: finds what each pass changed, for the page alone.
       tables: what else there is to know of it.
     """

@@ -83,7 +83,7 @@ def reconcile(kernels: Sequence[ProfiledKernel], step: StepTimeline, program: St
       program: what it runs.
 
     Returns:
-      Both times of what could be matched, and sentences on the rest.
+      Both times of all that could be matched, and messages about the rest.
     """
     collectives = _by_launch([one for one in step.collectives if one.kind in BY_KIND])
     communication = [each for each in kernels if nccl_kinds(each.name)]

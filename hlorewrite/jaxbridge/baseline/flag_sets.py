@@ -42,7 +42,7 @@ class BestOfXla:
       name: the set's name; ``defaults`` if none is better.
       flags: the set.
       measured: XLA's compilation with it.
-      left_out: sentences on sets that could not be compared.
+      left_out: messages about sets that could not be compared.
     """
 
     name: str

@@ -47,7 +47,7 @@ def rewrite_step(module: Module, options: StepOptions, place: DeviceSet) -> tupl
       place: the target.
 
     Returns:
-      The result, whose ``bytecode`` is None when JAX should compile the original, and sentences for the user. The
+      The result, whose ``bytecode`` is None when JAX should compile the original, and messages for the user. The
       original is compiled where no pass changes anything, and where the rewritten module is not better than it.
 
     Raises:

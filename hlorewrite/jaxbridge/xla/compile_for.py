@@ -73,7 +73,7 @@ def compile_for(module: Module, target: Target, *, protect: bool = False, load: 
       module: any StableHLO module; it is not changed.
       target: where to; described GPUs need no GPU.
       protect: switch off the XLA pass that miscompiles on affected versions (`miscompile_workarounds`).
-      load: also load it, fit to run; not for described GPUs.
+      load: also load it, ready to run; not for described GPUs.
       xla_flags: XLA flags for this compilation alone, without dashes.
 
     Returns:

@@ -53,7 +53,7 @@ class OutputDifference:
 
 @dataclass(frozen=True)
 class Verification:
-    """The outputs compared, both executions, and sentences about what is wrong on extreme inputs."""
+    """The outputs compared, both executions, and messages about what is wrong on extreme inputs."""
 
     outputs: tuple[OutputDifference, ...]
     before: Execution

@@ -47,7 +47,7 @@ class Question:
 
 
 def check_fact(fact: CompiledFact, natives: Mapping[str, NativeFunction]) -> RuleResult:
-    """Executes both sides of a fact, and what it would say without each of its conditions.
+    """Executes both sides of a fact, with all conditions and without each of them.
 
     Args:
       fact: a compiled fact.
