@@ -148,7 +148,7 @@ def _layout(dim: int, what: Range, groups: Groups) -> ShardLayout | str:
         return "a slice of it is empty"
     shards, left = divmod(what.full, what.size)
     if left or groups.size % shards:
-        return f"a slice of it is {what.size} of {what.full} elements and its groups have {groups.size} members"
+        return f"a slice of it is {what.size} of {what.full} elements, but its groups have {groups.size} members"
     scatter: list[tuple[int, ...]] = []
     reduce: list[tuple[int, ...]] = []
     for row in groups.rows:

@@ -69,8 +69,8 @@ def check_fit(program: Program, schedule: Schedule) -> None:
     tasks = {step.task for step in program.body if isinstance(step, FragmentCall)}
     if halved and "B" in tasks and not tasks & {"I", "W"}:
         raise PlanError(f"schedule {schedule.name} splits the backward pass in two, but the program does not",
-                        location=where, hint='use a schedule with whole backwards, such as "1f1b", or split them when '
-                                             "the program is made")
+                        location=where, hint='use a schedule with undivided backward passes, such as "1f1b", or '
+                                             "split them when the program is made")
 
 
 def steps_by_task(program: Program, schedule: Schedule) -> dict[tuple[str, int], list[int]]:

@@ -234,7 +234,7 @@ class _ViewBuilder:
 
     def _local_type(self, type_: MeshTensor) -> ir.Type:
         shape = local_shape(type_, self.local)
-        assert shape is not None, "mpmd's verifier wants tiles of equal size"
+        assert shape is not None, "mpmd's verifier requires tiles of equal size"
         return ir.RankedTensorType.get(list(shape), ir.Type.parse(type_.element))
 
     # ---- the steps

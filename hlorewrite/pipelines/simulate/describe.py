@@ -98,8 +98,8 @@ class Description:
                                      hint="times and sizes must be finite and not negative")
         for stage, weight in enumerate(self.weight_gradient_s or ()):
             if weight > self.backward_s[stage]:
-                raise UsageError(f"stage {stage} has a weight gradient of {weight} s in a backward of "
-                                 f"{self.backward_s[stage]} s", hint="give at most the backward's time")
+                raise UsageError(f"stage {stage} has a weight gradient of {weight} s, longer than its backward "
+                                 f"pass of {self.backward_s[stage]} s", hint="give at most the time of the backward pass")
 
 
 def describe(description: Description, schedule: Schedule, topology: Topology | None = None,

@@ -116,7 +116,7 @@ def _marked(step: TrainStep, at: StageAssignment, node: StepNode, mark: tuple[in
                          "all stages, and a schedule has one of each", location=step.view.source(node.op),
                          hint="compute that gradient in a step before, or keep both passes within one stage")
     if again or is_recomputed(node):
-        raise InputError(f"the mark of stage {index} runs again in a backward pass, and differently than in the "
+        raise InputError(f"the mark of stage {index} runs again in a backward pass, and differs from the "
                          "forward pass: jax.checkpoint is around it", location=step.view.source(node.op),
                          hint="put jax.checkpoint around parts of a stage, not around marks")
     if place is not None and place > index:
