@@ -76,7 +76,7 @@ class HierarchicalAllReduce(Pass):
         groups, kind = partition_groups(op, view), reduction_kind(op)
         if isinstance(groups, str) or kind is None or len(op.operands) != 1 or not is_static_tensor(
                 op.operands[0].type) or "use_global_device_ids" not in op.attributes:
-            sentence = groups if isinstance(groups, str) else "it has several operands, or a reducer of its own"
+            sentence = groups if isinstance(groups, str) else "it has several operands, or a custom reducer"
             tell(ctx, "blocked", self.name, f"the all-reduce stays whole: {sentence}", view, op)
             return False
         payload = tensor_bytes(op.operands[0].type)

@@ -105,11 +105,11 @@ class HoistCollectives(Pass):
         size, more = sum(tensor_bytes(v.type) for v in op.results), _kept_bytes(op, cone)
         if more > self.most_bytes and not ctx.ignore_cost:
             tell(ctx, "unprofitable", self.name, f"it stays in its loop: outside, {more} bytes more would be "
-                 f"live all through the loop, and {self.limit_name} {self.most_bytes}", view, op)
+                 f"live throughout the loop, and {self.limit_name} {self.most_bytes}", view, op)
             return None
         if self.draws and not ctx.take_memory(more):
             tell(ctx, "unprofitable", self.name, f"it stays in its loop: outside, {more} bytes more would be "
-                 f"live all through the loop, and {ctx.memory_left} are left of the memory budget", view, op)
+                 f"live throughout the loop, but only {ctx.memory_left} are left of the memory budget", view, op)
             return None
         tell(ctx, "applied", self.name, f"its operands do not change in the loop: it runs once, not "
              f"{'each time' if trips is None else f'{trips} times'}, and {size} bytes are kept", view, op)

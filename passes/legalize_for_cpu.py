@@ -79,11 +79,11 @@ def _rows(op: ir.Operation, view: View) -> tuple[tuple[tuple[int, ...], ...], st
     by_partition = groups.mode == "cross_partition"
     if (replicas if by_partition else partitions) != 1:
         raise InputError("a collective_broadcast of several replicas of several partitions cannot be legalised",
-                         location=view.source(op), hint="compile the module with partitions alone")
+                         location=view.source(op), hint="compile the module with partitions only")
     members = {member for row in groups.rows for member in row}
     if devices is not None and members != set(range(devices)):
         raise InputError("a collective_broadcast whose groups do not cover every device cannot be legalised",
-                         location=view.source(op), hint="put the other devices into groups of their own")
+                         location=view.source(op), hint="put the other devices into separate groups")
     return groups.rows, "stablehlo.partition_id" if by_partition else "stablehlo.replica_id"
 
 

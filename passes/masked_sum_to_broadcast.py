@@ -123,11 +123,11 @@ def _sources(op: ir.Operation, masked: _Masked, groups: Groups) -> _Sources | st
         return "its mask is not the same for all elements"
     neutral = [splat_number(value, masked.bound) == _NEUTRAL[kind] for value in (masked.on_true, masked.on_false)]
     if neutral[0] == neutral[1]:
-        return "not exactly one side of its select is the constant that contributes nothing"
+        return "its select does not have the constant that contributes nothing on exactly one side"
     devices = _devices(groups)
     table = devices.table(mask)
     if table is None:
-        return "its mask is not computed from constants and the device's id alone"
+        return "its mask depends on more than constants and the device's id"
     chosen = {device: bool(value.reshape(-1)[0]) != neutral[0]
               for device, value in zip(devices.devices, table, strict=True)}
     kept = masked.on_false if neutral[0] else masked.on_true

@@ -53,8 +53,8 @@ class PermutesToBroadcast(Pass):
         ops, devices = [op for op, _ in permutes], device_count(view)
         if any(id_mode(op) != "cross_partition" for op in ops) or replica_count(view) != 1 or devices is None \
                 or not is_static_tensor(ops[0].operands[0].type) or not fully_manual(ops[0], view):
-            tell(ctx, "missed", self.name, "the permutes stay: they do not count the partitions of a module that says "
-                 "how many it has", view, ops[0])
+            tell(ctx, "missed", self.name, "the permutes stay: they do not number partitions, or the module does not "
+                 "say how many it has", view, ops[0])
             return False
         rows = _rows([pairs for _, pairs in permutes], devices)
         if isinstance(rows, str):
@@ -78,7 +78,7 @@ def _rows(permutes: Sequence[Rows], devices: int) -> tuple[tuple[int, ...], ...]
                 return "a device receives from several others"
             wanted.setdefault(source, {})[target] = None
     if any(source in taken and taken[source] != source for source in wanted):
-        return "a device that sends receives from another"
+        return "a device both sends and receives"
     if max((len(targets) for targets in wanted.values()), default=0) < 2:
         return "no device sends to several others"
     groups = {source: [source, *(t for t in targets if t != source)] for source, targets in wanted.items()}

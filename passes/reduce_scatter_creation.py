@@ -148,13 +148,13 @@ def _layout(dim: int, what: Range, groups: Groups) -> ShardLayout | str:
         return "a slice of it is empty"
     shards, left = divmod(what.full, what.size)
     if left or groups.size % shards:
-        return f"a slice of it is {what.size} of {what.full} elements and its groups have {groups.size} members"
+        return f"a slice of it is {what.size} of {what.full} elements, but its groups have {groups.size} members"
     scatter: list[tuple[int, ...]] = []
     reduce: list[tuple[int, ...]] = []
     for row in groups.rows:
         keep = [tuple(sorted(d for d in row if what.starts[d] == k * what.size)) for k in range(shards)]
         if any(len(members) * shards != groups.size for members in keep):
-            return "the devices of a group do not read all shards of it, each as often"
+            return "the devices of a group do not read all of its shards equally often"
         scatter += zip(*keep, strict=True)
         reduce += keep
     return ShardLayout(dim, tuple(scatter), tuple(reduce) if shards < groups.size else ())

@@ -74,8 +74,8 @@ class SeparateStreams(Pass):
             editor.set_attribute(op, FRONTEND, with_frontend(op, STREAM, _PORTS if ports else _LINKS))
         ctx.count("collectives on a separate stream", sum(alone))
         first = ops[alone.index(True)]
-        tell(ctx, "applied", self.name, f"it runs on a separate stream, with {sum(alone) - 1} more that only network "
-             f"ports of {topology.spec} carry, where XLA is compiled with {' '.join(_OPTIONS)}", view, first)
+        tell(ctx, "applied", self.name, f"it runs on a separate stream, with {sum(alone) - 1} more collectives that "
+             f"only network ports of {topology.spec} carry; XLA needs the options {' '.join(_OPTIONS)}", view, first)
         return True
 
 

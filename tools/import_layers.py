@@ -180,7 +180,7 @@ def check(folder: Path, layers: tuple[str, ...] = LAYERS, registries: Mapping[st
         sentences += _strings(source, sources, registries, lookups)
     edges = {name: sorted({each.module for each in source.imports if each.imported} - {name})
              for name, source in sources.items()}
-    sentences += [f"{folder.name} imports itself in a circle: {' -> '.join(circle)}" for circle in _circles(edges)]
+    sentences += [f"{folder.name} imports itself in a cycle: {' -> '.join(circle)}" for circle in _circles(edges)]
     sentences += _room_circles(sources, KNOWN_CIRCLES if known_circles is None else known_circles)
     for name, paths in class_doubles(folder, *scripts, read={folder: sources}).items():
         sentences.append(f"class {name} stands in {' and '.join(paths)}; give one of them a name of its own")

@@ -170,13 +170,13 @@ def _misfit(op: ir.Operation, size: int) -> str:
         return ""
     if not row.larger:
         count = ir.IntegerAttr(op.attributes[SPLIT_COUNT]).value
-        return "" if count == size else f"it splits {count} ways, and its groups have {size} members"
+        return "" if count == size else f"it splits {count} ways, but its groups have {size} members"
     dimension = ir.IntegerAttr(op.attributes[row.dimensions[0]]).value
     pairs = list(zip(op.operands, op.results, strict=False))
     for small, large in pairs if row.larger == "result" else [(after, before) for before, after in pairs]:
         before, after = (ir.RankedTensorType(value.type).shape[dimension] for value in (small, large))
         if after != before * size:
-            return f"it splits {before} rows into {after} or joins them, and its groups have {size} members"
+            return f"it splits {before} rows into {after} or joins them, but its groups have {size} members"
     return ""
 
 
@@ -285,7 +285,7 @@ def _checked_pairs(attribute: ir.DenseIntElementsAttr, mode: str | None, count: 
     if named and (min(named) < 0 or (count is not None and max(named) >= count)):
         what = "replica" if mode == "cross_replica" else "device"
         worst = min(named) if min(named) < 0 else max(named)
-        return f"its source-target pairs name {what} {worst}" + (f", and the module has {count}" if count else "")
+        return f"its source-target pairs name {what} {worst}" + (f", but the module has {count}" if count else "")
     return pairs
 
 
@@ -422,7 +422,7 @@ def _checked(rows: Rows, mode: str, count: int | None) -> Groups | str:
         return groups
     what = "replica" if groups.mode.startswith("cross_replica") else "device"
     if any(member >= count for member in members):
-        return (f"its replica groups name {what} {max(members)}, and the module has {count}"
+        return (f"its replica groups name {what} {max(members)}, but the module has {count}"
                 + (_ONE_DEVICE if what == "device" and count == 1 else ""))
     if len(members) != count:
         return f"its replica groups cover {len(members)} of {count} {what}s"

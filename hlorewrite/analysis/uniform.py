@@ -72,6 +72,23 @@ class Uniformity:
       groups: the groups of devices.
       trusting: whether a loop that executes a collective in each iteration is taken to run equally often on all devices
         of its groups, since the program would never end otherwise.
+
+    Example:
+      >>> from hlorewrite.ir.load import parse
+      >>> view = View(parse('''module attributes {mhlo.num_partitions = 4 : i32, mhlo.num_replicas = 1 : i32} {
+      ...   func.func @main() -> (tensor<ui32>, tensor<ui32>) {
+      ...     %id = stablehlo.partition_id : tensor<ui32>
+      ...     %two = stablehlo.constant dense<2> : tensor<ui32>
+      ...     %row = stablehlo.divide %id, %two : tensor<ui32>
+      ...     %column = stablehlo.remainder %id, %two : tensor<ui32>
+      ...     return %row, %column : tensor<ui32>, tensor<ui32>
+      ...   } }'''))
+      >>> uniformity = Uniformity(view, Groups(((0, 1), (2, 3)), "flattened_ids"))
+      >>> for op in view.ops("stablehlo.divide", "stablehlo.remainder"):
+      ...     found = uniformity.varying(op.results[0])
+      ...     print(op.name, "is uniform" if found is None else found.sentence)
+      stablehlo.divide is uniform
+      stablehlo.remainder it is computed from the device's own id
     """
 
     def __init__(self, view: View, groups: Groups, *, trusting: bool = True) -> None:

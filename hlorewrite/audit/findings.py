@@ -84,7 +84,7 @@ class AuditFinding:
 
 @dataclass(frozen=True)
 class PlacedCollective:
-    """A collective of the schedule: its instruction, where that stands, and what it costs.
+    """A collective of the schedule: its instruction, its place, and what it costs.
 
     ``sends`` is the collective itself, possibly inside what the instruction calls; None where the instruction also
     computes something else, or runs several collectives.

@@ -70,7 +70,7 @@ def read_sweep(file: str, args: argparse.Namespace):
     text = sys.stdin.read() if file == "-" else read_text(file, "replace")
     sweep = parse_nccl_tests(text, file, args.kind)
     if args.ranks is not None and not 1 <= args.ranks <= MOST_RANKS:
-        raise UsageError(f"--ranks is {args.ranks}", hint=f"ranks are from 1 to {MOST_RANKS}")
+        raise UsageError(f"--ranks is {args.ranks}", hint=f"ranks must be from 1 to {MOST_RANKS}")
     return replace(sweep, ranks=args.ranks) if args.ranks else sweep
 
 

@@ -58,7 +58,7 @@ def run(args: argparse.Namespace) -> int:
     protect = was_rewritten(module) if args.protect is None else args.protect
     if args.xla_flags and not args.against:
         from hlorewrite.errors import UsageError
-        raise UsageError("--xla-flags is for a comparison", hint="add --against ORIGINAL")
+        raise UsageError("--xla-flags needs --against", hint="add --against ORIGINAL")
     if args.against:
         return _against(args, module, protect)
     with progress(f"compiling for {target.text}"):

@@ -66,8 +66,8 @@ def _work_arguments(parser: argparse.ArgumentParser) -> None:
     work.add_argument("--sequence-parallel", action="store_true", help="split norms and dropouts over the sequence")
     work.add_argument("--scatter-gather", action="store_true", help="tensor ranks share the stage-to-stage transfers")
     work.add_argument("--zero", type=int, metavar="N", default=0, help="ZeRO stage; 2 and 3 run as FSDP (default: 0)")
-    work.add_argument("--dtype", metavar="TYPE", help="bf16, f16, f32, f8, mxf8, f4; the last three of linear "
-                      "products alone (default: bf16, f16 on Volta)")
+    work.add_argument("--dtype", metavar="TYPE", help="bf16, f16, f32, f8, mxf8, f4; the last three for "
+                      "linear products only (default: bf16, f16 on Volta)")
     work.add_argument("--grad-bytes", type=int, metavar="N",
                       help="bytes of a gradient as it is reduced (default: the dtype's)")
     work.add_argument("--flash-attention", action=argparse.BooleanOptionalAction, default=None,
@@ -77,7 +77,7 @@ def _work_arguments(parser: argparse.ArgumentParser) -> None:
         work.add_argument(f"--{name}-overlap", type=float, metavar="X",
                           help=f"share of {what} that compute hides (default: the stack's)")
     work.add_argument("--fsdp-overlap", type=float, metavar="X",
-                      help="share of compute under which FSDP's communication runs (default: the stack's)")
+                      help="share of compute that can hide FSDP's communication (default: the stack's)")
     work.add_argument("--dispatch-once", action=argparse.BooleanOptionalAction, default=None,
                       help="tokens go to another host once for all experts there (default: the stack's)")
     work.add_argument("--expert-imbalance", type=float, metavar="X", default=1.0,
@@ -90,7 +90,7 @@ def _machine_arguments(parser: argparse.ArgumentParser) -> None:
     machine.add_argument("--gpus", type=int, metavar="N", help="number of GPUs, instead of HOSTSxGPUS")
     machine.add_argument("--stack", metavar="NAME", default="auto",
                          help="profile of the training stack: xla, xla-flash, megatron, megatron-26.04, megatron-lm, "
-                              "torch-fsdp, torch-fsdp2 (default: auto, the one measured on rows like this)")
+                              "torch-fsdp, torch-fsdp2 (default: auto, the one fitted to configurations like yours)")
     machine.add_argument("--utilisation", type=float, metavar="U",
                          help="share of peak FLOP/s that compute reaches (default: modelled)")
 
@@ -146,7 +146,7 @@ def sized(topo: Topology, args: argparse.Namespace, explicit: bool) -> Topology:
     for name in ("pp", "tp", "cp", "dp", "gpus"):
         value = getattr(args, name)
         if value is not None and value < 1:
-            raise UsageError(f"--{name} is {value}", hint="sizes start at 1")
+            raise UsageError(f"--{name} is {value}", hint="sizes must be at least 1")
     stage = args.pp * args.tp * args.cp
     gpus = args.gpus
     if gpus is None:

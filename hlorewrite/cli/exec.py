@@ -45,7 +45,7 @@ def run(args: argparse.Namespace) -> int:
     """Becomes the program; returns only through an error.
 
     Raises:
-      UsageError: an unknown pass, topology or program, or options that exclude each other.
+      UsageError: an unknown pass, topology or program, or options that cannot be used together.
     """
     from hlorewrite.jaxbridge.hook.exec_run import ExecRun
     from hlorewrite.passmanager.load_file import load_files
@@ -72,7 +72,7 @@ def options_of(args: argparse.Namespace) -> StepOptions:
     """The options that the flags give.
 
     Raises:
-      UsageError: an unknown pass or topology, or options that exclude each other.
+      UsageError: an unknown pass or topology, or options that cannot be used together.
     """
     from hlorewrite.jaxbridge.step.options import EXEC, StepOptions
 

@@ -27,8 +27,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Adds the arguments of ``hlorewrite lint``."""
     parser.add_argument("input", metavar="IN", help="StableHLO module or serialized jax.export; optimised HLO text; "
                                                     "or a folder of --xla_dump_to; - is standard input")
-    parser.add_argument("--module", metavar="NAME", default="", help="which module of a dump")
-    parser.add_argument("--jaxlib", metavar="VERSION", help="only what this release miscompiles, such as 0.10.2")
+    parser.add_argument("--module", metavar="NAME", default="", help="the module of a dump to read")
+    parser.add_argument("--jaxlib", metavar="VERSION", help="report only what this jaxlib miscompiles, such as 0.10.2")
     parser.add_argument("--prove", action="store_true",
                         help="also compile it here for described GPUs, compare the programs between XLA's passes, and "
                              "say which of the forms found are confirmed; of a dump, compare its programs")
@@ -227,7 +227,7 @@ def _looked_at(view: View, version: tuple[int, ...] | None) -> str:
     forms = [form for form, kind in MISCOMPILATIONS.items() if version is None or kind.affects(version)]
     return (f"looked at {len(view.ops(ALL_REDUCE.op))} all-reduces and {len(view.ops('stablehlo.while'))} loops for "
             f"{len(forms)} forms that {CODE_MOTION} gets wrong ({', '.join(forms)}), and for "
-            f"{', '.join(LOOKED_AT.values())}; for nothing else")
+            f"{', '.join(LOOKED_AT.values())}; nothing else is checked")
 
 
 def _warning_text(warning: LintWarning) -> str:

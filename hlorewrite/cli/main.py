@@ -72,7 +72,7 @@ def guarded(words: Sequence[str]) -> int:
     except SystemExit:  # code that was loaded: the parser's own end does not come here
         if os.environ.get(TRACEBACK_VARIABLE):
             raise
-        return _told("the work was ended by a call of exit; see the passes and natives that were loaded", 1)
+        return _told("a loaded pass or native called exit; remove that call", 1)
     except KeyboardInterrupt as stopped:
         return _stopped(stopped)
     except BrokenPipeError:
@@ -200,7 +200,7 @@ def _stopped(stopped: KeyboardInterrupt) -> int:
 
 def _too_large(error: MemoryError | RecursionError) -> str:
     if isinstance(error, RecursionError):
-        return "the input is nested too deep; nest fewer regions, expressions or tuples in each other"
+        return "the input is nested too deeply; nest fewer regions, expressions or tuples in each other"
     return "memory ran out; use a smaller input, or free memory"
 
 
@@ -209,7 +209,7 @@ def _system(error: OSError) -> str:
     if error.filename is None:
         drop_output()
         return (f"cannot write standard output ({os.strerror(error.errno or 0)}); "
-                "make room, or name a file with -o where there is one")
+                "free space, or write elsewhere with -o FILE")
     return f"{os.fsdecode(error.filename)}: {os.strerror(error.errno or 0)}; check the path and its permissions"
 
 

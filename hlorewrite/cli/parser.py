@@ -44,7 +44,7 @@ class Parser(argparse.ArgumentParser):
 def add_frame_arguments(parser: argparse._ActionsContainer) -> None:
     """Adds ``--skip-frames`` and ``--own-frames``: which frames of call stacks are the user's own."""
     parser.add_argument("--skip-frames", action="append", default=[], metavar="PACKAGE",
-                        help="name no source lines of this package where yours are known, as if it were installed; "
+                        help="treat source lines of this package as a library's, not as yours; "
                         "repeatable")
     parser.add_argument("--own-frames", action="append", default=[], metavar="PACKAGE",
                         help="treat source lines of this installed package as yours; repeatable")

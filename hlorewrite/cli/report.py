@@ -124,7 +124,7 @@ def exposed_times(data: bytes, name: str, topo: Topology) -> tuple[dict[str, flo
         step = simulate(data.decode(errors="replace"), topo, name=name)
     except HlorewriteError as error:
         return None, [f"the exposed time is unknown: {error.what}"]
-    said = [f"exposed time is of a simulated schedule in which compute during a collective is {step.slowdown:.0%} "
+    said = [f"exposed time comes from a simulated schedule in which compute during a collective is {step.slowdown:.0%} "
             "slower; `hlorewrite timeline` shows the step"] if step.collectives else []
     known = {one.name: one.exposed_s for one in step.collectives if one.trips is not None}
     return known, [*said, *map(unknown_line, step.unknown)]

@@ -11,9 +11,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
                                                    "simulate --trace`")
     parser.add_argument("-o", "--output", metavar="FILE", help="write the page there; - is standard output (default: "
                                                                "RUN.html)")
-    parser.add_argument("--serve", action="store_true", help="serve the page on this machine instead, made anew at "
+    parser.add_argument("--serve", action="store_true", help="serve the page on this machine instead, rebuilt at "
                                                              "each load")
-    parser.add_argument("--port", type=int, metavar="N", default=0, help="of --serve (default: one that is free)")
+    parser.add_argument("--port", type=int, metavar="N", default=0, help="port of --serve (default: a free one)")
     parser.add_argument("--topology", metavar="NAME:HOSTSxGPUS", help="predict times on this cluster, as h200:4x8")
     parser.add_argument("--json", action="store_true", help="print the page's content as one JSON object")
 
@@ -23,7 +23,7 @@ def run(args: argparse.Namespace) -> int:
     from hlorewrite.errors import UsageError
 
     if args.serve and (args.output or args.json):
-        raise UsageError(f"--serve and {'--output' if args.output else '--json'} exclude each other",
+        raise UsageError(f"--serve and {'--output' if args.output else '--json'} cannot be used together",
                          hint="leave one of them out")
     if not 0 <= args.port < 1 << 16:
         raise UsageError(f"--port {args.port} is not a port", hint="use 1 to 65535, or leave it out")

@@ -29,10 +29,10 @@ class CollectiveTimes:
 
     Attributes:
       topology: the cluster.
-      cluster: the cluster as sentences name it, which say so where it is assumed.
+      cluster: the cluster's name in messages, which says if it is assumed.
 
     Raises:
-      UsageError: the topology is unknown, or has fewer GPUs than the module devices.
+      UsageError: the topology is unknown, or has fewer GPUs than the module has devices.
 
     Example:
       >>> times = CollectiveTimes("h200:1x8", 8)
@@ -53,7 +53,7 @@ class CollectiveTimes:
             per_host = self.topology.gpus_per_host
             self.topology = self.topology.sized(-(-devices // per_host), per_host)
         if self.topology.gpus < devices:
-            raise UsageError(f"the module runs on {devices} devices and topology {self.topology.spec} has "
+            raise UsageError(f"the module runs on {devices} devices but topology {self.topology.spec} has "
                              f"{self.topology.gpus}", hint="name a larger one, NAME:HOSTSxGPUS")
         self.cluster = self.topology.spec if self.named else f"{self.topology.spec} (assumed, no cluster is named)"
         self._seconds: dict[tuple[str, int, tuple[tuple[int, ...], ...]], float] = {}

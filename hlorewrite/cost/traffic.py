@@ -126,7 +126,7 @@ def rank(sizes: Parallelism, stage: int, data: int, tensor: int) -> int:
 
 
 def layers_of(shape: ModelShape, sizes: Parallelism, stage: int) -> int:
-    """Layers of a stage; where they do not divide, the last stages have one fewer."""
+    """Layers of a stage; if they do not divide evenly, the last stages have one fewer."""
     full = -(-shape.layers // sizes.pp)
     return full - (stage >= sizes.pp - (full * sizes.pp - shape.layers))
 
@@ -279,7 +279,7 @@ def stage_weights(shape: ModelShape, sizes: Parallelism, stage: int) -> tuple[fl
     """(dense, expert) parameters on one GPU of a stage.
 
     Matrices and their biases are split over t, norms and the biases added after a reduction are not; both ends of the
-    pipeline hold an embedding, the first also the positions. Layers with experts and without are taken as spread
+    pipeline hold an embedding, the first also the positions. Layers with and without experts are assumed to be spread
     evenly over the stages.
     """
     first, last = stage == 0, stage == sizes.pp - 1

@@ -52,7 +52,7 @@ def alias_fault(before: str, after: str) -> str:
 
     Example:
       >>> alias_fault("HloModule m", "HloModule m, input_output_alias={ {0}: (1, {}, may-alias) }")
-      'result 0 takes the memory of argument 1, which the program before does not give up'
+      'result 0 takes the memory of argument 1, which the program before does not donate'
     """
     held, made = aliases(before), aliases(after)
     for result, argument in sorted(made - held):

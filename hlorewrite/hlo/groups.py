@@ -29,7 +29,7 @@ def parse_groups(attributes: str, count: int) -> tuple[tuple[int, ...], ...]:
       One tuple of ids per group.
 
     Raises:
-      InputError: they are in no known form, a device stands twice in them, or there are more than ``MOST_DEVICES``.
+      InputError: they are in no known form, a device appears twice in them, or there are more than ``MOST_DEVICES``.
 
     Example:
       >>> parse_groups("replica_groups=[2,4]<=[4,2]T(1,0), dimensions={0}", 8)
@@ -53,7 +53,7 @@ def parse_groups(attributes: str, count: int) -> tuple[tuple[int, ...], ...]:
 
 
 def _distinct(groups: tuple[tuple[int, ...], ...]) -> tuple[tuple[int, ...], ...]:
-    """Groups in which no device stands twice.
+    """Groups in which no device appears twice.
 
     Raises:
       InputError: one does.
@@ -104,7 +104,8 @@ def _iota(reshape: str, transpose: str | None) -> np.ndarray:
     """
     dims, order = _numbers(reshape), _numbers(transpose or "")
     if not 0 < prod(dims) <= MOST_DEVICES:
-        raise InputError(f"groups of {prod(dims)} devices are not read", hint=f"at most {MOST_DEVICES} are")
+        raise InputError(f"groups of {prod(dims)} devices are too large to read",
+                         hint=f"at most {MOST_DEVICES} are read")
     if transpose and sorted(order) != list(range(len(dims))):
         raise InputError(f"T({transpose}) is not an order of the dimensions of [{reshape}] in replica groups",
                          hint=_DAMAGED)
@@ -120,7 +121,8 @@ def _mesh_groups(axes: str, device_ids: str | None, used: str) -> tuple[tuple[in
     """
     sizes = {name: int(size) for name, size in re.findall(r"'([^']+)'=(\d+)", axes)}
     if not 0 < prod(sizes.values()) <= MOST_DEVICES:
-        raise InputError(f"a mesh of {prod(sizes.values())} devices is not read", hint=f"at most {MOST_DEVICES} are")
+        raise InputError(f"a mesh of {prod(sizes.values())} devices is too large",
+                         hint=f"at most {MOST_DEVICES} are read")
     wanted = [(name, int(pre or 1), int(size or 0))
               for name, pre, size in re.findall(r"'([^']+)'(?::\((\d+)\)(\d+))?", used)]
     for name, pre, size in wanted:

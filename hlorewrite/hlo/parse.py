@@ -170,7 +170,7 @@ def parse_hlo(text: str) -> HloText:
       Its computations; instructions keep their attributes as text.
 
     Raises:
-      InputError: a line cannot be read, a name stands twice or is missing, the module has more than ``MOST_DEVICES``
+      InputError: a line cannot be read, a name appears twice or is missing, the module has more than ``MOST_DEVICES``
         devices, or the text holds no entry computation.
 
     Example:

@@ -35,7 +35,7 @@ class FlagSet:
 
     Attributes:
       name: short, for tables.
-      source: where it stands.
+      source: where it is documented.
       flags: without dashes.
     """
 

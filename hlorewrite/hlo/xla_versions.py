@@ -60,13 +60,13 @@ MISCOMPILATIONS = {each.form: each for each in (
                    "the all-reduce leaves the loop and the select stays: the deselected devices keep only their last "
                    "iteration", (0, 10, 1), (0, 11, 2), "openxla/xla#49143, fixed by openxla/xla#49182"),
     Miscompilation("W", "a loop scatters into its accumulator and all-reduces accumulator and updates together",
-                   "the all-reduce leaves the loop, so that the accumulator is no longer added up in every iteration",
+                   "the all-reduce leaves the loop, so the accumulator is no longer added up in every iteration",
                    (0, 10, 1), None, _PASS_SOURCE),
     Miscompilation("U2", "a loop accumulates a reduced value under a select whose predicate differs between devices",
                    "outside the loop, the all-reduce also adds the contributions of the deselected devices", None, None,
                    _PASS_SOURCE),
     Miscompilation("U3", "a loop accumulates a reduced value, and its condition reads the accumulator",
-                   "the all-reduce leaves the loop, so that the condition sees the sums of one device", None, None,
+                   "the all-reduce leaves the loop, so the condition sees only the sums of one device", None, None,
                    f"{_PASS_SOURCE}, TODO(b/276505779)"),
 )}
 """The known forms, by name."""

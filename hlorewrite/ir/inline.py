@@ -186,7 +186,7 @@ def _callees_first(calls: dict[str, list[str]]) -> list[str]:
 def _recursive_functions(calls: dict[str, list[str]], callees_first: list[str]) -> set[str]:
     """The functions that call themselves, directly or through others.
 
-    These are the functions in a circle of calls: Kosaraju's components (callers first, then against the calls).
+    These are the functions in a cycle of calls: Kosaraju's components (callers first, then against the calls).
 
     Args:
       calls: function name -> names of the functions it calls.

@@ -150,7 +150,7 @@ def _refuse_too_many_devices(module: ir.Module, shown: str) -> None:
 
 def _parse_text(raw: bytes, shown: str, context: ir.Context, first_line: int) -> Module:
     if _HLO.match(raw):
-        raise InputError("is HLO text, and this command reads StableHLO", location=shown,
+        raise InputError("is HLO text, but this command reads StableHLO", location=shown,
                          hint="report, lint, timeline and audit read HLO; export the step for everything else")
     try:
         text = raw.decode("utf-8")
@@ -184,7 +184,7 @@ def _parse_portable(raw: bytes, shown: str, context: ir.Context) -> tuple[ir.Mod
     version = match.group(1).decode() if match else "?"
     newest = binding.stablehlo_version()
     if match and _as_tuple(version) > _as_tuple(newest):
-        raise InputError(f"the module is of StableHLO {version}, newer than {newest} that this jaxlib reads",
+        raise InputError(f"the module is of StableHLO {version}, newer than the {newest} that this jaxlib reads",
                          location=shown, hint="upgrade jaxlib, or export for an older version")
     with captured_diagnostics(context) as diagnostics:
         try:

@@ -22,7 +22,7 @@ _in_order = cmp_to_key(_order)
 
 
 class UserIndex:
-    """Finds the ops that read a value, have a given key and whose results can be read where an op stands.
+    """Finds the ops that read a value, have a given key and whose results can be read where an op is.
 
     A value is indexed when it is first asked about. Each edit of the module has to be reported to it.
 
@@ -51,7 +51,7 @@ class UserIndex:
         self._places: dict[int, dict[ir.Value, _Place]] = {}
 
     def before(self, value: ir.Value, op: ir.Operation) -> Iterator[ir.Operation]:
-        """The readers of a value with the key of an op, whose results can be read where it stands; innermost first.
+        """The readers of a value with the key of an op, whose results can be read where it is; innermost first.
 
         Args:
           value: the value.

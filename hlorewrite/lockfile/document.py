@@ -35,7 +35,7 @@ class PlanDocument:
         ``reason``; of a step also ``how``, which processes compare.
       report: figures of the step before and after, for the report of a run that replays the plan.
       rewrites: what the passes said, an entry for each remark.
-      notices: sentences for the user.
+      notices: messages for the user.
       digest: of the resulting module, without locations.
       module: the text of the resulting module; empty where the original is compiled.
     """
@@ -101,7 +101,7 @@ def read_document(raw: bytes, name: str) -> PlanDocument:
     version = data.get("format_version")
     if version != FORMAT_VERSION:
         newer = isinstance(version, int) and version > FORMAT_VERSION
-        raise PlanMismatch(f"is of plan format {version!r}, and this hlorewrite reads {FORMAT_VERSION}"
+        raise PlanMismatch(f"is of plan format {version!r}, but this hlorewrite reads {FORMAT_VERSION}"
                            + ("; a newer hlorewrite wrote it" if newer else ""), location=name)
     checksum = data.pop("checksum", None)
     if checksum != _checksum(data):

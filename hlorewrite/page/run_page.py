@@ -45,13 +45,13 @@ class PageSection:
 
     Attributes:
       name: of the module.
-      headline: the answer in a line, for the contents of a page of several modules.
+      headline: the answer in a line, for the table of contents of a page of several modules.
       decision: the object that ``opt --json`` prints; None where nothing was compared.
       said: what is said in its place.
       stays: remarks on what was not done, in the order in which they are read.
       done: remarks on what was done.
       compiled: whether what was done is compiled; otherwise these remarks say what passes would do.
-      notes: sentences on the run, and on no line of it.
+      notes: messages about the run that belong to no line of it.
       changes: finds what each pass changed, for the page alone.
       tables: what else there is to know of it.
     """

@@ -73,7 +73,7 @@ def load(path: str | os.PathLike[str]) -> LoadedFile:
     """
     shown = os.fspath(path)
     if shown.endswith(_RULES):
-        raise UsageError("is a rule file, which is data", location=shown, hint=f"apply it with --rules={shown}")
+        raise UsageError("is a rule file, not Python code", location=shown, hint=f"apply it with --rules={shown}")
     if not shown.endswith(".py"):
         raise UsageError("is not a Python file", location=shown, hint="name a file that ends in .py")
     module = import_file(shown)
@@ -110,7 +110,7 @@ def _passes_of(module: ModuleType) -> dict[str, type[Pass]]:
                                  hint='write name: ClassVar[str] = "my-pass" in it')
             continue
         if name in found and found[name] is not cls:
-            raise UsageError(f'two passes are called "{name}"', location=_line(cls, str(module.__file__)),
+            raise UsageError(f'two passes are named "{name}"', location=_line(cls, str(module.__file__)),
                              hint="rename one of them")
         found[name] = cls
     return found

@@ -45,7 +45,7 @@ _ENTRIES = [
            sccp="Folds what sparse conditional constant propagation proves constant.",
            strip_debuginfo="Removes all locations.",
            topological_sort="Sorts ops so that each value is defined before its uses.",
-           trivial_dce="Removes ops without effects whose results that are not used."),
+           trivial_dce="Removes ops without effects whose results are not used."),
     *_rows("module",
            remove_dead_values="Removes arguments, results and ops of private functions that are not used.",
            symbol_dce="Removes private functions and meshes that nothing refers to."),

@@ -39,7 +39,7 @@ class ProgramAdapter(Protocol):
         ...
 
     def collectives_of_program(self, module: Module) -> tuple[int, list[Executed], list[str]]:
-        """(devices, collectives and transfers, sentences on what could not be read); reading changes the module."""
+        """(devices, collectives and transfers, messages about what could not be read); reading changes the module."""
         ...
 
     def pieces_of_program(self, module: Module) -> tuple[int, list[ProgramPiece], list[str]]:

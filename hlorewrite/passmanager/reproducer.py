@@ -95,5 +95,5 @@ def check_paths(passes: Sequence[Pass], topology: str, name: str) -> None:
         if os.path.basename(path) == path and not os.path.lexists(path):
             continue
         if folder is None or os.path.commonpath([folder, os.path.realpath(path)]) != folder:
-            raise UsageError(f"the reproducer {name} reads {path!r}, which is outside of its folder",
+            raise UsageError(f"the reproducer {name} reads {path!r}, which is outside its folder",
                              hint="copy that file next to the reproducer, or run its passes with --pass-pipeline")

@@ -38,7 +38,7 @@ def parse_pipeline(text: str) -> list[Pass]:
     passes = reader.elements(())
     reader.skip_space()
     if reader.at < len(text):
-        raise reader.error("a comma and another pass, or the end, was expected")
+        raise reader.error("expected a comma and another pass, or the end")
     return passes
 
 
@@ -84,7 +84,7 @@ class _PipelineReader:
         self.skip_space()
         match = _NAME.match(self.text, self.at)
         if not match:
-            raise self.error("a pass name was expected")
+            raise self.error("expected a pass name")
         start, name = self.at, match.group(0)
         self.at = match.end()
         if self.peek("("):
@@ -99,7 +99,7 @@ class _PipelineReader:
         self.at += 1
         passes = self.elements((*anchors, name))
         if not self.peek(")"):
-            raise self.error("a closing parenthesis was expected")
+            raise self.error("expected a closing parenthesis")
         self.at += 1
         return passes
 

@@ -102,7 +102,7 @@ class PipelineSearch:
         cluster = find_topology(self.target)
         needed = sum(map(math.prod, self.meshes))
         if needed > cluster.gpus:
-            raise UsageError(f"the meshes need {needed} devices, {self.target} has {cluster.gpus}",
+            raise UsageError(f"the meshes need {needed} devices, but {self.target} has {cluster.gpus}",
                              hint="give smaller meshes, or a larger --target")
         points = []
         for step in steps:

@@ -153,7 +153,7 @@ def natives_of(tree: ast.File, source: RuleSource) -> dict[str, ast.Native]:
     """The natives a file imports, directly and through others.
 
     Raises:
-      RuleCheckError: files import each other in a circle, or a file outside of the importing one's folder.
+      RuleCheckError: files import each other in a cycle, or a file outside of the importing one's folder.
       InputError: an imported file cannot be read.
     """
     return _Imports().of(tree, source, ())
@@ -199,7 +199,7 @@ def _imported(item: ast.Import, source: RuleSource) -> RuleSource:
     folder = os.path.realpath(source.folder or ".")
     if os.path.isabs(path) or ".." in path.replace(os.sep, "/").split("/") or (
             beside is not None and os.path.commonpath([folder, os.path.realpath(beside)]) != folder):
-        raise RuleCheckError(f"`{path}` is outside of the folder of {source.name}", location=_place(item, source),
+        raise RuleCheckError(f"`{path}` is outside the folder of {source.name}", location=_place(item, source),
                              hint="a rule file may import files in or below its folder, and shipped ones")
     if beside is not None and os.path.lexists(beside):
         if os.path.exists(beside) and not os.path.isfile(beside) and not os.path.isdir(beside):

@@ -125,7 +125,7 @@ def _program(words: list[str], redirects: Sequence[Any], streams: tuple[Path, Pa
             if number != [2]:
                 out = Path(target)
         else:
-            raise ValueError(f"a redirection that is not known: {operator}{number} {target}")
+            raise ValueError(f"unknown redirection: {operator}{number} {target}")
     with open(read, "rb") as source, open(out, "ab") as to, open(error, "ab") as to_error:
         if words[0] not in _OWN:
             return subprocess.run(words, cwd=folder, stdin=source, stdout=to, stderr=to_error, check=False).returncode

@@ -42,7 +42,7 @@ def read_kernel_times(content: bytes, name: str) -> dict[str, float]:
     except (UnicodeDecodeError, ValueError) as error:
         raise InputError(f"cannot be read ({str(error).splitlines()[0]})", location=name, hint=_FORM) from None
     if not isinstance(found, dict):
-        raise InputError("is not an object of names and seconds", location=name, hint=_FORM)
+        raise InputError("is not an object that maps names to seconds", location=name, hint=_FORM)
     return {str(key): _seconds(key, value, name) for key, value in found.items()}
 
 

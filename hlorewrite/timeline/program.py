@@ -92,7 +92,7 @@ class ScheduledProgram:
       transfers: by number.
       gaps: parts without a known time, by number.
       streams: names of the streams next to the compute stream.
-      notes: sentences on how it was read.
+      notes: messages about how it was read.
       untimed: the collectives among ``gaps``, each as (computation, name).
     """
 

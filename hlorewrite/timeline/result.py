@@ -90,7 +90,7 @@ class StepTimeline:
       slowdown: compute during a collective takes 1 + this times as long.
       collectives: in the order they are first reached.
       unknown: parts without a known time.
-      notes: sentences on how the step was read.
+      notes: messages about how the step was read.
       memory_bytes: of one device, None when it was not given.
       topology: the cluster, ``NAME:HOSTSxGPUS``.
       devices: the number of devices of the module.

@@ -80,7 +80,7 @@ class ScheduledStep:
         self.topology, self.memory_bytes = topology, memory_bytes
         check_scheduled(self.module, text, name)
         if topology.gpus < self.module.devices:
-            raise UsageError(f"{name or 'the module'} runs on {self.module.devices} devices, and {topology.spec} has "
+            raise UsageError(f"{name or 'the module'} runs on {self.module.devices} devices, but {topology.spec} has "
                              f"{topology.gpus} GPUs", hint="name a larger topology")
         lowering = Lowering(self.module, topology, model=model, measured=kernel_times, trips=trips,
                             line_trips=line_trips)

@@ -36,7 +36,7 @@ def tuned_text(tuned: TunedStep, target: str) -> str:
         too_large = sum(p.step_s is not None and p.memory_bytes > tuned.memory for p in tuned.points)
         lines += [f"{too_large} of them take more than {format_bytes(tuned.memory, 1)}"] if too_large else []
     if tuned.left_out:
-        lines.append(f"the time was over before {tuned.left_out} more were tried; "
+        lines.append(f"time ran out before {tuned.left_out} more were tried; "
                      "with a cache, the same command continues with them")
     if not tuned.frontier:
         return "\n".join([*lines, _nothing(tuned)])

@@ -40,7 +40,7 @@ def postorder(roots: Iterable[Node], sources: Callable[[Node], Iterable[Node] | 
               key: Callable[[Node], Hashable] = _itself, most: int | None = None) -> list[Node] | None:
     """Some nodes and all they are made of, each once, after those it is made of.
 
-    Of nodes in a circle some come before one they are made of.
+    Of nodes in a cycle some come before one they are made of.
 
     Args:
       roots: the nodes.

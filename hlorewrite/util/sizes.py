@@ -166,7 +166,7 @@ def format_seconds(time: float, digits: int = 3) -> str:
 
     Args:
       time: seconds.
-      digits: significant ones; all of whole seconds are shown.
+      digits: significant digits; whole seconds are always shown in full.
 
     Returns:
       The time with a space before the unit.

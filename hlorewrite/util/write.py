@@ -23,7 +23,7 @@ MATRIX_ENDINGS = (".npy", ".npz", ".csv")
 _MOST_LINKS = 40
 _NO_SPACE = "free space there, or name a file elsewhere"
 _HINTS = {errno.ENOSPC: _NO_SPACE, errno.EDQUOT: _NO_SPACE, errno.EFBIG: _NO_SPACE,
-          errno.EPIPE: "its reader ended before it had read all",
+          errno.EPIPE: "its reader ended before reading all of it",
           errno.ELOOP: "its symbolic links point to each other"}
 """What to do about an error number; for others, the folder is at fault."""
 
@@ -128,7 +128,8 @@ def check_matrix_path(path: str) -> None:
       UsageError: names the endings.
     """
     if not path.endswith(MATRIX_ENDINGS):
-        raise UsageError(f'"{path}" has no known ending', hint=f"end it in one of {', '.join(MATRIX_ENDINGS)}")
+        raise UsageError(f'"{path}" has an unknown file extension',
+                         hint=f"end it in one of {', '.join(MATRIX_ENDINGS)}")
 
 
 def write_matrix(path: str, total: Array, parts: Mapping[str, Array]) -> None:

@@ -63,7 +63,7 @@ class Side:
       devices: how many.
       collectives: in the order of the program.
       nests: loops and branches, outer ones first.
-      remarks: sentences on what could not be read.
+      remarks: messages about what could not be read.
       damaged: how many rows were left out.
     """
 
@@ -74,7 +74,7 @@ class Side:
     damaged: int
 
     def path(self, place: int) -> tuple[tuple[str, str, int], ...]:
-        """(op, source, trips) of what stands around a place, outermost first."""
+        """(op, source, trips) of the loops and branches around a place, outermost first."""
         path = []
         # Ends: each step goes to the loop or branch around, which was listed before.
         while place >= 0:
@@ -90,7 +90,7 @@ class Side:
 
     @property
     def time_s(self) -> float | None:
-        """Predicted time of everything, one after the other; None when any is unknown."""
+        """Predicted time of all collectives, one after another; None when any is unknown."""
         times = [each.time_s for each in self.collectives]
         if not times or any(time is None for time in times):
             return None
@@ -104,7 +104,7 @@ def side_of(content: dict[str, Any]) -> Side:
       content: the JSON object; anything in it may be missing or of another type.
 
     Returns:
-      What can be made of it.
+      What could be read.
 
     Example:
       >>> side = side_of({"groups": [[[0, 1]]], "collectives": [

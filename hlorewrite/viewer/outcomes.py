@@ -24,10 +24,10 @@ class CollectiveOutcome:
 
     Attributes:
       fate: one of ``FATES``.
-      before: its position before; None for one that came.
-      after: positions of what is there in its place; of very many the first.
-      share: how many collectives of before they stand for together.
-      why: remarks, as the trace holds them; the last may be made here, with an empty rule.
+      before: its position before; None for a new collective.
+      after: positions of the collectives that replace it; the first ones if there are very many.
+      share: how many collectives of the original they replace together.
+      why: remarks, as the trace holds them; the last one may be written here, with an empty rule.
     """
 
     fate: str
@@ -97,7 +97,7 @@ class _Matching:
                 self._settle(fate, [number], [partners.pop()])
 
     def fuse(self) -> None:
-        """Of what is left: fewer of one kind over the same groups than before, wherever they stand, do the same."""
+        """Of what is left: fewer of one kind over the same groups than before, wherever they are, do the same."""
         sides = []
         for side, left in ((self.before, self.left_before), (self.after, self.left_after)):
             by_groups: dict[Hashable, list[int]] = defaultdict(list)
@@ -151,7 +151,7 @@ def _by_place(remarks: list[dict[str, Any]]) -> Said:
 def _why(fate: str, one: CollectiveRow, said: Said, new_places: Iterable[str] = ()) -> tuple[dict[str, Any], ...]:
     """What was said about a collective's line that fits its fate; of a stay, about collectives of its kind.
 
-    A pass that fuses speaks about the line where the fused call stands, which may be another.
+    A pass that fuses speaks about the line of the fused call, which may be another.
     """
     wanted = ("blocked", "unprofitable", "missed") if fate == "stays" else ("applied",)
     reasons = [remark for remark in said.get(one.source, ()) if remark.get("kind") in wanted

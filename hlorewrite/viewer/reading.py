@@ -21,7 +21,7 @@ class Trace:
       name: the path, as the user wrote it.
       objects: the content of each whole JSON file that is there, by file name.
       lines: the JSON objects of each ``*.jsonl`` file, by file name.
-      notes: sentences on what is missing or damaged.
+      notes: messages about what is missing or damaged.
     """
 
     name: str
@@ -42,7 +42,7 @@ def read_trace(path: str) -> Trace:
       path: a trace directory, a directory that holds exactly one, or a timeline as trace events in one JSON file.
 
     Returns:
-      What is there, with notes on what is not.
+      What could be read, with notes on what is missing.
 
     Raises:
       InputError: there is nothing there, or it is not a trace.

@@ -20,7 +20,7 @@ def serve(page: Callable[[], bytes], port: int = 0, ready: Callable[[str], None]
 
     Args:
       page: makes the page.
-      port: where; 0 chooses one that is free.
+      port: the port to listen on; 0 chooses a free one.
       ready: called with the address.
 
     Raises:
@@ -44,8 +44,8 @@ def server_for(page: Callable[[], bytes], token: str, port: int = 0) -> Threadin
 
     Args:
       page: makes the page.
-      token: what a request must name: other users of the machine reach the port too.
-      port: where; 0 chooses one that is free.
+      token: secret that each request must contain, because other users of the machine can reach the port.
+      port: the port to listen on; 0 chooses a free one.
     """
     class Handler(BaseHTTPRequestHandler):
         def do_GET(self) -> None:

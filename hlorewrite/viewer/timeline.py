@@ -18,7 +18,7 @@ def timeline_of(events: list[Any]) -> tuple[dict[str, Any] | None, list[str]]:
       events: the list ``traceEvents``; events of other kinds, and damaged ones, are passed over.
 
     Returns:
-      The timeline (None when there is no span) and sentences on what was left out. Times are microseconds.
+      The timeline (None when there is no span) and messages about what was left out. Times are microseconds.
 
     Example:
       >>> timeline, _ = timeline_of([{"ph": "X", "name": "F0", "ts": 0, "dur": 5, "pid": 0, "tid": 0}])

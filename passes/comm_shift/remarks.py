@@ -260,7 +260,7 @@ class RemarkEmitter:
 
 def _only_expected(view: View, worse: PathRegression) -> str:
     """Reports why a reduction stays that would move under ``expected``."""
-    return (f"moving it would send less in expectation, and more on {worse.words(view)}")
+    return (f"moving it would send less in expectation, but more on {worse.words(view)}")
 
 
 def _count(times: float) -> str:

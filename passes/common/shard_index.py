@@ -70,7 +70,7 @@ def range_along(op: ir.Operation, dim: int, devices: PerDeviceConstants) -> Rang
     size = ints(op, "slice_sizes")[dim]
     table = devices.table(op.operands[1 + dim])
     if table is None:
-        return "its index is not computed from constants and the device's id alone"
+        return "its index depends on more than constants and the device's id"
     # StableHLO clamps the start so that the slice is inside.
     starts = {device: int(np.clip(int(value), 0, full - size))
               for device, value in zip(devices.devices, table, strict=True)}

@@ -82,7 +82,7 @@ class GatherOnce(Pass):
     def _too_large(self, one: _Gathered, left: int, view: View, ctx: PassContext) -> None:
         for op, _ in one.gathers:
             tell(ctx, "unprofitable", self.name, f"it is gathered in each iteration, {one.before} bytes in all: "
-                 f"gathered once it would send {one.whole} bytes and keep {one.kept}, and {left} are left of the "
+                 f"gathered once it would send {one.whole} bytes and keep {one.kept}, but only {left} are left of the "
                  "memory budget", view, op, advice=f'give memory_budget="{-(-one.kept >> 20)}MiB" or more')
 
     def _candidates(self, view: View, ctx: PassContext) -> list[_Gathered]:

@@ -135,8 +135,8 @@ class InterleaveHalves(Pass):
                  f"along dimension {best.dimension} are summed, so that what follows waits for both", model.view, op)
         elif best is not None:
             tell(ctx, "unprofitable", self.name, f"it stays as it is: two halves along dimension {best.dimension} "
-                 f"would save {best.seconds * 1e6:.0f} us of a run, {best.share:.1%} of what waits for it, by the "
-                 f"model of {model.spec}", model.view, op)
+                 f"would save {best.seconds * 1e6:.0f} us per run, {best.share:.1%} of what waits for it, according "
+                 f"to the model of {model.spec}", model.view, op)
         elif refused:
             tell(ctx, "missed", self.name, "it stays as it is: it " + "; it ".join(
                 dict.fromkeys(filter(None, refused))), model.view, op)
@@ -149,8 +149,8 @@ class InterleaveHalves(Pass):
         first = next(iter(saving.sent.values()))
         others = f", with {len(saving.sent) - 1} more" if len(saving.sent) > 1 else ""
         tell(ctx, "applied", self.name, f"it runs in two halves along dimension {saving.dimension}{others}, each "
-             f"concurrently with compute of the other half; that saves {saving.seconds * 1e3:.2f} ms of a run by the "
-             f"model of {model.spec}", model.view, first)
+             f"concurrently with compute of the other half; that saves {saving.seconds * 1e3:.2f} ms per run, "
+             f"according to the model of {model.spec}", model.view, first)
 
 
 def _exposed(view: View, model: OverlapModel, every: bool) -> Seeds:

@@ -25,7 +25,7 @@ class HalfRegionFinder(RegionFinder):
 
     def uneven(self, dimension: int, size: int) -> str:
         """Why a dimension has no halves."""
-        return f"has a dimension {dimension} of size {size}, which has no two halves"
+        return f"has a dimension {dimension} of size {size}, which cannot be halved"
 
     def obstacle(self, member: RegionMember) -> str:
         """No further conditions: a device computes both halves itself, and members have no effects."""

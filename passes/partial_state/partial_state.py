@@ -26,7 +26,7 @@ from hlorewrite.passes.partial_state.masked_reads import read_in_branches
 from hlorewrite.passmanager.base import Pass, PassContext
 from hlorewrite.rules.library import shipped_facts
 
-_BEGINS_ANEW = "it starts over at a value that is not zero"
+_BEGINS_ANEW = "it restarts at a value other than zero"
 
 
 @dataclass(frozen=True)

@@ -86,7 +86,7 @@ class PeelLastMicroBatch(Pass):
         channels = ChannelHandles(view, editor)
         for op, counting in chosen:
             if isinstance(counting, LoopCounter) and counting.trips == 1:
-                tell(ctx, "applied", self.name, "it runs once: its body takes its place", view, op)
+                tell(ctx, "applied", self.name, "it runs once, so its body replaces it", view, op)
                 inline_once(Loop(op), editor)
             else:
                 peel(Loop(op), counting, editor, channels)
@@ -116,12 +116,12 @@ class PeelLastMicroBatch(Pass):
         found = gain(op, reductions, model, sunk=self.sunk)
         what = (f"{len(reductions)} reduction{'s' if len(reductions) > 1 else ''} of "
                 f"{sum(each.bytes for each in reductions)} bytes after it take {found.reductions_s * 1e6:.0f} us, of "
-                f"which its copy hides {found.hidden_s * 1e6:.0f} us, by the model of {model.spec}")
+                f"which its copy hides {found.hidden_s * 1e6:.0f} us, according to the model of {model.spec}")
         if found.hidden_s < self.min_gain * found.loop_s and not ctx.ignore_cost:
             tell(ctx, "unprofitable", self.name, f"its last iteration stays in the loop: {what}", model.view, op)
             return False
         which = f"the last of {counting.trips} iterations" if isinstance(counting, LoopCounter) else (
-            f"the last iteration, of a number that is not constant ({ASSUMED_TRIPS} assumed),")
+            f"the last of an unknown number of iterations ({ASSUMED_TRIPS} assumed)")
         tell(ctx, "applied", self.name, f"{which} runs after the loop: {what}", model.view, op)
         return True
 

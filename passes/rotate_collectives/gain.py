@@ -28,7 +28,7 @@ def late_gathers(loop: Loop, gathers: Sequence[ir.Operation], model: OverlapMode
     collectives fill most of an iteration, all gathers move.
 
     Args:
-      loop: the loop in whose body the gathers stand.
+      loop: the loop in whose body the gathers are.
       gathers: in program order.
       model: of the module.
 
@@ -57,7 +57,7 @@ def ends_of_iteration(loop: Loop, reductions: Sequence[ir.Operation], model: Ove
     The rest of the iteration waits for all others; a rotation would only move that wait into the other half.
 
     Args:
-      loop: the loop in whose body the reductions stand.
+      loop: the loop in whose body the reductions are.
       reductions: in program order.
       model: of the module.
 

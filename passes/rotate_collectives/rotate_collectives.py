@@ -115,8 +115,8 @@ class RotateCollectives(Pass):
         if splitter is in_front and not ctx.ignore_cost:
             fitting = late_gathers(loop, fitting, model)
             if not fitting:
-                tell(ctx, "unprofitable", self.name, "it stays as it is: compute of their own iteration hides its "
-                                                     f"gathers, by the model of {model.spec}", model.view, op)
+                tell(ctx, "unprofitable", self.name, "it stays as it is: compute of the same iteration hides its "
+                                                     f"gathers, according to the model of {model.spec}", model.view, op)
                 return None
             split = splitter(loop, fitting)
         ahead = list[ir.Operation]()
@@ -132,7 +132,7 @@ class RotateCollectives(Pass):
         size = _CARRIED_TWICE * sum(tensor_bytes(value.type) for value in split.handed)
         if not ctx.take_memory(size):
             tell(ctx, "missed", self.name, f"it stays as it is: the values that one iteration passes to the next take "
-                                           f"{size} bytes, and {ctx.memory_left} are left of the memory budget",
+                                           f"{size} bytes, but only {ctx.memory_left} are left of the memory budget",
                  model.view, op)
             return None
         return CollectiveLoop(op, tuple(fitting), not ctx.ignore_cost and model.crowded(loop.body))
@@ -145,7 +145,7 @@ class RotateCollectives(Pass):
         before, after = times.before, times.after
         some = f"{len(collectives)} collectives take" if len(collectives) > 1 else "a collective takes"
         what = (f"an iteration, of which {some} {model.together(collectives) * 1e6:.0f} us, would take "
-                f"{after * 1e6:.0f} in place of {before * 1e6:.0f} us, by the model of {model.spec}")
+                f"{after * 1e6:.0f} instead of {before * 1e6:.0f} us, according to the model of {model.spec}")
         pays = (trips - 1) * (before - after) > self.min_gain * trips * before or times.hides
         if not pays and not ctx.ignore_cost:
             tell(ctx, "unprofitable", self.name, f"it stays as it is: {what}", model.view, op)
@@ -213,7 +213,7 @@ def _refusal(op: ir.Operation, split: BodySplit, model: OverlapModel, effects: E
     if name := effects.first(_ops_of(loop.condition), collectives=True):
         return f"its condition runs {name}, and would do so once less"
     if not split.reads_first:
-        return "its collectives belong to another iteration than the compute already"
+        return "its collectives already run in another iteration than the compute"
     if all(effects.first(half) for half in (split.first, split.second)):
         return "both halves hold ops with effects, whose order would change"
     one, other = model.compute(split.first), model.compute(split.second)

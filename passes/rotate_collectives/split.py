@@ -157,7 +157,7 @@ def separate_barriers(loop: Loop, collectives: Sequence[ir.Operation], editor: E
     its operand, so values stay the same. All values keep a barrier, so XLA does not merge them with the forward pass.
 
     Args:
-      loop: the loop in whose body the barriers stand.
+      loop: the loop in whose body the barriers are.
       collectives: of the body.
       editor: the editor of the module.
 

@@ -131,11 +131,11 @@ class SequenceParallel(Pass):
                      "reads it would gather more than is saved", view, member.op)
                 continue
             ctx.count("reduce-scatters made")
-            also = (f"; with {len(chosen) - 1} more values, {choice.memory} bytes are not held any more, "
-                    f"{choice.carried} of them carried by loops, and {choice.after} bytes are sent where "
-                    f"{choice.before} were") if member.op == first else ""
-            tell(ctx, "applied", self.name, f"it is reduced to shards along dimension {dimension}, one for each of "
-                 f"{size} devices, which are gathered where they are read whole{also}", view, member.op)
+            also = (f"; with {len(chosen) - 1} more values, this frees {choice.memory} bytes, {choice.carried} of them "
+                    f"carried by loops, and sends {choice.after} bytes ({choice.before} before)"
+                    ) if member.op == first else ""
+            tell(ctx, "applied", self.name, f"it is reduce-scattered along dimension {dimension} over {size} "
+                 f"devices, and gathered where it is read whole{also}", view, member.op)
         return keys
 
     def _stays(self, op: ir.Operation, regions: list[Region], view: View, ctx: PassContext) -> None:

@@ -109,7 +109,7 @@ class ShardUpdate(Pass):
         are none."""
         if uneven:
             names = ", ".join(f"{result_of(step, op) or 'one'} ({op.results[0].type})" for op in uneven)
-            tell(ctx, "blocked", self.name, f"no dimension divides by {step.shards}, so their state stays whole: "
+            tell(ctx, "blocked", self.name, f"no dimension is divisible by {step.shards}, so their state stays whole: "
                  f"{names}", step.view, uneven[0])
         outside = {op_key(op) for op in all_reduces(step)}
         inside = [op for op in nested_ops(step.op) if op.name == ALL_REDUCE.op and op_key(op) not in outside
@@ -173,7 +173,7 @@ def _loss(step: ManualStep, shards: StateShards, pairs: list[StatePair]) -> str:
     gathered = {value for place, value in enumerate(returned(step)) if value in shards.dims and place not in kept}
     sent = sum(tensor_bytes(value.type) for value in gathered)
     if sent > reduced:
-        return f"gathering its new values would send {sent} bytes where the gradients have {reduced}"
+        return f"gathering its new values would send {sent} bytes, more than the {reduced} of the gradients"
     return ""
 
 

@@ -89,7 +89,7 @@ class SinkReductions(Pass):
         after = (trips - 1) * (beside - alone) + each  # those of an iteration run concurrently with the next one
         bytes_ = sum(tensor_bytes(reduction.operands[0].type) for reduction in reductions)
         what = (f"reducing {bytes_} bytes in {trips} parts leaves {after * 1e6:.0f} of {before * 1e6:.0f} us exposed, "
-                f"by the model of {model.spec}")
+                f"according to the model of {model.spec}")
         if before - after <= self.min_gain * trips * alone and not ctx.ignore_cost:
             tell(ctx, "unprofitable", self.name, f"its reductions stay after it: {what}", model.view, loop)
             return False

@@ -7,7 +7,7 @@ from hlorewrite.analysis.deferral_graph.graph import DeferralGraph, ProgramPoint
 from hlorewrite.analysis.linearity import JointlyLinear
 from hlorewrite.ir import ir, op_key, tensor_bytes
 
-RIVALS = "it meets another reduced value there, and the op is linear in either, not in both"
+RIVALS = "it meets another reduced value there, and the op is linear in each of them, but not in both at once"
 
 Rivals = dict[int, tuple[ir.Operation, list[JointlyLinear]]]
 """Op key -> an op that is linear in either of two candidates but not in both, and its choices."""

@@ -57,7 +57,7 @@ class ReconciledProfile:
       runs_per_call: steps times devices in the profile; None where kinds disagree.
       compute_s: predicted, of a step.
       measured_compute_s: the same, measured; None without ``runs_per_call``, or without such kernels.
-      unmatched: sentences on what has no partner.
+      unmatched: messages about kernels and collectives without a partner.
     """
 
     matched: tuple[ReconciledTime, ...]
@@ -83,7 +83,7 @@ def reconcile(kernels: Sequence[ProfiledKernel], step: StepTimeline, program: St
       program: what it runs.
 
     Returns:
-      Both times of what could be matched, and sentences on the rest.
+      Both times of all that could be matched, and messages about the rest.
     """
     collectives = _by_launch([one for one in step.collectives if one.kind in BY_KIND])
     communication = [each for each in kernels if nccl_kinds(each.name)]

@@ -223,7 +223,7 @@ class ProofObligation:
             size = sizes[along]
             self.claims.append(size * groups.n == x.sizes[along])
         else:
-            raise NotFollowed(f"the sizes of the {op.name} that is made are not followed")
+            raise NotFollowed(f"the prover does not follow the sizes of the new {op.name}")
         self._pieces.append((groups, along, x.sizes, size))
         return size
 

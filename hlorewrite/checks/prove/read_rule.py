@@ -28,7 +28,7 @@ class RuleReader:
         patterns = [s for s in self.scene.rule.match.statements if isinstance(s, ast.OpPattern)]
         for pattern, name in zip(patterns, self.scene.names, strict=True):
             if len(pattern.results) != 1 or any(isinstance(r, ast.BlockPattern) for r in pattern.regions):
-                raise NotFollowed("ops inside regions and ops of several results are not followed")
+                raise NotFollowed("the prover does not follow ops inside regions, or ops with several results")
             self.scene.ops[pattern.results[0]] = self._matched(pattern, name)
         for name in self.scene.ops:
             self.scene.tensor(name)
@@ -108,13 +108,13 @@ class RuleReader:
             elif isinstance(action, ast.Let):
                 self._bind(action.names, action.expression)
             elif not isinstance(action, ast.Erase):
-                raise NotFollowed("changes in place are not followed")
+                raise NotFollowed("the prover does not follow changes in place")
         return replaced
 
     def _create(self, action: ast.Create) -> None:
         operands = tuple(self._operand(o) for o in action.operands)
         if len(action.results) != 1 or None in operands:
-            raise NotFollowed("ops with several results, or with any number of operands, are not followed")
+            raise NotFollowed("the prover does not follow ops with several results, or with any number of operands")
         variable, like = action.results[0], self.scene.ops.get(action.like) if action.like else None
         names = ("replica_groups", "source_target_pairs", *MODE, "all_gather_dim", "scatter_dimension",
                  "split_dimension", "concat_dimension", *SCATTER)

@@ -50,7 +50,7 @@ def prove_rule(rule: ast.Rule, relations: Relations, meanings: Mapping[str, OpSe
                 return Verdict(rule.name, location, UNKNOWN, problem, asked, typings)
         trusts |= {f"meaning {op}" for op, _, _ in scene.applied if meanings[op].source == "file"}
     if not typings:
-        return Verdict(rule.name, location, UNKNOWN, "no element types and reductions are admitted")
+        return Verdict(rule.name, location, UNKNOWN, "no combination of element types and reductions is admitted")
     return Verdict(rule.name, location, OVER_REALS if reals else PROVED, "", asked, typings,
                    trusts=tuple(sorted(trusts)))
 
@@ -170,7 +170,7 @@ def _scalars(scene: ProofObligation, comparison: ElementComparison, elements: Ma
     reals |= floating and bool({"sum", "product"} & comparison.reordered)
     for applied in scene.applied:
         if not _typed(scene, elements, *applied):
-            return f"it makes a {applied[0]} of element types it does not have", reals, asked
+            return f"it makes a {applied[0]} with element types that the op does not have", reals, asked
     for fact in comparison.scalars:
         types = tuple(elements.get(t, elements.get(scene.type_class(t), t)) for t in fact.types)
         if (fact, types) not in comparison.answered:

@@ -89,7 +89,7 @@ def _checked(question: Any, formulas: Sequence[Any], steps: int) -> SolverAnswer
 
 
 def satisfiable(premises: Sequence[Any], steps: int = STEPS) -> bool | None:
-    """Whether premises can hold together: a claim that follows from contradictions says nothing.
+    """Whether premises can hold together: a claim that follows from contradictions is worthless.
 
     Returns:
       True, False, or None when the solver does not know.

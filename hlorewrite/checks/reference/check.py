@@ -75,7 +75,7 @@ def _check_function(pair: EntryPair, seed: int, tolerance: float | None) -> Comp
     original = prepare(before, pair.name)
     rewritten = prepare(after, pair.name, like=original)
     if _face(original) != _face(rewritten):
-        return Comparison((), (f"@{name} is called differently after the passes",))
+        return Comparison((), (f"@{name} has another signature after the passes",))
     inputs, expected = run_on_random_inputs(original, seed)
     if expected.diverged:
         raise CannotExecute(f"in @{name} some devices of a group reach a collective that others skip",

@@ -60,8 +60,8 @@ class Comparison:
 
     Attributes:
       rows: one for each output.
-      problems: sentences about what is wrong beyond values (devices that would wait forever).
-      notes: sentences about what was not executed.
+      problems: messages about what is wrong beyond values (devices that would wait forever).
+      notes: messages about what was not executed.
     """
 
     rows: tuple[OutputComparison, ...]

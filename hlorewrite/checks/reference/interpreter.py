@@ -76,7 +76,7 @@ def to_attribute(array: np.ndarray[Any, Any], type_: ir.Type) -> ir.Attribute:
     array = np.asarray(array)
     if list(array.shape) != list(tensor.shape) or array.dtype != wanted:
         raise CannotExecute(f"an input of shape {tuple(array.shape)} and type {array.dtype} was given for {type_}",
-                            hint="make inputs of the types of the program's arguments")
+                            hint="pass inputs with the types of the program's arguments")
     array = np.ascontiguousarray(array)
     name = str(tensor.element_type)
     if name in _CARRIERS:

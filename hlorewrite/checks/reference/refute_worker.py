@@ -14,7 +14,7 @@ from hlorewrite.util.parent_process import end_with_parent
 
 def refute_in_subprocess(before: Module, after: Module, *, seed: int = 0, draws: int = len(DRAWS),
                          seconds: float = 60.0) -> Refutation:
-    """The same as ``refute`` in a separate process: if the interpreter ends the process, ours goes on.
+    """The same as ``refute`` in a separate process: if the interpreter ends that process, this one continues.
 
     Returns:
       The answer; with a reason and no draw where a module cannot be run, or the interpreter crashes or takes too long.

@@ -17,7 +17,7 @@ TIME_LIMIT_SECONDS = 600
 
 def check_in_subprocess(before: Module, after: Module, *, seed: int = 0, tolerance: float | None = None,
                         functions: Sequence[str] | None = None) -> Comparison:
-    """The same as ``check`` in a separate process: if the interpreter ends the process, ours goes on.
+    """The same as ``check`` in a separate process: if the interpreter ends that process, this one continues.
 
     Raises:
       CannotExecute: something cannot be run, or the interpreter crashes or takes too long.

@@ -101,7 +101,7 @@ def endless(original: ProgramState, result: ProgramState, colors: Sequence[int])
     ending = {tuple((what, colors[node]) for what, node in path) for path in original.loops}
     for path in result.loops:
         if tuple((what, colors[node]) for what, node in path) not in ending:
-            return Unknown("a loop of the result is none of the original's, and might not end",
+            return Unknown("a loop of the result is not in the original, and might not end",
                            _source(original, result, original.graph.origins[path[-1][1]]))
     return None
 

@@ -39,7 +39,7 @@ class Equivalence:
       verdict: the answer.
       strategy: the normal form of a proof.
       inputs: on how many draws of inputs both were equal.
-      reason: what no proof was found for, or why nothing was executed.
+      reason: what could not be proved, or why nothing was executed.
       location: where in the second module.
       example: inputs on which they differ.
       seed: the seed of the inputs.

@@ -40,7 +40,7 @@ class NotRead(Exception):
 
     Args:
       reason: what it is.
-      location: where it stands, or empty.
+      location: its source line, or empty.
     """
 
     def __init__(self, reason: str, location: str = "") -> None:

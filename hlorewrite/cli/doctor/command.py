@@ -10,7 +10,8 @@ from collections.abc import Sequence
 from hlorewrite.cli.doctor.diagnosis import Diagnosis
 from hlorewrite.util.optional_dependencies import install
 
-HELP = "check Python, JAX, plug-ins, extras and settings, and test in seconds what works here; exit code 1 for a fault"
+HELP = ("check Python, JAX, plug-ins, extras and settings, and test in a few seconds what works here; exit code 1 for "
+        "a fault")
 _MARKS = {"ok": "", "note": "note", "missing": "missing", "wrong": "WRONG"}
 _WORKS = {"read a module": "reading modules", "run a pass": "rewriting", "run on CPU devices": "running on CPU devices",
           "compile for a described GPU": "compiling for described GPUs", "devices": "finding devices"}
@@ -42,7 +43,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def text(found: Sequence[Diagnosis]) -> str:
-    """The findings by topic, as aligned columns; a fix stands under its line.
+    """The findings by topic, as aligned columns; a fix is shown under its line.
 
     Example:
       >>> print(text([Diagnosis("extras", "viz", "missing", "pictures", "pip install 'hlorewrite[viz]'")]), end="")

@@ -21,8 +21,8 @@ KNOWN: Mapping[str, str] = {
     "JAX_USE_SHARDY_PARTITIONER": "which partitioner lowers shardings",
     "JAX_COMPILATION_CACHE_DIR": "where JAX keeps compiled programs; rewritten ones get separate keys",
     "JAX_TRACEBACK_FILTERING": "which frames of errors JAX shows",
-    "XLA_PYTHON_CLIENT_MEM_FRACTION": "the share of a GPU's memory that steps may take; budgets count with it",
-    "XLA_CLIENT_MEM_FRACTION": "the share of a GPU's memory that steps may take; budgets count with it",
+    "XLA_PYTHON_CLIENT_MEM_FRACTION": "the share of a GPU's memory that steps may take; budgets are computed from it",
+    "XLA_CLIENT_MEM_FRACTION": "the share of a GPU's memory that steps may take; budgets are computed from it",
     "CUDA_VISIBLE_DEVICES": "the GPUs that this process may use",
     "XDG_CACHE_HOME": "the folder of the cache of `hlorewrite tune`",
 }
@@ -51,7 +51,7 @@ def _setting(name: str, value: str) -> Diagnosis:
     shown = "..." if name in _SECRET else value
     if name == "XLA_FLAGS":
         flags = users_flags({name: value})
-        does = f"{len(flags)} of XLA's flags, for every compilation" if flags else "it holds no readable XLA flag"
+        does = f"{len(flags)} of XLA's flags, for every compilation" if flags else "it contains no valid XLA flag"
         return Diagnosis("settings", name, "ok" if flags else "note", f"{shown}: {does}",
                        "" if flags else "write flags as --xla_name=value, separated by spaces")
     stops, fix = _STOPPING.get(name, (False, ""))

@@ -53,14 +53,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def _pipeline_arguments(group: argparse._ArgumentGroup) -> None:
     group.add_argument("--pass", dest="passes", action="append", default=[], metavar="NAME[{OPTION=VALUE}]",
-                       help="run a pass; repeatable, the order counts")
+                       help="run a pass; repeatable, in the order given")
     group.add_argument("--pass-pipeline", dest="passes", action="append", metavar="PIPELINE",
                        help="run passes: 'a,b{x=1},builtin.module(cse)'")
     group.add_argument("-O", dest="passes", action="append", metavar="NAME", type=_named_pipeline,
                        help="auto: the best of all ways to compile the module for --target, which it may leave as it "
-                            "is. Or a named pipeline: comm is all that is estimated to communicate no more than "
-                            "before; time also moves communication to where compute hides it (needs --topology or "
-                            "--target). For a target all begin with expose-collectives where the module is "
+                            "is. Or a named pipeline: comm runs each pass that is estimated to communicate no more "
+                            "than before; time also moves communication to where compute hides it (needs --topology "
+                            "or --target). With a target, each begins with expose-collectives if the module is "
                             "auto-sharded")
     group.add_argument("--rules", dest="passes", action="append", metavar="FILE", type=_rules_pass,
                        help="apply the rules of a .hlopat file or a shipped one; short for --pass=rules{files=FILE}")
@@ -72,10 +72,10 @@ def _pipeline_arguments(group: argparse._ArgumentGroup) -> None:
                        help="the cluster to estimate times for, as h200:4x8; a name alone means as many whole servers "
                             "as the module needs (default: the cluster of --target)")
     add_step_flag(group, "memory_budget",
-                  help="bytes a device may spend on what all passes keep for longer: local sums, gathered values, "
-                       "buffers of fused calls; auto is 80%% of the memory of a device of --target, less arguments and "
-                       "results, less 5%%, less the temporaries of the compiled input; by default each pass has its "
-                       "own limit")
+                  help="bytes per device that passes may spend on values they keep longer: local sums, gathered "
+                       "values, buffers of fused calls; auto is 80%% of the memory of a device of "
+                       "--target, less arguments and results, less 5%%, less the temporaries of the compiled input; by "
+                       "default each pass has its own limit")
     group.add_argument("--run-reproducer", action="store_true", help="run the pipeline written in the file")
     group.add_argument("--reproducer", default="hlorewrite-reproducer.mlir", metavar="FILE",
                        help="where to write a reproducer when a pass fails; default %(default)s")

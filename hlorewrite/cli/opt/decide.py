@@ -54,10 +54,10 @@ def is_auto(texts: Sequence[str]) -> bool:
     """Whether ``-O auto`` is set.
 
     Raises:
-      UsageError: it stands with other passes.
+      UsageError: other passes are named with it.
     """
     if AUTO in texts and len(texts) > 1:
-        raise UsageError("-O auto offers all ways to compile a step, and other passes are named with it",
+        raise UsageError("-O auto already tries every pipeline, so it takes no other passes",
                          hint="leave the others out, or -O auto")
     return AUTO in texts
 
@@ -116,11 +116,11 @@ def check_report(args: argparse.Namespace) -> None:
       UsageError: with what to add or to leave out.
     """
     if args.report and not args.target:
-        raise UsageError("--report shows what is chosen for a target, and none is named",
+        raise UsageError("--report shows what is chosen for a target, but no target was given",
                          hint="add --target=h200:1x8, say")
     flag = "--json" if args.json else "--report" if args.report else ""
     if flag and args.keep == "always":
-        raise UsageError(f"{flag} shows a decision, and --keep=always makes none", hint="leave one of them out")
+        raise UsageError(f"{flag} shows a decision, but --keep=always makes none", hint="leave one of them out")
 
 
 def _after_partitioner(args: argparse.Namespace, passes: list[Pass], hidden: bool, own: bool = True) -> list[Pass]:

@@ -110,7 +110,7 @@ class Job:
         from hlorewrite.passmanager.reproducer import read_reproducer
         reproducer = read_reproducer(raw.decode("utf-8", "replace"), self._name)
         if self.args.passes:
-            raise UsageError("--run-reproducer and --pass exclude each other", hint="leave one of them out")
+            raise UsageError("--run-reproducer and --pass cannot be used together", hint="leave one of them out")
         self.args.passes.append(reproducer.pipeline)
         for option in reproducer.options:
             name, _, value = option.removeprefix("--").partition("=")
@@ -130,13 +130,13 @@ class Job:
         if args.split_input_file and args.emit not in ("text", "generic"):
             raise UsageError("--split-input-file writes text", hint="leave out --emit")
         if args.split_input_file and args.trace is not None:
-            raise UsageError("--trace is about one module, and --split-input-file reads several",
+            raise UsageError("--trace records one module, but --split-input-file reads several",
                              hint="leave one of them out")
         if args.elide is not None and args.emit not in ("text", "generic"):
             raise UsageError("--elide-large-constants changes text only", hint="leave it out, or write --emit=text")
         if args.elide is not None and args.elide < 0:
             raise UsageError(f"--elide-large-constants={args.elide} is not a number of elements",
-                             hint="write how many a constant may have to be printed whole, as in 16")
+                             hint="give the largest constant to print in full, in elements, as in 16")
         if args.output is None and args.emit not in ("text", "generic") and sys.stdout.isatty():
             raise UsageError("a binary module is not written to a terminal", hint="name a file with -o")
 
@@ -147,13 +147,13 @@ class Job:
             if name not in known:
                 raise UsageError(f'--print-ir: no pass "{name}" in the pipeline', hint=did_you_mean(name, known))
         if not self.args.target and (self.args.json or is_auto(self.args.passes)):
-            raise UsageError("-O auto and --json compare ways to compile a module for a target, and none is named",
-                             hint="add --target=h200:1x8, say")
+            raise UsageError("-O auto and --json compare ways to compile a module for a target, but no target was "
+                             "given", hint="add --target=h200:1x8, say")
         check_report(self.args)
         if self.args.xla_flags and not self.args.against:
-            raise UsageError("--xla-flags is for a comparison", hint="add --against xla --target h200:1x8, say")
+            raise UsageError("--xla-flags needs --against", hint="add --against xla --target h200:1x8, say")
         if not self.args.target and (self.args.against or self.args.keep):
-            raise UsageError("--against and --keep compare for a target, and none is named",
+            raise UsageError("--against and --keep compare for a target, but no target was given",
                              hint="add --target=h200:1x8, say")
         timed = next((step for step in passes if step.beside_compute and not getattr(step, "topology", "")), None)
         clustered = named_cluster(self.args) or self.args.target == "gpu" or self.args.ignore_cost
@@ -244,7 +244,7 @@ class Job:
             checked_capacity(budget, named_cluster(self.args), module.name)
             return budget
         if not self.args.target:
-            raise UsageError("--memory-budget=auto compiles the input for its devices, and none are named",
+            raise UsageError("--memory-budget=auto compiles the input for its devices, but no target was given",
                              hint="add --target=h200:1x8, say")
         from hlorewrite.jaxbridge.baseline.memory_grant import granted
         from hlorewrite.jaxbridge.xla.compile_for import place_of

@@ -113,7 +113,7 @@ class OptPlan:
         return self.original.clone() if policy == "original" else None
 
     def write(self, result: Module, changed: bool, budget: int | None) -> None:
-        """Writes the plan of a run, once it is sure that it can be replayed.
+        """Writes the plan of a run, once it is certain that the plan can be replayed.
 
         Args:
           result: what the run writes.

@@ -45,9 +45,9 @@ def run(args: argparse.Namespace) -> int:
     source, step = scheduled_step(args)
     dump = source.dump
     if args.report and args.no_rewrite:
-        raise UsageError("--report and --no-rewrite exclude each other", hint="leave one of them out")
+        raise UsageError("--report and --no-rewrite cannot be used together", hint="leave one of them out")
     if args.report and (dump is None or not dump.partitioned):
-        raise UsageError("--report is about the program before optimisations, and there is none",
+        raise UsageError("--report needs the program before optimisations, which the input does not hold",
                          hint="name the folder of a dump")
     audit = audit_step(step, source.name, dump.options if dump else None)
     if dump is not None and dump.partitioned and not args.no_rewrite:

@@ -28,7 +28,7 @@ def add_step_arguments(parser: argparse.ArgumentParser) -> None:
                         help="described GPUs such as h200:4x8; no GPU is needed")
     parser.add_argument("--topology", metavar="NAME:HOSTSxGPUS",
                         help="predict times on it (default: the target), such as mine.toml:4x8")
-    parser.add_argument("--module", metavar="NAME", default="", help="which module of a dump")
+    parser.add_argument("--module", metavar="NAME", default="", help="the module of a dump to read")
     parser.add_argument("--trips", action="append", default=[], metavar="LOOP=N",
                         help="iterations of a loop whose trip count XLA lost; repeatable")
     parser.add_argument("--source", metavar="FILE",

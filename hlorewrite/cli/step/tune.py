@@ -32,10 +32,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--time-limit", dest="search_s", type=seconds_of, metavar="TIME",
                         help="end the search after that time, such as 600s, and show the choices tried so far")
     parser.add_argument("--no-compile", action="store_true",
-                        help="leave out compilations to the end, which show compile times of the frontier")
+                        help="do not compile the frontier to the end, and show no compile times")
     parser.add_argument("--cache", metavar="DIR", help="where figures are kept for the next run (default: "
                                                        "hlorewrite/tune in the user's cache folder)")
-    parser.add_argument("--no-cache", action="store_true", help="keep no figures, and use none")
+    parser.add_argument("--no-cache", action="store_true", help="neither read nor write the cache")
     parser.add_argument("--json", metavar="FILE", nargs="?", const="-",
                         help="write one JSON object there; - is standard output")
     parser.add_argument("--plan", default="", metavar="FILE",

@@ -158,7 +158,7 @@ class Topology:
             'h200:2x4'
         """
         if hosts < 1 or gpus_per_host < 1:
-            raise UsageError(f"{hosts}x{gpus_per_host} is not a cluster", hint="both numbers start at 1")
+            raise UsageError(f"{hosts}x{gpus_per_host} is not a cluster", hint="both numbers must be at least 1")
         if gpus_per_host > self.server_gpus:
             enough = -(-hosts * gpus_per_host // self.server_gpus)
             raise UsageError(f"{self.name} servers have {self.server_gpus} GPUs each, not {gpus_per_host}",

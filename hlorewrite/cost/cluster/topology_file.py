@@ -110,7 +110,7 @@ def topology(spec: str) -> Topology:
     elif name in topology_names():
         loaded = _shipped(name)
     else:
-        raise UsageError(f'no topology is called "{name}"', hint=did_you_mean(name, topology_names()))
+        raise UsageError(f'no topology is named "{name}"', hint=did_you_mean(name, topology_names()))
     return loaded.sized(*_parse_size(spec, size)) if size else loaded
 
 
@@ -292,7 +292,7 @@ def _number(section: str, name: str, value: Any, key: Key, fail: Fail) -> float 
     if value < 0 or (value == 0 and not key.zero_ok) or 0 < value < LEAST or value > MOST:
         raise fail(section, name, f"is {shown(value)}", f"write a number above zero, from {LEAST:g} to {MOST:g}")
     if key.most is not None and value > key.most:
-        raise fail(section, name, f"is {shown(value)}, above {key.most}", "a share is at most 1")
+        raise fail(section, name, f"is {shown(value)}, above {key.most}", "a share must be at most 1")
     return value if key.kind is int else float(value)
 
 

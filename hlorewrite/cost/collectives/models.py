@@ -86,7 +86,7 @@ class NcclModel:
         Args:
           kind: one of ``KINDS``.
           sizes: payload bytes, shape (cases,).
-          place: where the ranks of each case stand; arrays of shape (cases,).
+          place: where the ranks of each case are; arrays of shape (cases,).
 
         Returns:
           Seconds, shape (cases,); 0 where there is one rank.
@@ -213,7 +213,7 @@ def exchange_us(kind: str, size: Array, place: RankPlacement, topo: Topology) ->
     Args:
       kind: all-to-all or collective-permute.
       size: bytes of the operand, per device.
-      place: where the ranks stand; for a permute, the devices a chain of pairs connects.
+      place: where the ranks are; for a permute, the devices a chain of pairs connects.
       topo: the cluster.
 
     Returns:

@@ -69,7 +69,7 @@ def ring_us(kind: str, size: Array, place: RankPlacement, topo: Topology, protoc
     Args:
       kind: all-reduce, all-gather, reduce-scatter or collective-broadcast.
       size: bytes of the larger of operand and result.
-      place: where the ranks stand.
+      place: where the ranks are.
       topo: the cluster.
       protocol: index into ``PROTOCOLS``.
 
@@ -140,7 +140,7 @@ def nccl_us(kind: str, size: Array, place: RankPlacement, topo: Topology) -> tup
     Args:
       kind: all-reduce, all-gather, reduce-scatter or collective-broadcast.
       size: bytes of the larger of operand and result, per device.
-      place: where the ranks stand.
+      place: where the ranks are.
       topo: the cluster.
 
     Returns:

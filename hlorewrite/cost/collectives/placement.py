@@ -1,4 +1,4 @@
-"""Where the ranks of each group stand, and what bandwidth out of a host each group gets."""
+"""Where the ranks of each group are, and what bandwidth out of a host each group gets."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class RankPlacement:
-    """Where the ranks of a collective stand, for one or many cases at once.
+    """Where the ranks of a collective are, for one or many cases at once.
 
     Args:
       ranks: ranks of one group.

@@ -37,7 +37,7 @@ def between_racks(model: RackTimes, kind: str, sizes: Array, place: RankPlacemen
       model: of collectives, for the time inside a rack.
       kind: one of ``KINDS``.
       sizes: payload bytes, shape (cases,).
-      place: where the ranks stand, arrays of shape (cases,).
+      place: where the ranks are, arrays of shape (cases,).
       flat: seconds by NCCL's own model, which has none for racks.
 
     Returns:

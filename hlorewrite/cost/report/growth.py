@@ -248,5 +248,5 @@ def _of_loop(before: _Fork, after: _Fork) -> Growth:
         return _of_counted(before, after, body, condition, known[0], known[-1])
     each = condition.bytes + body.bytes
     if each > 0:
-        return Growth(math.inf, (f"the loop at {after.where} runs often", *path))
+        return Growth(math.inf, (f"the loop at {after.where} runs many times", *path))
     return Growth(each + condition.bytes, (f"the loop at {after.where} runs once", *path) if each else path)

@@ -42,7 +42,7 @@ def collectives_of_hlo(text: str) -> tuple[int, list[Executed], list[str]]:
       text: optimised HLO, as ``Compiled.as_text()`` prints it.
 
     Returns:
-      (devices, collectives, sentences on what could not be read).
+      (devices, collectives, messages about what could not be read).
 
     Raises:
       InputError: the text or the groups of a collective cannot be read.
@@ -70,7 +70,7 @@ def collectives_of_hlo(text: str) -> tuple[int, list[Executed], list[str]]:
 
 
 def uncounted_hlo(module: HloText) -> list[str]:
-    """Sentences on what communicates, or may, and is in no list of collectives.
+    """Messages about what communicates, or may, and is in no list of collectives.
 
     Args:
       module: the module.

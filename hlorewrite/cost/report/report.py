@@ -25,7 +25,7 @@ MOST_PRINTED_DEVICES = 2048
 
 
 def counted_names(found: Mapping[str, Mapping[str, int]]) -> list[str]:
-    """Sentences on what is not counted.
+    """Messages about what is not counted.
 
     Args:
       found: by reason, how often each name occurs.
@@ -113,7 +113,7 @@ class CommunicationReport:
       devices: devices the module runs on.
       lines: its collectives, in the order of the program.
       topology: where times were predicted for; None without one.
-      remarks: sentences on what could not be read.
+      remarks: messages about what could not be read.
     """
 
     name: str
@@ -207,7 +207,7 @@ def build_report(name: str, form: str, devices: int, executed: Sequence[Executed
       devices: devices of the module.
       executed: its collectives.
       topology: where it would run; None for bytes only.
-      remarks: sentences on what could not be read.
+      remarks: messages about what could not be read.
       times: another model of collective times.
       exposed: by the name of a collective, what it adds to the step (``hlorewrite.timeline``).
 
@@ -218,7 +218,7 @@ def build_report(name: str, form: str, devices: int, executed: Sequence[Executed
       UsageError: the topology has fewer GPUs than the module has devices.
     """
     if topology is not None and topology.gpus < devices:
-        raise UsageError(f"{name} runs on {devices} devices, and {topology.spec} has {topology.gpus} GPUs",
+        raise UsageError(f"{name} runs on {devices} devices, but {topology.spec} has {topology.gpus} GPUs",
                          hint="name a larger topology")
     said = list(remarks)
     if not executed and not said:

@@ -30,7 +30,7 @@ def collectives_of(module: Module) -> tuple[int, list[Executed], list[str]]:
       module: a module of the caller's own: reading it changes it.
 
     Returns:
-      (devices, collectives in program order, sentences on what could not be read).
+      (devices, collectives in program order, messages about what could not be read).
     """
     view = View(module)
     dissolve_calls(Editor(view))
@@ -47,7 +47,7 @@ def counted_collectives(view: View) -> tuple[int, list[tuple[ir.Operation, Execu
         the start (``run_at_once``).
 
     Returns:
-      (devices, op and collective in program order, sentences on what is not counted: collectives that cannot be read,
+      (devices, op and collective in program order, messages about what is not counted: collectives that cannot be read,
       and ops that communicate, or may, in another form).
 
     Raises:
@@ -73,7 +73,7 @@ def counted_collectives(view: View) -> tuple[int, list[tuple[ir.Operation, Execu
 
 
 def uncounted(view: View) -> list[str]:
-    """Sentences on what communicates, or may, and is in no list of collectives.
+    """Messages about what communicates, or may, and is in no list of collectives.
 
     Args:
       view: the module, its calls dissolved.

@@ -57,7 +57,7 @@ def expert_imbalance(experts: int, ep: int, concentration: float, *, samples: in
     if ep < 1 or experts % ep:
         raise UsageError(f"{experts} experts are not divisible by ep = {ep}", hint="change --ep")
     if concentration <= 0:
-        raise UsageError(f"a concentration of {concentration}", hint="it lies above 0; 100 is nearly even")
+        raise UsageError(f"a concentration of {concentration}", hint="it must be above 0; 100 is nearly even")
     import numpy as np
     shares = np.random.default_rng(seed).dirichlet(np.full(experts, concentration), size=samples)
     fullest = shares.reshape(samples, ep, experts // ep).sum(-1).max(-1) * ep

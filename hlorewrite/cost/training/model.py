@@ -33,7 +33,7 @@ class ModelShape:
       vocab: rows of the embedding; classes of a ViT.
       feed_forward: width of the feed-forward part.
       kv_heads: heads of keys and values.
-      gated: whether the feed-forward has a gate (three matrices in place of two).
+      gated: whether the feed-forward has a gate (three matrices instead of two).
       experts: experts of a layer; 1 is a dense model.
       top_k: experts a token goes to.
       tied_embedding: whether input and output share one embedding.
@@ -243,7 +243,7 @@ def model(name: str, **changes: object) -> ModelShape:
     elif name in FAMILIES:
         base = {"family": name}
     else:
-        raise UsageError(f'no model is called "{name}"', hint=did_you_mean(name, [*model_names(), *FAMILIES]))
+        raise UsageError(f'no model is named "{name}"', hint=did_you_mean(name, [*model_names(), *FAMILIES]))
     fields = {**base, **changes}
     missing = [key for key in ("layers", "hidden", "heads", "seq", "vocab") if key not in fields]
     if missing:
@@ -274,21 +274,21 @@ def _check(shape: ModelShape) -> None:
     for key in ("layers", "hidden", "heads", "seq", "vocab", "feed_forward", "kv_heads", "experts", "top_k"):
         value = getattr(shape, key)
         if not 1 <= value <= MOST:
-            raise UsageError(f"{key} is {value}", hint="sizes start at 1 and end at 1e12")
+            raise UsageError(f"{key} is {value}", hint="sizes must be from 1 to 1e12")
     for key in _MAY_BE_ZERO:
         if not 0 <= getattr(shape, key) <= MOST:
-            raise UsageError(f"{key} is {getattr(shape, key)}", hint="it lies between 0 and 1e12")
+            raise UsageError(f"{key} is {getattr(shape, key)}", hint="it must be between 0 and 1e12")
     if shape.attends and not shape.head_dim and shape.hidden % shape.heads:
         raise UsageError(f"hidden {shape.hidden} is not divisible by {shape.heads} heads",
                          hint="change --hidden or --heads, or give --head-dim")
     if shape.dense_layers > shape.layers:
         raise UsageError(f"{shape.dense_layers} of {shape.layers} layers cannot be dense", hint="lower --dense-layers")
     if shape.rope_dim and not shape.kv_rank:
-        raise UsageError("a rotary part of its own needs latent attention", hint="give --kv-rank, or no --rope-dim")
+        raise UsageError("a separate rotary part needs latent attention", hint="give --kv-rank, or no --rope-dim")
     if shape.heads % shape.kv_heads:
         raise UsageError(f"{shape.heads} heads are not divisible by {shape.kv_heads} key-value heads",
                          hint="change --heads or --kv-heads")
     if shape.top_k > shape.experts:
         raise UsageError(f"a token cannot go to {shape.top_k} of {shape.experts} experts", hint="lower --top-k")
     if shape.parameters_given is not None and not 0 < shape.parameters_given <= MOST**2:
-        raise UsageError(f"{shape.parameters_given:g} parameters", hint="sizes are above zero, and at most 1e24")
+        raise UsageError(f"{shape.parameters_given:g} parameters", hint="sizes must be above zero and at most 1e24")

@@ -45,7 +45,7 @@ def search(shape: ModelShape, topo: Topology, global_batch: int, options: Option
     options = options or Options()
     check_options(options)
     if not 1 <= global_batch <= MOST_SEQUENCES:
-        raise UsageError(f"global_batch is {global_batch}", hint=f"sizes start at 1 and end at {MOST_SEQUENCES}")
+        raise UsageError(f"global_batch is {global_batch}", hint=f"sizes must be from 1 to {MOST_SEQUENCES}")
     rows = configurations(shape, topo, global_batch, options, most_virtual_stages)
     if not rows:
         return []

@@ -29,7 +29,7 @@ def estimate_text(shape: ModelShape, sizes: Parallelism, topo: Topology, estimat
         f"gb {sizes.global_batch}, b {sizes.micro_batch}, m {sizes.micro_batches}",
         f"iteration {format_seconds(estimated.iteration_time_s)}, {estimated.tflops_per_gpu:.1f} TFLOP/s per GPU, "
         f"communication {estimated.r_comm:.1%}, bubble {estimated.r_bubble:.1%}",
-        f"stack {stack.name}: 80 of 100 measured steps lie between {low} and {high}",
+        f"stack {stack.name}: 80 of 100 measured steps are between {low} and {high}",
     ]
     rows = [[name, format_seconds(getattr(estimated, field)),
              f"{getattr(estimated, field) / estimated.iteration_time_s:.1%}"]
@@ -42,7 +42,7 @@ def memory_text(memory: MemoryVerdict, topo: Topology) -> str:
     """Whether it fits, in one line."""
     says = {
         "fits": "fits",
-        "tight": f"may not fit: measured peaks lie within {MARGIN:.0%} of predicted ones",
+        "tight": f"may not fit: measured peaks are within {MARGIN:.0%} of predicted ones",
         "recompute": f"fits only with recomputation or offloading; {format_bytes(memory.least_bytes)} with --recompute",
         "no": "DOES NOT FIT, not even with full recomputation",
     }[memory.fits]

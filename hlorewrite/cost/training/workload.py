@@ -172,11 +172,11 @@ def check_options(options: Options) -> None:
     if options.zero not in (0, 1, 2, 3):
         raise UsageError(f"ZeRO stage {options.zero} does not exist", hint="use 0, 1, 2 or 3")
     if options.utilisation is not None and not 0 < options.utilisation <= 1:
-        raise UsageError(f"utilisation {options.utilisation} is not a share", hint="it lies above 0, at most 1")
+        raise UsageError(f"utilisation {options.utilisation} is not a share", hint="it must be above 0 and at most 1")
     for name in ("tensor_overlap", "pipeline_overlap", "data_overlap", "fsdp_overlap", "expert_overlap"):
         share = getattr(options, name)
         if share is not None and not 0 <= share <= 1:
-            raise UsageError(f"{name} {share} is not a share", hint="it lies between 0 and 1")
+            raise UsageError(f"{name} {share} is not a share", hint="it must be between 0 and 1")
     if options.recompute_layers is not None and options.recompute_layers < 0:
         raise UsageError(f"recompute_layers is {options.recompute_layers}", hint="it starts at 0")
     if options.stack != "auto":
@@ -195,7 +195,7 @@ def check(shape: ModelShape, sizes: Parallelism, topo: Topology, options: Option
     for part in fields(sizes):
         if not 1 <= getattr(sizes, part.name) <= MOST_SEQUENCES:
             raise UsageError(f"{part.name} is {getattr(sizes, part.name)}",
-                             hint=f"sizes start at 1 and end at {MOST_SEQUENCES}")
+                             hint=f"sizes must be from 1 to {MOST_SEQUENCES}")
     p, t, d, c = sizes.pp, sizes.tp, sizes.dp, sizes.cp
     if p * t * c * d != topo.gpus:
         what, sized = ("p*t*d", f"{p}*{t}*{d}") if c == 1 else ("p*t*cp*d", f"{p}*{t}*{c}*{d}")

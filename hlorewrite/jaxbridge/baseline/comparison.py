@@ -1,4 +1,4 @@
-"""Compares XLA alone with the other ways to compile a step: a table, and a sentence on what is compiled and why."""
+"""Compares XLA alone with the other ways to compile a step: a table, and a message about what is compiled and why."""
 
 from __future__ import annotations
 

@@ -42,7 +42,7 @@ class BestOfXla:
       name: the set's name; ``defaults`` if none is better.
       flags: the set.
       measured: XLA's compilation with it.
-      left_out: sentences on sets that could not be compared.
+      left_out: messages about sets that could not be compared.
     """
 
     name: str
@@ -76,7 +76,7 @@ def best_of_xla(default: Measured, compile_with: Callable[[Flags], Measured], gi
       'pipelined'
     """
     if default.step_s is None:
-        raise UsageError(f"--xla-flags best compares step times, and there is none: {default.untimed or 'no GPUs'}",
+        raise UsageError(f"--xla-flags best compares step times, but none is known: {default.untimed or 'no GPUs'}",
                          hint="name described GPUs such as h200:1x8")
     best = BestOfXla("defaults", {}, default)
     left_out: list[str] = []

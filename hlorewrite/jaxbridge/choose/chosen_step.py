@@ -47,7 +47,7 @@ def rewrite_step(module: Module, options: StepOptions, place: DeviceSet) -> tupl
       place: the target.
 
     Returns:
-      The result, whose ``bytecode`` is None when JAX should compile the original, and sentences for the user. The
+      The result, whose ``bytecode`` is None when JAX should compile the original, and messages for the user. The
       original is compiled where no pass changes anything, and where the rewritten module is not better than it.
 
     Raises:
@@ -99,7 +99,7 @@ def _unknown_to_xla(devices: int, place: DeviceSet) -> str:
     if place.platform not in ("cpu", "gpu"):
         return f"is not compared with XLA alone: hlorewrite does not know how XLA compiles for {place.platform}"
     if place.platform == "gpu" and len(place.devices) < devices:
-        return "is not compared with XLA alone: it is lowered for devices that are not known"
+        return "is not compared with XLA alone: it is lowered for unknown devices"
     return ""
 
 
@@ -220,7 +220,7 @@ def replayed_step(module: Module, options: StepOptions, place: DeviceSet, how: s
     program = sources.get((asked.partitioner or "") if exposing else "")
     memory, spent = asked.memory == "unlimited", asked.memory or ""
     if variant is None or program is None or not (memory or spent.isdigit()) or asked.compiled not in _COMPILED:
-        raise InputError("the other process has made choices that these passes do not have", location=module.name)
+        raise InputError("the other process chose something that these passes do not offer", location=module.name)
     source = program()
     made = rewrite(source.clone(), variant.passes, exposed=exposing, memory=None if memory else int(spent),
                    topology=options.topology or place.topology)

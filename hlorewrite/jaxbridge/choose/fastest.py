@@ -143,7 +143,7 @@ class FastestWay:
         fuses = any(step.name == _FUSION for step in candidate.variant.passes)
         moves = any(step.beside_compute for step in candidate.variant.passes)
         if fuses and not moves and expected_wire(candidate.made.module) > alone.wire * (1 + NOISE):
-            return "fused, it would send more: XLA makes no reduce-scatter of a part of a call"
+            return "fused, it would send more: XLA cannot make a reduce-scatter from part of a call"
         return ""
 
     def _chosen(self, ladder: Ladder, best: tuple[Way, Measured] | None, flags: Flags) -> ChosenModule:

@@ -19,7 +19,7 @@ from hlorewrite.jaxbridge.xla import miscompile_workarounds
 from hlorewrite.jaxbridge.xla.compile_no_codegen import DeviceSet
 
 MadeStep = tuple[Rewritten, list[str]]
-"""The result, and sentences for the user."""
+"""The result, and messages for the user."""
 
 
 def made_step(computation: ir.Module, name: str, options: StepOptions, place: DeviceSet,

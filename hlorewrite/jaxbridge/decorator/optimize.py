@@ -403,7 +403,7 @@ def _optimized(fun: Any, options: StepOptions, jit_options: dict[str, Any]) -> O
     unknown = [*jit_options, *(name for name in PATCH_JIT.without if getattr(options, name))]
     if unknown:
         raise UsageError(f"{name_of(fun)} is jitted already, so {', '.join(unknown)} cannot be given here",
-                         hint="give options to the function that jits it; check=, shard_update= and "
+                         hint="pass these options to the function that jits it; check=, shard_update= and "
                               "partial_state= need a jax.jit function")
     return OptimizedPmap(fun, options) if pmapped else OptimizedCallable(fun, options)
 

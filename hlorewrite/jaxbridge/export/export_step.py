@@ -122,7 +122,7 @@ def _checked_platforms(platforms: tuple[str, ...]) -> tuple[str, ...]:
     named = tuple("cuda" if platform == "gpu" else platform for platform in platforms)
     for platform in named:
         if platform not in _PLATFORMS:
-            raise UsageError(f'no platform is called "{platform}"', location=users_line(),
+            raise UsageError(f'no platform is named "{platform}"', location=users_line(),
                              hint=did_you_mean(platform, _PLATFORMS))
     return named
 
@@ -180,7 +180,7 @@ def _foreign_trace(step: Any, args: tuple, kwargs: dict[str, Any], name: str) ->
         step.lower(*args, **kwargs)
     if not traces:
         raise UsageError(f"{name} is jitted by {type(step).__module__}, in a way that hlorewrite does not support",
-                         location=users_line(), hint="export the jax.jit function inside of it")
+                         location=users_line(), hint="export the jax.jit function inside it")
     return traces[-1]
 
 
@@ -230,8 +230,8 @@ def _exported(traced: jax.stages.Traced, platforms: tuple[str, ...], name: str) 
         where, target = _unwritable_call(traced)
         if not target:
             raise UsageError(f"{name} cannot be exported ({str(error).partition(chr(10))[0]})", location=users_line(),
-                             hint="jax.export gives the reason; it only writes steps that jax.jit compiles for "
-                             "devices alone") from error
+                             hint="jax.export gives the reason; it writes only steps that jax.jit compiles for "
+                             "devices, without callbacks") from error
         what = "calls back to Python" if "callback" in target else f"calls {target}, which only this jaxlib has"
         raise UsageError(f"{name} {what}, which a file cannot hold", location=where or users_line(),
                          hint="export it without jax.debug.print and callbacks") from None

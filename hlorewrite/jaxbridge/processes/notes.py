@@ -8,7 +8,7 @@ from hlorewrite.errors import HlorewriteError
 
 
 def print_note(sentence: str) -> None:
-    """Prints one line on stderr; the process goes on."""
+    """Prints one line on stderr; the process continues."""
     print(f"hlorewrite: note: {sentence}", file=sys.stderr, flush=True)
 
 

@@ -20,7 +20,7 @@ def within(seconds: float, call: Callable[[], Answer]) -> Answer:
     """The result of a call that may block in C++.
 
     Args:
-      seconds: how long to wait for it. A call that takes longer goes on in a daemon thread.
+      seconds: how long to wait for it. A call that takes longer continues in a daemon thread.
       call: the call.
 
     Returns:

@@ -150,8 +150,8 @@ class StepOptions:
         "code](trainers.md#reading-the-remarks) when a remark names a source line"))
     timeout_s: float = field(default=TIMEOUT_S, metadata=_about(
         "how long to wait for another process, in seconds; 300 by default. If a process has not reached the step by "
-        "then, all run the original; one that is silent or keeps others waiting for that long ends them. A late "
-        "process is named on stderr after seven seconds, and one that is gone stops the others at once",
+        "then, all run the original. If a process later stays silent or keeps others waiting for that long, the others "
+        "exit. A late process is named on stderr after seven seconds. If a process has ended, the others exit at once",
         metavar="SECONDS"))
     topology: str = field(default="", metadata=_about(
         "the cluster for which passes estimate times, such as `h200:4x8`; the step's own GPUs by default",
@@ -171,7 +171,7 @@ class StepOptions:
         "The step then takes and returns state in [other shardings](shard-update.md): see `in_shardings`, "
         "`out_shardings` and `place`. It is compiled whatever `keep` says", metavar="AXIS"))
     partial_state: str = field(default="", metadata=_about(
-        "the mesh axis over which gradients are summed that the step accumulates across calls, such as `data`. "
+        "the mesh axis over which the step sums the gradients that it accumulates across calls, such as `data`. "
         "Between calls they stay [local sums](partial-state.md) (`hlorewrite.PartialSum`), which `place` and `whole` "
         "convert. The step is compiled whatever `keep` says", metavar="AXIS"))
     plan: str | None = field(default=None, metadata=_about(
@@ -197,7 +197,7 @@ class StepOptions:
           more: names of other options that are known there.
 
         Raises:
-          UsageError: an unknown option or value, or options that exclude each other.
+          UsageError: an unknown option or value, or options that cannot be used together.
 
         Example:
           >>> made = StepOptions.of(OPTIMIZE, {"memory_budget": "8GiB"})

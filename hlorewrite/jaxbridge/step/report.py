@@ -148,12 +148,12 @@ class RewriteReport:
 
     @property
     def executed_bytes_before(self) -> dict[str, int]:
-        """Total executed bytes of each kind before."""
+        """Total executed bytes of each kind before the rewrite."""
         return executed_bytes(self.before)
 
     @property
     def executed_bytes_after(self) -> dict[str, int]:
-        """Total executed bytes of each kind after."""
+        """Total executed bytes of each kind after the rewrite."""
         return executed_bytes(self.after)
 
     @property
@@ -172,7 +172,7 @@ class RewriteReport:
     def notes(self) -> list[str]:
         """What is said of the run and of no line: which passes need a cluster, where none is named."""
         passes = dict.fromkeys(remark.rule for remark in self.remarks if remark.sentence == NO_TOPOLOGY)
-        return [f"no cluster is named, which {name} needs: name it, by --topology or topology=" for name in passes]
+        return [f"{name} needs a cluster: name it with --topology or topology=" for name in passes]
 
     @property
     def _noted_apart(self) -> list[Remark]:

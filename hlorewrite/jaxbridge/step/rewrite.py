@@ -51,7 +51,7 @@ def rewrite(module: Module, passes: Sequence[Pass], *, exposed: bool = False, tr
     Args:
       module: the module; it is changed.
       passes: the passes.
-      exposed: whether the module already is another one than the user's, so that it counts as changed.
+      exposed: whether the module is already a different one from the user's, so that it counts as changed.
       trace: the directory below which the run is written; None for none.
       topology: the cluster that passes estimate times for; empty for their default.
       prove: whether to say if the result is proved to compute what the module did.

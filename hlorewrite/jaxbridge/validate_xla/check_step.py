@@ -24,7 +24,7 @@ def checked_step(module: Module, place: DeviceSet) -> tuple[str, str]:
       place: what for.
 
     Returns:
-      The verdict, and a sentence for the user where a pass changed the program or could not be compared; empty
+      The verdict, and a message for the user if a pass changed the program or could not be compared; empty
       otherwise.
 
     Example:

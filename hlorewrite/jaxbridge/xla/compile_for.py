@@ -73,7 +73,7 @@ def compile_for(module: Module, target: Target, *, protect: bool = False, load: 
       module: any StableHLO module; it is not changed.
       target: where to; described GPUs need no GPU.
       protect: switch off the XLA pass that miscompiles on affected versions (`miscompile_workarounds`).
-      load: also load it, fit to run; not for described GPUs.
+      load: also load it, ready to run; not for described GPUs.
       xla_flags: XLA flags for this compilation alone, without dashes.
 
     Returns:
@@ -163,7 +163,7 @@ def devices_of_target(target: Target, wanted: int, name: str) -> Sequence[Any]:
         raise UsageError(f"target {target.text} needs XLA's CUDA compiler, which is not installed",
                          hint=f"{install('aot')} (no GPU needed)") from None
     except private.OtherPlugin as error:
-        raise UsageError(f"target {target.text} needs the CUDA compiler of jaxlib {error.jaxlib}, and {error.plugin} "
+        raise UsageError(f"target {target.text} needs the CUDA compiler of jaxlib {error.jaxlib}, but {error.plugin} "
                          "is installed", hint=f"pip install '{error.package}=={error.jaxlib}'") from None
     return devices[:wanted]
 
@@ -171,7 +171,7 @@ def devices_of_target(target: Target, wanted: int, name: str) -> Sequence[Any]:
 def _check_count(target: Target, wanted: int, name: str) -> None:
     """Refuses a target of other devices than a module wants; ``gpu`` has as many as this machine."""
     if target.platform != "gpu" and target.devices != wanted and wanted != 1:
-        raise UsageError(f"the module is for {wanted} devices and target {target.text} has {target.devices}",
+        raise UsageError(f"the module is for {wanted} devices but target {target.text} has {target.devices}",
                          location=name, hint=f"use --target {_resized(target, wanted)}")
 
 
@@ -184,10 +184,10 @@ def _present_gpus(wanted: int, name: str) -> Sequence[Any]:
         with private.quiet_plugins():
             gpus = jax.devices("gpu")
     except RuntimeError:
-        raise UsageError("target gpu needs a GPU, and JAX sees none here",
+        raise UsageError("target gpu needs a GPU, but JAX sees none here",
                          hint="name a described one such as h200:1x8, or cpu:8") from None
     if len(gpus) < wanted:
-        raise UsageError(f"the module is for {wanted} devices and this machine has {len(gpus)} GPUs", location=name,
+        raise UsageError(f"the module is for {wanted} devices but this machine has {len(gpus)} GPUs", location=name,
                          hint=f"use a described target such as h200:1x{wanted}")
     return gpus[:wanted]
 

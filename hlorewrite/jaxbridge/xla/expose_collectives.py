@@ -43,7 +43,7 @@ class ExposeCollectives(Pass):
             raise _needs_jax(error) from None
         if not partition.hides_collectives(module):
             ctx.remark(Remark("missed", self.name, "nothing is auto-sharded here: there is one device, or every op is "
-                                                   "in a manual computation already", module.name))
+                                                   "already in a manual computation", module.name))
             return False
         try:
             module.mlir = partition.expose_collectives(module, _place(self.target or ctx.target, module)).mlir

@@ -98,7 +98,7 @@ def expose_collectives(module: Module, place: DeviceSet | None = None, dump: byt
     hlo = hlo_module_of(dump)
     if hlo is None:
         raise InputError("XLA's dump of its partitioner's program is cut off", location=module.name,
-                         hint="check that the folder of temporary files has space")
+                         hint="check that the temporary folder has space")
     made = _as_manual(module, hlo, axes)
     lost = "" if place is not None and place.platform == "cpu" else lost_annotation(module, made)  # on CPU all is host
     if lost:

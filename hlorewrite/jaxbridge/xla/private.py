@@ -203,7 +203,7 @@ def compile_options(devices: int, *, shardy: bool, outputs: Sequence[bool], inpu
 
 
 def compile_module(devices: Sequence[Any], module: ir.Module, options: Any, *, load: bool) -> Any:
-    """An XLA executable of an MLIR module: to look at, or loaded and fit to run."""
+    """An XLA executable of an MLIR module: only to inspect, or loaded and ready to run."""
     client = devices[0].client
     device_list = _jax.DeviceList(tuple(devices))
     if load or client.platform == "cpu":  # the CPU client has no compiler that does not load

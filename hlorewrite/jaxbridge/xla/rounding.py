@@ -85,7 +85,7 @@ def _too_large(module: Module, arguments: Sequence[np.ndarray]) -> str:
         return f"the arguments hold more than {MOST_ELEMENTS} elements"
     count = sum(1 for function in View(module).functions.values() for _ in nested_ops(function))
     if count * for_spmd(module).devices > MOST_STEPS:
-        return f"the module's ops on all devices are more than {MOST_STEPS}"
+        return f"the module has more than {MOST_STEPS} ops on all devices"
     return ""
 
 

@@ -53,7 +53,7 @@ class OutputDifference:
 
 @dataclass(frozen=True)
 class Verification:
-    """The outputs compared, both executions, and sentences about what is wrong on extreme inputs."""
+    """The outputs compared, both executions, and messages about what is wrong on extreme inputs."""
 
     outputs: tuple[OutputDifference, ...]
     before: Execution
@@ -72,7 +72,7 @@ def require_same_signature(before: Module, after: Module) -> None:
     sides = zip(("argument", "output"), signature(before), signature(after), strict=True)
     for word, old, new in sides:
         if len(old) != len(new):
-            raise UsageError(f"{before.name} has {len(old)} {word}s and {after.name} has {len(new)}",
+            raise UsageError(f"{before.name} has {len(old)} {word}s but {after.name} has {len(new)}",
                              hint="compare a module with a rewritten form of itself")
         for position, (a, b) in enumerate(zip(old, new, strict=True)):
             if (a.shape, a.element) != (b.shape, b.element):

@@ -181,7 +181,7 @@ def _sized(spec: str, devices: int) -> Topology | None:
     if devices > topo.gpus and ":" not in spec:
         topo = topo.sized(-(-devices // topo.gpus_per_host), topo.gpus_per_host)
     if topo.gpus < devices:
-        raise UsageError(f"the module runs on {devices} devices, and {topo.spec} has {topo.gpus} GPUs")
+        raise UsageError(f"the module runs on {devices} devices, but {topo.spec} has {topo.gpus} GPUs")
     return topo
 
 

@@ -48,10 +48,10 @@ def check_fit(program: Program, schedule: Schedule) -> None:
     """
     where = program.name
     if schedule.stages != program.stages:
-        raise PlanError(f"schedule {schedule.name} is for {schedule.stages} stages, the program has {program.stages}",
-                        location=where, hint=f"use a schedule for {program.stages} stages")
+        raise PlanError(f"schedule {schedule.name} is for {schedule.stages} stages, but the program has "
+                        f"{program.stages}", location=where, hint=f"use a schedule for {program.stages} stages")
     if schedule.microbatches != program.iterations:
-        raise PlanError(f"schedule {schedule.name} is for {schedule.microbatches} micro-batches, the program has "
+        raise PlanError(f"schedule {schedule.name} is for {schedule.microbatches} micro-batches, but the program has "
                         f"{program.iterations}", location=where,
                         hint=f"make the schedule for {program.iterations} micro-batches")
     names: dict[int, str] = {}
@@ -59,18 +59,18 @@ def check_fit(program: Program, schedule: Schedule) -> None:
         known = names.setdefault(mesh, name) if name else ""
         if name and known != name:
             raise PlanError(f"schedule {schedule.name} runs stage {stage} on one mesh with stage "
-                            f"{schedule.mesh_of.index(mesh)}, in the program they are on {name} and {known}",
+                            f"{schedule.mesh_of.index(mesh)}, but in the program they are on {name} and {known}",
                             location=where, hint="place the stages as the schedule does, or use another schedule")
     if len(set(names.values())) < len(names):
-        raise PlanError(f"schedule {schedule.name} is for {schedule.meshes} meshes, the program's stages are on "
+        raise PlanError(f"schedule {schedule.name} is for {schedule.meshes} meshes, but the program's stages are on "
                         f"{len(set(names.values()))}", location=where,
                         hint="place the stages as the schedule does, or use another schedule")
     halved = any(task.kind in "IW" for order in schedule.orders for task in order)
     tasks = {step.task for step in program.body if isinstance(step, FragmentCall)}
     if halved and "B" in tasks and not tasks & {"I", "W"}:
-        raise PlanError(f"schedule {schedule.name} runs the backward in two halves, and the program has it whole",
-                        location=where, hint='use a schedule with whole backwards, such as "1f1b", or split them when '
-                                             "the program is made")
+        raise PlanError(f"schedule {schedule.name} splits the backward pass in two, but the program does not",
+                        location=where, hint='use a schedule with undivided backward passes, such as "1f1b", or '
+                                             "split them when the program is made")
 
 
 def steps_by_task(program: Program, schedule: Schedule) -> dict[tuple[str, int], list[int]]:

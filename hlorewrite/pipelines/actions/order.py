@@ -254,7 +254,7 @@ class _OrderBuilder:
         name = self.schedule.name if self.schedule else "the text"
         if microbatch != OUTSIDE and value in self.inside and isinstance(step, FragmentCall):
             return PlanError(f"schedule {name} runs {Task(step.task, step.stage, microbatch).words} before that of "
-                             f"micro-batch {microbatch - 1}, and a value carried to the next one is not a plain sum",
+                             f"micro-batch {microbatch - 1}, but a value carried to the next one is not a plain sum",
                              location=where, hint='use a schedule that keeps their order, such as "1f1b"')
         maker = self.made.get(value)
         # Ends: each step goes to an operand.
@@ -266,7 +266,8 @@ class _OrderBuilder:
         by = f"what {Task(maker.task, maker.stage, microbatch).words} makes later" if \
             isinstance(maker, FragmentCall) and microbatch != OUTSIDE else "a value that is made later"
         return PlanError(f"with schedule {name} {what} would read {by}", location=where,
-                         hint="a stage reads values of earlier stages in forwards, of later ones in backwards")
+                         hint="a stage reads values of earlier stages in forward passes, of later ones in "
+                               "backward passes")
 
 
 def _results(step: Step) -> tuple[int, ...]:

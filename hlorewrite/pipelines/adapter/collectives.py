@@ -32,7 +32,7 @@ def collectives_of_program(module: Module) -> tuple[int, list[Executed], list[st
       module: a program of the caller's own: reading it changes it.
 
     Returns:
-      (devices, collectives and transfers, sentences on what could not be read).
+      (devices, collectives and transfers, messages about what could not be read).
 
     Raises:
       InputError: the topology cannot be read, or an op names a mesh or function that is not there.

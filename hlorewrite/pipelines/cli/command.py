@@ -76,7 +76,7 @@ def _machine_arguments(parser: argparse.ArgumentParser) -> None:
     machine.add_argument("--duplex", choices=["on", "off"],
                          help="of a program: whether a mesh sends while it receives; off for XLA on CPU (default: on)")
     machine.add_argument("--times", metavar="FILE", help="of a program: measured seconds as JSON, by fragment and "
-                                                         "transfer, in place of the cost model's")
+                                                         "transfer, instead of the cost model's")
     machine.add_argument("--transfer", default="auto", metavar="STRATEGY",
                          help="broadcast, send-recv, all-gather, global-all-gather, auto (the fastest), or signal: one "
                               "byte, an upper bound on the gain (default: auto)")
@@ -186,7 +186,7 @@ def simulated(args: argparse.Namespace) -> Simulation:
                          hint="give --topology, such as h200 or tsubame4, or drop --act-bytes and --grad-bytes")
     if topo and ":" in args.topology and topo.gpus < (needed := sum(data * tensor for data, tensor in
                                                                    description.meshes)):
-        raise UsageError(f"the meshes need {needed} GPUs, {topo.spec} has {topo.gpus}",
+        raise UsageError(f"the meshes need {needed} GPUs, but {topo.spec} has {topo.gpus}",
                          hint=f"give {topo.name} alone for as many hosts as needed")
     cost = describe(description, schedule, topo, args.transfer)
     return simulate(schedule, cost, comm_shift=args.comm_shift == "on", overlap=args.overlap == "on")
@@ -200,7 +200,7 @@ def chosen_schedule(args: argparse.Namespace, meshes: int | None) -> Schedule:
 
     if args.table:
         if args.schedule not in (None, "custom"):
-            raise UsageError("--table and --schedule exclude each other", hint="give one of them")
+            raise UsageError("--table and --schedule cannot be used together", hint="give one of them")
         schedule = custom_schedule(read_text(args.table), where=args.table)
         for flag, asked, actual in (("--stages", args.stages, schedule.meshes),
                                     ("--microbatches", args.microbatches, schedule.microbatches)):
@@ -226,7 +226,7 @@ def described(args: argparse.Namespace, meshes: tuple[tuple[int, int], ...]) -> 
     from hlorewrite.util.sizes import parse_bytes, parse_seconds
 
     if args.fwd is None:
-        raise UsageError("the time of a forward is missing", hint="give --fwd, such as 1ms")
+        raise UsageError("the time of a forward pass is missing", hint="give --fwd, such as 1ms")
     count = len(meshes)
     forward = per_stage("--fwd", args.fwd, count, parse_seconds)
     backward = per_stage("--bwd", args.bwd, count, parse_seconds) if args.bwd else tuple(2 * each for each in forward)

@@ -91,8 +91,8 @@ def run(args: argparse.Namespace) -> int:
     elif args.emit_module != "-":
         print(_text(plan, args))
         if lowered:
-            print(f"module for {args.target}: {lowered.rounds} rounds, {lowered.seconds:.6f} s one after another by "
-                  f"the model, {lowered.chunk_bytes} bytes in addition to source and destination")
+            print(f"module for {args.target}: {lowered.rounds} rounds, {lowered.seconds:.6f} s one after another "
+                  f"according to the model, {lowered.chunk_bytes} bytes in addition to source and destination")
     return 0
 
 

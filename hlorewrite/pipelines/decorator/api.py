@@ -28,7 +28,7 @@ DEFAULT_PASSES = "expose-collectives,comm-shift"
 class PipelinedFunction:
     """A train step that runs as a program of several meshes.
 
-    Its first call with new shapes traces, splits, rewrites and compiles; arguments that lie elsewhere are put on the
+    Its first call with new shapes traces, splits, rewrites and compiles; arguments that are elsewhere are put on the
     mesh of their stage, results stay there, so the next call moves nothing but the batch.
 
     Args:
@@ -122,7 +122,7 @@ class PipelinedFunction:
           tree: results of a step: a pytree of arrays.
 
         Returns:
-          ``norm``, ``not_finite`` and a row for each array, reduced where it lies; ``print`` shows a table.
+          ``norm``, ``not_finite`` and a row for each array, reduced where it is; ``print`` shows a table.
 
         Raises:
           UsageError: no step has run on several processes.
@@ -294,4 +294,4 @@ def _check_schedule(schedule: str | Schedule) -> None:
     from hlorewrite.pipelines.schedules import SCHEDULES
 
     if isinstance(schedule, str) and schedule not in SCHEDULES:
-        raise UsageError(f'no schedule is called "{schedule}"', hint=did_you_mean(schedule, SCHEDULES))
+        raise UsageError(f'no schedule is named "{schedule}"', hint=did_you_mean(schedule, SCHEDULES))

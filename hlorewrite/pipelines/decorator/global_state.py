@@ -87,7 +87,7 @@ def rows_moved_to(value: Any, edges: Sequence[int], shardings: Sequence[NamedSha
     Args:
       value: of the whole stack.
       edges: the first row of each stage, and the number of rows.
-      shardings: where the rows of each stage are to lie.
+      shardings: where the rows of each stage go.
       timeout_s: how long to wait for each other process, seconds.
     """
     if not isinstance(value, jax.Array) or value.is_fully_replicated or len(processes_of(value.sharding)) == 1 or \

@@ -44,7 +44,7 @@ def mean_over_microbatches(function: Callable[[Any], Result], batch: Any, microb
     kinds = jax.eval_shape(function, jax.tree.map(lambda x: jax.ShapeDtypeStruct(x.shape[1:], x.dtype), parts))
     for path, type_ in jax.tree.leaves_with_path(kinds):
         if not jnp.issubdtype(type_.dtype, jnp.inexact):
-            raise UsageError(f"result{jax.tree_util.keystr(path)} is {type_.dtype}, which has no mean",
+            raise UsageError(f"result{jax.tree_util.keystr(path)} is {type_.dtype}, which cannot be averaged",
                              hint="return floating-point values")
 
     def body(total: Any, part: Any) -> tuple[Any, None]:

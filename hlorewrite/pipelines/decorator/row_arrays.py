@@ -29,7 +29,7 @@ Leaf = Any
 class RowArrays:
     """Translates between a step's arguments and results and those of its program.
 
-    A stack whose parts are of one size and lie on different meshes of one size is a ``jax.Array``, any other a
+    A stack whose parts are of one size and are on different meshes of one size is a ``jax.Array``, any other a
     ``StageArray``.
 
     Args:
@@ -47,7 +47,7 @@ class RowArrays:
         self._known: dict[int, tuple[weakref.ref, list[Any]]] = {}
 
     def _own(self, group: RowParts, result: bool) -> list[NamedSharding]:
-        """How each part of a step's argument or result lies."""
+        """How each part of a step's argument or result is placed."""
         return [self._driver.meshes.sharding(self._types[result][place]) for place in group.positions]
 
     def _sharding(self, group: RowParts, result: bool) -> NamedSharding | None:

@@ -75,8 +75,8 @@ class PipelineSettings:
       schedule: a schedule or the name of one.
       microbatches: m; None: as many as the step's loop runs.
       passes: passes that run on the program.
-      in_specs: how arguments lie.
-      out_specs: how results lie.
+      in_specs: how arguments are placed.
+      out_specs: how results are placed.
       shared: what becomes of sums to which several stages add, as for ``split-stages``.
       topology: the cluster, for plans of transfers.
       timeout_s: how long another process may keep this one waiting.
@@ -166,7 +166,7 @@ def argument_shardings(mesh: AbstractMesh, specs: Any, args: tuple, kwargs: dict
     elif isinstance(specs, P):
         specs = tuple(specs for _ in args)
     if len(specs) != len(args):
-        raise UsageError(f"in_specs has {len(specs)} entries, the step takes {len(args)} positional arguments",
+        raise UsageError(f"in_specs has {len(specs)} entries, but the step takes {len(args)} positional arguments",
                          hint="give one entry for each")
     laid_out = []
     for position, (spec, arg) in enumerate(zip(specs, args, strict=True)):
@@ -257,8 +257,8 @@ def uncut_microbatches(meshes: StageMeshes, arguments: Any, microbatches: int) -
         wrong = sorted(count for count in parts if rows % count)
         if wrong:
             said.append(f"argument {path[1].idx if len(path) > 1 else 0}{jax.tree_util.keystr(path[2:])} has "
-                        f"{leaf.shape[0]} rows: micro-batches of {rows} are not cut into {wrong[0]} by rows, and every "
-                        f"device of such a mesh computes all of them; give rows that "
+                        f"{leaf.shape[0]} rows: {wrong[0]} does not divide the {rows} rows of a micro-batch, so every "
+                        f"device of such a mesh computes all of them; use a number of rows that "
                         f"{microbatches * math.lcm(*parts)} divides")
     return said
 

@@ -109,7 +109,7 @@ def manual_body(function: ir.Operation) -> ir.Block | None:
 
 
 def body_of(function: ir.Operation, mesh: Mesh) -> ir.Block | None:
-    """The program of one device of a fragment; None when XLA has still to partition it."""
+    """The program of one device of a fragment; None when XLA has yet to partition it."""
     body = manual_body(function)
     return function.regions[0].blocks[0] if body is None and mesh.size == 1 else body
 
@@ -234,7 +234,7 @@ class _ViewBuilder:
 
     def _local_type(self, type_: MeshTensor) -> ir.Type:
         shape = local_shape(type_, self.local)
-        assert shape is not None, "mpmd's verifier wants tiles of equal size"
+        assert shape is not None, "mpmd's verifier requires tiles of equal size"
         return ir.RankedTensorType.get(list(shape), ir.Type.parse(type_.element))
 
     # ---- the steps

@@ -23,7 +23,7 @@ class MeshTensor:
     """The type of a value of a program.
 
     Attributes:
-      mesh: name of the mesh its tiles lie on; empty for a value that is on none, as a loop's index.
+      mesh: name of the mesh its tiles are on; empty for a value that is on none, as a loop's index.
       tensor: the global tensor type, as MLIR writes it.
       shape: its shape.
       element: its element type, as MLIR writes it.

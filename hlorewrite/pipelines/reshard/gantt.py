@@ -64,7 +64,7 @@ def gantt(plan: ReshardPlan, path: str) -> bytes:
     ending = check_ending(path)
     bars = link_bars(plan)
     if len(bars) > MOST_BARS:
-        raise OutputError(f"the plan has {len(bars)} bars, too many to see", location=path,
+        raise OutputError(f"the plan has {len(bars)} bars, too many to draw", location=path,
                           hint="draw a smaller mesh, or use --json")
     try:
         from matplotlib import rc_context
@@ -98,5 +98,5 @@ def check_ending(path: str) -> str:
     """
     ending = Path(path).suffix.lower()
     if ending not in ENDINGS:
-        raise UsageError(f'"{path}" has no known ending', hint=f"end it in one of {', '.join(ENDINGS)}")
+        raise UsageError(f'"{path}" has an unknown file extension', hint=f"end it in one of {', '.join(ENDINGS)}")
     return ending

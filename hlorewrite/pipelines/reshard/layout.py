@@ -83,7 +83,7 @@ def sharded(shape: Sequence[int], mesh: ReshardMesh, spec: Sequence[Sequence[str
     """
     shape = tuple(int(size) for size in shape)
     if len(spec) > len(shape):
-        raise UsageError(f"the sharding has {len(spec)} dimensions, the tensor {len(shape)}",
+        raise UsageError(f"the sharding has {len(spec)} dimensions, but the tensor has {len(shape)}",
                          hint="give one entry per dimension of the shape")
     if any(size < 0 for size in shape):
         raise UsageError(f"the shape {shape} has a negative dimension", hint="sizes start at 0")
@@ -106,7 +106,7 @@ def _even_cuts(size: int, tiles: int) -> np.ndarray:
 
 
 def _split_axes(mesh: ReshardMesh, spec: tuple[tuple[str, ...], ...]) -> tuple[list[int], dict[str, int]]:
-    """Sizes of the mesh's axes with sub-axes split off, and where each used name stands among them."""
+    """Sizes of the mesh's axes with sub-axes split off, and where each used name is among them."""
     used = [name for entry in spec for name in entry]
     factors: list[int] = []
     place: dict[str, int] = {}

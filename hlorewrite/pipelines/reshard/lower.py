@@ -80,7 +80,7 @@ def lower(plan: ReshardPlan, element_type: str, target: str = "cpu", chunk_bytes
       1
     """
     if target not in TARGETS:
-        raise UsageError(f'no target is called "{target}"', hint=did_you_mean(target, TARGETS))
+        raise UsageError(f'no target is named "{target}"', hint=did_you_mean(target, TARGETS))
     if chunk_bytes is not None and chunk_bytes < 1:
         raise UsageError(f"a chunk of {chunk_bytes} bytes is empty", hint="leave it out to use the default")
     if not math.prod(plan.tasks.source.shape):

@@ -20,7 +20,7 @@ class ReshardMesh:
       devices: device ids, shape ``[product of sizes]``.
 
     Raises:
-      UsageError: sizes and devices do not agree, or an axis name or device stands twice.
+      UsageError: sizes and devices do not agree, or an axis name or device appears twice.
 
     Example:
       >>> ReshardMesh((("x", 2), ("y", 2)), np.arange(4)).size
@@ -35,7 +35,7 @@ class ReshardMesh:
         if len(set(names)) != len(names):
             raise UsageError(f"the mesh has an axis name twice: {', '.join(names)}", hint="name each axis once")
         if any(size < 1 for _, size in self.axes):
-            raise UsageError(f"a mesh axis of size below one: {self.axes}", hint="sizes start at 1")
+            raise UsageError(f"a mesh axis with a size below one: {self.axes}", hint="sizes must be at least 1")
         if self.devices.ndim != 1 or self.devices.size != self.size:
             raise UsageError(f"a mesh of {self.size} devices is given {self.devices.size} device ids",
                              hint="give one id per device, in row-major order")

@@ -23,7 +23,7 @@ CHUNK_OVERHEAD_S = 6e-6
 
 @dataclass(frozen=True)
 class Network:
-    """Where devices stand, and what their links cost.
+    """Where devices are, and what their links cost.
 
     Args:
       devices: device ids in rising order, shape ``[devices]``.

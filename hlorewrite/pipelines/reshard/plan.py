@@ -256,7 +256,7 @@ def _plan_one(tasks: UnitTasks, itemsize: int, network: Network, strategy: str, 
     if strategy == "broadcast" and best and best.gap > GOOD_GAP:
         best = min([best, *_by_ports(tasks, itemsize, network, rows, bound)], key=lambda plan: plan.makespan_s)
     if best is None:
-        raise PlanError("there is nothing to plan", hint="report this as a defect")
+        raise PlanError("there is nothing to plan", hint="report this as a bug")
     return best
 
 

@@ -94,8 +94,8 @@ def unit_tasks(source: Layout, destination: Layout) -> UnitTasks:
       ([0, 0, 1, 1], [0, 1, 1, 2])
     """
     if source.shape != destination.shape:
-        raise UsageError(f"the source has shape {list(source.shape)}, the destination {list(destination.shape)}",
-                         hint="resharding keeps the shape")
+        raise UsageError(f"the source has shape {list(source.shape)}, but the destination has "
+                         f"{list(destination.shape)}", hint="resharding keeps the shape")
     pieces = [_segments(a, b) for a, b in zip(source.cuts, destination.cuts, strict=True)]
     counts = tuple(len(piece[0]) for piece in pieces)
     total, rank = math.prod(counts), len(counts)

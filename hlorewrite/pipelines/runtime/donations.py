@@ -22,7 +22,7 @@ class DonationCheck:
     ready.
 
     Args:
-      donated: positions of the arguments that are given away.
+      donated: positions of the donated arguments.
       name: of the program.
     """
 
@@ -69,7 +69,7 @@ class DonationCheck:
 
         Args:
           values: what was placed.
-          arrays: where each lies now: itself, or a copy with buffers of its own.
+          arrays: where each is now: itself, or a copy with buffers of its own.
         """
         self._made |= {id(array): weakref.ref(array) for value, array in zip(values, arrays, strict=True)
                        if array is not None and array is not value}
@@ -84,5 +84,5 @@ class DonationCheck:
         for place, position in places:
             other = first.setdefault(place, position)
             if other != position and not self._donated.isdisjoint((other, position)):
-                raise UsageError(f"arguments {other} and {position} are one buffer, and it is given away "
+                raise UsageError(f"arguments {other} and {position} share one buffer, which is donated "
                                  "(donate_argnums)", location=self._name, hint=_HINT)

@@ -125,7 +125,7 @@ class PipelineDriver:
     # ---- running
 
     def place(self, values: Sequence[Any]) -> tuple[jax.Array | None, ...]:
-        """Puts values where the program's arguments lie.
+        """Puts values where the program's arguments are.
 
         Args:
           values: one for each argument: host arrays (the same on every process), or JAX arrays that live elsewhere.
@@ -137,7 +137,7 @@ class PipelineDriver:
           UsageError: there are more or fewer, or one has another shape or dtype.
         """
         if len(values) != len(self._types):
-            raise UsageError(f"the program has {len(self._types)} arguments and is given {len(values)}",
+            raise UsageError(f"the program has {len(self._types)} arguments but got {len(values)}",
                              location=self.program.name, hint="give one value for each argument")
         placed = tuple(place_value(position, value, kind, sharding, here) for position, (value, kind, sharding, here) in
                        enumerate(zip(values, self._types, self.shardings, self._here, strict=True)))
@@ -338,7 +338,7 @@ class PipelineDriver:
 
 
 def _copy(sharding: NamedSharding) -> Function:
-    """Copies an array where it lies; XLA compiles a program for that only where some devices are another process's."""
+    """Copies an array in place; XLA compiles a program for that only where some devices are another process's."""
     copy = private.device_copier(sharding, sharding, always=True) if not spread(tuple(sharding.device_set)) else \
         jax.jit(jnp.copy, in_shardings=sharding, out_shardings=sharding)
     return lambda array: (copy(array),)

@@ -72,7 +72,7 @@ class InFlight:
 
 @functools.cache
 def in_flight_here() -> InFlight:
-    """The programs in flight in this process: all drivers share XLA's pool, and so this."""
+    """The programs in flight in this process: all drivers share XLA's pool, and so this object."""
     return InFlight(pool_threads(os.environ, jax.local_device_count()))
 
 

@@ -109,12 +109,12 @@ def place_meshes(program: Program, devices: Sequence[Any] | dict[str, Sequence[A
     by_number: dict[int, Any] = {}
     if isinstance(devices, dict):
         if set(devices) != set(program.meshes):
-            raise UsageError(f"devices are given for meshes {', '.join(sorted(devices))}, the program has "
+            raise UsageError(f"you gave devices for meshes {', '.join(sorted(devices))}, but the program has "
                              f"{', '.join(sorted(program.meshes))}", hint="give the devices of each mesh")
         for name, mesh in program.meshes.items():
             mine = list(devices[name])
             if len(mine) != mesh.size:
-                raise UsageError(f"mesh {name} has {mesh.size} devices and is given {len(mine)}",
+                raise UsageError(f"mesh {name} has {mesh.size} devices but got {len(mine)}",
                                  hint="give one device for each place of the mesh")
             for number, device in zip(mesh.device_ids, mine, strict=True):
                 if by_number.setdefault(number, device) != device:
@@ -124,7 +124,7 @@ def place_meshes(program: Program, devices: Sequence[Any] | dict[str, Sequence[A
         everything = list(jax.devices() if devices is None else devices)
         numbers = sorted({number for mesh in program.meshes.values() for number in mesh.device_ids})
         if numbers[-1] >= len(everything):
-            raise UsageError(f"the program needs {numbers[-1] + 1} devices and there are {len(everything)}",
+            raise UsageError(f"the program needs {numbers[-1] + 1} devices but there are {len(everything)}",
                              location=program.name, hint="give it as many devices; CPU ones with "
                              f"XLA_FLAGS=--xla_force_host_platform_device_count={numbers[-1] + 1}")
         by_number = {number: everything[number] for number in numbers}

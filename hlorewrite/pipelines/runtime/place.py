@@ -1,4 +1,4 @@
-"""Values onto the mesh they belong to, and a check that arguments lie there."""
+"""Values onto the mesh they belong to, and a check that arguments are there."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -47,13 +47,13 @@ def place_value(position: int, value: Any, type_: MeshTensor, sharding: NamedSha
 
 def check_arguments(arguments: Sequence[Any], kinds: Sequence[MeshTensor], shardings: Sequence[NamedSharding],
                     here: Sequence[bool], name: str) -> None:
-    """Refuses arguments that do not lie where the program expects them.
+    """Refuses arguments that are not where the program expects them.
 
     Raises:
       UsageError: the number of values, or the shape, dtype or placement of one, differs.
     """
     if len(arguments) != len(kinds):
-        raise UsageError(f"the program has {len(kinds)} arguments and is given {len(arguments)}", location=name,
+        raise UsageError(f"the program has {len(kinds)} arguments but got {len(arguments)}", location=name,
                          hint="give one array for each argument")
     for position, (value, sharding) in enumerate(zip(arguments, shardings, strict=True)):
         if not here[position]:
@@ -66,14 +66,14 @@ def check_arguments(arguments: Sequence[Any], kinds: Sequence[MeshTensor], shard
             _check_kind(position, value, type_)
             if not value.sharding.is_equivalent_to(sharding, value.ndim):
                 where = f"mesh {type_.mesh} with sharding {type_.sharding}"
-                raise UsageError(f"argument {position} does not lie on {where}", location=name,
+                raise UsageError(f"argument {position} is not on {where}", location=name,
                                  hint="put it there with place(...)")
 
 
 def _check_kind(position: int, value: Any, type_: MeshTensor) -> None:
     if tuple(value.shape) != type_.shape:
-        raise UsageError(f"argument {position} has shape {list(value.shape)}, the program needs {list(type_.shape)}",
-                         hint="give it the program's shape")
+        raise UsageError(f"argument {position} has shape {list(value.shape)}, but the program needs "
+                         f"{list(type_.shape)}", hint="give it the program's shape")
     if value.dtype != numpy_type(type_):
         raise UsageError(f"argument {position} is {value.dtype}, but the program needs {numpy_type(type_)}",
                          hint="convert it first")

@@ -49,7 +49,7 @@ def custom_schedule(table: str, name: str = "custom", where: str | None = None) 
     meshes = len(rows)
     chunks = 1 + max(chunk for row in rows for _, _, chunk in row)
     if fold and chunks != 2:
-        raise PlanError(f"a V has two chunks on each mesh, the table has {chunks}", location=where or name,
+        raise PlanError(f"placement v has two chunks on each mesh, but the table has {chunks}", location=where or name,
                         hint='write chunks 0 and 1, or drop "placement v"')
     count = 1 + max(microbatch for row in rows for _, microbatch, _ in row)
     place = folded(meshes) if fold else looped(meshes, chunks)

@@ -38,12 +38,12 @@ def make_schedule(name: str, meshes: int, microbatches: int, chunks: int | None 
       >>> make_schedule("1f2b", 4, 8)
       Traceback (most recent call last):
       ...
-      hlorewrite.errors.UsageError: no schedule is called "1f2b"; did you mean "1f1b"?
+      hlorewrite.errors.UsageError: no schedule is named "1f2b"; did you mean "1f1b"?
     """
     if name == "interleaved-1f1b":
         return interleaved_1f1b(meshes, microbatches, 2 if chunks is None else chunks)
     if name not in _BY_NAME:
-        raise UsageError(f'no schedule is called "{name}"', hint=did_you_mean(name, SCHEDULES))
+        raise UsageError(f'no schedule is named "{name}"', hint=did_you_mean(name, SCHEDULES))
     if chunks is not None:
         refuse_chunks(name, chunks, 2 if name == "dualpipe-v" else 1)
     return _BY_NAME[name](meshes, microbatches)

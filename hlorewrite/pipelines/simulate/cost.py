@@ -137,4 +137,5 @@ def _check(cost: StageCost | LinkCost, what: str) -> None:
         if not (math.isfinite(value) and value >= 0):
             unit = "bytes" if field.name.endswith("bytes") else "seconds"
             name = field.name.rsplit("_", 1)[0].replace("_", " ")
-            raise PlanError(f"{what} has a {name} of {value} {unit}", hint="times and sizes are finite and start at 0")
+            raise PlanError(f"{what} has a {name} of {value} {unit}",
+                            hint="times and sizes must be finite and not negative")

@@ -95,11 +95,11 @@ class Description:
             for stage, value in enumerate(values or ()):
                 if not (math.isfinite(value) and value >= 0):
                     raise UsageError(f"stage {stage} has a {name} of {value}",
-                                     hint="times and sizes are finite and start at 0")
+                                     hint="times and sizes must be finite and not negative")
         for stage, weight in enumerate(self.weight_gradient_s or ()):
             if weight > self.backward_s[stage]:
-                raise UsageError(f"stage {stage} has a weight gradient of {weight} s in a backward of "
-                                 f"{self.backward_s[stage]} s", hint="give at most the backward's time")
+                raise UsageError(f"stage {stage} has a weight gradient of {weight} s, longer than its backward "
+                                 f"pass of {self.backward_s[stage]} s", hint="give at most the time of the backward pass")
 
 
 def describe(description: Description, schedule: Schedule, topology: Topology | None = None,
@@ -131,7 +131,7 @@ def describe(description: Description, schedule: Schedule, topology: Topology | 
       True
     """
     if transfer not in TRANSFERS:
-        raise UsageError(f'no transfer is called "{transfer}"', hint=did_you_mean(transfer, TRANSFERS))
+        raise UsageError(f'no transfer is named "{transfer}"', hint=did_you_mean(transfer, TRANSFERS))
     if schedule.meshes != len(description.meshes):
         raise PlanError(f"the schedule {schedule.name} has {schedule.meshes} meshes, the description "
                         f"{len(description.meshes)}", hint="give one mesh for each stage")
@@ -168,7 +168,7 @@ def _stage(description: Description, mesh: int, cluster: _Cluster | None) -> Sta
 
 
 class _Cluster:
-    """Where the meshes' devices stand, and what communication between them takes."""
+    """Where the meshes' devices are, and what communication between them takes."""
 
     def __init__(self, meshes: Sequence[tuple[int, int]], topology: Topology, times: CollectiveModel | None) -> None:
         self.meshes = meshes

@@ -25,8 +25,8 @@ def fragment_times(module: Module, program: Program, topology: Topology,
       times: a model of collective times, in place of the topology's.
 
     Returns:
-      Times by the fragment's name: its kernels, at least the time that what it reads and writes takes through memory
-      (an optimizer's step has no kernel but that). One whose collectives XLA has still to insert counts its
+      Times by the fragment's name: its kernels, but at least the time to move what it reads and writes through memory
+      (an optimizer's step has no other kernel). One whose collectives XLA has yet to insert counts its
       computation as spread evenly over its mesh, and no collectives.
     """
     copy = module.clone()

@@ -53,7 +53,7 @@ class FragmentTime:
     def __post_init__(self) -> None:
         for seconds in (self.compute_s, self.collective_s):
             if not (math.isfinite(seconds) and seconds >= 0):
-                raise PlanError(f"a fragment takes {seconds} seconds", hint="times are finite and start at 0")
+                raise PlanError(f"a fragment takes {seconds} seconds", hint="times must be finite and not negative")
 
 
 @dataclass(frozen=True)

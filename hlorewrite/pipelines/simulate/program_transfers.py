@@ -31,7 +31,7 @@ def sized_for(program: Program, topology: Topology, spec: str) -> Topology:
     needed = 1 + max(device for mesh in program.meshes.values() for device in mesh.device_ids)
     if ":" in spec:
         if topology.gpus < needed:
-            raise UsageError(f"the meshes need {needed} GPUs, {topology.spec} has {topology.gpus}",
+            raise UsageError(f"the meshes need {needed} GPUs, but {topology.spec} has {topology.gpus}",
                              hint=f"give {topology.name} alone for as many hosts as needed")
         return topology
     return topology.sized(-(-needed // topology.gpus_per_host), topology.gpus_per_host)
@@ -69,7 +69,7 @@ def transfer_seconds(program: Program, topology: Topology, strategy: str = "auto
       PlanError: a value holds parts of a sum in a way that no plan can be made for.
     """
     if strategy not in TRANSFERS:
-        raise UsageError(f'no transfer is called "{strategy}"', hint=did_you_mean(strategy, TRANSFERS))
+        raise UsageError(f'no transfer is named "{strategy}"', hint=did_you_mean(strategy, TRANSFERS))
     meshes = {name: ReshardMesh(mesh.axes, np.array(mesh.device_ids)) for name, mesh in program.meshes.items()}
     used = sorted({device for mesh in program.meshes.values() for device in mesh.device_ids})
     network = network_of(topology, {device: device // topology.gpus_per_host for device in used})

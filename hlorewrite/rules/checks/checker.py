@@ -87,7 +87,7 @@ def _check_native(native: ast.Native, known: Mapping[str, ast.Native]) -> list[P
         problems.append(Problem("a relation is about the element types of values", "give its parameters type Value",
                                 native.span))
     if native.kind != "analysis" and native.result is not None:
-        problems.append(Problem(f"a {native.kind} answers True or a sentence and has no result type",
+        problems.append(Problem(f"a {native.kind} returns True or a message, so it declares no result type",
                                 "declare an `analysis`", native.span))
     if native.kind == "analysis" and native.result is None:
         problems.append(Problem("an analysis has a result type", "add `-> Type`", native.span))

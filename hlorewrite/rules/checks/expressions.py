@@ -28,7 +28,7 @@ class ExpressionChecker:
         self.problems = []
         kind = self.type_of(statement.expression)
         if isinstance(statement, ast.Condition) and not accepts("Bool", kind):
-            self._report(f"a check is true or false, this is of type {kind}", "compare it with something",
+            self._report(f"a check is true or false, but this is of type {kind}", "compare it with something",
                          statement.span)
         if isinstance(statement, ast.Let):
             self._bind(statement, kind)
@@ -100,7 +100,7 @@ class ExpressionChecker:
         for kind in kinds:
             if not accepts(wanted, kind):
                 self._report(f"`{operator}` needs {'truth values' if wanted == 'Bool' else 'numbers'}, "
-                             f"this is of type {kind}", "call a native that returns one", span)
+                             f"but this is of type {kind}", "call a native that returns one", span)
         return result
 
     def _call(self, node: ast.Call) -> str:
@@ -132,7 +132,7 @@ class ExpressionChecker:
             single = "Value" if kind == "...Values" else kind.removeprefix("...")
             if parameter is not None and not accepts(parameter.type, single):
                 self._report(f"`{native.name}` wants {parameter.name} of type {parameter.type}, "
-                             f"this is of type {single}", "pass something else", argument.span)
+                             f"but this is of type {single}", "pass something else", argument.span)
 
     def _report(self, what: str, hint: str, span: ast.Span) -> None:
         self.problems.append(Problem(what, hint, span))

@@ -26,7 +26,7 @@ def check_match(block: ast.Block, scope: Scope, kinds: Sequence[str]) -> list[Pr
     roots = [p for p in patterns if p.root]
     nested_roots = [p for p in _with_nested(patterns) if p.root and p not in patterns]
     if len(roots) != 1 or nested_roots:
-        problems.append(Problem(f"a match block has one `root` op, this one has {len(roots) + len(nested_roots)}",
+        problems.append(Problem(f"a match block has one `root` op, but this one has {len(roots) + len(nested_roots)}",
                                 "mark the op the rule is tried on with `root`, outside regions", block.span))
     elif not problems:
         problems += [Problem(f"`%{p.results[0]}` is not connected to the root op",
@@ -116,7 +116,7 @@ def _check_operand(operand: ast.Operand, scope: Scope) -> list[Problem]:
     if operand.index is not None:
         if scope.types.get(f"%{operand.name}") != "Op":
             return [Problem(f"`%{operand.name}` is not an op of this match block, so it has no results to choose from",
-                            "name the op in a statement of its own", operand.span)]
+                            "name the op in a separate statement", operand.span)]
         return _bound(scope, f"@{operand.index}", "Int", operand.span) if isinstance(operand.index, str) else []
     return _bound(scope, f"%{operand.name}", "Value", operand.span)
 

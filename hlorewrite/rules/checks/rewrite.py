@@ -73,7 +73,7 @@ class _RewriteChecker:
             kind, type_problems = self.expressions.type_in(wanted)
             problems += type_problems
             if not accepts("Type", kind):
-                problems.append(Problem(f"`->` needs a type, this is of type {kind}", "write `-> type(%x)`",
+                problems.append(Problem(f"`->` needs a type, but this is of type {kind}", "write `-> type(%x)`",
                                         wanted.span))
         problems += self._op(node.like, node.span) if node.like else []
         problems += self._results(node)
@@ -114,7 +114,7 @@ class _RewriteChecker:
             node = ast.ValueRef(str(node.name), span=node.span)
         kind, problems = self.expressions.type_in(node)
         if not accepts("Value", kind) and not accepts("Values", kind):
-            problems.append(Problem(f"a value is needed, this is of type {kind}", "write `%x`", node.span))
+            problems.append(Problem(f"a value is needed, but this is of type {kind}", "write `%x`", node.span))
         return problems
 
     def _op(self, name: str, span: ast.Span) -> list[Problem]:

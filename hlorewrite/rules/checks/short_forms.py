@@ -37,8 +37,8 @@ def _variables(rule: ast.Rule) -> Iterator[Problem]:
         if name != f"${variable}":
             yield Problem(f"`{name}` is an op only in a family of rules", f"name the rule `{name}-...`", span)
     if variable is not None and not used:
-        yield Problem(f"no op of the family is `${variable}`", f"write `${variable}(%a, %b)` where the op that the "
-                      "reduction combines with stands, or name the rule without `$`", rule.name_span)
+        yield Problem(f"no op of the family is `${variable}`", f"write `${variable}(%a, %b)` in place of the op "
+                      "that combines two elements, or name the rule without `$`", rule.name_span)
     if rule.floats and rule.floats.names[0].startswith("$") and rule.floats.names != (f"${variable}",):
         yield Problem(f"`{rule.floats.names[0]}` is not a reduction of a family",
                       "write a class: `exact`, `reassociates`, `rescales`, `widens`", rule.floats.span)
@@ -72,7 +72,7 @@ def _soles(rule: ast.Rule, natives: Mapping[str, ast.Native]) -> Iterator[Proble
         if not pattern.sole:
             continue
         if not any(pattern is other for other in outside):
-            yield Problem("a `sole` op must be in the block of the root, this one is in a region",
+            yield Problem("a `sole` op must be in the block of the root, but this one is in a region",
                           "write `one_use(...)` in `where`", pattern.span)
         elif len(pattern.results) != 1:
             yield Problem("a `sole` op has one name", "name the op, not its results", pattern.span)

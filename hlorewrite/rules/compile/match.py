@@ -143,7 +143,7 @@ class MatchCompiler:
         if isinstance(region.kind, ast.AttributeVariable):
             kind_slot = self.slots.slot(f"${region.kind.name}")
             self._test(lambda env: reduction_kind(env[slot]) is not None,
-                       "the reduction is none of sum, product, max, min, and, or", slot)
+                       "the reduction is not one of sum, product, max, min, and, or", slot)
             self._bind(f"${region.kind.name}", lambda env: reduction_kind(env[slot]),
                        lambda env: f"the reductions differ ({env[kind_slot]} and {reduction_kind(env[slot])})", slot)
             return
@@ -359,7 +359,7 @@ class MatchCompiler:
             env[arguments] = tuple(env[block].arguments)
             env[yields] = tuple(terminator(env[block]).operands)
             return True
-        self._test(enter, f"the region `{name}` has not one block", slot)
+        self._test(enter, f"the region `{name}` does not have exactly one block", slot)
         if region.arguments:
             self._operand_list(region.arguments, slot, arguments, None)
         if region.yields is not None:

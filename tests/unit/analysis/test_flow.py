@@ -245,7 +245,8 @@ def test_of_two_factors_the_larger_one_stays_deferred() -> None:
         product = defining_op(marked(view))
         assert product is not None
         sentences = [use.sentence for uses in flow.forcing_uses.values() for use in uses]
-        assert sentences == ["it meets another reduced value there, and the op is linear in either, not in both"]
+        assert sentences == ["it meets another reduced value there, and the op is linear in each of them, but "
+                             "not in both at once"]
         return set(flow.joint[op_key(product)].operands)
     assert joint_positions("%big", "%wide") == {0}
     assert joint_positions("%wide", "%big") == {1}

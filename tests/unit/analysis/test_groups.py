@@ -54,8 +54,8 @@ def test_equal_lists_are_read_once_for_each_mode() -> None:
         "return %r0 : tensor<4xf32> }"), 2, 1)
     first, second, replicas, both = (written_groups(op, view) for op in view.ops("stablehlo.all_reduce"))
     assert first == rows((0, 1)) and second is first
-    assert replicas == "its replica groups name replica 1, and the module has 1"
-    assert both == "its replica groups name replica 1, and the module has 1"
+    assert replicas == "its replica groups name replica 1, but the module has 1"
+    assert both == "its replica groups name replica 1, but the module has 1"
 
 
 @pytest.mark.parametrize(("axes", "expected"), [
@@ -83,7 +83,7 @@ def test_groups_written_as_parts_of_an_axis(axes: str, expected: Groups | str) -
     ('#stablehlo.replica_group_mesh_axes<mesh = @grid, axes = [#stablehlo.axis_ref<name = "a", '
      "sub_axis_info = (1)4>]>", "a part of the axis \"a\" that does not divide it"),
     ("dense<[[0, 1], [2, -1]]> : tensor<2x2xi64>", "uneven size"),
-    ("dense<[[0, 1], [2, 3], [4, 5]]> : tensor<3x2xi64>", "name device 5, and the module has 4"),
+    ("dense<[[0, 1], [2, 3], [4, 5]]> : tensor<3x2xi64>", "name device 5, but the module has 4"),
     ("dense<[[0, 1]]> : tensor<1x2xi64>", "cover 2 of 4 devices"),
 ])
 def test_ill_formed_groups_are_refused_with_a_sentence(attribute: str, sentence: str) -> None:
@@ -108,10 +108,10 @@ def test_a_module_of_one_device_says_how_it_comes_about() -> None:
     groups = reduced("dense<[[0, 1, 2, 3, 4, 5, 6, 7]]> : tensor<1x8xi64>", partitions=1)
     assert isinstance(groups, str)
     assert groups.startswith(
-        "its replica groups name device 7, and the module has 1; was it lowered without shardings?")
+        "its replica groups name device 7, but the module has 1; was it lowered without shardings?")
     assert "sharding=NamedSharding(mesh, spec)" in groups
     of_two = reduced("dense<[[0, 1, 2, 3]]> : tensor<1x4xi64>", partitions=2)
-    assert of_two == "its replica groups name device 3, and the module has 2"
+    assert of_two == "its replica groups name device 3, but the module has 2"
 
 
 def test_a_mesh_that_is_missing_and_a_device_named_twice_are_refused() -> None:
@@ -181,7 +181,7 @@ def test_groups_of_replicas_cover_the_replicas(more: str) -> None:
     assert reduced("dense<[[0, 1]]> : tensor<1x2xi64>", more, partitions=1, replicas=4) == (
         "its replica groups cover 2 of 4 replicas")
     assert reduced("dense<[[0, 1, 2, 3]]> : tensor<1x4xi64>", more, partitions=4, replicas=2) == (
-        "its replica groups name replica 3, and the module has 2")
+        "its replica groups name replica 3, but the module has 2")
 
 
 def test_groups_of_partitions_cover_the_partitions() -> None:
@@ -242,8 +242,8 @@ def test_process_groups_are_those_the_oracle_executes(replicas: int, partitions:
 
 
 @pytest.mark.parametrize(("pairs", "reason"), [
-    ([[0, 1], [1, 4]], "its source-target pairs name device 4, and the module has 4"),
-    ([[7, 1], [1, 2]], "its source-target pairs name device 7, and the module has 4"),
+    ([[0, 1], [1, 4]], "its source-target pairs name device 4, but the module has 4"),
+    ([[7, 1], [1, 2]], "its source-target pairs name device 7, but the module has 4"),
 ])
 def test_pairs_that_the_specification_forbids(pairs: list[list[int]], reason: str) -> None:
     """MLIR's verifier does not know how many devices there are."""

@@ -192,7 +192,7 @@ def test_a_reduction_never_moves_into_a_loop_that_may_run_often() -> None:
     _view, safe, expected = both(wide + loop("l", "%n", {"acc": "%zero"}, inside, "%new"), "%l#1")
     assert not safe.moves and expected.moves
     [path] = safe.only_expected.values()
-    assert path.decision == "runs often"
+    assert path.decision == "runs many times"
 
 
 def test_the_best_that_is_never_more_is_found_between_stay_and_expectation() -> None:

@@ -104,7 +104,7 @@ ENTRY %main (p: f32[8,8]) -> f32[8,8] {
     (["report"], "partitions_that_are_no_number.mlir", 'mhlo.num_replicas is "", which is not a number'),
     (["report"], "mesh_of_a_billion.mlir", "the module is for 1000000000 devices"),
     (["lint"], "transposed_by_absent_axes.hlo", "transposed_by_absent_axes.hlo: T(5,6) is not an order"),
-    (["opt"], "not_indented.hlo", "is HLO text, and this command reads StableHLO"),
+    (["opt"], "not_indented.hlo", "is HLO text, but this command reads StableHLO"),
     (["opt", "-O", "comm", "--no-reproducer"], "mesh_of_a_billion.mlir", "the module is for 1000000000 devices"),
     (["opt", "-O", "comm", "--no-reproducer"], "op_of_an_unknown_dialect.mlir", "use --allow-unregistered-dialect"),
     (["opt", "-O", "comm", "--no-reproducer"], "mpmd_plain_mesh_tensor.mlir", "does not say its task and stage"),

@@ -95,9 +95,9 @@ def test_attributes_that_are_locations(subcommand: str, attribute: str, tmp_path
      "the mesh 99999999999999999999 has too many devices"),
     (["pipeline", "simulate", "--stages=1000000", "--microbatches=8", "--fwd=1ms"], "at most 2000000 can be scheduled"),
     (["estimate", "--model=gpt3-175b", "--topology=h200:4x8", "--global-batch=64", "--parameters=1e308"],
-     "sizes are above zero, and at most 1e24"),
+     "sizes must be above zero and at most 1e24"),
     (["estimate", "--model=gpt3-175b", "--topology=h200:4x8", "--global-batch=99999999999999999999", "--search"],
-     "sizes start at 1 and end at"),
+     "sizes must be from 1 to"),
     (["opt", "\0"], "embedded null byte"),
 ])
 def test_numbers_and_names_out_of_bounds(words: list[str], sentence: str, capsys: pytest.CaptureFixture[str]) -> None:
@@ -115,7 +115,7 @@ def test_ranks_out_of_bounds(tmp_path: Path, capsys: pytest.CaptureFixture[str])
     sys.path.pop(0)
     (tmp_path / "nccl.txt").write_text(NCCL)
     assert guarded(["calibrate", str(tmp_path / "nccl.txt"), "--topology=h200:1x8", "--ranks=1000000000"]) == 2
-    assert "--ranks is 1000000000; ranks are from 1 to" in capsys.readouterr().err
+    assert "--ranks is 1000000000; ranks must be from 1 to" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("words", [["--json"], ["-o", "made.toml"]])
@@ -127,7 +127,7 @@ def test_a_calibration_of_one_size(words: list[str], tmp_path: Path, monkeypatch
     (tmp_path / "all_reduce_perf.txt").write_text(line)
     assert guarded(["calibrate", "all_reduce_perf.txt", "--topology=h200:1x8", *words]) == 2
     said = capsys.readouterr().err
-    assert "all_reduce_perf.txt: measures one size, and a curve needs two" in said and said.count("\n") == 1
+    assert "all_reduce_perf.txt: measures one size, but a curve needs two" in said and said.count("\n") == 1
     assert not (tmp_path / "made.toml").exists()
 
 

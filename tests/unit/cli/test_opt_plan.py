@@ -81,7 +81,7 @@ def test_what_does_not_fit_ends_with_two_or_as_the_policy_says(opt, tmp_path: Pa
 @pytest.mark.parametrize(("words", "sentence"), [
     (["--memory-budget=8"], 'a memory budget of "8" has no unit; write "8GiB", say'),
     (["--memory-budget=-1GiB"], "sizes are not negative"),
-    (["--memory-budget=auto"], "--memory-budget=auto compiles the input for its devices, and none are named"),
+    (["--memory-budget=auto"], "--memory-budget=auto compiles the input for its devices, but no target was given"),
     (["--memory-budget=8TiB", "--topology=h200:1x8"], "a memory budget of 8.00 TiB is more than one GPU of"),
     (["--memory-budget=8TiB", "--target=h200:1x8"], "a memory budget of 8.00 TiB is more than one GPU of"),
 ])

@@ -60,12 +60,12 @@ def test_search(capsys: pytest.CaptureFixture[str]) -> None:
 @pytest.mark.parametrize(("words", "says"), [
     (["--pp", "3", "--topology", "h200:4x8"], "p*t = 3 does not divide the 32 GPUs"),
     (["--tp", "8", "--topology", "h200:4x8"], "4 heads are not divisible by t = 8"),
-    (["--topology", "h20:1x8"], "no topology is called"),
-    (["--model", "gtp", "--topology", "h200:1x8"], "no model is called"),
-    (["--pp", "-1", "--topology", "h200:1x8"], "sizes start at 1"),
-    (["--micro-batch", "-2", "--topology", "h200:1x8"], "sizes start at 1"),
+    (["--topology", "h20:1x8"], "no topology is named"),
+    (["--model", "gtp", "--topology", "h200:1x8"], "no model is named"),
+    (["--pp", "-1", "--topology", "h200:1x8"], "sizes must be at least 1"),
+    (["--micro-batch", "-2", "--topology", "h200:1x8"], "sizes must be from 1"),
     (["--hidden", "-64", "--topology", "h200:1x8"], "hidden is -64"),
-    (["--topology", "h200:1x8", "--traffic", "t.txt"], "no known ending"),
+    (["--topology", "h200:1x8", "--traffic", "t.txt"], "unknown file extension"),
     (["--topology", "h200:1x8", "--dtype", "int3"], "dtype"),
 ])
 def test_estimate_refuses(capsys: pytest.CaptureFixture[str], words: list[str], says: str) -> None:
@@ -194,7 +194,7 @@ def test_a_device_that_the_module_does_not_have(tmp_path: Path, capsys: pytest.C
     code, out, _ = run(capsys, "report", str(file), "--json")
     printed = json.loads(out)
     assert code == 0 and printed["devices"] == 4 and printed["collectives"] == []
-    assert any("name device 4294967296, and the module has 4" in remark for remark in printed["remarks"])
+    assert any("name device 4294967296, but the module has 4" in remark for remark in printed["remarks"])
 
 
 def test_matrices_of_many_devices(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

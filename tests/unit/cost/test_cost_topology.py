@@ -34,7 +34,7 @@ def test_sizes_hosts_and_nics() -> None:
 
 
 @pytest.mark.parametrize(("spec", "says"), [
-    ("h20:1x8", 'did you mean "h200"'), ("h200:8", "HOSTSxGPUS"), ("h200:0x8", "start at 1"),
+    ("h20:1x8", 'did you mean "h200"'), ("h200:8", "HOSTSxGPUS"), ("h200:0x8", "at least 1"),
     ("h200:1x9", "8 GPUs each"), ("h200:-1x8", "HOSTSxGPUS"), ("h200:1x8x2", "HOSTSxGPUS"),
 ])
 def test_impossible_specs_are_refused(spec: str, says: str) -> None:

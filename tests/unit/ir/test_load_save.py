@@ -160,7 +160,7 @@ def test_a_newer_stablehlo_is_named() -> None:
     version = re.search(rb"StableHLO_v(\d+\.\d+\.\d+)", data)
     assert version
     newer = b"9" * (len(version.group(1)) - 4) + b".0.0"
-    with pytest.raises(InputError, match=r"newer than \d+\.\d+\.\d+ that this jaxlib reads") as caught:
+    with pytest.raises(InputError, match=r"newer than the \d+\.\d+\.\d+ that this jaxlib reads") as caught:
         parse(data.replace(version.group(1), newer, 1), name="new.bc")
     assert "upgrade jaxlib" in str(caught.value)
 

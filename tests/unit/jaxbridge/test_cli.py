@@ -53,7 +53,7 @@ def test_verify_and_run(files: Path, capsys: pytest.CaptureFixture[str]):
 
 @pytest.mark.parametrize(("words", "code", "sentence"), [
     (["compile", "good.mlir", "--target", "h300:8"], 2, 'unknown target "h300:8"; did you mean "h200"?'),
-    (["compile", "good.mlir", "--target", "cpu:8"], 2, "for 4 devices and target cpu:8 has 8; use --target cpu:4"),
+    (["compile", "good.mlir", "--target", "cpu:8"], 2, "for 4 devices but target cpu:8 has 8; use --target cpu:4"),
     (["compile", "none.mlir", "--target", "cpu:8"], 2, "none.mlir: no such file"),
     (["compile", "good.mlir", "--target", "cpu:4", "--xla-flag", "oops"], 2, "is not NAME=VALUE"),
     (["verify", "good.mlir", "other.mlir"], 2, "argument 0 is f32[4,2] in good.mlir and f32[2] in other.mlir"),

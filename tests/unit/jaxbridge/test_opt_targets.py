@@ -216,9 +216,9 @@ def test_a_cluster_that_nobody_named_is_said_to_be_assumed(opt: Run, words: list
 
 
 @pytest.mark.parametrize(("words", "says"), [
-    (["--target=cpu:4"], "the module is for 8 devices and target cpu:4 has 4; use --target cpu:8"),
-    (["--target=h200:1x4"], "the module is for 8 devices and target h200:1x4 has 4"),
-    (["--topology=h200:1x4"], "the module runs on 8 devices and topology h200:1x4 has 4"),
+    (["--target=cpu:4"], "the module is for 8 devices but target cpu:4 has 4; use --target cpu:8"),
+    (["--target=h200:1x4"], "the module is for 8 devices but target h200:1x4 has 4"),
+    (["--topology=h200:1x4"], "the module runs on 8 devices but topology h200:1x4 has 4"),
 ])
 @pytest.mark.parametrize("text", [manual_step, auto_step])
 def test_a_cluster_of_other_devices_is_refused(opt: Run, text: Callable[[int], str], words: list[str],

@@ -24,7 +24,7 @@ RESULTS = ("%r#0", "%r#1", "%loss")
 
 
 def updated(accumulated: str = "%new", over: str = "%none", last: str = "%last", first: str = "") -> str:
-    """The update in the calls in which ``%last`` holds; the sum starts over at a constant."""
+    """The update in the calls in which ``%last`` holds; the sum restarts at a constant."""
     return (f'%none = stablehlo.constant dense<0.0> : {P}  %one = stablehlo.constant dense<1.0> : {P}  '
             f'%r:2 = "stablehlo.if"({last}) ({{ {first} %u = stablehlo.subtract %p, {accumulated} : {P} '
             f"stablehlo.return %u, {over} : {P}, {P} }}, {{ stablehlo.return %p, {accumulated} : {P}, {P} }}) : "
@@ -175,7 +175,7 @@ STAYS = {
     "read in each call": (accumulating(m.reduced(), ADD, LAST, updated(), f"%all = stablehlo.tanh %new : {P}",
                                        f"%more = stablehlo.add %r#0, %all : {P}", results=("%more", "%r#1", "%loss")),
                           "in each call: stablehlo.tanh is not linear"),
-    "starts at one": (accumulating(m.reduced(), ADD, LAST, updated(over="%one")), "not zero"),
+    "starts at one": (accumulating(m.reduced(), ADD, LAST, updated(over="%one")), "other than zero"),
     "a maximum": (accumulating(m.reduced(op="maximum"), f"%new = stablehlo.maximum %m, %sum : {P}",
                                results=("%p", "%new", "%loss")),
                   'no sum over "data" is added'),

@@ -113,7 +113,7 @@ THROUGH = {
 def test_sharded_through(name: str) -> None:
     after, said = m.run(SequenceParallel(axis=""), program(*THROUGH[name]))
     assert (m.count(after, "reduce_scatter"), m.count(after, "all_reduce"), m.count(after, "all_gather")) == (1, 0, 1)
-    assert said[-1].startswith("applied: it is reduced to shards along dimension 0, one for each of 4 devices")
+    assert said[-1].startswith("applied: it is reduce-scattered along dimension 0 over 4 devices")
 
 
 def test_random_bits_are_drawn_whole() -> None:
@@ -131,9 +131,9 @@ def test_random_bits_are_drawn_whole() -> None:
 def test_what_it_says() -> None:
     """All-reduce: 2 * 3/4 * 192 bytes; the same is sent after. Values of 192, 32, 32, 192 and 192 bytes."""
     _, said = m.run(SequenceParallel(), program(*NORM))
-    assert said == ["applied: it is reduced to shards along dimension 0, one for each of 4 devices, which are gathered "
-                    "where they are read whole; with 5 more values, 480 bytes are not held any more, 0 of them carried "
-                    "by loops, and 288 bytes are sent where 288 were"]
+    assert said == ["applied: it is reduce-scattered along dimension 0 over 4 devices, and gathered where it is read "
+                    "whole; with 5 more values, this frees 480 bytes, 0 of them carried by loops, and sends 288 bytes "
+                    "(288 before)"]
 
 
 def test_sums_over_rows_are_summed_over_the_group() -> None:

@@ -147,7 +147,7 @@ KEPT = {
     "several elements": (m.step(m.reduced(), MEAN, *ROWS, COLUMNS, APPLY), "more than one element"),
     "rows": (m.step(m.reduced(), MEAN, *ROWS, MOMENTUM, APPLY), None),
     "loop": (m.step(m.reduced(), MEAN, *LOOP, PLAIN, APPLY, **WITH_METRIC), "inside a loop"),
-    "narrow gradient": (m.step(*NARROW), "would send 128 bytes where the gradients have 64"),
+    "narrow gradient": (m.step(*NARROW), "would send 128 bytes, more than the 64 of the gradients"),
     "maximum": (m.step(m.reduced(op="maximum"), MEAN, PLAIN, APPLY), "not a sum"),
     "other groups": (m.step(m.reduced(groups="[[0, 1], [2, 3]]"), "%all = stablehlo.add %sum, %sum : " + P,
                             m.reduced("%sum2", "%all", groups="[[0, 3], [1, 2]]"), MEAN.replace("%sum,", "%sum2,"),
@@ -210,7 +210,8 @@ UNEVEN = m.step(*SGD)
 def test_uneven_tensors_are_named_in_one_line():
     text = UNEVEN.text().replace("8x4", "6x3").replace("32x4", "24x3")
     after, said = sharded(parse(text, name="m.mlir"))
-    assert said == ["blocked: no dimension divides by 4, so their state stays whole: result[0]['w'] (tensor<6x3xf32>)"]
+    assert said == ["blocked: no dimension is divisible by 4, so their state stays whole: result[0]['w'] "
+                    "(tensor<6x3xf32>)"]
     assert ops(after, "all_reduce") == 2
 
 

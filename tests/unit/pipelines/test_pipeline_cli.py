@@ -79,7 +79,7 @@ def test_lists_schedules(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 @pytest.mark.parametrize(("words", "code", "message"), [
-    ([*BASE, "--schedule", "1f2b"], 2, 'no schedule is called "1f2b"; did you mean "1f1b"?'),
+    ([*BASE, "--schedule", "1f2b"], 2, 'no schedule is named "1f2b"; did you mean "1f1b"?'),
     ([*BASE, "--schedule", "interleaved-1f1b", "--microbatches", "6"], 1, "do not fit interleaving"),
     ([*BASE, "--schedule", "dualpipe-v", "--microbatches", "7"], 1, "needs 8 micro-batches"),
     ([*BASE, "--meshes", "(8x1),(4x)"], 2, 'mesh of stage 1: "(4x)" is not a mesh'),
@@ -99,7 +99,7 @@ def test_lists_schedules(capsys: pytest.CaptureFixture[str]) -> None:
     (["pipeline", "simulate", "--stages", "4", "--fwd", "1"], 2, "give --microbatches"),
     (["pipeline", "simulate", "--stages", "4", "--microbatches", "8"], 2, "give --fwd"),
     (["pipeline", "simulat"], 2, 'did you mean "simulate"?'),
-    ([*BASE, "--bwd-weight", "3ms"], 2, "stage 0 has a weight gradient of 0.003 s in a backward of 0.002 s"),
+    ([*BASE, "--bwd-weight", "3ms"], 2, "a weight gradient of 0.003 s, longer than its backward pass of 0.002 s"),
 ])
 def test_mistakes_are_one_line(words: list[str], code: int, message: str,
                                capsys: pytest.CaptureFixture[str]) -> None:

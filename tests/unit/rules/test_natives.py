@@ -159,7 +159,7 @@ def test_a_reproducer_reads_files_of_its_folder_only(
     monkeypatch.chdir(inside)
     assert guarded(["opt", "--run-reproducer", "r.mlir"]) == 2
     said = capsys.readouterr().err
-    assert f"the reproducer r.mlir reads {named!r}, which is outside of its folder; copy that file" in said
+    assert f"the reproducer r.mlir reads {named!r}, which is outside its folder; copy that file" in said
 
 
 def test_a_reproducer_reads_shipped_rules_and_topologies(mark: Path, tmp_path: Path,
@@ -270,7 +270,7 @@ def escape(folder: Path, path: str) -> Path:
                                   "{folder}/outside.hlopat", "{folder}/inside/below/good.hlopat"])
 def test_imports_outside_of_the_folder_are_refused(path: str, tmp_path: Path) -> None:
     main = escape(tmp_path, path.format(folder=tmp_path))
-    with pytest.raises(RuleCheckError, match=rf"{main}:2:1: `.*` is outside of the folder of") as caught:
+    with pytest.raises(RuleCheckError, match=rf"{main}:2:1: `.*` is outside the folder of") as caught:
         load(str(main))
     assert "\n" not in str(caught.value)
 

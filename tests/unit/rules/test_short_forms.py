@@ -92,7 +92,7 @@ def test_a_shipped_family_is_found_under_each_of_its_names() -> None:
      "a fact is about one op"),
     ("rule a { match { root %w, %v = stablehlo.while(%a, %b) body ^(%x, %y) { sole %n = stablehlo.negate(%x); "
      "yield(%n, %y); }; } types any; floats exact; rewrite { replace %w with %a; } }",
-     "a `sole` op must be in the block of the root, this one is in a region"),
+     "a `sole` op must be in the block of the root, but this one is in a region"),
     ("rule a { match { sole %x, %y = stablehlo.optimization_barrier(%a, %b); root %s = stablehlo.add(%x, %y); } "
      "types any; floats exact; rewrite { replace %s with %a; } }", "a `sole` op has one name"),
     ("rule a { match { sole %p = stablehlo.negate(%a); root %s = stablehlo.negate(%p); } types any; floats exact; "

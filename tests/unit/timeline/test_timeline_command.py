@@ -119,7 +119,7 @@ def test_the_table_names_line_and_parameter(hlo: str, tmp_path: Path, capsys: py
     (["no.hlo", "--target=h200:1x8"], 2, "no.hlo: no such file; check the path"),
     (["FILE", "--target=cpu:8"], 2, "--target cpu:8 has no cost model"),
     (["FILE", "--target=h900:1x8"], 2, "h900"),
-    (["FILE", "--target=h200:1x2"], 2, "runs on 8 devices, and h200:1x2 has 2 GPUs"),
+    (["FILE", "--target=h200:1x2"], 2, "runs on 8 devices, but h200:1x2 has 2 GPUs"),
     (["FILE", "--target=h200:1x8", "--slowdown=-1"], 2, "is not a share"),
     (["FILE", "--target=h200:1x8", "--trips=while"], 2, "is not LOOP=N"),
     (["FILE", "--target=h200:1x8", "--module=m"], 2, "--module is for a folder"),

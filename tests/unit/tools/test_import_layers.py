@@ -127,7 +127,7 @@ def test_known_circles_between_rooms_only_shrink(tmp_path: Path) -> None:
 def test_circles_between_files(tmp_path: Path, back: str) -> None:
     """Also through functions and types."""
     sentences = violations(tmp_path, {"low/c.py": "from hlorewrite.low.d import x\nclass C: pass", "low/d.py": back})
-    assert sentences == ["hlorewrite imports itself in a circle: hlorewrite.low.c -> hlorewrite.low.d"]
+    assert sentences == ["hlorewrite imports itself in a cycle: hlorewrite.low.c -> hlorewrite.low.d"]
 
 
 def test_circles_through_a_package(tmp_path: Path) -> None:

@@ -79,7 +79,7 @@ GPUS = "--target=h200:1x8"
     (TINY, [GPUS, "--cache=a.mlir/cache"], 1, "a.mlir/cache: cannot be a cache (Not a directory); name a folder"),
     ("func.func @main(", [GPUS], 2, "a.mlir:1:"),
     (None, [GPUS], 2, "a.mlir: "),
-    pytest.param(SIXTEEN, [GPUS], 2, "the module is for 16 devices and target h200:1x8 has 8", marks=DESCRIBED),
+    pytest.param(SIXTEEN, [GPUS], 2, "the module is for 16 devices but target h200:1x8 has 8", marks=DESCRIBED),
 ])
 def test_what_cannot_be_tuned(tmp_path: Path, text: str | None, words: list[str], code: int, sentence: str,
                               capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:

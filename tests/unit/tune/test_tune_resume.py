@@ -100,7 +100,7 @@ def test_after_its_time_limit(whole: tuple[Path, str], tmp_path: Path) -> None:
     made = json.loads((tmp_path / "a.json").read_text())
     assert made["left_out"] and made["points"] == cached(cache) and not list(scratch.iterdir())
     assert cut.returncode == (0 if made["frontier"] else 1)
-    assert f"the time was over before {made['left_out']} more were tried" in cut.stdout
+    assert f"time ran out before {made['left_out']} more were tried" in cut.stdout
     assert run(folder, f"--cache={cache}").stdout == expected
 
 

@@ -74,7 +74,7 @@ def share(pair: tuple[float, float]) -> tuple[float, float]:
 
 
 def bound_lines(rows: Sequence[tuple[str, float | None, float | None, str]]) -> list[str]:
-    """Sentences about some outputs: which is nearest to its bound, and which have none.
+    """Messages about some outputs: which is nearest to its bound, and which have none.
 
     Args:
       rows: for each output its name, and the difference and bound of its nearest element, or why there is no bound.

@@ -47,7 +47,7 @@ class Question:
 
 
 def check_fact(fact: CompiledFact, natives: Mapping[str, NativeFunction]) -> RuleResult:
-    """Executes both sides of a fact, and what it would say without each of its conditions.
+    """Executes both sides of a fact, with all conditions and without each of them.
 
     Args:
       fact: a compiled fact.
@@ -72,7 +72,7 @@ def check_fact(fact: CompiledFact, natives: Mapping[str, NativeFunction]) -> Rul
             wrong.append(f"{question.form.text} ({question.kind}): the values differ")
     conditions = tuple(_without(fact, natives, i, refused)
                        for i in range(len(fact.fact.legal.statements) if fact.fact.legal else 0))
-    why = "" if asked else f"no program is made for {' or '.join(fact.names)}"
+    why = "" if asked else f"no program is generated for {' or '.join(fact.names)}"
     return RuleResult(fact.name, fact.location, asked, rewritten=held, wrong=tuple(wrong), not_generated=why,
                       conditions=conditions, executed=held)
 

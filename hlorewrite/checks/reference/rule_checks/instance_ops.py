@@ -10,7 +10,7 @@ from hlorewrite.rules.syntax import ast
 
 
 class NotGenerated(Exception):
-    """A pattern is of a kind no program is made for, or what was drawn does not fit together."""
+    """A pattern is of a kind no program is generated for, or what was drawn does not fit together."""
 
 
 class DoesNotFit(Exception):

@@ -35,7 +35,7 @@ def instance(rule: ast.Rule, seed: int) -> Module | None:
       The program; None when what was drawn does not fit together.
 
     Raises:
-      NotGenerated: the rule is about ops or regions that no program is made for.
+      NotGenerated: the rule is about ops or regions that no program is generated for.
     """
     chosen = random.Random(f"{rule.name} {seed}")
     try:
@@ -398,7 +398,7 @@ def _in_order(nodes: Sequence[OpPatternNode], chosen: random.Random) -> list[OpP
         ready = [n for n in waiting if all(owners[r.name][0] in numbers for r in values_in(n.pattern.operands)
                                            if r.name in owners)]
         if not ready:
-            raise NotGenerated("its ops read each other in a circle")
+            raise NotGenerated("its ops read each other in a cycle")
         placed.append(chosen.choice(ready))
         waiting.remove(placed[-1])
     return placed

@@ -43,7 +43,7 @@ class RuleResult:
       location: where it is written.
       programs: generated programs.
       rewritten: those it rewrote.
-      wrong: sentences about those that became wrong.
+      wrong: messages about those that became wrong.
       not_generated: why no programs can be made; empty otherwise.
       conditions: what each condition is good for.
       executed: on how many programs both sides were executed.

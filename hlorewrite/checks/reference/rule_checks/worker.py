@@ -84,7 +84,7 @@ def _ended(status: int, why: str) -> str:
       'the interpreter ended its process (status -6)'
     """
     if not why:
-        return f"the interpreter ended its process (status {status})"
+        return f"the interpreter's process ended with status {status}"
     return f"a native or the rule raised {why}; HLOREWRITE_TRACEBACK=1 opt --rules=FILE shows where"
 
 

@@ -215,7 +215,7 @@ def pieces(lockstep: LockstepWriter, value: ir.Value, dimension: int, count: int
 
 
 def sliced(lockstep: LockstepWriter, value: ir.Value, starts: list[int], sizes: list[int]) -> ir.Value:
-    """A box of a value."""
+    """A rectangular slice of a value."""
     tensor = ir.RankedTensorType(value.type)
     if list(tensor.shape) == sizes:
         return value

@@ -62,7 +62,7 @@ def groups_of(op: ir.Operation, grid: Grid, view: View) -> list[Group]:
       view: the module, for meshes that groups may name.
 
     Returns:
-      Groups of process numbers, in the order the op lists them; processes in no group take no part.
+      Groups of process numbers, in the order the op lists them; processes in no group do not participate.
 
     Raises:
       CannotExecute: a group names a process that does not exist, or names one twice.

@@ -105,7 +105,7 @@ class Lockstep(LockstepWriter):
         if name in self._copied:
             return
         if name == "main":
-            raise CannotExecute("main calls itself", hint="the oracle runs programs without recursion")
+            raise CannotExecute("main calls itself", hint="the interpreter runs no recursive functions")
         self._copied.add(name)
         copy = self.functions[name].clone(ir.InsertionPoint(self.target)).operation
         copy.attributes["sym_visibility"] = ir.StringAttr.get("private")
@@ -157,7 +157,7 @@ def square(lockstep: LockstepWriter, x: ir.Value) -> ir.Value:
 
 
 def erf(lockstep: LockstepWriter, x: ir.Value) -> ir.Value:
-    """The error function to 1.5e-7, which is the same before and after a rewrite."""
+    """An approximation of the error function within 1.5e-7, the same before and after a rewrite."""
     def op(name: str, *operands: ir.Value) -> ir.Value:
         return lockstep.value(f"stablehlo.{name}", list(operands), x.type)
 

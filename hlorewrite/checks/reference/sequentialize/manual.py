@@ -16,7 +16,7 @@ from hlorewrite.ir.binding import ir, sdy
 
 
 class Shards:
-    """How one global value is on the devices.
+    """How one global value is distributed over the devices.
 
     Args:
       lockstep: the writer, for the module's meshes.
@@ -62,7 +62,7 @@ def devices_of(lockstep: LockstepWriter, op: ir.Operation) -> Mesh:
         raise CannotExecute("a manual computation names no mesh", location=where, hint="check the sdy.mesh ops")
     if sorted(largest.device_ids) != list(range(largest.size)):
         raise CannotExecute("the devices of the mesh are not numbered from 0", location=where,
-                            hint="the oracle runs programs on all devices from 0 on")
+                            hint="number them from 0 without gaps")
     return largest
 
 
@@ -72,14 +72,14 @@ def run(lockstep: LockstepWriter, op: ir.Operation, operands: list[Values], worl
     Args:
       lockstep: the writer.
       op: the ``sdy.manual_computation``.
-      operands: its operands: global values, or inside of another manual computation one for each device.
+      operands: its operands: global values, or one for each device inside another manual computation.
       world: one process, or the devices of the manual computation around it.
 
     Returns:
       Its results, of the form of its operands.
 
     Raises:
-      CannotExecute: it is inside of a manual computation of another mesh or over the same axes.
+      CannotExecute: it is inside a manual computation over another mesh or the same axes.
     """
     mesh, outer, where = devices_of(lockstep, op), lockstep.manual_axes, lockstep.view.source(op)
     named = sdy.ManualAxesAttr(op.attributes["manual_axes"])

@@ -13,7 +13,7 @@ from hlorewrite.ops.attributes import scatter_numbers
 
 
 def leave_out_partial_windows(module: ir.Operation) -> None:
-    """Moves each window that does not fit to where all of it is outside.
+    """Moves each window that does not fit so that all of it is outside.
 
     Args:
       module: the module, which is changed; its indices are signed.

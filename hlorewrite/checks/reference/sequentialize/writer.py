@@ -67,7 +67,7 @@ class LockstepWriter(ABC):
         return self.emit(name, operands, [result], parsed).results[0]
 
     def constant(self, text: str, type_: ir.Type) -> ir.Value:
-        """A splat constant, ``text`` being its element, of complex types its real part."""
+        """A splat constant whose element is ``text`` (for complex types, its real part)."""
         tensor = ir.RankedTensorType(type_)
         if isinstance(tensor.element_type, ir.ComplexType):  # MLIR's Python face cannot hold complex constants
             part = ir.RankedTensorType.get(tensor.shape, tensor.element_type.element_type)
@@ -93,12 +93,12 @@ class LockstepWriter(ABC):
         return a if a == b else self.value("stablehlo.and", [a, b], a.type)
 
     def select(self, condition: ir.Value, yes: ir.Value, no: ir.Value) -> ir.Value:
-        """One of two values of the same type, by a scalar truth value."""
+        """Selects one of two values of the same type by a scalar truth value."""
         return yes if yes == no else self.value("stablehlo.select", [condition, yes, no], yes.type)
 
     @contextmanager
     def inside(self, block: ir.Block) -> Iterator[None]:
-        """Writes into another block; divergence found there is collected apart."""
+        """Writes into another block; divergence found there is collected separately."""
         saved = self.block, self.diverged
         self.block, self.diverged = block, []
         self.depth += 1
@@ -111,7 +111,7 @@ class LockstepWriter(ABC):
     def note_difference(self, a: ir.Value, b: ir.Value) -> None:
         """Notes at run time where two values that should be replicas of one another differ beyond rounding.
 
-        Only outside of control flow: a difference inside a loop shows in what the loop computes.
+        Only outside control flow: a difference inside a loop shows in the loop's results.
         """
         if self.depth:
             return
@@ -134,7 +134,7 @@ class LockstepWriter(ABC):
     # ---- reading the original
 
     def is_plain(self, op: ir.Operation) -> bool:
-        """Whether the interpreter can run an op, and all it holds and calls, as it is on each device."""
+        """Whether the interpreter can run an op, and all it contains and calls, unchanged on each device."""
         if op.name == "func.call":
             return self._plain_function(ir.FlatSymbolRefAttr(op.attributes["callee"]).value)
         if op.name not in RUNNABLE:
@@ -157,7 +157,7 @@ class LockstepWriter(ABC):
         """Writes the ops of a block for all processes; returns the operands of its terminator."""
 
     def within(self, world: World, masks: Values) -> World:
-        """The same processes, fewer of them active."""
+        """The same processes, with fewer of them active."""
         if world.masks is not None:
             masks = tuple(self.both(a, b) for a, b in zip(world.masks, masks, strict=True))
         return replace(world, masks=masks)

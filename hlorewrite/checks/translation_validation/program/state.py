@@ -56,7 +56,7 @@ class Strategy:
       fold: reductions of values that are equal on all members, or that only one member holds, are evaluated.
       widen: in the original, a float sum that is converted to a wider type is taken in that type.
       elements: moves of elements are compared element by element.
-      eager: reductions are carried out where they stand.
+      eager: reductions are carried out in place.
       scatter: parts of scattered sums wait as the whole sums.
       quick: what changes in a loop is guessed from its text, which saves a pass and misses what is computed to stay.
       last_factor: in a product of two values that wait, the second one keeps waiting.
@@ -117,7 +117,7 @@ class CollectiveRun:
 
     Attributes:
       members: who takes part together; None when its groups are not a partition.
-      control: the predicates it is executed under, outermost first, with where they stand.
+      control: the predicates it is executed under, outermost first, with their places.
       op: the op.
       text: its attributes, when its groups are not a partition.
     """
@@ -200,7 +200,7 @@ class ProgramState:
         self.graph.op = key
         self._ops += 1
         if self._ops > _MOST_OPS:
-            raise NotRead("calls and loops within each other make it too large", self.view.source(op))
+            raise NotRead("nested calls and loops make it too large", self.view.source(op))
 
     def forget_blocks(self) -> None:
         """Frees the state of loops and their blocks outside of any loop or call: none is evaluated again.
@@ -384,7 +384,7 @@ class ProgramState:
 
 
 def _numbered() -> Callable[[re.Match[str]], str]:
-    """Names of functions by the order in which they stand: passes of XLA give copies other names."""
+    """Names of functions by the order in which they appear: passes of XLA give copies other names."""
     numbers: dict[str, int] = {}
     return lambda match: f"@{numbers.setdefault(match[0], len(numbers))}"
 

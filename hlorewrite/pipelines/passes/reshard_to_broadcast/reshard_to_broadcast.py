@@ -118,8 +118,8 @@ class ProgramTransferPlans(OpByOp):
         planned = plan_transfer(op, view, self.topology or ctx.topology, self.strategy, self.order,
                                 self.budget)
         if planned is None:
-            tell(ctx, "missed", self.name, "the transfer needs no plan: each device gets its tile from the one at its "
-                 "place", view, op)
+            tell(ctx, "missed", self.name, "the transfer needs no plan: each device gets its tile from its "
+                 "counterpart", view, op)
             return False
         if isinstance(planned, str):
             tell(ctx, "blocked", self.name, f"the transfer gets no plan: {planned}", view, op)

@@ -33,7 +33,7 @@ class PlannedTransfer:
       plan: what is sent by whom, and when.
       element_type: of the tensor, as MLIR writes it; what ``hlorewrite.pipelines.reshard.lower.lower`` asks for.
       direct_s: seconds of sending every device its own copies.
-      cluster: what the times are of, as sentences name it.
+      cluster: the cluster of the times, as messages name it.
     """
 
     plan: ReshardPlan
@@ -55,7 +55,7 @@ def plan_transfer(op: ir.Operation, view: View, topology: str = "", strategy: st
       budget: as for ``plan_reshard``.
 
     Returns:
-      The plan; a sentence when there cannot be one; None when every device gets its tile from the one at its place.
+      The plan; a sentence when there cannot be one; None when every device gets its tile from its counterpart.
 
     Raises:
       UsageError: the topology is unknown or too small.
@@ -153,7 +153,7 @@ def meshes_of_topology(topology: ir.Attribute, where: str) -> dict[str, ReshardM
 
 
 def layout_of_type(type_: ir.Type, meshes: dict[str, ReshardMesh]) -> tuple[str, Layout, ir.Type] | str:
-    """Where the tiles of a mesh tensor lie.
+    """Where the tiles of a mesh tensor are.
 
     Args:
       type_: an ``!mpmd.mesh_tensor`` type.
@@ -174,7 +174,7 @@ def layout_of_type(type_: ir.Type, meshes: dict[str, ReshardMesh]) -> tuple[str,
 
 
 def layout_of(tensor: MeshTensor, meshes: dict[str, ReshardMesh]) -> Layout:
-    """Where the tiles of a value lie.
+    """Where the tiles of a value are.
 
     Args:
       tensor: its type; it names a mesh and holds no parts of a sum.

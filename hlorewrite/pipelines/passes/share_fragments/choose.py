@@ -172,14 +172,14 @@ def _check_crossing(division: ShareDivision) -> None:
         raise CannotDivide("a value between them is not cut over all axes of the mesh, and may differ where it is not")
     extra = sum(device_bytes(kind, host.mesh) for kind in between)
     if extra > EXTRA * sum(device_bytes(kind, host.mesh) for kind in own.values()):
-        raise CannotDivide(f"the values between them take more than {EXTRA:.0%} of the bytes that it takes and gives")
+        raise CannotDivide(f"the values between them take more than {EXTRA:.0%} of the bytes of its inputs and outputs")
 
 
 def crossing_values(division: ShareDivision) -> dict[int, CrossingValue]:
-    """How each value lies that a piece takes or gives.
+    """How each value that a piece takes or gives is placed.
 
     Raises:
-      CannotDivide: the contained fragment does not say it.
+      CannotDivide: the contained fragment does not state it.
     """
     host = division.host
     values = host.crossing | {division.found.values[value]: each.on_mesh(host.call.mesh)

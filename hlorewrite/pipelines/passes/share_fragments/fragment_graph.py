@@ -17,7 +17,7 @@ from hlorewrite.pipelines.mpmd.types import MeshTensor, mesh_tensor
 
 @dataclass(frozen=True)
 class CrossingValue:
-    """How a value lies where it enters or leaves a fragment.
+    """How a value is placed where it enters or leaves a fragment.
 
     Attributes:
       kind: its type in the program.
@@ -67,7 +67,7 @@ class FragmentGraph:
       values: its values: arguments first, then results of ops in order.
       ops: its ops, in order.
       returned: numbers of the values it returns.
-      crossing: how arguments and returned values lie, by their numbers.
+      crossing: how arguments and returned values are placed, by their numbers.
       channels: numbers of the channels of its collectives, in order.
       has_effects: whether an op does more than make its results.
     """
@@ -152,7 +152,7 @@ def graph_of(call: FragmentCall, function: ir.Operation, mesh: Mesh, types: tupl
       signatures: of all fragments that are compared.
 
     Returns:
-      The graph; None where XLA has still to partition it.
+      The graph; None if XLA has yet to partition it.
     """
     block = body_of(function, mesh)
     if block is None:
@@ -198,7 +198,7 @@ def prefix_of(graph: FragmentGraph, ops: Sequence[int]) -> tuple[FragmentGraph, 
 
 
 def whole_value(graph: FragmentGraph, value: int) -> CrossingValue:
-    """How a value is on a mesh of one device.
+    """How a value is placed on a mesh of one device.
 
     Args:
       graph: the fragment that makes it.
@@ -214,7 +214,7 @@ def whole_value(graph: FragmentGraph, value: int) -> CrossingValue:
 
 def _crossing(call: FragmentCall, function: ir.Operation, returned: tuple[int, ...], types: tuple[MeshTensor, ...]
               ) -> dict[int, CrossingValue]:
-    """How arguments and results lie."""
+    """How arguments and results are placed."""
     manual = function.regions[0].blocks[0].operations[0].operation if manual_body(function) is not None else None
     arguments = range(len(function.regions[0].blocks[0].arguments))
     found: dict[int, CrossingValue] = {}

@@ -15,7 +15,7 @@ def piece_function(host: FragmentGraph, piece: FragmentPiece, values: dict[int, 
     Args:
       host: the fragment it is of.
       piece: what to write.
-      values: how each value lies that it takes or gives.
+      values: how each value that it takes or gives is placed.
       target: the block that the function is put into.
       part: the contained fragment, whose channels a shared piece has.
 

@@ -71,7 +71,7 @@ class _Graphs:
         self._read: list[ir.Module] = []  # their ops are those of the graphs, and end with them
 
     def of(self, program: Program, view: View) -> list[FragmentGraph]:
-        """The fragments, one for each call; those that XLA has still to partition are left out."""
+        """The fragments, one for each call; those that XLA has yet to partition are left out."""
         self._read.append(view.module.mlir)
         calls = [step for step in program.steps if isinstance(step, FragmentCall)]
         meshes = {name: local_mesh(view, name, program.meshes[name].axes) for name in {step.mesh for step in calls}}

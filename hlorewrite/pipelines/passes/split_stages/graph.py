@@ -84,7 +84,7 @@ class Values:
         return number
 
     def unite(self, number: int, with_: int) -> None:
-        """Says that a value is another one."""
+        """Records that two values are the same."""
         target = self.find(with_)
         if self.find(number) != target:
             self.same[self.find(number)] = target

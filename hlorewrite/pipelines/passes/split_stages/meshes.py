@@ -117,13 +117,13 @@ def make_topology(view: View, shapes: str, schedule: str, mesh_of: Sequence[int]
       mesh_of: the mesh of each stage; empty: as the schedule has it.
       stages: n, how many stages the marks make.
       microbatches: m.
-      where: where the last mark stands.
+      where: where the last mark is.
 
     Returns:
       The topology.
 
     Raises:
-      UsageError, PlanError, InputError: meshes, marks and schedule do not go together.
+      UsageError, PlanError, InputError: meshes, marks and schedule do not fit together.
     """
     sizes = parse_shapes(shapes)
     axes = mesh_axes(view)
@@ -131,7 +131,7 @@ def make_topology(view: View, shapes: str, schedule: str, mesh_of: Sequence[int]
         axes = ("x",) if len(sizes[0]) == 1 else tuple(f"x{i}" for i in range(len(sizes[0])))
     for each in sizes:
         if len(each) != len(axes):
-            raise UsageError(f"a mesh of shape {'x'.join(map(str, each))} has {len(each)} axes, the step has "
+            raise UsageError(f"a mesh of shape {'x'.join(map(str, each))} has {len(each)} axes, but the step has "
                              f"{len(axes)} ({', '.join(axes)})", hint="give each mesh one size for each axis")
     if mesh_of:
         placed = tuple(mesh_of)

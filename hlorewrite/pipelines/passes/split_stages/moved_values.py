@@ -53,5 +53,5 @@ def _brought_home(plan: StagePlan) -> Iterator[tuple[int, int, StepNode]]:
 
 
 def _mesh_of(plan: StagePlan, number: int) -> int:
-    """Where a value is made, or lies."""
+    """Where a value is made or placed."""
     return plan.mesh_of[number] if number in plan.mesh_of else plan.home.get(number, 0)

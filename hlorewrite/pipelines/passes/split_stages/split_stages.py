@@ -71,14 +71,14 @@ class SplitStages(Pass):
       meshes: shape of each mesh, such as "(8x1),(4x2)", sizes in the order of the step's mesh axes.
       schedule: the schedule the program is made for; it decides which mesh runs which stage, and whether backwards are
         split into two halves. "custom" for one of your own: then give mesh-of.
-      microbatches: how many micro-batches the loop has to run; 0 for as many as it does.
+      microbatches: how many micro-batches the loop must run; 0 accepts any number.
       mesh_of: the mesh of each stage, for placements no schedule has.
       split_backward: whether backwards come in two halves, where the schedule does not say.
       shared: what becomes of a sum to which several stages add: "once" keeps one for each stage and adds them up after
         the loop, "every-micro-batch" adds where the step does.
       stages: "marked" at the step's marks; "auto" where the cost model says, for a step without marks.
-      cuts: stages of a step without marks: after how many ops of the forward each but the first begins, such as
-        "auto" chose, as its remark says.
+      cuts: for a step without marks: the number of ops of the forward pass before each stage but the first, as the
+        remarks of "auto" state it.
       topology: the cluster that "auto" cuts for.
     """
 
@@ -124,7 +124,7 @@ class SplitStages(Pass):
     def _check(self, module: Module) -> None:
         """Refuses options that say nothing, and modules that are split already."""
         if self.schedule not in (*SCHEDULES, CUSTOM):
-            raise UsageError(f'no schedule is called "{self.schedule}"',
+            raise UsageError(f'no schedule is named "{self.schedule}"',
                              hint=did_you_mean(self.schedule, (*SCHEDULES, CUSTOM)))
         if self.schedule == CUSTOM and not self.mesh_of:
             raise UsageError("a custom schedule does not say which mesh runs which stage", hint="give mesh-of=0,1,...")
@@ -162,7 +162,8 @@ class SplitStages(Pass):
         assumed = "" if wanted.topology else f"; chosen for {DEFAULT_TOPOLOGY} (assumed, no cluster is named)"
         for stage, (cut, source, sent) in enumerate(chosen.boundaries, start=1):
             ctx.remark(Remark("applied", self.name, f"stage {stage} begins after op {cut} of the forward, and "
-                              f"{format_bytes(sent, 1)} cross there each micro-batch and way{assumed}", source))
+                              f"{format_bytes(sent, 1)} cross there per micro-batch in each direction{assumed}",
+                              source))
         return replace(self, cuts=chosen.cuts)
 
     def _place(self, step: TrainStep, topology: ProgramMeshes, at: StageAssignment, ctx: PassContext) -> None:
@@ -218,7 +219,7 @@ class SplitStages(Pass):
     def _write_branches(self, module: Module, ctx: PassContext) -> None:
         """Writes branches of the update as choices; says which stay."""
         for op in write_branches_as_choices(ctx.view(module), ctx.editor(module)):
-            said = "this branch stays one op on one mesh: it holds loops, random numbers or ops that are not known"
+            said = "this branch stays one op on one mesh: it holds loops, random numbers or unknown ops"
             ctx.remark(Remark("unprofitable", self.name, said, ctx.view(module).source(op)))
         ctx.forget_view()
 

@@ -69,7 +69,7 @@ def place_body(step: TrainStep, at: StageAssignment) -> list[StepNode]:
       each: they are taken out of the body.
 
     Raises:
-      InputError: a mark stands where it cannot, or a carried value is read before the stage that writes it.
+      InputError: a mark is where it cannot be, or a carried value is read before the stage that writes it.
     """
     _lift(step, at)
     _last_backward(step, at)
@@ -100,7 +100,7 @@ def _lift(step: TrainStep, at: StageAssignment) -> None:
 
 
 def _marked(step: TrainStep, at: StageAssignment, node: StepNode, mark: tuple[int, bool], place: int | None) -> int:
-    """Where a mark's result stands."""
+    """Where a mark's result is placed."""
     assert node.op is not None
     index, backward = mark
     if backward:
@@ -116,7 +116,7 @@ def _marked(step: TrainStep, at: StageAssignment, node: StepNode, mark: tuple[in
                          "all stages, and a schedule has one of each", location=step.view.source(node.op),
                          hint="compute that gradient in a step before, or keep both passes within one stage")
     if again or is_recomputed(node):
-        raise InputError(f"the mark of stage {index} runs again in a backward pass, and differently than in the "
+        raise InputError(f"the mark of stage {index} runs again in a backward pass, and differs from the "
                          "forward pass: jax.checkpoint is around it", location=step.view.source(node.op),
                          hint="put jax.checkpoint around parts of a stage, not around marks")
     if place is not None and place > index:

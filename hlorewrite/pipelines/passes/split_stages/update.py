@@ -3,7 +3,7 @@
 Values of more than one element that meet in an op belong together: a gradient, its parameter, and the optimizer's
 state for it. Such a group runs on the mesh that holds its parameter (``value_groups.py``). Single numbers of several
 meshes, as in a global norm, meet on the last stage's mesh. A round (level) ends where a value changes mesh, so that
-fragments of one mesh and level never wait for each other in a circle: level(op) = max over operands of level(operand) +
+fragments of one mesh and level never wait for each other in a cycle: level(op) = max over operands of level(operand) +
 (1 if it comes from another mesh).
 """
 

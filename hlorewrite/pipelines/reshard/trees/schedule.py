@@ -142,8 +142,8 @@ def rails_of(rows: SliceTransfers, network: Network) -> tuple[Rail, ...]:
     hosts = {tuple(sorted({int(network.host[d]) for d in rows.groups[group]})) for group in receivers}
     sending = {int(network.host[d]) for group in set(rows.holders.tolist()) for d in rows.groups[group]}
     if len(hosts) != 1 or len(to := next(iter(hosts))) < _LEAST_HOSTS or sending & set(to):
-        raise PlanError(f"trees need slices that all go to the same {_LEAST_HOSTS} hosts or more, and none of these "
-                        "hosts may hold any", hint="use broadcast")
+        raise PlanError(f"trees need slices that all go to the same hosts, at least {_LEAST_HOSTS}, none of which "
+                        "sends one", hint="use broadcast")
     nics = network.nics_per_host
     lanes = next(iter(receivers.values()))
     if set(receivers.values()) == {lanes} and len(rows) >= len(lanes) > 1:

@@ -34,7 +34,7 @@ module @m attributes {mhlo.num_partitions = 4 : i32, mhlo.num_replicas = 1 : i32
         %5 = stablehlo.dynamic_slice %iterArg_5, %iterArg_3, %c, %c, sizes = [1, 2, 5] : (tensor<3x2x5xf32>, tensor<i32>, tensor<i32>, tensor<i32>) -> tensor<1x2x5xf32>
         %6 = stablehlo.reshape %5 : (tensor<1x2x5xf32>) -> tensor<2x5xf32>
         %7 = stablehlo.convert %6 : (tensor<2x5xf32>) -> tensor<2x5xbf16>
-        // expected-remark@+1 {{gathered once it would send 240 bytes and keep 160, and 100 are left of the memory budget}}
+        // expected-remark@+1 {{gathered once it would send 240 bytes and keep 160, but only 100 are left of the memory budget}}
         %8 = "stablehlo.all_gather"(%7) <{all_gather_dim = 0 : i64, channel_handle = #stablehlo.channel_handle<handle = 1, type = 1>, replica_groups = dense<[[0, 1, 2, 3]]> : tensor<1x4xi64>, use_global_device_ids}> : (tensor<2x5xbf16>) -> tensor<8x5xbf16>
         %9 = stablehlo.convert %8 : (tensor<8x5xbf16>) -> tensor<8x5xf32>
         %10 = stablehlo.add %iterArg_4, %9 : tensor<8x5xf32>

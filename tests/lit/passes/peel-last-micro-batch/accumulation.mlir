@@ -65,7 +65,7 @@ module attributes {mhlo.num_partitions = 4 : i32, mhlo.num_replicas = 1 : i32} {
     %zero = stablehlo.constant dense<0.0> : tensor<8xf32>
     %first = stablehlo.constant dense<0> : tensor<i32>
     %one = stablehlo.constant dense<1> : tensor<i32>
-    // expected-remark@+1 {{the last iteration, of a number that is not constant (8 assumed), runs after the loop: 1 reduction}}
+    // expected-remark@+1 {{the last of an unknown number of iterations (8 assumed) runs after the loop: 1 reduction}}
     %loop:2 = stablehlo.while(%i = %first, %acc = %zero) : tensor<i32>, tensor<8xf32>
     cond {
       %more = stablehlo.compare LT, %i, %micro_batches : (tensor<i32>, tensor<i32>) -> tensor<i1>
@@ -100,7 +100,7 @@ module attributes {mhlo.num_partitions = 4 : i32, mhlo.num_replicas = 1 : i32} {
     %first = stablehlo.constant dense<0> : tensor<i32>
     %one = stablehlo.constant dense<1> : tensor<i32>
     %micro_batches = stablehlo.constant dense<1> : tensor<i32>
-    // expected-remark@+1 {{it runs once: its body takes its place}}
+    // expected-remark@+1 {{it runs once, so its body replaces it}}
     %loop:2 = stablehlo.while(%i = %first, %acc = %zero) : tensor<i32>, tensor<8xf32>
     cond {
       %more = stablehlo.compare LT, %i, %micro_batches : (tensor<i32>, tensor<i32>) -> tensor<i1>

@@ -1,4 +1,4 @@
-// A stack gathered once and read in a loop of unknown count: layer by layer it would send more when the loop runs often.
+// A stack gathered once and read in a loop of unknown count: layer by layer it would send more when the loop runs many times.
 // RUN: %hlorewrite opt %s "--pass=reshard-to-broadcast{target=cpu topology=p3.8xlarge:4x1}" --remarks=blocked,missed,unprofitable,applied --verify-diagnostics --split-input-file | %filecheck %s
 
 module attributes {mhlo.num_partitions = 4 : i32, mhlo.num_replicas = 1 : i32} {

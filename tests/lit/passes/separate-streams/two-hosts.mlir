@@ -9,7 +9,7 @@
 // CHECK: {mhlo.frontend_attributes = {_xla_stream_annotation = "0"}}
 module attributes {mhlo.num_partitions = 4 : i32, mhlo.num_replicas = 1 : i32} {
   func.func @main(%gradient: tensor<8x6xf32>, %activation: tensor<8x6xf32>) -> (tensor<8x6xf32>, tensor<8x6xf32>) {
-    // expected-remark@+1 {{it runs on a separate stream, with 0 more that only network ports of h200:2x2 carry, where XLA is compiled with --xla_gpu_enable_latency_hiding_scheduler=true}}
+    // expected-remark@+1 {{it runs on a separate stream, with 0 more collectives that only network ports of h200:2x2 carry; XLA needs the options --xla_gpu_enable_latency_hiding_scheduler=true}}
     %r = "stablehlo.all_reduce"(%gradient) <{channel_handle = #stablehlo.channel_handle<handle = 1, type = 1>, replica_groups = dense<[[0, 2], [1, 3]]> : tensor<2x2xi64>, use_global_device_ids}> ({
     ^bb0(%a: tensor<f32>, %b: tensor<f32>):
       %s = stablehlo.add %a, %b : tensor<f32>

@@ -25,7 +25,7 @@ module attributes {mhlo.num_partitions = 4 : i32, mhlo.num_replicas = 1 : i32} {
     %one = stablehlo.constant dense<1> : tensor<i32>
     %layers = stablehlo.constant dense<3> : tensor<i32>
     %zero = stablehlo.constant dense<0.0> : tensor<f32>
-    // expected-remark@+1 {{it is reduced to shards along dimension 0, one for each of 2 devices}}
+    // expected-remark@+1 {{it is reduce-scattered along dimension 0 over 2 devices}}
     %x0 = "stablehlo.all_reduce"(%p) <{channel_handle = #stablehlo.channel_handle<handle = 1, type = 1>, replica_groups = dense<[[0, 1], [2, 3]]> : tensor<2x2xi64>, use_global_device_ids}> ({
     ^bb0(%a: tensor<f32>, %b: tensor<f32>):
       %c = stablehlo.add %a, %b : tensor<f32>
@@ -44,7 +44,7 @@ module attributes {mhlo.num_partitions = 4 : i32, mhlo.num_replicas = 1 : i32} {
       %row = stablehlo.dynamic_slice %w, %i, %first, %first, sizes = [1, 4, 4] : (tensor<3x4x4xf32>, tensor<i32>, tensor<i32>, tensor<i32>) -> tensor<1x4x4xf32>
       %weight = stablehlo.reshape %row : (tensor<1x4x4xf32>) -> tensor<4x4xf32>
       %product = stablehlo.dot_general %normal, %weight, contracting_dims = [1] x [0] : (tensor<8x4xf32>, tensor<4x4xf32>) -> tensor<8x4xf32>
-      // expected-remark@+1 {{it is reduced to shards along dimension 0, one for each of 2 devices}}
+      // expected-remark@+1 {{it is reduce-scattered along dimension 0 over 2 devices}}
       %sum = "stablehlo.all_reduce"(%product) <{channel_handle = #stablehlo.channel_handle<handle = 1, type = 1>, replica_groups = dense<[[0, 1], [2, 3]]> : tensor<2x2xi64>, use_global_device_ids}> ({
       ^bb0(%a: tensor<f32>, %b: tensor<f32>):
         %c = stablehlo.add %a, %b : tensor<f32>

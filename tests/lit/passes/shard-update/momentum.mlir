@@ -63,7 +63,7 @@ module attributes {mhlo.num_partitions = 4 : i32, mhlo.num_replicas = 1 : i32} {
         out_shardings=[<@mesh, [{}, {}]>, <@mesh, [{}, {}]>] manual_axes={"data"}
         (%p: tensor<6x3xf32>, %old: tensor<6x3xf32>, %rows: tensor<6x3xf32>) {
       %local = stablehlo.multiply %rows, %p : tensor<6x3xf32>
-      // expected-remark@+1 {{no dimension divides by 4, so their state stays whole: one (tensor<6x3xf32>)}}
+      // expected-remark@+1 {{no dimension is divisible by 4, so their state stays whole: one (tensor<6x3xf32>)}}
       %grad = "stablehlo.all_reduce"(%local) <{channel_handle = #stablehlo.channel_handle<handle = 1, type = 1>, replica_groups = dense<[[0, 1, 2, 3]]> : tensor<1x4xi64>, use_global_device_ids}> ({
       ^bb0(%a: tensor<f32>, %b: tensor<f32>):
         %c = stablehlo.add %a, %b : tensor<f32>

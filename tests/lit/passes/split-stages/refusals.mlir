@@ -133,7 +133,7 @@ module @step {
       %g1 = stablehlo.dot_general %hs, %dq, contracting_dims = [0] x [0] : (tensor<4x8xf32>, tensor<4x8xf32>) -> tensor<8x8xf32>
       %dh = stablehlo.dot_general %dq, %w1, contracting_dims = [1] x [1] : (tensor<4x8xf32>, tensor<8x8xf32>) -> tensor<4x8xf32>
       %d1 = stablehlo.composite "hlorewrite.stage" %dh {composite_attributes = {backward = true, stage = 1 : i64}, decomposition = @same} : (tensor<4x8xf32>) -> tensor<4x8xf32>
-      // expected-error@+1 {{the mark of stage 1 runs again in a backward pass, and differently than in the forward pass: jax.checkpoint is around it}}
+      // expected-error@+1 {{the mark of stage 1 runs again in a backward pass, and differs from the forward pass: jax.checkpoint is around it}}
       %dhs = stablehlo.composite "hlorewrite.stage" %d1 {composite_attributes = {backward = false, stage = 1 : i64}, decomposition = @same} : (tensor<4x8xf32>) -> tensor<4x8xf32>
       %hh = stablehlo.multiply %h, %h : tensor<4x8xf32>
       %ones = stablehlo.constant dense<1.0> : tensor<4x8xf32>

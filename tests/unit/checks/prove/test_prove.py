@@ -199,7 +199,7 @@ def test_reasons(tmp_path: Path) -> None:
                   legal="legal { uniform(%k); }"), "holds over the reals, but `floats exact` is not proved"),
             (IMPORT + SUM.format(legal="same_groups(%ra, %rb);").replace("reassociates", "exact"), "does not commute"),
             (IMPORT + "rule a { match { root %r = stablehlo.negate(%x); } types any; floats exact; "
-             "rewrite { set %r[0] = %x; } }", "changes in place are not followed")):
+             "rewrite { set %r[0] = %x; } }", "the prover does not follow changes in place")):
         [verdict] = prove_file(written(tmp_path, text))
         assert verdict.status == UNKNOWN and reason in verdict.reason and not verdict.sound, verdict
 
@@ -241,7 +241,7 @@ def test_conditions_that_contradict_each_other_prove_nothing(tmp_path: Path) -> 
   rewrite { replace %r with %x; }
 }
 """))
-    assert verdict.status == UNKNOWN and "no element types and reductions are admitted" in verdict.reason
+    assert verdict.status == UNKNOWN and "no combination of element types and reductions is admitted" in verdict.reason
 
 
 # ---- users' files

@@ -143,7 +143,7 @@ PAIRS: dict[str, tuple[str, str, bool]] = {
         module(text(f"%f = stablehlo.subtract %x, %y : {F}")), module(text(f"%f = stablehlo.subtract %y, %x : {F}")), False),
     "operands of a sum": (
         module(text(f"%f = stablehlo.add %x, %y : {F}")), module(text(f"%f = stablehlo.add %y, %x : {F}")), True),
-    "an argument that is given away": (
+    "an argument that is donated": (
         module(text(f"%f = stablehlo.add %x, %y : {F}")),
         module(text(f"%f = stablehlo.add %x, %y : {F}"), f"%x: {F} {{tf.aliasing_output = 0 : i32}}, %y: {F}"), False),
     "more partitions": (

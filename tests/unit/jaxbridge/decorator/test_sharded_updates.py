@@ -272,7 +272,7 @@ def by_hand(w: jax.Array, m: jax.Array) -> jax.Array:
 
 @pytest.mark.parametrize("rows, reduced, gathered, state, reason", [
     (7, lambda g: jax.lax.pmean(g, "data"), lambda w, m: w - 0.1 * m, P(),
-     r"no dimension divides by 8, so their state stays whole: result\[0\] \(tensor<7x3xf32>\)"),
+     r"no dimension is divisible by 8, so their state stays whole: result\[0\] \(tensor<7x3xf32>\)"),
     (16, lambda g: jax.lax.psum_scatter(g, "data", tiled=True) / 8, by_hand, P("data"),
      "its gradients are scattered already, or added over other axes"),
     (16, lambda g: g - jax.lax.all_gather(g, "data").mean(0), lambda w, m: w, P(), "no tensor is added up"),

@@ -96,7 +96,7 @@ def test_random_arguments_fit_every_dtype_and_repeat():
 
 
 def test_the_wrong_number_of_devices_is_refused_with_the_target_to_use():
-    with pytest.raises(UsageError, match=r"for 4 devices and target cpu:8 has 8; use --target cpu:4"):
+    with pytest.raises(UsageError, match=r"for 4 devices but target cpu:8 has 8; use --target cpu:4"):
         compile_for(per_device(), parse_target("cpu:8"))
 
 

@@ -161,7 +161,7 @@ def test_a_reduction_in_one_branch_leaves_with_the_loop_only_in_expectation() ->
     assert shift(text, CommShift(expected=True)).reductions() == [0]
     left = shift(text)
     assert not left.changed and left.remarks[-1][0] == "unprofitable"
-    assert left.remarks[-1][1].startswith("moving it would send less in expectation, and more on a path on which")
+    assert left.remarks[-1][1].startswith("moving it would send less in expectation, but more on a path on which")
     assert left.remarks[-1][1].endswith("takes branch 1")
 
 

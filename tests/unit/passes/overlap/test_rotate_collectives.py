@@ -348,5 +348,5 @@ def test_what_is_carried_is_taken_from_the_memory_budget(left: int | None, chang
     context = PassContext(listeners=(recorder,), ignore_cost=True, topology="h200:1x4", memory_left=left)
     assert RotateCollectives().run(module, context) == changed
     assert context.memory_taken == (64 if changed else 0)
-    said = "take 64 bytes, and 63 are left of the memory budget"
+    said = "take 64 bytes, but only 63 are left of the memory budget"
     assert any(said in remark.sentence for remark in recorder.remarks) != changed

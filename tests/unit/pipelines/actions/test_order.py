@@ -160,7 +160,7 @@ def test_halves():
 
 
 @pytest.mark.parametrize(("schedule", "sentence"), [
-    ("zb-h1", "runs the backward in two halves"), (make_schedule("1f1b", 2, 3), "is for 3 micro-batches"),
+    ("zb-h1", "splits the backward pass in two"), (make_schedule("1f1b", 2, 3), "is for 3 micro-batches"),
     (make_schedule("1f1b", 4, 4), "is for 4 stages"),
     (custom_schedule("F0 F0.1 B0.1 B0 F1 F1.1 B1.1 B1 F2 F2.1 B2.1 B2 F3 F3.1 B3.1 B3"), "on one mesh with stage 0"),
 ])
@@ -172,7 +172,7 @@ def test_schedules_that_do_not_fit(schedule: Schedule | str, sentence: str):
 def test_meshes_that_share_stages():
     one = program(body=tuple(dataclasses.replace(step, mesh="m0") if isinstance(step, FragmentCall) else step
                              for step in BODY), before=(), after=())
-    with pytest.raises(PlanError, match="is for 2 meshes, the program's stages are on 1"):
+    with pytest.raises(PlanError, match="is for 2 meshes, but the program's stages are on 1"):
         schedule_for(one, make_schedule("1f1b", 2, 4))
 
 

@@ -168,7 +168,7 @@ def test_donated_arguments_that_share_a_buffer_are_refused_before_the_call(devic
     made = hlorewrite.pipeline(step, meshes=[(devices,), (devices,)], donate_argnums=0)
     (p, _), _ = made((jax.tree.map(jnp.array, WEIGHTS), [a + 1 for a in WEIGHTS]), ROWS)
     for other in (p, [jax.device_put(leaf, leaf.sharding) for leaf in p]):
-        with pytest.raises(UsageError, match="arguments 0 and 2 are one buffer, and it is given away"):
+        with pytest.raises(UsageError, match="arguments 0 and 2 share one buffer, which is donated"):
             made((p, other), ROWS)
     state, _ = made((p, jax.tree.map(jnp.copy, p)), ROWS)
     made(state, ROWS)

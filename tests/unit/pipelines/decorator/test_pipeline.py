@@ -181,7 +181,7 @@ def test_what_cannot_be_asked_for(options, said):
 
 
 @pytest.mark.parametrize("options, said", [
-    ({"in_specs": (P(),)}, "in_specs has 1 entries, the step takes 3 positional arguments"),
+    ({"in_specs": (P(),)}, "in_specs has 1 entries, but the step takes 3 positional arguments"),
     ({"in_specs": P("model")}, 'there is no mesh axis "model"'),
     ({"in_specs": ([P(), P(), P()], P(), P())}, "in_specs\\[0\\] is not a prefix"),
     ({"in_specs": (P(), P(None, "data"), P(None, "data")), "meshes": [(3,), (3,)]}, "cannot be cut into 3"),
@@ -224,6 +224,6 @@ def test_rows_of_a_micro_batch_that_a_mesh_does_not_divide(rows, uncut):
     pipelined = hlorewrite.pipeline(flat_step, meshes=[(4,), (4,)], passes="",
                                     in_specs=(None, P("data"), P("data")))
     lowered = pipelined.lower(weights(2), jnp.ones((rows, 8)), jnp.ones((rows, 8)))
-    said = [str(each) for each in lowered.remarks if "micro-batches of 7 are not cut into 4" in str(each)]
+    said = [str(each) for each in lowered.remarks if "4 does not divide the 7 rows of a micro-batch" in str(each)]
     assert len(said) == (2 if uncut else 0)
     assert not uncut or "argument 1 has 28 rows" in said[0]

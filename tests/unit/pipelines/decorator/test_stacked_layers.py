@@ -342,7 +342,7 @@ def test_a_stage_that_receives_more_than_it_reads_is_named():
 
 
 @pytest.mark.parametrize("stages, message", [(9, "8 layers cannot be cut into 9 stages"),
-                                             ((3, 8), "begins with layer 8, and the loop has 8")])
+                                             ((3, 8), "begins with layer 8, but the loop has 8")])
 def test_boundaries_that_do_not_fit(stages, message):
     with pytest.raises(HlorewriteError, match=message) as error:
         split(scanned(stages), (layers(), *batch()))

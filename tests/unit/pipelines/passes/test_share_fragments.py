@@ -265,7 +265,7 @@ def test_what_lies_between_pieces_takes_few_bytes(monkeypatch):
     monkeypatch.setattr(choose, "EXTRA", 0.33)
     after, said = divided(before)
     assert after.text() == before.text()
-    assert "of the bytes that it takes and gives" in said[0]
+    assert "of the bytes of its inputs and outputs" in said[0]
 
 
 def test_depths_take_as_much_as_there_are_values():

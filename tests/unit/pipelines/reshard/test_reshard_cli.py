@@ -39,7 +39,8 @@ def test_table_picture_and_module(capsys, tmp_path) -> None:
     assert guarded([*BASE, "--gantt", str(picture), "--emit-module", str(module)]) == 0
     out = capsys.readouterr().out
     assert "makespan 0.85" in out and "gap 0." in out and "8,9,10,11" in out
-    assert "module for gpu: 128 rounds, 0.864113 s one after another by the model, 16777216 bytes in addition" in out
+    assert ("module for gpu: 128 rounds, 0.864113 s one after another according to the model, 16777216 bytes in "
+            "addition") in out
     first = picture.read_bytes()
     assert b"<svg" in first
     assert "stablehlo.collective_broadcast" in module.read_text()
@@ -82,7 +83,7 @@ def test_empty_tensor(capsys) -> None:
     ({"--strategy": "brodcast"}, 'did you mean "broadcast"?'),
     ({"--order": "optimum"}, 'did you mean "optimal"?'),
     ({"--topology": "h20"}, 'did you mean "h200"?'),
-    ({"--gantt": "links.bmp"}, "has no known ending"),
+    ({"--gantt": "links.bmp"}, "has an unknown file extension"),
 ])
 def test_mistakes_are_one_line(capsys, change, sentence) -> None:
     words = list(BASE)

@@ -135,7 +135,7 @@ def test_all_meshes_on_the_same_devices():
 
 def test_devices_of_another_number():
     devices = jax.devices()
-    with pytest.raises(UsageError, match="mesh m1 has 4 devices and is given 2"):
+    with pytest.raises(UsageError, match="mesh m1 has 4 devices but got 2"):
         PipelineDriver(two_stages(), {"m0": devices[:4], "m1": devices[4:6]})
 
 
@@ -214,10 +214,10 @@ def test_an_argument_that_is_not_donated_may_start_a_sum():
 
 
 @pytest.mark.parametrize(("schedule", "sentence"), [
-    ("zb-h1", "runs the backward in two halves, and the program has it whole"),
-    ("dualpipe-v", "is for 4 stages, the program has 2"),
-    (make_schedule("1f1b", 2, 8), "is for 8 micro-batches, the program has 4"),
-    (make_schedule("1f1b", 3, 4), "is for 3 stages, the program has 2"),
+    ("zb-h1", "splits the backward pass in two, but the program does not"),
+    ("dualpipe-v", "is for 4 stages, but the program has 2"),
+    (make_schedule("1f1b", 2, 8), "is for 8 micro-batches, but the program has 4"),
+    (make_schedule("1f1b", 3, 4), "is for 3 stages, but the program has 2"),
 ])
 def test_schedules_that_do_not_fit(schedule: object, sentence: str):
     with pytest.raises(PlanError, match=sentence):
@@ -239,21 +239,21 @@ def test_sums_alone_may_be_made_out_of_order():
 
 
 def test_unknown_schedules_and_modules_that_are_no_programs():
-    with pytest.raises(UsageError, match='no schedule is called "1f2b"'):
+    with pytest.raises(UsageError, match='no schedule is named "1f2b"'):
         PipelineDriver(two_stages(), schedule="1f2b")
     with pytest.raises(InputError, match="not a program of several meshes"):
         PipelineDriver(parse("func.func @main(%a: tensor<f32>) -> tensor<f32> { return %a : tensor<f32> }"))
 
 
 def test_too_few_devices():
-    with pytest.raises(UsageError, match="needs 8 devices and there are 4"):
+    with pytest.raises(UsageError, match="needs 8 devices but there are 4"):
         PipelineDriver(two_stages(), jax.devices()[:4])
 
 
 def test_arguments_that_lie_elsewhere():
     driver = PipelineDriver(two_stages())
     placed = driver.place(values())
-    with pytest.raises(UsageError, match="4 arguments and is given 3"):
+    with pytest.raises(UsageError, match="4 arguments but got 3"):
         driver(*placed[:3])
     with pytest.raises(UsageError, match="argument 0 does not lie on mesh m0"):
         driver(placed[1], *placed[1:])

@@ -144,7 +144,7 @@ def test_transfers_take_what_their_plans_take():
 
 def test_what_does_not_fit_is_refused():
     pipelined = program()
-    with pytest.raises(PlanError, match="is for 3 stages, the program has 2"):
+    with pytest.raises(PlanError, match="is for 3 stages, but the program has 2"):
         simulate_program(pipelined, make_schedule("1f1b", 3, 4), cost(pipelined))
     with pytest.raises(PlanError, match="@forward_0 has no time"):
         fragments = {name: time for name, time in cost(pipelined).fragments.items() if name != "forward_0"}
@@ -201,9 +201,9 @@ def test_the_cost_model_gives_times_that_are_missing(tmp_path: Path, capsys: pyt
     (["--schedule", "zb-h1"], "in two halves"),
     (["--schedule", "custom"], "needs its table"),
     ([], "without a topology"),
-    (["--topology", "nowhere"], 'no topology is called "nowhere"'),
+    (["--topology", "nowhere"], 'no topology is named "nowhere"'),
     (["--topology", "h200:1x1"], "the meshes need 2 GPUs"),
-    (["--topology", "h200", "--transfer", "pigeon"], 'no transfer is called "pigeon"')])
+    (["--topology", "h200", "--transfer", "pigeon"], 'no transfer is named "pigeon"')])
 def test_flags_that_do_not_go_with_a_program(tmp_path: Path, words: list[str], sentence: str):
     from hlorewrite.errors import HlorewriteError
     with pytest.raises(HlorewriteError) as error:

@@ -47,7 +47,7 @@ class Summed:
 
     @property
     def most(self) -> float:
-        """The largest error of a sum on the way."""
+        """The largest error of a sum on the path."""
         return max(self.error, self.before)
 
 

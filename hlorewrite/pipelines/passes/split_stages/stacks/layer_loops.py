@@ -56,7 +56,7 @@ def layer_loops(view: View) -> list[LayerLoop]:
         loop = around.operation if around is not None else None
         if loop is None or loop.name != "stablehlo.while" or loop.parent is None or \
                 loop.parent.operation.name != "stablehlo.while":
-            raise InputError("the mark of layers is outside a loop over layers", location=view.source(op),
+            raise InputError("hlorewrite.stage_layers is called outside a loop over layers", location=view.source(op),
                              hint=_HOW)
         marks.setdefault(op_key(loop), (loop, []))[1].append(op)
     return [_layer_loop(view, loop, inside) for loop, inside in marks.values()]
@@ -99,7 +99,7 @@ def _layer_loop(view: View, loop: ir.Operation, marks: list[ir.Operation]) -> La
     where = view.source(marks[0])
     said = {(each.boundaries, each.first) for each in given}
     if len(said) > 1:
-        raise InputError("the marks in one loop over layers say different stages", location=where,
+        raise InputError("the marks in one loop over layers name different stages", location=where,
                          hint="mark the layers of a loop once")
     layers = trip_count(loop)
     if layers is None:
@@ -135,6 +135,6 @@ def edges_of(boundaries: str, layers: int, where: str) -> tuple[int, ...]:
         return tuple(sum(sizes[:k]) for k in range(stages + 1))
     starts = tuple(map(int, boundaries.split(",")))
     if starts[-1] >= layers:
-        raise InputError(f"a stage begins with layer {starts[-1]}, and the loop has {layers}", location=where,
+        raise InputError(f"a stage begins with layer {starts[-1]}, but the loop has {layers}", location=where,
                          hint=f"name layers from 1 to {layers - 1}")
     return (0, *starts, layers)

@@ -16,7 +16,7 @@ module attributes {mhlo.num_partitions = 2 : i32, mhlo.num_replicas = 1 : i32} {
   // EXPECTED: stablehlo.all_reduce
   func.func public @main(%all: tensor<8xf32>, %k0: tensor<i32>, %n0: tensor<i32>) -> tensor<8xf32> {
     %shards = sdy.manual_computation(%all, %k0, %n0) in_shardings=[<@mesh, [{"d"}]>, <@mesh, []>, <@mesh, []>] out_shardings=[<@mesh, [{"d"}]>] manual_axes={"d"} (%x: tensor<4xf32>, %k: tensor<i32>, %n: tensor<i32>) {
-      // expected-remark@+1 {{moving it would send less in expectation, and more on a path on which stablehlo.case}}
+      // expected-remark@+1 {{moving it would send less in expectation, but more on a path on which stablehlo.case}}
       %g = "stablehlo.all_reduce"(%x) <{channel_handle = #stablehlo.channel_handle<handle = 1, type = 0>, replica_groups = dense<[[0, 1]]> : tensor<1x2xi64>, use_global_device_ids}> ({
       ^bb0(%a: tensor<f32>, %b: tensor<f32>):
         %both = stablehlo.add %a, %b : tensor<f32>

@@ -2,7 +2,7 @@
 // RUN: %hlorewrite opt %s --split-input-file --pass='comm-shift{memory-budget=1KiB}' | %filecheck %s
 // RUN: %hlorewrite opt %s --split-input-file --pass='comm-shift{memory-budget=8}' --remarks 2>&1 | %filecheck %s --check-prefix=SMALL
 
-// SMALL: unprofitable: comm-shift: it stays in its loop: outside, 16 bytes more would be live all through the loop, and the rest of memory-budget is 8
+// SMALL: unprofitable: comm-shift: it stays in its loop: outside, 16 bytes more would be live throughout the loop, and the rest of memory-budget is 8
 
 // CHECK: %[[GATHERED:.+]] = "stablehlo.all_gather"
 // CHECK: stablehlo.while

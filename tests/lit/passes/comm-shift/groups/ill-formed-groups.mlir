@@ -71,7 +71,7 @@ func.func public @main(%s: tensor<4xf32>) -> tensor<4xf32> {
         %lt_ = stablehlo.compare LT, %i_l, %b_ : (tensor<i32>, tensor<i32>) -> tensor<i1>
         stablehlo.return %lt_ : tensor<i1>
       } do {
-        // expected-remark@+1 {{its replica groups name device 3, and the module has 2}}
+        // expected-remark@+1 {{its replica groups name device 3, but the module has 2}}
         %g = "stablehlo.all_reduce"(%s) <{channel_handle = #stablehlo.channel_handle<handle = 1, type = 0>, use_global_device_ids, replica_groups = dense<[[0, 1], [2, 3]]> : tensor<2x2xi64>}> ({
       ^bb0(%l_: tensor<f32>, %r_: tensor<f32>):
         %both_ = stablehlo.add %l_, %r_ : tensor<f32>
