@@ -21,6 +21,7 @@ from typing import Any
 sys.path.append(str(Path(__file__).resolve().parents[1] / "common"))
 sys.path.append(str(Path(__file__).resolve().parents[2] / "examples"))
 
+import expert_steps
 import gpt
 import large_model_steps
 import megatron_steps
@@ -65,6 +66,7 @@ def steps() -> dict[str, tuple[str, Lower]]:
         for name, (target, model) in llama.items()}
     made |= {name: (target, functools.partial(_parsed, megatron_steps.exported, model))
              for name, (target, model) in megatron.items()}
+    made["moe ep8"] = ("h200:1x8", functools.partial(_parsed, expert_steps.exported, expert_steps.ExpertModel()))
     for name in ("A scanned", "B scanned", "A unrolled", "FSDP"):
         for target in ("h200:1x8", "h200:4x8"):
             made[f"gpt {name} {target[5:]}"] = (target, functools.partial(overlap_rows.module_of, name, target, _GPT))
