@@ -160,7 +160,7 @@ def test_several_modules_in_one_file_are_refused(tmp_path: Path, capsys: pytest.
     (tmp_path / "two.mlir").write_text("module {}\n// -----\nmodule {}\n")
     words = ["opt", str(tmp_path / "two.mlir"), "--split-input-file", f"--trace={tmp_path / 'run'}"]
     assert guarded(words) == 2
-    assert "--trace is about one module" in capsys.readouterr().err and not (tmp_path / "run").exists()
+    assert "--trace records one module" in capsys.readouterr().err and not (tmp_path / "run").exists()
 
 
 def test_snapshots_see_through_calls_and_count_loops() -> None:

@@ -81,7 +81,7 @@ def _ended(status: int, why: str) -> str:
       >>> _ended(1, "KeyError: 'x'")
       "a native or the rule raised KeyError: 'x'; HLOREWRITE_TRACEBACK=1 opt --rules=FILE shows where"
       >>> _ended(-6, "")
-      'the interpreter ended its process (status -6)'
+      "the interpreter's process ended with status -6"
     """
     if not why:
         return f"the interpreter's process ended with status {status}"

@@ -167,7 +167,7 @@ linear good { match { root %r = stablehlo.negate(%x); } in %x; kinds sum; types 
 """)
     assert main(["rules", "check", str(path)]) == 1  # nor is it proved
     out = capsys.readouterr().out
-    assert "bad: not executed: the interpreter ended its process" in out
+    assert "bad: not executed: the interpreter's process ended" in out
     assert "good: applies to 3 of 3 programs, equal values" in out
 
 

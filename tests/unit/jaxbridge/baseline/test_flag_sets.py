@@ -55,7 +55,7 @@ def test_sets_that_cannot_be_compared_are_named():
     assert best.name == "latency hiding"
     assert best.left_out == ("pipelined, combined: while.3 runs an unknown number of iterations",
                              "pipelined, double-buffered: XLA does not compile the module (too bad)")
-    with pytest.raises(UsageError, match="there is none: no GPUs"):
+    with pytest.raises(UsageError, match="none is known: no GPUs"):
         best_of_xla(step(None), compile_with, {})
 
 

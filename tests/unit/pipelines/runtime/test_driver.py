@@ -255,7 +255,7 @@ def test_arguments_that_lie_elsewhere():
     placed = driver.place(values())
     with pytest.raises(UsageError, match="4 arguments but got 3"):
         driver(*placed[:3])
-    with pytest.raises(UsageError, match="argument 0 does not lie on mesh m0"):
+    with pytest.raises(UsageError, match="argument 0 is not on mesh m0"):
         driver(placed[1], *placed[1:])
     with pytest.raises(UsageError, match="argument 2 is not an array on devices"):
         driver(*placed[:2], values()[2], placed[3])
