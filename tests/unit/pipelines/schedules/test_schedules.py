@@ -182,7 +182,7 @@ def test_transfers_to_a_mesh_that_has_ended() -> None:
     ("F0 X1", "custom:1: \"X1\" is not a task"),
     ("# only this", "the table has no line of tasks"),
     ("placement w\nF0 B0", "is not a placement"),
-    ("placement v\nF0 B0", "a V has two chunks"),
+    ("placement v\nF0 B0", "placement v has two chunks"),
 ])
 def test_bad_tables(table: str, message: str) -> None:
     with pytest.raises(PlanError, match=message) as caught:
