@@ -99,7 +99,8 @@ class Description:
         for stage, weight in enumerate(self.weight_gradient_s or ()):
             if weight > self.backward_s[stage]:
                 raise UsageError(f"stage {stage} has a weight gradient of {weight} s, longer than its backward "
-                                 f"pass of {self.backward_s[stage]} s", hint="give at most the time of the backward pass")
+                                 f"pass of {self.backward_s[stage]} s",
+                                 hint="give at most the time of the backward pass")
 
 
 def describe(description: Description, schedule: Schedule, topology: Topology | None = None,

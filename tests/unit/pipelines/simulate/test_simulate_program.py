@@ -198,7 +198,7 @@ def test_the_cost_model_gives_times_that_are_missing(tmp_path: Path, capsys: pyt
     (["--fwd", "1ms"], "--fwd describes a pipeline"),
     (["--meshes", "(1x1)"], "--meshes describes a pipeline"),
     (["--microbatches", "3"], "--microbatches 3, but the program has 4"),
-    (["--schedule", "zb-h1"], "in two halves"),
+    (["--schedule", "zb-h1"], "splits the backward pass in two"),
     (["--schedule", "custom"], "needs its table"),
     ([], "without a topology"),
     (["--topology", "nowhere"], 'no topology is named "nowhere"'),
