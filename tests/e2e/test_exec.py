@@ -81,7 +81,7 @@ def test_reports_as_text_and_as_a_page(tmp_path: Path) -> None:
     assert "all_reduce" in text and "What each pass changed: " in text and "What was done: " in text
     said = train("--report", "-").stderr
     assert "remark: applied: comm-shift: " in said and "missed: hierarchical-all-reduce" not in said
-    assert said.count("note: no cluster is named, which hierarchical-all-reduce needs") == 1
+    assert said.count("note: hierarchical-all-reduce needs a cluster") == 1
     audit = train("--audit")
     assert "jit_train_step  audited" in audit.stderr
     assert audit.stdout.count("LOSS") == 3
