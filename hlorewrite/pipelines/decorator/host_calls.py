@@ -6,17 +6,17 @@ micro-batch, and the host calls it after the step, in the order of the unsplit s
 
 import functools
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import lax
+from jax.extend.core import Var
 
 from hlorewrite.errors import InputError, UsageError
 from hlorewrite.jaxbridge.xla import private
-from hlorewrite.pipelines.decorator.stage_array import StageArray
 
 _CALLS = frozenset(("jit", "pjit", "closed_call", "core_call"))
 _NAMES = {"remat2": "jax.checkpoint", "checkpoint": "jax.checkpoint", "while": "a loop of unknown length",
@@ -151,13 +151,13 @@ def _evaluate(closed: Any, arguments: Sequence[Any], made: _Evaluation) -> None:
     used = {id(each) for equation in closed.jaxpr.eqns for each in equation.invars} | set(map(id, closed.jaxpr.outvars))
 
     def read(each: Any) -> Any:
-        return known[each] if isinstance(each, jax.extend.core.Var) else each.val
+        return known[each] if isinstance(each, Var) else each.val
 
     for equation in closed.jaxpr.eqns:
         values = list(map(read, equation.invars))
         if _is_callback(equation):
             _check_removable(equation, any(id(each) in used for each in equation.outvars))
-            operands = tuple((each.val,) if not isinstance(each, jax.extend.core.Var) else made.keep(value)
+            operands = tuple((each.val,) if not isinstance(each, Var) else made.keep(value)
                              for each, value in zip(equation.invars, values, strict=True))
             made.calls.append(HostCall(equation, operands))
             continue
@@ -198,8 +198,8 @@ def _results(equation: Any, values: list[Any], made: _Evaluation) -> Sequence[An
     if name == "cond":
         return _branched(params["branches"], values, made)
     raise InputError(f"a callback to Python inside {_NAMES.get(name, name)} cannot run after the step",
-                     location=_line(equation), hint="take it out of there: it may stand in the loop over micro-batches, "
-                     "in lax.scan, lax.cond and jax.jit, and after the loop")
+                     location=_line(equation), hint="take it out of there: callbacks may be in lax.scan, lax.cond and "
+                     "jax.jit, in the loop over micro-batches and after it")
 
 
 def _line(equation: Any) -> str | None:
@@ -257,22 +257,53 @@ def _one_branch(branch: Any, *given: Any) -> Any:
 # ---- after the step
 
 
-def run_host_calls(calls: Sequence[Item], values: Sequence[Any]) -> None:
-    """Calls the callbacks of a step with what it computed for them; waits for these values.
-
-    In several processes each callback runs where the mesh of its operands begins.
+def calls_here(calls: Sequence[Item], owners: Sequence[frozenset[int]], process: int, first: int,
+               seen: frozenset[int] = frozenset()) -> tuple[Item, ...]:
+    """The callbacks that a process runs: those whose operands it has.
 
     Args:
-      calls: the callbacks.
-      values: the further results of the step.
+      calls: the callbacks of a step.
+      owners: for each further result the processes where the meshes of its parts begin.
+      process: this process.
+      first: the process that runs callbacks without operands.
+      seen: owners of what decides whether these callbacks run.
 
     Raises:
       UsageError: the operands of a callback are on meshes of several processes.
     """
+    kept: list[Item] = []
+    for each in calls:
+        if isinstance(each, HostLoop):
+            kept.append(replace(each, calls=calls_here(each.calls, owners, process, first, seen)))
+        elif isinstance(each, HostBranch):
+            kept.append(replace(each, branches=tuple(calls_here(branch, owners, process, first,
+                                                                seen | owners[each.index])
+                                                     for branch in each.branches)))
+        else:
+            own = seen.union(*(owners[number] for number in each.operands if isinstance(number, int)))
+            if len(own) > 1:
+                raise UsageError(f"the operands of a callback are on meshes of processes {sorted(own)}",
+                                 location=private.line_of(each.equation) or None,
+                                 hint="give it values of one stage, or return them and fetch them")
+            kept += [each] if min(own, default=first) == process else []
+    return tuple(each for each in kept if isinstance(each, HostCall) or _holds_calls(each))
+
+
+def _holds_calls(each: HostLoop | HostBranch) -> bool:
+    return bool(each.calls) if isinstance(each, HostLoop) else any(each.branches)
+
+
+def run_host_calls(calls: Sequence[Item], values: Sequence[Any]) -> None:
+    """Calls the callbacks of a step with what it computed for them; waits for these values.
+
+    Args:
+      calls: the callbacks that run here.
+      values: the further results of the step.
+    """
     _run(calls, values, (), {})
 
 
-def _run(calls: Sequence[Item], values: Sequence[Any], at: tuple[int, ...], known: dict[int, Any]) -> None:
+def _run(calls: Sequence[Item], values: Sequence[Any], at: tuple[int, ...], known: dict[int, np.ndarray]) -> None:
     def here(number: int) -> Any:
         if number not in known:
             known[number] = _on_the_host(values[number])
@@ -283,9 +314,9 @@ def _run(calls: Sequence[Item], values: Sequence[Any], at: tuple[int, ...], know
             for iteration in each.iterations:
                 _run(each.calls, values, (*at, iteration), known)
         elif isinstance(each, HostBranch):
-            if _is_here([values[each.index]], None):
-                _run(each.branches[min(max(int(here(each.index)), 0), len(each.branches) - 1)], values, at, known)
-        elif _is_here([values[number] for number in each.operands if isinstance(number, int)], each.equation):
+            number = min(max(int(here(each.index)), 0), len(each.branches) - 1)
+            _run(each.branches[number], values, at, known)
+        else:
             equation = each.equation
             given = [here(number) if isinstance(number, int) else number[0] for number in each.operands]
             equation.primitive.bind(*given, **equation.primitive.get_bind_params(equation.params))
@@ -294,16 +325,3 @@ def _run(calls: Sequence[Item], values: Sequence[Any], at: tuple[int, ...], know
 def _on_the_host(value: Any) -> np.ndarray:
     """A value as a callback gets it: of a key its data, as in ``jax.jit``."""
     return np.asarray(jax.random.key_data(value) if jnp.issubdtype(value.dtype, jax.dtypes.prng_key) else value)
-
-
-def _is_here(operands: Sequence[Any], equation: Any) -> bool:
-    """Whether this process calls a callback: that of the first device with its operands."""
-    if jax.process_count() == 1:
-        return True
-    parts = [part for each in operands for part in (each.parts if isinstance(each, StageArray) else (each,))]
-    owners = {min(part.sharding.device_set, key=lambda device: device.id).process_index for part in parts}
-    if len(owners) > 1:
-        raise UsageError("the operands of a callback are on meshes of several processes",
-                         location=private.line_of(equation) if equation is not None else None,
-                         hint="give it values of one stage, or return them and fetch them")
-    return owners <= {jax.process_index()}

@@ -24,7 +24,13 @@ from hlorewrite.passmanager.base import PassContext
 from hlorewrite.passmanager.manager import run_passes
 from hlorewrite.pipelines.adapter.collectives import collectives_of_program
 from hlorewrite.pipelines.decorator.carried_state import carried_places, note_carried
-from hlorewrite.pipelines.decorator.host_calls import Item, calls_host, run_host_calls, without_host_calls
+from hlorewrite.pipelines.decorator.host_calls import (
+    Item,
+    calls_here,
+    calls_host,
+    run_host_calls,
+    without_host_calls,
+)
 from hlorewrite.pipelines.decorator.row_arrays import RowArrays, stage_array_results
 from hlorewrite.pipelines.decorator.specs import (
     PipelineSettings,
@@ -155,7 +161,7 @@ class PipelineCompiled:
         self.driver = PipelineDriver(_with_shared_fragments(lowered.module, settings), settings.meshes.by_name(),
                                      settings.schedule, topology=settings.topology, timeout_s=settings.timeout_s,
                                      agreement=agreement)
-        self._dynamic, self._calls = lowered._step.dynamic, lowered._step.calls
+        self._dynamic = lowered._step.dynamic
         infos = jax.tree.leaves(lowered.original.args_info)
         self._in_kinds = [leaf.dtype for leaf in infos]
         self._donated = [position for position, leaf in enumerate(infos) if leaf.donated]
@@ -163,6 +169,9 @@ class PipelineCompiled:
         self._out_kinds = [leaf.dtype for leaf in jax.tree.leaves(lowered.original.out_info)]
         self._rows = RowArrays(lowered.module, self.driver)
         self._several = self.driver.watch is not None
+        self._calls = None if lowered._step.calls is None else calls_here(
+            lowered._step.calls, self._rows.owners()[len(jax.tree.leaves(lowered._step.results)):],
+            jax.process_index(), min(settings.meshes.processes()))
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """Runs the step."""

@@ -87,7 +87,8 @@ def random_optimizer(choose: Random) -> tuple[Any, bool]:
     if clip == "global":
         chain.insert(0, _clip(NORMS[choose.choice(list(NORMS))], choose.choice(["minimum", "where"])))
     elif clip != "none":
-        chain.insert(0, {"optax": optax.clip_by_global_norm(0.05), "block": optax.clip_by_block_rms(0.05), "adaptive": optax.adaptive_grad_clip(0.05),
+        chain.insert(0, {"optax": optax.clip_by_global_norm(0.05), "block": optax.clip_by_block_rms(0.05),
+                         "adaptive": optax.adaptive_grad_clip(0.05),
                          "values": optax.clip(0.01),
                          "layer": optax.GradientTransformation(lambda params: (), _per_layer)}[clip])
     made = optax.chain(*chain)
@@ -147,7 +148,7 @@ def random_pipeline(seed: int) -> RandomPipeline:
         if where == tells:
             jax.debug.callback(lambda each: told.append(float(each)), value)
 
-    tied, bias, microbatches = choose.random() < 0.4, choose.random() < 0.5, choose.choice([8] if stages == 6 else [4, 8])
+    tied, bias, microbatches = choose.random() < 0.4, choose.random() < 0.5, 8 if stages == 6 else choose.choice([4, 8])
     weights = numbers.randn(layers, WIDTH, WIDTH).astype("f4") * 0.4
     biases = numbers.randn(layers, WIDTH).astype("f4") * 0.1
     params = {"embed": numbers.randn(WIDTH, WIDTH).astype("f4") * 0.4,

@@ -12,7 +12,7 @@ import pytest
 from jax.sharding import Mesh
 
 import hlorewrite
-from hlorewrite.errors import HlorewriteError, UsageError
+from hlorewrite.errors import UsageError
 
 WEIGHTS, ROWS = [jnp.eye(4), 2 * jnp.eye(4)], jnp.ones((4, 4)) * 0.3
 

@@ -111,7 +111,8 @@ STEPS = {"stages": (step_of(in_stages), WEIGHTS), "jit": (step_of(in_jit), WEIGH
 
 @pytest.mark.parametrize("name", STEPS)
 @pytest.mark.parametrize("options", [{"meshes": [(1,), (1,)]},
-                                     {"meshes": [(2,), (2,)], "schedule": "zb-h1", "donate_argnums": 0}], ids=["1", "2"])
+                                     {"meshes": [(2,), (2,)], "schedule": "zb-h1", "donate_argnums": 0}],
+                         ids=["1", "2"])
 def test_callbacks_are_given_what_jit_gives_them(name, options):
     check_told(*STEPS[name], **options)
 
