@@ -115,7 +115,7 @@ def _marked(step: TrainStep, at: StageAssignment, node: StepNode, mark: tuple[in
         raise InputError(f"a gradient of the micro-batch goes into another forward pass here, which reaches the mark "
                          f"of stage {index} ({where}): a schedule runs each stage forward and backward once",
                          location=_use_of_gradient(step, at, node) or where,
-                         hint="compute the gradient in a pipelined step of its own, whose results stay on their "
+                         hint="compute the gradient in a separate pipelined step, whose results stay on their "
                          "meshes, or keep both passes within one stage")
     if again or is_recomputed(node):
         raise InputError(f"the mark of stage {index} runs again in a backward pass, and differently than in the "

@@ -143,7 +143,7 @@ def find_loop(view: View, main: ir.Operation) -> tuple[ir.Operation, int]:
         if loop is not None and around[0] != loop:
             raise InputError(f"the mark of stage {index} is in two loops over micro-batches, the second at "
                              f"{view.source(around[0])}", location=view.source(op),
-                             hint="make each loop a pipelined step of its own: values stay on their meshes in between")
+                             hint="make each loop a separate pipelined step: values stay on their meshes in between")
         loop = around[0]
         if not backward:
             seen.setdefault(index, op)

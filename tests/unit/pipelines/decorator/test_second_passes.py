@@ -125,7 +125,7 @@ def test_two_loops_are_two_steps():
         return step_of(both(loss_of))(step_of(both(loss_of))(p, x)[0], x)
 
     with pytest.raises(HlorewriteError, match=r"is in two loops over micro-batches, the second at .*; make each loop "
-                                              r"a pipelined step of its own"):
+                                              r"a separate pipelined step"):
         hlorewrite.pipeline(step, meshes=MESHES)(WEIGHTS, ROWS)
 
 
