@@ -82,6 +82,23 @@ def line_of(equation: Any) -> str:
     return f"{os.path.basename(frame.file_name)}:{frame.start_line}" if frame is not None else ""
 
 
+@contextmanager
+def as_equation(equation: Any) -> Iterator[None]:
+    """What the body traces has the source line, the names and the options of an equation of a jaxpr."""
+    info = equation.source_info
+    names = source_info_util.current_name_stack() + info.name_stack
+    with source_info_util.user_context(info.traceback, name_stack=names), equation.ctx.manager:
+        yield
+
+
+def scan_operands(equation: Any) -> tuple[int, int]:
+    """(how many operands of a ``scan`` equation are constants, how many it carries); the rest are sliced."""
+    if "ft_in" in equation.params:  # from 0.12 on
+        constants, carried, _ = equation.params["ft_in"].unpack()
+        return len(constants), len(carried)
+    return equation.params["num_consts"], equation.params["num_carry"]
+
+
 # ---- clients and devices
 
 

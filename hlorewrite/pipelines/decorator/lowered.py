@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax.sharding import NamedSharding, PartitionSpec
 
-from hlorewrite.errors import InputError, UsageError
+from hlorewrite.errors import UsageError
 from hlorewrite.ir import Module, parse
 from hlorewrite.jaxbridge.frameworks.lost_updates import refuse_foreign_jit, refuse_lost_updates
 from hlorewrite.jaxbridge.processes.agreement import Agreement
@@ -22,6 +24,13 @@ from hlorewrite.passmanager.base import PassContext
 from hlorewrite.passmanager.manager import run_passes
 from hlorewrite.pipelines.adapter.collectives import collectives_of_program
 from hlorewrite.pipelines.decorator.carried_state import carried_places, note_carried
+from hlorewrite.pipelines.decorator.host_calls import (
+    Item,
+    calls_here,
+    calls_host,
+    run_host_calls,
+    without_host_calls,
+)
 from hlorewrite.pipelines.decorator.row_arrays import RowArrays, stage_array_results
 from hlorewrite.pipelines.decorator.specs import (
     PipelineSettings,
@@ -44,6 +53,33 @@ if TYPE_CHECKING:
     from hlorewrite.pipelines.simulate import Simulation
 
 
+@dataclass(frozen=True)
+class LoweredStep:
+    """An unsplit step, lowered over one mesh.
+
+    Attributes:
+      name: of the user's function.
+      lowering: of the step; with ``calls``, of a function that returns (its results, what callbacks are given).
+      dynamic: (positional, named) arguments without the static ones.
+      calls: its callbacks; None where it has none.
+    """
+
+    name: str
+    lowering: jax.stages.Lowered
+    dynamic: Callable[[tuple, dict], Any]
+    calls: Sequence[Item] | None
+
+    @property
+    def results(self) -> Any:
+        """Shapes of the user's results."""
+        info = self.lowering.out_info
+        return info if self.calls is None else info[0]
+
+    def carried(self) -> dict[int, int]:
+        """The number of the result that takes an argument's place, by the argument's number."""
+        return carried_places(self.lowering.args_info, self.results)
+
+
 class PipelineLowered:
     """A step split and rewritten, before it is compiled.
 
@@ -54,11 +90,11 @@ class PipelineLowered:
       remarks: what the passes said.
     """
 
-    def __init__(self, module: Module, split: Module, original: jax.stages.Lowered, settings: PipelineSettings,
-                 recorder: RunRecorder, dynamic: Callable[[tuple, dict], Any]) -> None:
-        self.module, self.original, self.settings = module, original, settings
+    def __init__(self, module: Module, split: Module, step: LoweredStep, settings: PipelineSettings,
+                 recorder: RunRecorder) -> None:
+        self.module, self.original, self.settings = module, step.lowering, settings
         self.remarks = tuple(recorder.remarks)
-        self._split, self._dynamic = split, dynamic
+        self._split, self._step = split, step
 
     def program(self) -> str:
         """The program that will run, as text; on CPU, parts of its fragments may run as separate fragments."""
@@ -84,8 +120,7 @@ class PipelineLowered:
 
     def state(self) -> tuple[MeshState, ...]:
         """Bytes of the step's state on each mesh, before and after a step: parameters and the optimizer's state."""
-        return state_on_meshes(self.module, self.data(),
-                               carried_places(self.original.args_info, self.original.out_info))
+        return state_on_meshes(self.module, self.data(), self._step.carried())
 
     def simulate(self, topology: str = "", *, overlap: bool = True, strategy: str = "auto") -> Simulation:
         """The step on a described cluster.
@@ -126,7 +161,7 @@ class PipelineCompiled:
         self.driver = PipelineDriver(_with_shared_fragments(lowered.module, settings), settings.meshes.by_name(),
                                      settings.schedule, topology=settings.topology, timeout_s=settings.timeout_s,
                                      agreement=agreement)
-        self._dynamic = lowered._dynamic
+        self._dynamic = lowered._step.dynamic
         infos = jax.tree.leaves(lowered.original.args_info)
         self._in_kinds = [leaf.dtype for leaf in infos]
         self._donated = [position for position, leaf in enumerate(infos) if leaf.donated]
@@ -134,6 +169,9 @@ class PipelineCompiled:
         self._out_kinds = [leaf.dtype for leaf in jax.tree.leaves(lowered.original.out_info)]
         self._rows = RowArrays(lowered.module, self.driver)
         self._several = self.driver.watch is not None
+        self._calls = None if lowered._step.calls is None else calls_here(
+            lowered._step.calls, self._rows.owners()[len(jax.tree.leaves(lowered._step.results)):],
+            jax.process_index(), min(settings.meshes.processes()))
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """Runs the step."""
@@ -144,8 +182,12 @@ class PipelineCompiled:
         placed = self.driver.place(self._rows.split(values))
         made = self.driver(*placed)
         self._delete_donated(values, placed, made)
-        return jax.tree.unflatten(self._out_tree, [
+        results = jax.tree.unflatten(self._out_tree, [
             _as_key(value, kind) for value, kind in zip(self._rows.join(made), self._out_kinds, strict=True)])
+        if self._calls is None:
+            return results
+        run_host_calls(self._calls, results[1])
+        return results[0]
 
     def _delete_donated(self, values: Sequence[Any], placed: Sequence[Any], made: Sequence[Any]) -> None:
         """Deletes the donated arrays, except for those that are returned unchanged."""
@@ -221,42 +263,26 @@ def lower_step(function: Callable[..., Any], settings: PipelineSettings, options
     with jax.sharding.use_abstract_mesh(mesh):
         refuse_lost_updates(plain, full, full_named)
         outputs = plain.eval_shape(*full, **full_named)
+        first = plain.trace(*full, **full_named)
         donated = [leaf for leaf, info in zip(jax.tree.leaves((shaped, shaped_named)),
-                                              jax.tree.leaves(plain.trace(*full, **full_named).args_info),
-                                              strict=True) if info.donated]
+                                              jax.tree.leaves(first.args_info), strict=True) if info.donated]
         chosen = result_shardings(mesh, settings.out_specs, outputs, donated)
+        calls: list[Item] | None = None
+        if calls_host(first.jaxpr.jaxpr):
+            function, calls = without_host_calls(function, first, dynamic)
+            chosen = chosen, NamedSharding(mesh, PartitionSpec())
         jitted = jax.jit(function, keep_unused=True, out_shardings=chosen, **options)
-        traced = jitted.trace(*full, **full_named)
-        _refuse_callbacks(traced.jaxpr.jaxpr)
-        lowered = traced.lower(lowering_platforms=(settings.meshes.platform,))
+        lowered = jitted.trace(*full, **full_named).lower(lowering_platforms=(settings.meshes.platform,))
     with collector_paused():
-        return _split_and_rewritten(lowered, getattr(function, "__name__", "step"), settings, (shaped, shaped_named),
-                                    dynamic, solver_effort)
+        step = LoweredStep(getattr(function, "__name__", "step"), lowered, dynamic, calls)
+        return _split_and_rewritten(step, settings, (shaped, shaped_named), solver_effort)
 
 
-def _refuse_callbacks(jaxpr: Any) -> None:
-    """Refuses callbacks to Python: it is undefined on which mesh, and how often, they should run.
-
-    Raises:
-      InputError: there is one.
-    """
-    for equation in jaxpr.eqns:
-        if "callback" in equation.primitive.name or equation.primitive.name == "debug_print":
-            raise InputError("the step prints, calls back or talks to the host here, which a pipeline cannot do",
-                             location=private.line_of(equation) or None,
-                             hint="take jax.debug, io_callback and the like out of the step")
-        for value in equation.params.values():
-            for inner in value if isinstance(value, tuple | list) else (value,):
-                inner = getattr(inner, "jaxpr", inner)
-                if hasattr(inner, "eqns"):
-                    _refuse_callbacks(inner)
-
-
-def _split_and_rewritten(lowered: jax.stages.Lowered, name: str, settings: PipelineSettings, shaped: Any,
-                         dynamic: Callable[[tuple, dict], Any], solver_effort: float | None) -> PipelineLowered:
+def _split_and_rewritten(step: LoweredStep, settings: PipelineSettings, shaped: Any, solver_effort: float | None
+                         ) -> PipelineLowered:
     """Runs the passes on a step that was lowered."""
-    module = clone_of(private.module_of(lowered), name)
-    note_carried(module, carried_places(lowered.args_info, lowered.out_info))
+    module = clone_of(private.module_of(step.lowering), step.name)
+    note_carried(module, step.carried())
     recorder = RunRecorder()
     cluster = settings.topology or _cluster_of(settings.meshes.all_devices())
     run_passes(module, [_split(settings)], PassContext(listeners=(recorder,), topology=cluster))
@@ -269,7 +295,7 @@ def _split_and_rewritten(lowered: jax.stages.Lowered, name: str, settings: Pipel
     split = module.clone()
     run_passes(module, settings.passes,
                PassContext(listeners=(recorder,), topology=cluster, solver_effort=solver_effort))
-    return PipelineLowered(module, split, lowered, settings, recorder, dynamic)
+    return PipelineLowered(module, split, step, settings, recorder)
 
 
 def _cluster_of(devices: Sequence[Any]) -> str:

@@ -85,6 +85,12 @@ class RowArrays:
         """Where an argument of the step is among the program's."""
         return self._arguments[argument].positions
 
+    def owners(self) -> list[frozenset[int]]:
+        """For each result of the step the processes where the meshes of its parts begin."""
+        meshes = self._driver.meshes
+        return [frozenset(meshes.of_mesh(self._types[True][place].mesh)[0].process_index for place in group.positions)
+                for group in self._results]
+
     def split(self, values: Sequence[Leaf]) -> list[Leaf]:
         """The program's arguments from the step's.
 

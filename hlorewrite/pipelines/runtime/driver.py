@@ -289,7 +289,8 @@ class PipelineDriver:
             return self._fragments.compiled(step, self._donated(step, donate))
         if isinstance(step, Transfer):
             return self._transfers.compiled(self.plans[steps[id(step)]])
-        return _copy(self.meshes.sharding(self.program.types[step.operand]))
+        fill = self._fragments.filled(step.operand)  # accumulators begin as zeros: cheaper made than copied
+        return _copy(self.meshes.sharding(self.program.types[step.operand])) if fill is None else lambda _: (fill(),)
 
     def _donated(self, call: FragmentCall, donate: bool) -> frozenset[int]:
         """Positions of a call's operands whose buffers it takes over."""

@@ -25,7 +25,7 @@ from hlorewrite.jaxbridge.xla.platform_passes import legal_module
 from hlorewrite.pipelines.mpmd.program import FragmentCall
 from hlorewrite.pipelines.mpmd.types import MeshTensor
 from hlorewrite.pipelines.runtime.compile_once import ExecutableStore, compile_all, spread
-from hlorewrite.pipelines.runtime.host_splats import FilledCall, Number, take_filled
+from hlorewrite.pipelines.runtime.host_splats import FilledCall, Number, filled_maker, take_filled
 from hlorewrite.pipelines.runtime.meshes import PlacedMeshes, numpy_type
 from hlorewrite.pipelines.runtime.standalone import add_token, standalone
 
@@ -77,6 +77,7 @@ class Fragments:
     _waiting: set[str] = field(default_factory=set, repr=False)
     _store: ExecutableStore = field(default_factory=ExecutableStore, repr=False)
     _shells: dict[str, jax.stages.Lowered] = field(default_factory=dict, repr=False)
+    _filled: dict[int, Number] = field(default_factory=dict, repr=False)
 
     @property
     def compilations(self) -> int:
@@ -112,6 +113,7 @@ class Fragments:
         for name, each in prepared.items():
             self._of_call[name] = each.key
             self._functions[name] = self._function(each)
+            self._filled |= {each.call.results[place]: number for place, number in each.filled.items()}
         for key, own in names.items():
             if self._token(own[0]) and _COLLECTIVE.search(self._known[key].as_text() or ""):
                 self._waiting.update(call.callee for call in own)
@@ -154,6 +156,13 @@ class Fragments:
         with legal.context:
             legal.operation.attributes["sym_name"] = ir.StringAttr.get(call.callee)
         return PreparedFragment(call, key, shared, legal, results, filled)
+
+    def filled(self, value: int) -> Callable[[], jax.Array] | None:
+        """What makes a copy of a value that a compiled fragment fills with one number; None for any other value."""
+        if value not in self._filled:
+            return None
+        type_ = self.types[value]
+        return filled_maker(type_.shape, numpy_type(type_), self.meshes.sharding(type_), self._filled[value])
 
     def waits(self, call: FragmentCall) -> bool:
         """Whether a compiled fragment holds collectives, in which its devices wait for each other."""

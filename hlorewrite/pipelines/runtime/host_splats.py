@@ -126,7 +126,7 @@ class FilledCall:
     def __init__(self, rest: Callable[..., Sequence[Any]] | None,
                  filled: Mapping[int, tuple[tuple[int, ...], np.dtype, NamedSharding, Number]]) -> None:
         self._rest = rest
-        self._makers = [(place, _maker(*filled[place])) for place in sorted(filled)]
+        self._makers = [(place, filled_maker(*filled[place])) for place in sorted(filled)]
 
     def __call__(self, *arguments: Any) -> list[Any]:
         made = [] if self._rest is None else list(self._rest(*arguments))
@@ -135,8 +135,9 @@ class FilledCall:
         return made
 
 
-def _maker(shape: tuple[int, ...], dtype: np.dtype, sharding: NamedSharding, number: Number
-           ) -> Callable[[], jax.Array]:
+def filled_maker(shape: tuple[int, ...], dtype: np.dtype, sharding: NamedSharding, number: Number
+                 ) -> Callable[[], jax.Array]:
+    """A function that makes an array filled with one number; each call makes another one."""
     tile, place = sharding.shard_shape(shape), private.host_placer(shape, dtype, sharding)
     count = len(sharding.addressable_devices)
     if number == 0 and math.copysign(1, number) > 0:  # pages of zeros come from the system when they are written

@@ -8,6 +8,7 @@ times its layers' share of the state; nothing is refused.
 from __future__ import annotations
 
 import argparse
+import functools
 import math
 import os
 import socket
@@ -70,9 +71,11 @@ BASES: dict[str, Callable[[], Any]] = {
     "adafactor": lambda: optax.adafactor(1e-2, min_dim_size_to_factor=4), "lamb": lambda: optax.lamb(1e-2),
     "adagrad": lambda: optax.adagrad(1e-2), "amsgrad": lambda: optax.amsgrad(1e-2),
     "novograd": lambda: optax.novograd(1e-2), "sm3": lambda: optax.sm3(1e-2), "nadam": lambda: optax.nadam(1e-2),
+    "plain sgd": lambda: optax.sgd(1e-2), "adam": lambda: optax.adam(1e-2), "rmsprop": lambda: optax.rmsprop(1e-2),
+    "scheduled": lambda: optax.adamw(optax.warmup_cosine_decay_schedule(1e-3, 1e-2, 2, 10)),
     "hyperparameters": lambda: optax.inject_hyperparams(optax.adamw)(optax.cosine_decay_schedule(1e-2, 100)),
 }
-BY_PLACE = ("adamw", "sgd", "lion", "adagrad", "amsgrad", "nadam", "lamb", "hyperparameters")
+BY_PLACE = frozenset(BASES) - {"adafactor", "novograd", "sm3"}
 """Optimizers whose state is as large on each mesh as its parameters say."""
 
 
@@ -80,11 +83,12 @@ def random_optimizer(choose: Random) -> tuple[Any, bool]:
     """An optimizer, and whether its state lies by place with its parameters."""
     name = choose.choice(list(BASES))
     chain = [BASES[name]()]
-    clip = choose.choice(["none", "global", "global", "global", "block", "layer", "adaptive", "values"])
+    clip = choose.choice(["none", "optax", "global", "global", "block", "layer", "adaptive", "values"])
     if clip == "global":
         chain.insert(0, _clip(NORMS[choose.choice(list(NORMS))], choose.choice(["minimum", "where"])))
     elif clip != "none":
-        chain.insert(0, {"block": optax.clip_by_block_rms(0.05), "adaptive": optax.adaptive_grad_clip(0.05),
+        chain.insert(0, {"optax": optax.clip_by_global_norm(0.05), "block": optax.clip_by_block_rms(0.05),
+                         "adaptive": optax.adaptive_grad_clip(0.05),
                          "values": optax.clip(0.01),
                          "layer": optax.GradientTransformation(lambda params: (), _per_layer)}[clip])
     made = optax.chain(*chain)
@@ -96,6 +100,8 @@ def random_optimizer(choose: Random) -> tuple[Any, bool]:
 
 RESULTS: dict[str, Callable[[Any, Any, jax.Array], Any]] = {
     "loss": lambda p, g, loss: loss,
+    "twice": lambda p, g, loss: (loss, loss, {"mean": loss / 2}),
+    "given": lambda p, g, loss: (loss, p["embed"], g["embed"], g["embed"]),
     "metrics": lambda p, g, loss: jnp.stack([loss, optax.tree.norm(g), optax.tree.norm(p)]),
     "norms": lambda p, g, loss: jnp.stack([jnp.linalg.norm(x) for x in _leaves(g)]),
     "largest": lambda p, g, loss: jnp.argmax(jnp.array([jnp.max(jnp.abs(x)) for x in _leaves(g)])),
@@ -112,10 +118,11 @@ class RandomPipeline:
 
     Attributes:
       step: of (state, batch).
-      state: parameters and the optimizer's state.
+      state: parameters, the optimizer's state, and a copy of the parameters if the step keeps one.
       batch: inputs and targets.
       options: of ``hlorewrite.pipeline``.
       by_place: whether the optimizer's state lies with its parameters by place.
+      told: what the step's callbacks were given so far.
     """
 
     step: Callable[..., Any]
@@ -123,17 +130,25 @@ class RandomPipeline:
     batch: Any
     options: dict[str, Any]
     by_place: bool
+    told: list[float]
 
 
 def random_pipeline(seed: int) -> RandomPipeline:
     """The model of a seed."""
     choose, numbers = Random(seed), np.random.RandomState(seed)
-    stages, chunks = choose.choice([(2, 1), (2, 1), (4, 1), (4, 2)])
-    form, layers = choose.choice(["stack", "list"]), choose.choice([4, 6, 8])
+    stages, chunks = choose.choice([(2, 1), (2, 1), (3, 1), (4, 1), (4, 2), (6, 2)])
+    form, layers = choose.choice(["stack", "list"]), choose.choice([each for each in (4, 6, 8) if each >= stages])
     edges = sorted(choose.sample(range(1, layers), stages - 1))
     cut: Any = stages if choose.random() < 0.5 else tuple(edges)
     starts = edges if isinstance(cut, tuple) else _equal(layers, stages)
-    tied, bias, microbatches = choose.random() < 0.4, choose.random() < 0.5, choose.choice([4, 8])
+    copy, losses = choose.choice(["none", "none", "average", "same"]), choose.random() < 0.3
+    told, tells = list[float](), choose.choice(["", "", "", "loss", "layer", "update"])
+
+    def tell(value: jax.Array, where: str) -> None:
+        if where == tells:
+            jax.debug.callback(lambda each: told.append(float(each)), value)
+
+    tied, bias, microbatches = choose.random() < 0.4, choose.random() < 0.5, 8 if stages == 6 else choose.choice([4, 8])
     weights = numbers.randn(layers, WIDTH, WIDTH).astype("f4") * 0.4
     biases = numbers.randn(layers, WIDTH).astype("f4") * 0.1
     params = {"embed": numbers.randn(WIDTH, WIDTH).astype("f4") * 0.4,
@@ -144,6 +159,7 @@ def random_pipeline(seed: int) -> RandomPipeline:
         params["head"] = numbers.randn(WIDTH, WIDTH).astype("f4") * 0.4
 
     def layer(x: jax.Array, own: Any) -> jax.Array:
+        tell(jnp.mean(x), "layer")
         return jnp.tanh(x @ own["w"] + (own["b"] if bias else 0.0)) + x
 
     def loss(p: Any, part: Any) -> jax.Array:
@@ -155,34 +171,57 @@ def random_pipeline(seed: int) -> RandomPipeline:
             for number in range(layers):
                 x = hlorewrite.stage(x, starts.index(number) + 1) if number in starts else x
                 x = layer(x, jax.tree.map(lambda leaf, n=number: leaf[n], own, is_leaf=lambda x: isinstance(x, list)))
-        return jnp.mean((x @ (p["embed"].T if tied else p["head"]) - part[1]) ** 2)
+        value = jnp.mean((x @ (p["embed"].T if tied else p["head"]) - part[1]) ** 2)
+        tell(value, "loss")
+        return value
 
     optimizer, by_place = random_optimizer(choose)
     result, flat = RESULTS[choose.choice(list(RESULTS))], choose.random() < 0.3
 
     def step(state: Any, batch: Any) -> Any:
-        p, memory = state
-        value, grads = hlorewrite.mean_over_microbatches(lambda part: jax.value_and_grad(loss)(p, part), batch,
-                                                         microbatches)
+        p, memory, average = state
+        gradient = functools.partial(jax.value_and_grad(loss), p)
+        (value, grads), each = _each_loss(gradient, batch, microbatches) if losses else (
+            hlorewrite.mean_over_microbatches(gradient, batch, microbatches), ())
         updates, memory = optimizer.update(grads, memory, p)
-        new = (optax.apply_updates(p, updates), memory)
-        return (*new, result(p, grads, value)) if flat else (new, result(p, grads, value))
+        new = optax.apply_updates(p, updates)
+        tell(optax.tree.norm(new), "update")
+        average = new if copy == "same" else jax.tree.map(lambda a, b: 0.9 * a + 0.1 * b, average, new) \
+            if copy == "average" else average
+        made = (result(p, grads, value), each)
+        return (new, memory, average, *made) if flat else ((new, memory, average), made)
 
     def called(state: Any, batch: Any) -> Any:
         out = step(state, batch)
-        return ((out[0], out[1]), out[2]) if flat else out
+        return (out[:3], out[3:]) if flat else out
 
     size = choose.choice([1, 2])
     options = {"meshes": [(size,)] * (stages // chunks), "axes": ("data",),
-               "schedule": choose.choice(["interleaved-1f1b", "dualpipe-v"] if chunks == 2 else
+               "schedule": choose.choice(["interleaved-1f1b", "dualpipe-v"] if stages == 4 and chunks == 2 else
+                                         ["dualpipe-v"] if chunks == 2 else  # interleaving wants m = 3k on 3 meshes
                                          ["1f1b", "gpipe", "eager-1f1b", "zb-h1", "zb-h2"])}
     if choose.random() < 0.7:
         options["donate_argnums"] = 0
     if choose.random() < 0.3:
         options["passes"] = ""
-    state = (params, jax.tree.map(np.array, optimizer.init(params)))
+    state = (params, jax.tree.map(np.array, optimizer.init(params)),
+             jax.tree.map(np.array, params) if copy != "none" else ())
     batch = tuple(numbers.randn(ROWS, WIDTH).astype("f4") for _ in range(2))
-    return RandomPipeline(called, state, batch, options, by_place)
+    return RandomPipeline(called, state, batch, options, by_place, told)
+
+
+def _each_loss(gradient: Callable[[Any], Any], batch: Any, microbatches: int) -> tuple[Any, tuple[jax.Array, ...]]:
+    """The mean loss and gradients, the loss of each micro-batch, and which is the largest."""
+    parts = jax.tree.map(lambda x: jnp.swapaxes(x.reshape(-1, microbatches, x.shape[-1]), 0, 1), batch)
+    zeros = jax.tree.map(lambda x: jnp.zeros(x.shape, x.dtype),
+                         jax.eval_shape(gradient, jax.tree.map(lambda x: x[0], parts)))
+
+    def body(total: Any, part: Any) -> tuple[Any, jax.Array]:
+        made = gradient(part)
+        return jax.tree.map(jnp.add, total, made), made[0]
+
+    total, each = lax.scan(body, zeros, parts)
+    return jax.tree.map(lambda x: x / microbatches, total), (each, jnp.argmax(each))
 
 
 def _equal(layers: int, stages: int) -> list[int]:
@@ -200,9 +239,16 @@ def check(seed: int) -> str:
     state, expected = made.state, made.state
     jitted = jax.jit(made.step)
     for _ in range(2):
+        made.told.clear()
         state, result = pipelined(state, made.batch)
+        told = sorted(made.told)
+        made.told.clear()
         with jax.default_device(jax.local_devices()[0]):
             expected, wanted = jax.tree.map(np.asarray, jitted(expected, made.batch))
+        jax.effects_barrier()
+        if jax.process_count() == 1 and (len(told) != len(made.told) or not np.allclose(
+                told, sorted(made.told), rtol=1e-3, atol=3e-5)):
+            said += f" callbacks are given {told} and not {sorted(made.told)}"
     got = pipelined.fetch((state, result))
     for (path, value), want in zip(jax.tree_util.tree_leaves_with_path(got), jax.tree.leaves((expected, wanted)),
                                    strict=True):

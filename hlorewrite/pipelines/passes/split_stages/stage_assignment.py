@@ -111,10 +111,12 @@ def _marked(step: TrainStep, at: StageAssignment, node: StepNode, mark: tuple[in
         return target
     again = place is not None and place >= at.stages
     if again and not is_recomputed(node) and op_name(node.op.location):  # without names either may be
-        raise InputError(f"the mark of stage {index} depends on a gradient of the same micro-batch: a forward after a "
-                         "backward, as in a gradient penalty, an adversarial input or a Hessian, is a second pass over "
-                         "all stages, and a schedule has one of each", location=step.view.source(node.op),
-                         hint="compute that gradient in a step before, or keep both passes within one stage")
+        where = step.view.source(node.op)
+        raise InputError(f"a gradient of the micro-batch goes into another forward pass here, which reaches the mark "
+                         f"of stage {index} ({where}): a schedule runs each stage forward and backward once",
+                         location=_use_of_gradient(step, at, node) or where,
+                         hint="compute the gradient in a separate pipelined step, whose results stay on their "
+                         "meshes, or keep both passes within one stage")
     if again or is_recomputed(node):
         raise InputError(f"the mark of stage {index} runs again in a backward pass, and differs from the "
                          "forward pass: jax.checkpoint is around it", location=step.view.source(node.op),
@@ -123,6 +125,15 @@ def _marked(step: TrainStep, at: StageAssignment, node: StepNode, mark: tuple[in
         raise InputError(f"stage {index} reads a value of stage {place}: marks are out of order",
                          location=step.view.source(node.op), hint="mark stages in the order they run")
     return index
+
+
+def _use_of_gradient(step: TrainStep, at: StageAssignment, mark: StepNode) -> str:
+    """The line of the first forward op between a gradient and a mark that depends on it; empty where none is known."""
+    reached = {id(node) for node in reachable([mark], step.values.makers, key=id)}
+    first = next((node for node in step.body if id(node) in reached and node is not mark and node.op is not None
+                  and node.place is not None and node.place >= at.stages and not is_backward(node)
+                  and mark_of(node.op) is None), None)
+    return "" if first is None or first.op is None else step.view.source(first.op)
 
 
 def is_backward(node: StepNode) -> bool:

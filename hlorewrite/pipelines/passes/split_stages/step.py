@@ -141,8 +141,9 @@ def find_loop(view: View, main: ir.Operation) -> tuple[ir.Operation, int]:
                 "is in a loop, branch or manual computation inside the micro-batch"
             raise InputError(f"the mark of stage {index} {where}", location=view.source(op), hint=_HOW)
         if loop is not None and around[0] != loop:
-            raise InputError(f"the mark of stage {index} is in a different loop than the marks before it",
-                             location=view.source(op), hint=_HOW)
+            raise InputError(f"the mark of stage {index} is in two loops over micro-batches, the second at "
+                             f"{view.source(around[0])}", location=view.source(op),
+                             hint="make each loop a separate pipelined step: values stay on their meshes in between")
         loop = around[0]
         if not backward:
             seen.setdefault(index, op)

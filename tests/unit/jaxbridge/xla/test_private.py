@@ -55,7 +55,7 @@ from hlorewrite.pipelines.runtime.compile_once import ExecutableStore, shared_ex
     (xla_client, "batched_copy_array_to_devices_with_sharding"), (xla_client, "ArrayCopySemantics"),
     (jax.sharding.NamedSharding, "_internal_device_list"), (pxla, "batched_device_put"), (config, "trace_context"),
     (config, "config_states"), (config.config_ext, "unset"), (_export, "serialization_registry"),
-    (source_info_util, "user_frame"),
+    (source_info_util, "user_frame"), (source_info_util, "current_name_stack"), (source_info_util, "user_context"),
 ])
 def test_it_is_there(owner: object, name: str):
     assert hasattr(owner, name)
@@ -223,3 +223,19 @@ def test_clients_are_used_again() -> None:
     if child == 0:
         os._exit(private.cpu_client.cache_info().currsize)  # a forked process has none of their threads
     assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+
+
+def test_operands_of_a_scan_and_the_names_of_its_equations():
+    def step(c, xs):
+        with jax.named_scope("outer"):
+            return jax.lax.scan(lambda a, x: (a + x * c, None), 1.0, xs)[0]
+
+    equation = next(each for each in jax.make_jaxpr(step)(2.0, jnp.ones(3)).jaxpr.eqns if each.primitive.name == "scan")
+    assert private.scan_operands(equation) == (1, 1)
+
+    def again(x):
+        with private.as_equation(equation):
+            return jnp.sin(x)
+
+    made, = jax.make_jaxpr(again)(1.0).jaxpr.eqns
+    assert "outer" in str(made.source_info.name_stack) and private.line_of(made) == private.line_of(equation)

@@ -9,11 +9,10 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from jax.experimental import io_callback
 from jax.sharding import Mesh
 
 import hlorewrite
-from hlorewrite.errors import HlorewriteError, UsageError
+from hlorewrite.errors import UsageError
 
 WEIGHTS, ROWS = [jnp.eye(4), 2 * jnp.eye(4)], jnp.ones((4, 4)) * 0.3
 
@@ -91,57 +90,6 @@ def test_options_of_jit_that_a_pipeline_cannot_follow():
             pipelined(STEP, **{name: None})
     with pytest.raises(UsageError, match='no option "donate_argnumbers"; did you mean'):
         pipelined(STEP, donate_argnumbers=0)
-
-
-@pytest.mark.parametrize("call", [
-    lambda value: jax.pure_callback(lambda v: np.float32(0) * v, jax.ShapeDtypeStruct((), jnp.float32), value),
-    lambda value: io_callback(lambda v: np.float32(0) * v, jax.ShapeDtypeStruct((), jnp.float32), value),
-    lambda value: io_callback(lambda v: np.float32(0) * v, jax.ShapeDtypeStruct((), jnp.float32), value, ordered=True),
-    lambda value: (jax.debug.print("{}", value), 0.0)[1]])
-def test_callbacks_are_refused_in_one_line(call):
-    def loss(p, x):
-        value = loss_of(p, x)
-        return value + call(jax.lax.stop_gradient(value))
-
-    with pytest.raises(HlorewriteError) as refused:
-        pipelined(step_of(jax.value_and_grad(loss)))(WEIGHTS, ROWS)
-    said = str(refused.value)
-    assert said.startswith("test_as_jit.py:") and "prints, calls back or talks to the host" in said and "\n" not in said
-
-
-def twice(p, r):
-    return jax.value_and_grad(loss_of)(p, r + 0.01 * jnp.sign(jax.grad(loss_of, argnums=1)(p, r)))
-
-
-def curvature(p, r):
-    grads = jax.grad(loss_of)(p, r)
-    return loss_of(p, r), jax.jvp(lambda p: jax.grad(loss_of)(p, r), (p,), (grads,))[1]
-
-
-def penalty(p, r):
-    def loss(p, r):
-        return loss_of(p, r) + jnp.sum(jax.grad(loss_of, argnums=1)(p, r) ** 2)
-
-    return jax.value_and_grad(loss)(p, r)
-
-
-@pytest.mark.parametrize("gradient", [twice, curvature, penalty])
-def test_a_forward_after_a_backward_is_refused_with_its_reason(gradient):
-    with pytest.raises(HlorewriteError, match="depends on a gradient of the same micro-batch") as refused:
-        pipelined(step_of(gradient))(WEIGHTS, ROWS)
-    assert "test_as_jit.py:" in str(refused.value) and "\n" not in str(refused.value)
-
-
-def test_two_views_of_a_batch_are_one_forward_and_one_backward():
-    check_same(step_of(jax.value_and_grad(lambda p, r: loss_of(p, r) + loss_of(p, r[:, ::-1]))))
-
-
-def test_a_product_with_the_hessian_of_a_given_direction():
-    def gradient(p, r):
-        value, product = jax.jvp(lambda p: jax.value_and_grad(loss_of)(p, r), (p,), ([jnp.ones((4, 4))] * 2,))
-        return value[0], product[1]
-
-    check_same(step_of(gradient))
 
 
 @pytest.mark.parametrize("devices", [1, 2])

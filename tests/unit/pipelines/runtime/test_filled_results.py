@@ -13,9 +13,11 @@ import pytest
 from jax.sharding import Mesh, NamedSharding, PartitionSpec
 from pipeline_cases import reference, relative_errors, two_stages, values
 
+import hlorewrite
 from hlorewrite.ir.load import parse
 from hlorewrite.ir.module import Module
 from hlorewrite.ir.view import View
+from hlorewrite.pipelines.actions.order import Copy
 from hlorewrite.pipelines.mpmd.program import FragmentCall
 from hlorewrite.pipelines.runtime.driver import PipelineDriver
 from hlorewrite.pipelines.runtime.fragments import Fragments, PreparedFragment
@@ -170,3 +172,23 @@ def test_a_program_whose_sums_begin_as_zeros():
     given = values()
     for _ in range(2):
         assert max(relative_errors(driver(*driver.place(given)), reference(*given))) < 1e-5
+
+
+def test_sums_that_begin_as_one_value_of_zeros_are_made_instead_of_copied():
+    def loss(p, x):
+        return jnp.mean((hlorewrite.stage(x @ p[0] @ p[1], 1) @ p[2] @ p[3]) ** 2)
+
+    def step(p, x):
+        value, grads = hlorewrite.mean_over_microbatches(lambda r: jax.value_and_grad(loss)(p, r), x, 2)
+        return [a - 0.1 * b for a, b in zip(p, grads, strict=True)], value
+
+    given = [0.5 * jnp.eye(4)] * 4, jnp.ones((4, 4))
+    made = hlorewrite.pipeline(step, meshes=[(2,), (2,)])
+    driver = made.lower(*given).compile().driver
+    copies = [each.function for each in driver.instructions if isinstance(each.action.step, Copy)]
+    assert len(copies) == 4
+    for copy in copies:
+        (one,), (other,) = copy(None), copy(None)  # reads nothing
+        assert one is not other and len(one.addressable_shards) == 2 and not np.asarray(one).any()
+    for got, want in zip(jax.tree.leaves(made(*given)), jax.tree.leaves(jax.jit(step)(*given)), strict=True):
+        np.testing.assert_allclose(np.asarray(got), np.asarray(want), rtol=1e-6)
