@@ -91,9 +91,9 @@ def table(rows: dict[str, dict[str, Any]]) -> str:
             f"{row['step_s']:.2f} s ({row['chosen']}) | {row['step']:.3f} | "
             f"{alone['exposed_s']:.2f} → {chosen['exposed_s']:.2f} s | {_gib(alone)} → {_gib(chosen)} GiB{fits} | "
             f"{row['cpu']:.1f} |")
-    if rows:
-        mean = sum(row["step"] for row in rows.values()) / len(rows)
-        lines += ["", f"Mean of {len(rows)}: {mean:.3f} of XLA alone."]
+    fitting = [row["step"] for row in rows.values() if _row(row, "XLA alone")["fits"]]
+    if fitting:
+        lines += ["", f"Mean of the {len(fitting)} that fit: {sum(fitting) / len(fitting):.3f} of XLA alone."]
     return "\n".join(lines)
 
 

@@ -31,7 +31,7 @@ from hlorewrite.hlo.published_flags import FLAG_SETS
 from hlorewrite.ir.load import parse
 from hlorewrite.ir.module import Module
 from hlorewrite.jaxbridge.baseline import measured as measuring
-from hlorewrite.jaxbridge.baseline.judge import STEP_NOISE, too_large
+from hlorewrite.jaxbridge.baseline.judge import STEP_NOISE, fits, too_large
 from hlorewrite.jaxbridge.baseline.measured import Measured, scheduled, timed
 from hlorewrite.jaxbridge.choose.chosen_step import rewrite_step
 from hlorewrite.jaxbridge.step.options import OPTIMIZE, StepOptions
@@ -93,7 +93,7 @@ def decided(module: Module, target: str, *, flags: bool, passes: str = "auto") -
     chosen = next(row.measured for row in found.rows if row.name == found.chosen)
     assert chosen is not None
     sets = {each.name: made.counted_s for each in FLAG_SETS
-            if not too_large(found.alone, made := timed(scheduled(module, place, each.flags)[0], place.topology))
+            if fits(made := timed(scheduled(module, place, each.flags)[0], place.topology)) is not False
             } if flags else {}
     return {"target": target, "chosen": found.chosen, "step": _share(chosen, found.alone), "step_s": chosen.counted_s,
             "alone_s": found.alone.counted_s, "cpu": cpu_s / alone_s, "compilations": compiled.count,

@@ -87,7 +87,8 @@ def measure(stacked: bool, given: argparse.Namespace) -> None:
             taken[kind].append(seconds)
     one, split = map(statistics.median, taken)
     print(f"{'stack' if stacked else 'list'}: step {split * 1e3:.1f} ms, one jit {one * 1e3:.1f} ms "
-          f"({split / one:.2f}); first call {first[1]:.2f} s, one jit {first[0]:.2f} s ({first[1] / first[0]:.2f})", flush=True)
+          f"({split / one:.2f}); first call {first[1]:.2f} s, one jit {first[0]:.2f} s ({first[1] / first[0]:.2f})",
+          flush=True)
 
 
 def main() -> None:
