@@ -5,7 +5,7 @@
 
 Sixteen layers in four stages of one CPU device each, as a list and as a stack. CPU time of the whole process, so that
 what else the machine does counts little: computation, dispatch, and threads that wake each other. The two steps take
-turns, ten runs each, and medians are printed.
+alternately, ten runs each, and medians are printed.
 """
 
 from __future__ import annotations

@@ -94,7 +94,7 @@ def _capture(args: argparse.Namespace) -> str:
         return ""
     for name in ("report", "trace", "plan", "audit"):
         if getattr(args, name):
-            raise UsageError(f"--capture and --{name} exclude each other: a captured module is not compiled",
+            raise UsageError(f"--capture and --{name} cannot be used together: a captured module is not compiled",
                              hint=f"give the file to the command that reads it, such as hlorewrite opt --{name}"
                              if name == "report" else f"leave --{name} out")
     path = os.path.abspath(args.capture)

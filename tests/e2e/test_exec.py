@@ -174,7 +174,7 @@ def test_the_default_can_be_named() -> None:
     (("--pass", "comm-shfit"), 2, "comm-shift"),
     (("--topology", "nowhere"), 2, "nowhere"),
     (("--capture", "nowhere/step.mlirbc"), 2, "there is no folder nowhere"),
-    (("--capture", "step.mlirbc", "--report", "page.html"), 2, "--capture and --report exclude each other"),
+    (("--capture", "step.mlirbc", "--report", "page.html"), 2, "--capture and --report cannot be used together"),
 ])
 def test_mistakes_are_one_line_before_anything_runs(words: tuple[str, ...], code: int, said: str) -> None:
     done = train(*words)

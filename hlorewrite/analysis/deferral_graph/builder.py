@@ -239,7 +239,7 @@ class DeferralGraphBuilder:
         parent = block.owner.operation
         if parent.name == _LOOP:
             if block == Loop(parent).condition:
-                return ForcingUse("it decides whether the loop goes on", parent, need="condition")
+                return ForcingUse("it decides whether the loop continues", parent, need="condition")
             return self._through_loop(parent, position, end)
         if parent.name not in BRANCHES:
             return ForcingUse(f"it is returned by a region of {parent.name}", parent, need="region")

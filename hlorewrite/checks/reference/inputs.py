@@ -93,7 +93,8 @@ def random_inputs(program: LockstepProgram, seed: int, *, equal_scalars: bool = 
 
 
 def run_on_random_inputs(program: LockstepProgram, seed: int) -> tuple[list[list[Array]], Outcome]:
-    """Inputs of a program and what it computes from them; scalars are equal on all processes where it hangs otherwise.
+    """Inputs of a program and what it computes from them; scalars are equal on all processes if it would hang
+    otherwise.
 
     Args:
       program: the program.

@@ -50,7 +50,7 @@ def main_function(module: Module, view: View | None = None) -> ir.Operation:
     public = [f for f in functions.values() if "sym_visibility" not in f.attributes]
     if len(public) != 1:
         raise InputError("the module has no function @main", location=module.name,
-                         hint="name the function to start with @main")
+                         hint="name the entry function @main")
     return public[0]
 
 

@@ -122,7 +122,7 @@ def test_a_reduced_predicate_decides_whether_the_loop_goes_on() -> None:
           : (tensor<i1>) -> tensor<i1>
         %more = stablehlo.or %any, %any : tensor<i1>''')}""", "%l#1"))
     sentences = {use.sentence for uses in flow_of(view, "or").forcing_uses.values() for use in uses}
-    assert sentences == {"it decides whether the loop goes on"}
+    assert sentences == {"it decides whether the loop continues"}
 
 
 def test_a_loop_with_a_token_is_left_alone() -> None:

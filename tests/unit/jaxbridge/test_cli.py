@@ -92,7 +92,7 @@ def test_opt_for_a_target_writes_the_better_module(files: Path, capsys: pytest.C
 def test_comparing_needs_a_target(files: Path, capsys: pytest.CaptureFixture[str]):
     for flag in ("--against=xla", "--keep=better"):
         assert guarded(["opt", "good.mlir", "--pass=cse", flag]) == 2
-        assert "none is named; add --target=h200:1x8, say" in capsys.readouterr().err
+        assert "no target was given; add --target=h200:1x8, say" in capsys.readouterr().err
 
 
 def test_compile_prints_two_modules_side_by_side(files: Path, capsys: pytest.CaptureFixture[str]):

@@ -200,7 +200,7 @@ CASES = [
     Case("carry-inside-scatter", updated(rows=ALL, carry=ALL), 0, kind="missed", sentence="2 members of a group take"),
     Case("carry-inside-scatter", updated(carry=CROSS), 0, kind="blocked", sentence="differs between devices"),
     Case("carry-inside-scatter", updated(MASKED.replace("%u, %zeros", "%u, %a")), 0, kind="missed",
-         sentence="on exactly one side of the select is zero"),
+         sentence="not exactly one side of the select is zero"),
     Case("carry-inside-scatter", updated("%given = stablehlo.compare GT, %a, %b : (tensor<4xf32>, tensor<4xf32>) -> "
                                          "tensor<4xi1>\n" + MASKED.replace("%mask", "%given")), 0, kind="missed",
          sentence="is not a known function of the device id"),

@@ -134,7 +134,7 @@ def test_circles_through_a_package(tmp_path: Path) -> None:
     """What a package re-exports from a file, the file may not import from the package."""
     changes = {"low/__init__.py": "from hlorewrite.low.c import C",
                "low/c.py": "from hlorewrite.low import C\nclass C: pass"}
-    assert any("in a cycle" in each for each in violations(tmp_path, changes))
+    assert any("cycle" in each for each in violations(tmp_path, changes))
     changes = {"low/c.py": "from hlorewrite.low import d\nclass C: pass"}
     assert violations(tmp_path, {"low/__init__.py": "from hlorewrite.low.c import C"} | changes) == []
 

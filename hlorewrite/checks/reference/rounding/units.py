@@ -16,7 +16,7 @@ class FloatFormat:
     Attributes:
       unit: the unit roundoff u: a result is off by at most u times its magnitude, to nearest.
       underflow: half the least subnormal number: what a result below the normal range is off by at most.
-      normal: the least normal number: what it is off by where results below are flushed to zero.
+      normal: the least normal number, which is the error if smaller results are flushed to zero.
       largest: the largest finite number.
     """
 
