@@ -12,7 +12,7 @@ from hlorewrite.ir import Editor, Module, ir, op_key, sdy, tensor_bytes
 from hlorewrite.ir.view import View, defining_op, nested_ops, users
 from hlorewrite.ops.attributes import dot_dims, shape_of
 from hlorewrite.ops.dims import DimFactor, dim_factor, repeats_whole
-from hlorewrite.ops.table import ELEMENTWISE, OpClass, ops_of
+from hlorewrite.ops.table import ELEMENTWISE, SAME
 from hlorewrite.passes.common.pass_support import tell
 from hlorewrite.passmanager.base import Pass, PassContext
 from hlorewrite.util.sizes import format_bytes
@@ -220,7 +220,7 @@ def _through(op: ir.Operation, place: int | None, value: ir.Value, dims: tuple[i
     """
     if op.name == _CONSTRAINT and not _note_constraint(op, dims, found):
         return None
-    if op.name in ops_of(OpClass.SAME):
+    if op.name in SAME:
         number = place if place is not None else list(op.results).index(value)
         return [(op.operands[number], *dims), (op.results[number], *dims)]
     if op.name == _CALL:

@@ -4,8 +4,8 @@
     python bench/pipelines/pipeline_small_stages.py --rows 2048 --width 256
 
 Sixteen layers in four stages of one CPU device each, as a list and as a stack. CPU time of the whole process, so that
-what else the machine does counts little: computation, dispatch, and threads that wake each other. The two steps take
-alternately, ten runs each, and medians are printed.
+what else the machine does counts little: computation, dispatch, and threads that wake each other. The two steps
+run alternately, ten runs each, and medians are printed.
 """
 
 from __future__ import annotations

@@ -1,11 +1,11 @@
 """The argument of a step that a value is read from: a parameter, however it is sliced, converted or carried."""
 
 from hlorewrite.ir import ir, is_private
-from hlorewrite.ir.regions import BARRIER, CALL, FUNCTION, MANUAL, WHILE, Loop, region_op, returned
+from hlorewrite.ir.regions import CALL, FUNCTION, MANUAL, WHILE, Loop, region_op, returned
 from hlorewrite.ir.view import View, defining_op
+from hlorewrite.ops.table import MOVES_OF_ONE, SAME
 
-_MOVES = frozenset({*(f"stablehlo.{name}" for name in ("convert", "transpose", "reshape", "slice", "dynamic_slice",
-                                                       "reduce_precision")), "sdy.sharding_constraint"})
+_ROUNDING = ("stablehlo.convert", "stablehlo.reduce_precision")
 
 
 def argument_read(value: ir.Value, view: View) -> ir.Value | None:
@@ -41,10 +41,12 @@ def argument_read(value: ir.Value, view: View) -> ir.Value | None:
                 value = parent.operands[argument.arg_number]
             else:
                 return None
-        elif op.name in _MOVES:
+        elif op.name in SAME:
+            value = op.operands[list(op.results).index(value)]
+        elif op.name in MOVES_OF_ONE or op.name in _ROUNDING:
             value = op.operands[0]
-        elif op.name in (BARRIER, CALL) and (inside := returned(op, list(op.results).index(value), view)):
-            calls += [op] if op.name == CALL else []
+        elif op.name == CALL and (inside := returned(op, list(op.results).index(value), view)):
+            calls.append(op)
             value = inside[0]
         else:
             return None
