@@ -221,7 +221,7 @@ def _through(op: ir.Operation, place: int | None, value: ir.Value, dims: tuple[i
     if op.name == _CONSTRAINT and not _note_constraint(op, dims, found):
         return None
     if op.name in SAME:
-        number = place if place is not None else list(op.results).index(value)
+        number = place if place is not None else ir.OpResult(value).result_number
         return [(op.operands[number], *dims), (op.results[number], *dims)]
     if op.name == _CALL:
         alike = [each for each in (*op.operands, *op.results) if each.type == value.type]

@@ -42,10 +42,10 @@ def argument_read(value: ir.Value, view: View) -> ir.Value | None:
             else:
                 return None
         elif op.name in SAME:
-            value = op.operands[list(op.results).index(value)]
+            value = op.operands[ir.OpResult(value).result_number]
         elif op.name in MOVES_OF_ONE or op.name in _ROUNDING:
             value = op.operands[0]
-        elif op.name == CALL and (inside := returned(op, list(op.results).index(value), view)):
+        elif op.name == CALL and (inside := returned(op, ir.OpResult(value).result_number, view)):
             calls.append(op)
             value = inside[0]
         else:
