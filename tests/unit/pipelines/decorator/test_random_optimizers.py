@@ -17,6 +17,6 @@ def test_random_optimizers(seed):
 
 def test_random_optimizers_in_two_processes():
     environment = {key: value for key, value in os.environ.items() if key != "XLA_FLAGS"}
-    ran = subprocess.run([sys.executable, random_pipelines.__file__, "5", "2", "2"], env=environment, timeout=300,
+    ran = subprocess.run([sys.executable, random_pipelines.__file__, "14", "2", "2"], env=environment, timeout=300,
                          capture_output=True, text=True, check=False)
-    assert ran.returncode == 0 and "0 wrong" in ran.stdout and "5 ok" in ran.stdout, ran.stdout + ran.stderr
+    assert ran.returncode == 0 and "14 ok\n15 ok\n2 seeds, 0 wrong" in ran.stdout, ran.stdout + ran.stderr

@@ -124,7 +124,8 @@ def test_results_lie_with_the_arguments_whose_place_they_take():
     lambda p, g: jnp.stack([jnp.max(jnp.abs(x)) for x in g]), lambda p, g: jnp.array([jnp.sum(x) for x in g]),
     lambda p, g: jnp.argmax(jnp.stack([jnp.linalg.norm(x) for x in g])),
     lambda p, g: jnp.sort(jnp.stack([jnp.mean(x) for x in p])), lambda p, g: jnp.concatenate([x[0] for x in g]),
-    lambda p, g: jnp.full((3,), jnp.sum(g[0]) + jnp.sum(g[1]))])
+    lambda p, g: jnp.full((3,), jnp.sum(g[0]) + jnp.sum(g[1])),
+    lambda p, g: jnp.bincount(jnp.concatenate([x.ravel() > 0 for x in g]), length=2)])
 def test_numbers_of_several_meshes_that_meet_after_the_loop(result):
     def step(p, x):
         loss, grads = hlorewrite.mean_over_microbatches(lambda r: jax.value_and_grad(two_layers)(p, r), x, 2)
