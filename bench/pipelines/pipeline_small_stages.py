@@ -4,13 +4,8 @@
     python bench/pipelines/pipeline_small_stages.py --rows 2048 --width 256
 
 Sixteen layers in four stages of one CPU device each, as a list and as a stack. CPU time of the whole process, so that
-<<<<<<< HEAD
-what else the machine does counts little: computation, dispatch, and threads that wake each other. The two steps
-run alternately, ten runs each, and medians are printed.
-=======
 what else the machine does counts little: computation, dispatch, and threads that wake each other. The two
 alternate, ten steps each, and medians are printed.
->>>>>>> s-Q
 """
 
 from __future__ import annotations
@@ -92,13 +87,8 @@ def measure(stacked: bool, given: argparse.Namespace) -> None:
             taken[kind].append(seconds)
     one, split = map(statistics.median, taken)
     print(f"{'stack' if stacked else 'list'}: step {split * 1e3:.1f} ms, one jit {one * 1e3:.1f} ms "
-<<<<<<< HEAD
-          f"({split / one:.2f}); first call {first[1]:.2f} s, one jit {first[0]:.2f} s ({first[1] / first[0]:.2f})",
-          flush=True)
-=======
           f"({split / one:.2f}); "
           f"first call {first[1]:.2f} s, one jit {first[0]:.2f} s ({first[1] / first[0]:.2f})", flush=True)
->>>>>>> s-Q
 
 
 def main() -> None:
