@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from math import prod
 from typing import ClassVar
@@ -76,7 +77,7 @@ class _Product:
       weight: its operand that is sharded by expert.
       expert: the dimension of the tokens that counts experts.
       batch: the dimension of the tokens that is sharded.
-      axes: the mesh axes by which both are sharded.
+      axes: the mesh axes by which the weight is sharded, which are the first or last of those of the batch.
     """
 
     dot: ir.Operation
@@ -97,10 +98,23 @@ def _product(dot: ir.Operation, view: View) -> _Product | None:
             continue
         for pair in dims.batch:
             expert, axes = pair[1 - place], of_weight[pair[place]]
-            batch = next((free for free in dims.free[1 - place] if axes and of_tokens[free] == axes), None)
+            batch = next((free for free in dims.free[1 - place] if _without(axes, of_tokens[free]) is not None), None)
             if batch is not None and not of_tokens[expert] and argument_read(weight, view) is not None:
                 return _Product(dot, tokens, weight, expert, batch, axes)
     return None
+
+
+def _without(axes: tuple[str, ...], of_batch: tuple[str, ...]) -> tuple[str, ...] | None:
+    """The axes of a batch without those of experts; None if these are not the first or the last of them.
+
+    Example:
+      >>> _without(("x",), ("data", "x")), _without(("x",), ("x",)), _without(("x",), ("a", "x", "b"))
+      (('data',), (), None)
+    """
+    rest = len(of_batch) - len(axes)
+    if axes and of_batch[:len(axes)] == axes:
+        return of_batch[len(axes):]
+    return of_batch[:rest] if axes and rest > 0 and of_batch[rest:] == axes else None
 
 
 def _axes(value: ir.Value) -> list[tuple[str, ...]] | None:
@@ -122,11 +136,15 @@ def _axis_name(axis: ir.Attribute) -> str:
     return reference.name if reference.sub_axis_info is None else str(axis)
 
 
-def _moved(constraint: ir.Operation, expert: int, batch: int) -> ir.Attribute:
-    """The sharding of a constraint with the axes of its batch dimension on its expert dimension."""
+def _moved(constraint: ir.Operation, expert: int, batch: int, axes: tuple[str, ...]) -> ir.Attribute:
+    """The sharding of a constraint with some axes of its batch dimension on its expert dimension."""
     sharding = sdy.TensorShardingAttr(constraint.attributes["sharding"])
     dims = list(sharding.dimension_shardings)
-    dims[expert], dims[batch] = dims[batch], dims[expert]
+    references = list(sdy.DimensionShardingAttr(dims[batch]).axes)
+    for place, moves in ((expert, True), (batch, False)):
+        kept = [each for each in references if (_axis_name(each) in axes) is moves]
+        dims[place] = sdy.DimensionShardingAttr.get(kept, sdy.DimensionShardingAttr(dims[place]).is_closed, None,
+                                                    constraint.context)
     return sdy.TensorShardingAttr.get(sharding.mesh_or_ref, dims, sharding.replicated_axes,
                                       context=constraint.context)
 
@@ -134,7 +152,7 @@ def _moved(constraint: ir.Operation, expert: int, batch: int) -> ir.Attribute:
 def _move(found: _Followed, editor: Editor, view: View, ctx: PassContext) -> None:
     """Moves the axes in all constraints that were found, and says so."""
     for op, (expert, batch) in found.constraints.values():
-        editor.set_attribute(op, "sharding", _moved(op, expert, batch))
+        editor.set_attribute(op, "sharding", _moved(op, expert, batch, found.product.axes))
     product, count, products = found.product, len(found.constraints), len(found.weights)
     gathered, exchanged = (format_bytes(each, 1) for each in found.bytes_by(view))
     ctx.count("sharding constraints moved", count)
@@ -171,18 +189,22 @@ class _Followed:
         return bool(self.constraints) and gathered >= _WORTH * exchanged
 
     def bytes_by(self, view: View) -> tuple[int, int]:
-        """Bytes of the weights, each gathered once a product, and those that a device exchanges."""
+        """Bytes that a device holds of the gathered weights, one copy a product, and those that it exchanges."""
         if not self.constraints:
             return 0, 0
-        mesh = mesh_of(view, sdy.TensorShardingAttr(next(iter(self.constraints.values()))[0].attributes["sharding"])
-                       .mesh_or_ref)
+        first, _ = next(iter(self.constraints.values()))
+        mesh = mesh_of(view, sdy.TensorShardingAttr(first.attributes["sharding"]).mesh_or_ref)
         sizes = dict(mesh.axes) if mesh else {}
-        parts = prod(sizes.get(axis, 1) for axis in self.product.axes)
-        whole = all(shape_of(op.results[0])[expert] % parts == 0 for op, (expert, _) in self.constraints.values())
-        if parts < 2 or not whole:
+
+        def parts(axes: Iterable[tuple[str, ...]]) -> int:
+            return prod(sizes.get(axis, 1) for each in axes for axis in each)
+        experts = parts([self.product.axes])
+        whole = all(shape_of(op.results[0])[expert] % experts == 0 for op, (expert, _) in self.constraints.values())
+        if experts < 2 or not whole:
             return 0, 1
-        exchanged = sum(tensor_bytes(value.type) for value in self.borders)
-        return sum(tensor_bytes(value.type) for value in self.weights.values()), exchanged // parts
+        exchanged = sum(tensor_bytes(value.type) for value in self.borders) // parts(_axes_of(first))
+        return sum(tensor_bytes(value.type) * experts // parts(_axes(value) or ())
+                   for value in self.weights.values()), exchanged
 
 
 def _followed(product: _Product, view: View) -> _Followed:
@@ -243,7 +265,8 @@ def _through(op: ir.Operation, place: int | None, value: ir.Value, dims: tuple[i
 def _note_constraint(constraint: ir.Operation, dims: tuple[int, int], found: _Followed) -> bool:
     """Notes a constraint that shards by batch; whether it does."""
     axes = _axes_of(constraint)
-    if axes[dims[1]] != found.product.axes or axes[dims[0]]:
+    sharding = sdy.TensorShardingAttr(constraint.attributes["sharding"])
+    if _without(found.product.axes, axes[dims[1]]) is None or axes[dims[0]] or len(sharding.unreduced_axes):
         return False
     found.constraints[op_key(constraint)] = constraint, dims
     return True

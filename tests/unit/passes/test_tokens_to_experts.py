@@ -81,6 +81,13 @@ def test_tokens_go_to_the_devices_of_their_experts():
     assert not moved(text)[0]  # it is where it should be
 
 
+@pytest.mark.parametrize(("axes", "rest"), [('"data", "x"', '"data"'), ('"x", "data"', '"data"')])
+def test_other_axes_of_the_batch_stay(axes: str, rest: str):
+    text = FORWARD.replace('["x"=4]', '["data"=2, "x"=2]').replace(BY_BATCH, f"[{{}}, {{{axes}}}, {{}}, {{}}]")
+    changed, module, remarks = moved(text)
+    assert changed and module.text().count(f'[{{"x"}}, {{{rest}}}, {{}}, {{}}]') == 2 and "move axis x" in remarks[0]
+
+
 @pytest.mark.parametrize(("old", "new", "why"), [
     ("%weight = sdy.sharding_constraint %w <", "%computed = stablehlo.tanh %w : tensor<4x16x64xf32>\n"
      "  %weight = sdy.sharding_constraint %computed <", "what is no parameter may be smaller elsewhere"),
