@@ -119,6 +119,6 @@ def call(state: ProgramState, op: ir.Operation, values: Sequence[SymbolicValue])
     return results
 
 
-def barrier(state: ProgramState, op: ir.Operation, values: Sequence[SymbolicValue]) -> list[SymbolicValue]:
-    """Keeps values as they are."""
+def kept(state: ProgramState, op: ir.Operation, values: Sequence[SymbolicValue]) -> list[SymbolicValue]:
+    """The operands themselves: a barrier says when they are there, a sharding constraint on which devices."""
     return list(values)

@@ -27,7 +27,7 @@ from hlorewrite.checks.translation_validation.value_graph.normalize import array
 from hlorewrite.checks.translation_validation.value_graph.per_process_constants import numbers_in
 from hlorewrite.ir import COLLECTIVES, ir, op_key, terminator
 from hlorewrite.ops.dims import reshaped
-from hlorewrite.ops.table import SLICES, TERMINATORS
+from hlorewrite.ops.table import SAME, SLICES, TERMINATORS
 
 Handler = Callable[[ProgramState, ir.Operation, Sequence[SymbolicValue]], list[SymbolicValue]]
 
@@ -191,7 +191,7 @@ def _unknown_collective(state: ProgramState, op: ir.Operation, values: Sequence[
 _HANDLERS: dict[str, Handler] = {
     **collectives.HANDLERS, "stablehlo.constant": _constant, "stablehlo.while": loops.loop,
     "stablehlo.case": control.branches, "stablehlo.if": control.branches, "func.call": control.call,
-    "stablehlo.optimization_barrier": control.barrier, "sdy.manual_computation": inputs.manual_region}
+    "sdy.manual_computation": inputs.manual_region, **dict.fromkeys(SAME, control.kept)}
 
 
 # ---- slices, reshapes and transposes of gathered values, done on the shards

@@ -290,7 +290,7 @@ def test_a_crash_of_the_interpreter_is_a_refusal(monkeypatch: pytest.MonkeyPatch
 def test_another_signature_is_a_problem() -> None:
     """Not compared, but reported."""
     other = "func.func @main(%x: tensor<3xf32>) -> tensor<3xf32> { return %x : tensor<3xf32> }"
-    assert "called differently" in check(parse(ADDS.format("add")), parse(other)).problems[0]
+    assert "another signature" in check(parse(ADDS.format("add")), parse(other)).problems[0]
 
 
 def test_the_last_collective_may_go() -> None:
