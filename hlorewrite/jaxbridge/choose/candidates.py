@@ -16,7 +16,8 @@ from fractions import Fraction
 from itertools import takewhile
 
 from hlorewrite.errors import InputError
-from hlorewrite.ir.module import Module
+from hlorewrite.ir.module import Format, Module
+from hlorewrite.ir.save import emit
 from hlorewrite.jaxbridge.baseline.comparison import XlaComparison
 from hlorewrite.jaxbridge.baseline.judge import NOISE, REWRITTEN
 from hlorewrite.jaxbridge.baseline.memory_grant import AloneMeasured
@@ -175,10 +176,10 @@ class CandidateMaker:
         made: list[RewriteCandidate] = []
         whole = whole or self.contest.variants[0]
         resharded = self.resharded(whole) if self.contest.exposing else None
-        dump = None if resharded else dump  # of the module as it came
-        module = resharded.module if resharded else self.contest.module
-        sources = partitioned_sources(module, self.contest.place, self.contest.exposing, dump)
-        for name, program in sources[:1] if resharded else sources:
+        sources = partitioned_sources(resharded.module if resharded else self.contest.module, self.contest.place,
+                                      self.contest.exposing, None if resharded else dump)
+        sources = sources[:1] if resharded else sources  # with others the passes would begin with a rule
+        for name, program in sources:
             try:
                 source = self._source((name, dump, before_partitioner(whole) if resharded else ()), program)
             except InputError as error:
@@ -262,8 +263,8 @@ class Resharded:
 
     def noted(self, made: Rewritten) -> Rewritten:
         """The result of other passes on what XLA makes of the module: it is changed even where these change nothing."""
-        report = made.report
-        return replace(made, report=replace(report, changed=True, remarks=(*self.remarks, *report.remarks)))
+        report = replace(made.report, changed=True, remarks=(*self.remarks, *made.report.remarks))
+        return replace(made, report=report, bytecode=made.bytecode or emit(made.module, Format.BYTECODE))
 
 
 def before_partitioner(variant: Variant) -> tuple[Pass, ...]:
