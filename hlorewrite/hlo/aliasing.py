@@ -58,7 +58,7 @@ def alias_fault(before: str, after: str) -> str:
     for result, argument in sorted(made - held):
         if argument not in donors(before):
             return (f"result {result or '()'} takes the memory of argument {argument}, which the program before does "
-                    "not give up")
+                    "not donate")
     for result, argument in sorted(held - made):
         return f"result {result or '()'} shares no memory with argument {argument} any more"
     return ""

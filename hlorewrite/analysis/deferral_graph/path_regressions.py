@@ -171,5 +171,5 @@ class _Tree:
             return [(block, often) for block in blocks]
         trips = self._trips(op)
         if trip_count(op) is None and any(parts):
-            decisions.append((op, "runs once" if trips == 1 else "runs often"))
+            decisions.append((op, "runs once" if trips == 1 else "runs many times"))
         return [(blocks[0], often * (trips + 1)), (blocks[1], often * trips)]

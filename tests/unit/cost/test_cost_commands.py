@@ -194,7 +194,7 @@ def test_a_device_that_the_module_does_not_have(tmp_path: Path, capsys: pytest.C
     code, out, _ = run(capsys, "report", str(file), "--json")
     printed = json.loads(out)
     assert code == 0 and printed["devices"] == 4 and printed["collectives"] == []
-    assert any("name device 4294967296, but the module has 4" in remark for remark in printed["remarks"])
+    assert any("4294967296, but the module has 4" in remark for remark in printed["remarks"]), printed["remarks"]
 
 
 def test_matrices_of_many_devices(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -144,7 +144,7 @@ def test_a_plug_in_of_another_release_is_named(monkeypatch: pytest.MonkeyPatch) 
     module = parse("func.func @main(%a: tensor<4xf32>) -> tensor<4xf32> { return %a : tensor<4xf32> }")
     with pytest.raises(UsageError) as refused:
         compile_for(module, parse_target("h200:1x1"))
-    assert str(refused.value) == (f"target h200:1x1 needs the CUDA compiler of jaxlib {ours}, and jax-cuda13-plugin "
+    assert str(refused.value) == (f"target h200:1x1 needs the CUDA compiler of jaxlib {ours}, but jax-cuda13-plugin "
                                   f"0.9.1 is installed; pip install 'jax-cuda13-plugin=={ours}'")
 
 

@@ -354,7 +354,7 @@ def test_marks_outside_the_loop_over_micro_batches():
         y = hlorewrite.stage_layers(y, 2)
         return scanned(2)(params, x, y)
 
-    with pytest.raises(HlorewriteError, match="is outside a loop over layers"):
+    with pytest.raises(HlorewriteError, match="is called outside a loop over layers"):
         split(step, (layers(), *batch()), "(2),(2)")
 
 

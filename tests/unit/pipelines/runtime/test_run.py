@@ -68,7 +68,7 @@ def test_different_values_are_seen():
 def test_schedules_that_do_not_fit_are_told_or_refused():
     trials = Trials(seed=0, steps=1)
     told = trials.run(two_stages(), "zb-h1", "zb-h1", "off", must_fit=False)
-    assert told.seconds is None and "two halves" in told.why
+    assert told.seconds is None and "splits the backward pass in two" in told.why
     with pytest.raises(PlanError, match="no schedule fits"):
         trials.check_any([told], "x.mlir")
 
