@@ -58,7 +58,7 @@ def collectives_of_hlo(text: str) -> tuple[int, list[Executed], list[str]]:
         largest = max(map(max, each.groups))
         if largest >= module.devices > 1:  # a header that names no devices says nothing about them
             remarks.append(f"{place}: {each.name} is left out: its groups name device {largest}, "
-                           f"and the module has {module.devices}")
+                           f"but the module has {module.devices}")
             continue
         kind = timed_kind(each.kind)
         executed.append(Executed(kind, place, each.groups, axes=(), payload_bytes=each.bytes, trips=each.trips,
