@@ -3,8 +3,8 @@
     JAX_PLATFORMS=cpu python bench/models/table.py FOLDER [--only TEXT] [--write PAGE] [--json FILE]
 
 FOLDER holds the modules that ``capture.py`` wrote. Each is decided in a process of its own, without a GPU. ``--write``
-puts the table into a page, between the lines ``<!-- models -->`` and ``<!-- end of models -->``. The command fails
-where a step that is kept does not fit, or is more than 0.2 % longer than XLA alone at its defaults or its best flags.
+puts the table into a page, in place of the one that it has. The command fails where a step that is kept does not fit,
+or is more than 0.2 % longer than XLA alone at its defaults or its best flags.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -23,7 +24,7 @@ sys.path[:0] = [str(ROOT), str(HERE), str(ROOT / "bench" / "passes")]
 
 from capture import configurations  # noqa: E402
 
-BEGIN, END = "<!-- models -->", "<!-- end of models -->"
+_IN_A_PAGE = re.compile(r"\| step \| for \| XLA alone .*?\nMean of [^\n]*\n", re.DOTALL)
 _CHILD = """
 import functools, json, resource, sys
 import decisions
@@ -59,8 +60,7 @@ def main() -> int:
     if args.json:
         args.json.write_text(json.dumps(rows, indent=1, sort_keys=True) + "\n")
     if args.write:
-        before, _, rest = args.write.read_text().partition(BEGIN)
-        args.write.write_text(f"{before}{BEGIN}\n{text}\n{END}{rest.partition(END)[2]}")
+        args.write.write_text(_IN_A_PAGE.sub(lambda _: f"{text}\n", args.write.read_text(), count=1))
     for each in wrong:
         print(each, file=sys.stderr)
     return 1 if wrong else 0

@@ -50,7 +50,7 @@ def test_nothing_fits_in_no_memory(tmp_path: Path, capsys: pytest.CaptureFixture
     words = ["tune", str(step), "--target=h200:1x8", f"--cache={tmp_path / 'cache'}", "--no-compile"]
     plan = tmp_path / "a.plan"
     assert guarded([*words, "--time-limit=1ms", f"--plan={plan}"]) == 1
-    assert capsys.readouterr().out == ("the time was over before 4 more were tried; with a cache, the same command "
+    assert capsys.readouterr().out == ("time ran out before 4 more were tried; with a cache, the same command "
                                        "continues with them\nno choice was measured\n")
     monkeypatch.setattr("hlorewrite.tune.search.PASSES", ())
     assert guarded([*words, "--memory=1KiB", f"--plan={plan}"]) == 1

@@ -99,5 +99,5 @@ def test_the_report_of_exec_can_be_read(browser: Any, tmp_path: Path) -> None:
     assert done.returncode == 0, done.stderr
     page.write_text(page.read_text().replace("<details", "<details open"))  # what is folded can be read too
     assert "What each pass changed: " in page.read_text()
-    assert "rewritten" in page.read_text() and "No cluster is named" in page.read_text()
+    assert "rewritten" in page.read_text() and "needs a cluster" in page.read_text()
     assert page_faults(browser, page) == []
