@@ -10,16 +10,18 @@ from typing import ClassVar
 from hlorewrite.analysis.mesh import mesh_of
 from hlorewrite.analysis.step_arguments import argument_read
 from hlorewrite.ir import Editor, Module, ir, op_key, sdy, tensor_bytes
+from hlorewrite.ir.regions import CALL
 from hlorewrite.ir.view import View, defining_op, nested_ops, users
 from hlorewrite.ops.attributes import dot_dims, shape_of
 from hlorewrite.ops.dims import DimFactor, dim_factor, repeats_whole
-from hlorewrite.ops.table import ELEMENTWISE, SAME
+from hlorewrite.ops.table import ELEMENTWISE, SAME, OpClass, ops_of
 from hlorewrite.passes.common.pass_support import tell
 from hlorewrite.passmanager.base import Pass, PassContext
 from hlorewrite.util.sizes import format_bytes
 
-_CONSTRAINT, _DOT, _CALL = "sdy.sharding_constraint", "stablehlo.dot_general", "func.call"
+_CONSTRAINT, _DOT = "sdy.sharding_constraint", "stablehlo.dot_general"
 _FOLLOWED = frozenset((*ELEMENTWISE, _DOT, "stablehlo.transpose", "stablehlo.reshape"))
+_IN_ACTIVATIONS = ops_of(OpClass.ELEMENTWISE, OpClass.CONSTANT, OpClass.TERMINATOR) | {"stablehlo.broadcast_in_dim"}
 _WORTH = 2
 """How many times the bytes that devices exchange the gathered weights must have."""
 
@@ -38,7 +40,7 @@ class TokensToExperts(Pass):
     follows the two dimensions of the tokens through elementwise ops and products over the experts, forward and
     backward (``ops/dims.py``). It changes all sharding constraints that it meets. A constraint is an annotation, so no
     value changes. It changes nothing unless the weights are at least twice as large as what a device would exchange.
-    It runs before XLA's partitioner; ``auto`` compiles its result as a way of its own and keeps the shorter step.
+    It runs before XLA's partitioner; ``auto`` compiles its result as a separate way and keeps the shorter step.
 
     Example:
       >>> from hlorewrite.ir.load import parse
@@ -245,7 +247,7 @@ def _through(op: ir.Operation, place: int | None, value: ir.Value, dims: tuple[i
     if op.name in SAME:
         number = place if place is not None else ir.OpResult(value).result_number
         return [(op.operands[number], *dims), (op.results[number], *dims)]
-    if op.name == _CALL:
+    if op.name == CALL:
         alike = [each for each in (*op.operands, *op.results) if each.type == value.type]
         return [(each, *dims) for each in alike] if _is_elementwise(op, view) else None
     if op.name not in _FOLLOWED:
@@ -281,9 +283,8 @@ def _note_product(dot: ir.Operation, found: _Followed) -> None:
 
 
 def _is_elementwise(call: ir.Operation, view: View) -> bool:
-    """Whether a call runs elementwise ops alone, such as an activation that JAX compiles as a function of its own."""
+    """Whether the called function is elementwise, such as an activation that JAX outlines."""
     callee = view.callee(call)
     if callee is None or not callee.regions[0].blocks:
         return False
-    allowed = (*ELEMENTWISE, "stablehlo.constant", "stablehlo.broadcast_in_dim", "func.return")
-    return all(op.name in allowed for op in nested_ops(callee)[1:])
+    return all(op.name in _IN_ACTIVATIONS for op in nested_ops(callee)[1:])

@@ -39,7 +39,7 @@ def devices_of(target: str) -> int:
 
 
 def main() -> int:
-    """Captures each configuration in a process of its own; 1 where one fails."""
+    """Captures each configuration in a separate process; returns 1 if any of them fails."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("folder", type=Path, help="where modules are written")
     parser.add_argument("--python", required=True, help="of an environment with MaxText and hlorewrite")
@@ -61,7 +61,7 @@ def captured(python: str, devices: int, given: list[str], file: Path) -> subproc
 
     Args:
       python: of an environment with MaxText and hlorewrite.
-      devices: of the CPU, which stand for the described ones.
+      devices: how many CPU devices to simulate, one for each described GPU.
       given: MaxText's arguments, next to ``COMMON``.
       file: where the module goes.
     """

@@ -6,7 +6,6 @@ import sys
 
 import jax
 
-from hlorewrite.jaxbridge.hook.capture import CapturePatch
 from hlorewrite.jaxbridge.hook.exec_run import ExecRun, from_environment
 from hlorewrite.jaxbridge.hook.patch import JitPatch, activate, activated
 
@@ -17,6 +16,7 @@ def start() -> None:
     run = from_environment(os.environ)
     load_natives(run.natives)
     if run.capture:
+        from hlorewrite.jaxbridge.hook.capture import CapturePatch
         capturing = activate(CapturePatch(run.options, run.capture))
         atexit.register(lambda: capturing.end_of_program() if os.getpid() == run.pid else None)
         return

@@ -69,7 +69,7 @@ class DonationCheck:
 
         Args:
           values: what was placed.
-          arrays: where each is now: itself, or a copy with buffers of its own.
+          arrays: the array to use for each: the original, or a copy in separate buffers.
         """
         self._made |= {id(array): weakref.ref(array) for value, array in zip(values, arrays, strict=True)
                        if array is not None and array is not value}
