@@ -1,10 +1,10 @@
 """What rewriting costs in computation, measured on one GPU next to the timeline's prediction, and whether values hold.
 
-    python bench/gpu/rewritten_steps.py write FOLDER [--gpu h200] [--dry] [--only TEXT]
+    python bench/gpu/rewritten_steps.py write FOLDER [--gpu h200] [--dry] [--only TEXT | --modules FILE...]
     python bench/gpu/rewritten_steps.py measure FOLDER [--json FILE]
 
 ``write`` needs no GPU: it rewrites steps for eight described GPUs with ``auto`` and writes the program of one device
-before and after (``one_device.py``). ``measure`` compiles these for the GPU that is here and times them. One GPU cannot
+before and after (``one_device.py``). ``--modules`` takes captured steps instead (``bench/models/capture.py``). ``measure`` compiles these for the GPU that is here and times them. One GPU cannot
 time the communication that a rewriting hides, but it can time what hiding costs: smaller products, copies of what loops
 carry, buffers written twice. The stand-ins of collectives are linear and the same before and after, so the outputs of
 both programs are compared as well.
@@ -14,8 +14,10 @@ from __future__ import annotations
 
 import argparse
 import json
+import math
 import statistics
 import sys
+from collections.abc import Iterable
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -23,10 +25,11 @@ from typing import Any
 ROOT = Path(__file__).resolve().parents[2]
 sys.path[:0] = [str(ROOT), *(str(ROOT / part) for part in ("bench/common", "bench/gpu", "bench/passes", "examples"))]
 
-ROWS = ("megatron tp8 remat", "megatron tp8 sequence", "llama fsdp8 acc1", "gpt A scanned 1x8")
+ROWS = ("megatron tp8 remat", "megatron tp8 sequence", "llama fsdp8 acc1", "gpt A scanned 1x8", "moe ep8")
 """Steps of ``bench/passes/decisions.py``: two halves of the batch, the same with gathers, rotated gathers, gradients
-reduced behind an accumulation loop."""
-ROUNDS, CALLS = 5, 4
+reduced behind an accumulation loop, tokens that move to their experts."""
+ROUNDS, CALLS, LONGEST = 5, 4, 2.0
+"""How often both programs are timed in turn, by how many calls at most, and by how many seconds of them."""
 
 
 @dataclass(frozen=True)
@@ -40,7 +43,8 @@ class RewrittenStep:
       after: measured.
       predicted_before: by the timeline of the same compilation.
       predicted_after: by the timeline of the same compilation.
-      difference: largest difference of an output over its largest element.
+      difference: largest difference of an output over its largest element; None where random arguments make all of
+        them infinite or not a number.
       classes: of each class of kernel, milliseconds before and after: measured, measured, predicted, predicted; empty
         where nothing was profiled.
     """
@@ -51,7 +55,7 @@ class RewrittenStep:
     after: float
     predicted_before: float | None
     predicted_after: float | None
-    difference: float
+    difference: float | None
     classes: dict[str, tuple[float, float, float, float]]
 
     def text(self) -> str:
@@ -60,13 +64,14 @@ class RewrittenStep:
             f"{self.predicted_before:.2f} -> {self.predicted_after:.2f} ms "
             f"({self.predicted_after / self.predicted_before:.3f})")
         seen = f"{self.before:.2f} -> {self.after:.2f} ms ({self.after / self.before:.3f})"
-        return f"| {self.name} | {self.way} | {seen} | {told} | {self.difference:.1e} |"
+        alike = "not finite" if self.difference is None else f"{self.difference:.1e}"
+        return f"| {self.name} | {self.way} | {seen} | {told} | {alike} |"
 
 
 # ---- writing
 
 
-def write(folder: Path, gpu: str, only: str, *, dry: bool) -> None:
+def write(folder: Path, gpu: str, steps: dict[str, Any]) -> None:
     """Writes each step's programs, and how it was rewritten."""
     from one_device import one_device
 
@@ -75,9 +80,7 @@ def write(folder: Path, gpu: str, only: str, *, dry: bool) -> None:
     from hlorewrite.jaxbridge.xla.compile_for import place_of
     from hlorewrite.jaxbridge.xla.target import parse_target
     folder.mkdir(parents=True, exist_ok=True)
-    for name, lower in _steps(dry=dry).items():
-        if only not in name:
-            continue
+    for name, lower in steps.items():
         module = lower()
         place = place_of(parse_target(f"{gpu}:1x8"), module)
         made, _ = rewrite_step(module.clone(), StepOptions.of(OPTIMIZE, {"passes": "auto"}), place)
@@ -90,16 +93,21 @@ def write(folder: Path, gpu: str, only: str, *, dry: bool) -> None:
         print(f"{name}: {found.sentence if found else 'as it is'}", file=sys.stderr, flush=True)
 
 
-def _steps(*, dry: bool) -> dict[str, Any]:
-    """Name -> what lowers the step; in a dry run one small step."""
+def _steps(modules: list[Path], only: str, *, dry: bool) -> dict[str, Any]:
+    """Name -> what lowers the step: of files, of the rows of the table, or in a dry run of one small step."""
     import functools
 
     import decisions
+    import jax
     import megatron_steps
 
     from hlorewrite.ir.load import parse
+    jax.config.update("jax_num_cpu_devices", 8)  # steps that are lowered for the devices that are here
+    if modules:
+        return {file.name.partition(".")[0]: functools.partial(lambda file: parse(file.read_bytes(), name=file.name),
+                                                               file) for file in modules}
     if not dry:
-        return {name: lower for name, (_, lower) in decisions.steps().items() if name in ROWS}
+        return {name: lower for name, (_, lower) in decisions.steps().items() if name in ROWS and only in name}
     small = megatron_steps.MegatronModel(layers=2, width=1024, heads=8, rows=4, length=256, vocab=1024, model=8, data=1,
                                          remat=True, compute="float32")
     return {"small": functools.partial(lambda: parse(megatron_steps.exported(small), name="step"))}
@@ -117,7 +125,7 @@ def measure(folder: Path) -> list[RewrittenStep]:
                     for part, options in (("before", {}), ("after", said["options"]))]
         arguments = programs[0].arguments()
         outputs = [program(*arguments) for program in programs]
-        difference = max(_difference(a, b) for a, b in zip(*outputs, strict=True))
+        difference = _largest(_difference(a, b) for a, b in zip(*outputs, strict=True))
         del outputs
         times = [[program.seconds(arguments) for program in programs] for _ in range(ROUNDS)]  # in turn: clocks drift
         before, after = (statistics.median(column) * 1e3 for column in zip(*times, strict=True))
@@ -169,8 +177,8 @@ class _DeviceProgram:
     def seconds(self, arguments: list[Any]) -> float:
         """The time of a call among a few that follow each other, after one that is not timed."""
         import measuring
-        measuring.seconds_a_call(self, arguments, (), 1)
-        return measuring.seconds_a_call(self, arguments, (), CALLS)
+        once = measuring.seconds_a_call(self, arguments, (), 1)
+        return measuring.seconds_a_call(self, arguments, (), max(1, min(CALLS, int(LONGEST / once))))
 
     def predicted(self) -> float | None:
         """Milliseconds by the timeline of this compilation; None on a CPU, which has none."""
@@ -191,6 +199,11 @@ class _DeviceProgram:
         return measuring.beside_the_model(measuring.profiled(self, arguments, ()), self._made.hlo, cluster)
 
 
+def _largest(differences: Iterable[float]) -> float | None:
+    """The largest of the finite differences; None where there is none."""
+    return max((each for each in differences if math.isfinite(each)), default=None)
+
+
 def _difference(before: Any, after: Any) -> float:
     import jax.numpy as jnp
     wide = before.astype(jnp.float32), after.astype(jnp.float32)
@@ -206,10 +219,11 @@ def main() -> int:
     parser.add_argument("--gpu", default="h200", help="the GPUs that steps are rewritten for (default: h200)")
     parser.add_argument("--dry", action="store_true", help="one small step, for a CPU")
     parser.add_argument("--only", default="", metavar="TEXT", help="steps whose name contains this")
+    parser.add_argument("--modules", type=Path, nargs="+", default=[], metavar="FILE", help="write these steps instead")
     parser.add_argument("--json", type=Path, help="also write the rows to this file")
     args = parser.parse_args()
     if args.what == "write":
-        write(args.folder, args.gpu, args.only, dry=args.dry)
+        write(args.folder, args.gpu, _steps(args.modules, args.only, dry=args.dry))
         return 0
     rows = measure(args.folder)
     print("\n".join(["| step | way | measured | predicted | difference |", "|---|---|---|---|---|",
