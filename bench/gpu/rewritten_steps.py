@@ -4,10 +4,11 @@
     python bench/gpu/rewritten_steps.py measure FOLDER [--json FILE]
 
 ``write`` needs no GPU: it rewrites steps for eight described GPUs with ``auto`` and writes the program of one device
-before and after (``one_device.py``). ``--modules`` takes captured steps instead (``bench/models/capture.py``). ``measure`` compiles these for the GPU that is here and times them. One GPU cannot
-time the communication that a rewriting hides, but it can time what hiding costs: smaller products, copies of what loops
-carry, buffers written twice. The stand-ins of collectives are linear and the same before and after, so the outputs of
-both programs are compared as well.
+before and after (``one_device.py``). ``--modules`` takes captured steps instead (``bench/models/capture.py``).
+``measure`` compiles these for the GPU that is here and times them. One GPU cannot time the communication that a
+rewriting hides, but it can time what hiding costs: smaller products, copies of what loops carry, buffers written
+twice. The stand-ins of collectives are linear and the same before and after, so the outputs of both programs are
+compared as well.
 """
 
 from __future__ import annotations
