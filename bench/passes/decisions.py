@@ -14,7 +14,7 @@ import functools
 import json
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -142,11 +142,8 @@ def main() -> int:
     parser.add_argument("--passes", default="auto", metavar="PIPELINE", help="what is tried (default: auto)")
     parser.add_argument("--json", action="store_true", help="print one JSON object")
     args = parser.parse_args()
-    given = [each.partition(":") for each in args.modules]
-    chosen = {Path(file).stem: (target, functools.partial(_read, file)) for file, _, target in given} or \
-        {name: step for name, step in steps().items() if args.only in name}
     rows, wrong = {}, []
-    for name, (target, lower) in chosen.items():
+    for name, (target, lower) in chosen_steps(args.modules, args.only).items():
         print(f"{name} for {target} ...", file=sys.stderr)
         rows[name] = decided(lower(), target, flags=args.flags, passes=args.passes)
         wrong += faults(name, rows[name])
@@ -154,6 +151,13 @@ def main() -> int:
     for each in wrong:
         print(each, file=sys.stderr)
     return 1 if wrong else 0
+
+
+def chosen_steps(modules: Sequence[str], only: str) -> dict[str, tuple[str, Lower]]:
+    """The steps of a command line: files, each with its described GPUs, or those whose name contains a text."""
+    given = [each.partition(":") for each in modules]
+    return {Path(file).stem: (target, functools.partial(_read, file)) for file, _, target in given} or \
+        {name: step for name, step in steps().items() if only in name}
 
 
 def _read(file: str) -> Module:
