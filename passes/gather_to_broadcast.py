@@ -95,7 +95,7 @@ def _reads(op: ir.Operation, readers: list[ir.Operation], groups: Groups) -> lis
         if not shard or not what.size:
             return "a slice of it is empty"
         if any(start // shard != (start + what.size - 1) // shard for start in what.starts.values()):
-            return "a slice of it reaches over several shards"
+            return "a slice of it spans several shards"
         how = delivery({d: row_of[d][start // shard] for d, start in what.starts.items()})
         if how is None:
             return "its devices read shards in a pattern that neither a broadcast nor a permute can deliver"

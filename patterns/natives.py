@@ -38,8 +38,8 @@ def only_used_by(context: object, value: ir.Value, op: ir.Operation) -> Answer:
 
 @native
 def same_block(context: object, first: ir.Operation, second: ir.Operation) -> Answer:
-    """Whether two ops stand in the same block, so that both run equally often."""
-    return True if first.block == second.block else MatchFailure("the ops stand in different regions", first)
+    """Whether two ops are in the same block, so that both run equally often."""
+    return True if first.block == second.block else MatchFailure("the ops are in different regions", first)
 
 
 @native

@@ -34,7 +34,7 @@ def why_accumulated(kind: str, leaves: LeavesLoops, options: Mapping[str, str], 
         return (f"XLA's {CODE_MOTION} takes a reduction out of the innermost loop only; this one is stacked by that "
                 "loop and summed up by a loop around it")
     if leaves.scaled:
-        return (f"a factor stands between the reduction and the sum (a mean, say), and XLA's {CODE_MOTION} does not "
+        return (f"a factor is applied between the reduction and the sum (for a mean, say), and XLA's {CODE_MOTION} does not "
                 "look through it")
     return "the optimised text shows no reason; the program before optimisations may"
 

@@ -14,14 +14,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Adds the arguments of ``hlorewrite collective``."""
     parser.add_argument("kind", metavar="KIND", help=f"{', '.join(TIMED_KINDS[:-1])} or {TIMED_KINDS[-1]}")
     parser.add_argument("--bytes", required=True, metavar="SIZE", dest="size",
-                        help="larger of operand and result, bytes of one device: 1GiB, 64MB, 4096")
+                        help="bytes per device of the larger of operand and result: 1GiB, 64MB, 4096")
     parser.add_argument("--topology", required=True, metavar="NAME:HOSTSxGPUS",
                         help="such as h200:1x8, or a topology file")
     parser.add_argument("--group-size", type=int, metavar="N", help="groups of N neighbours (default: all GPUs, one)")
     parser.add_argument("--groups", metavar="LISTS", help='explicit groups, as in "{{0,2},{1,3}}"; pairs of a permute')
     parser.add_argument("--model", choices=["measured", "nccl"], default="measured",
                         help="measured curves if the topology has them, or NCCL's tuning model alone")
-    parser.add_argument("--plot", metavar="FILE", help="draw effective bandwidth over size into a PNG or SVG")
+    parser.add_argument("--plot", metavar="FILE", help="plot effective bandwidth against size: PNG or SVG")
     parser.add_argument("--json", action="store_true", help="print one JSON object")
 
 

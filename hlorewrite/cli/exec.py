@@ -95,7 +95,7 @@ def _capture(args: argparse.Namespace) -> str:
     for name in ("report", "trace", "plan", "audit"):
         if getattr(args, name):
             raise UsageError(f"--capture and --{name} cannot be used together: a captured module is not compiled",
-                             hint=f"give the file to the command that reads it, such as hlorewrite opt --{name}"
+                             hint=f"pass the file to the command that reads it, such as hlorewrite opt --{name}"
                              if name == "report" else f"leave --{name} out")
     path = os.path.abspath(args.capture)
     if not os.path.isdir(os.path.dirname(path)):

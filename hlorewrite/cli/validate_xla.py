@@ -49,7 +49,7 @@ def run(args: argparse.Namespace) -> int:
     module = load(args.input)
     if args.target is None:
         raise UsageError("to compile a module, --target is needed", location=args.input,
-                         hint="name a machine such as h200:1x8 or cpu:8, or give a folder of a dump")
+                         hint="name a machine such as h200:1x8 or cpu:8, or pass the folder of a dump")
     from hlorewrite.jaxbridge.validate_xla.compile_dump import compile_with_dump
     with tempfile.TemporaryDirectory(prefix="hlorewrite-") as name:
         folder = Path(name)

@@ -14,7 +14,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--serve", action="store_true", help="serve the page on this machine instead, rebuilt at "
                                                              "each load")
     parser.add_argument("--port", type=int, metavar="N", default=0, help="port of --serve (default: a free one)")
-    parser.add_argument("--topology", metavar="NAME:HOSTSxGPUS", help="predict times on this cluster, as h200:4x8")
+    parser.add_argument("--topology", metavar="NAME:HOSTSxGPUS", help="predict times on this cluster, such as h200:4x8")
     parser.add_argument("--json", action="store_true", help="print the page's content as one JSON object")
 
 

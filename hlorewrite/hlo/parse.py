@@ -209,7 +209,7 @@ def parse_hlo(text: str) -> HloText:
     if current is not None:
         raise InputError(f"the computation {current.name} has no end", hint="the text was cut short; write it again")
     if not module.entry:
-        raise InputError("the text holds no HLO entry computation", hint="give the output of XLA's HLO printer")
+        raise InputError("the text holds no HLO entry computation", hint="pass the output of XLA's HLO printer")
     _check_names(module)
     return module
 

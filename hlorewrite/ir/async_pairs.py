@@ -132,7 +132,7 @@ def unread_communication(op: ir.Operation) -> str:
         return f"{op.name} names groups of devices, and is not known"
     written = " ".join(str(op.attributes[name]) for name in _WRITTEN_IN if name in op.attributes)
     if op.name == CUSTOM_CALL and any(name in written for name in GROUP_ATTRIBUTES):
-        return f'custom call "{_target(op)}" names groups of devices in a form that is not known'
+        return f'custom call "{_target(op)}" names groups of devices in an unknown form'
     return ""
 
 

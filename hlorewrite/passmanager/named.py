@@ -52,5 +52,5 @@ def named_pipeline(name: str) -> str:
       'all-reduce-fusion'
     """
     if name not in PIPELINES:
-        raise UsageError(f'no pipeline is named "{name}"', hint=did_you_mean(name, (AUTO, *PIPELINES)))
+        raise UsageError(f'there is no pipeline "{name}"', hint=did_you_mean(name, (AUTO, *PIPELINES)))
     return PIPELINES[name]

@@ -103,7 +103,7 @@ class PipelineSearch:
         needed = sum(map(math.prod, self.meshes))
         if needed > cluster.gpus:
             raise UsageError(f"the meshes need {needed} devices, but {self.target} has {cluster.gpus}",
-                             hint="give smaller meshes, or a larger --target")
+                             hint="use smaller meshes, or a larger --target")
         points = []
         for step in steps:
             axes = max(1, len(mesh_axes(View(step))))

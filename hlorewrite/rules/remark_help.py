@@ -48,7 +48,7 @@ SECTIONS: tuple[HelpSection, ...] = (
              "last iteration stays in the loop", "its reductions stay after it",
              "what it stacks stays after it"),
     _section("optimizer-state-that-stays-whole", "gradient is reduced on every device", "their state stays whole",
-             "only a reduction after the loop can give shards", "no tensor is added up over"),
+             "only a reduction after the loop can produce shards", "no tensor is added up over"),
     _section("sums-that-each-call-reduces", "its sum is needed in each call", "is added to state",
              "has a result of its name and type"),
     _section("fragments-and-modules-that-xla-does-not-partition", "the (fragment|module) stays as it is",

@@ -89,7 +89,7 @@ def _modules(folder: str) -> list[tuple[Path, str, str]]:
     other = next((match.group(1) or "tpu" for name in files if (match := _OTHER.search(name))), "")
     if other:
         raise InputError(f"this dump is XLA:{other.upper()}'s; only schedules of XLA:GPU are read", location=folder,
-                         hint="dump the step where it is compiled for GPUs, or give its StableHLO")
+                         hint="dump the step where it is compiled for GPUs, or pass its StableHLO")
     raise InputError("holds no *gpu_after_optimizations.txt", location=folder,
                      hint="name the folder that a job with XLA_FLAGS=--xla_dump_to=FOLDER wrote")
 

@@ -194,7 +194,7 @@ def check_scheduled(module: HloText, text: str, name: str = "") -> None:
                          hint="compile the step for described GPUs: hlorewrite timeline STEP.mlir --target h200:1x8")
     if not is_scheduled(module.header):
         raise InputError("this HLO is not scheduled", location=where,
-                         hint="give the text after optimisations: Compiled.as_text(), or the file of an XLA dump whose "
+                         hint="pass the text after optimisations: Compiled.as_text(), or the file of an XLA dump whose "
                               "name ends in gpu_after_optimizations.txt")
 
 

@@ -75,7 +75,7 @@ def unknown_line(one: UnknownTime) -> str:
     if one.what == "trip count":
         each = f", {format_seconds(one.each_s)} each" if one.each_s is not None else ""
         return (f"{where}the loop {one.name} runs an unknown number of iterations{each}; it counts nothing "
-                f"(give --trips {one.name}=N, or --source with the StableHLO)")
+                f"(add --trips {one.name}=N, or --source with the StableHLO)")
     runs = "" if one.runs is None else f", {one.runs} times a step"
     if one.what == "custom call":
         return (f"{where}{one.name} calls {one.detail or 'a target that is not named'}{runs}; its time is unknown "

@@ -64,8 +64,8 @@ class SequenceParallel(Pass):
         """Rewrites a module in place; returns whether it changed."""
         view = ctx.view(module)
         if self.extra < 0:
-            raise UsageError(f'pass "{self.name}" needs a share that is not negative, not {self.extra}',
-                             hint="leave extra out for its default")
+            raise UsageError(f'pass "{self.name}" needs a share of at least 0, not {self.extra}',
+                             hint="omit extra to use its default")
         axes = {name for mesh in meshes(view).values() for name, _ in mesh.axes}
         if self.axis and axes and self.axis not in axes:
             raise UsageError(f'no mesh of the module has an axis "{self.axis}"', hint=did_you_mean(self.axis, axes))

@@ -115,7 +115,7 @@ class ShardUpdate(Pass):
         inside = [op for op in nested_ops(step.op) if op.name == ALL_REDUCE.op and op_key(op) not in outside
                   and _shape(op) and step.may_scatter(op)]
         for op in inside:
-            tell(ctx, "blocked", self.name, "it is in a loop, and only a reduction after the loop can give shards",
+            tell(ctx, "blocked", self.name, "it is in a loop, and only a reduction after the loop can produce shards",
                  step.view, op, advice="run comm-shift before shard-update")
         if not reductions and not inside:
             tell(ctx, "blocked", self.name, f'no tensor is added up over "{self.axis}": its gradients are scattered '

@@ -50,7 +50,7 @@ def check(before: Module, after: Module, *, seed: int = 0, tolerance: float | No
     pairs = entry_pairs(before, after)
     if not pairs:
         raise CannotExecute("the module has no public function with a body", location=before.name,
-                            hint="give it a main function")
+                            hint="add a main function")
     asked = [pair for pair in pairs if (pair.usual or pair.changed if functions is None else pair.label in functions)]
     return _joined([_check_or_note(pair, seed, tolerance) for pair in asked])
 

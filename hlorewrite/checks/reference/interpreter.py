@@ -75,7 +75,7 @@ def to_attribute(array: np.ndarray[Any, Any], type_: ir.Type) -> ir.Attribute:
     wanted = dtype_of(type_)
     array = np.asarray(array)
     if list(array.shape) != list(tensor.shape) or array.dtype != wanted:
-        raise CannotExecute(f"an input of shape {tuple(array.shape)} and type {array.dtype} was given for {type_}",
+        raise CannotExecute(f"an input of shape {tuple(array.shape)} and type {array.dtype} was passed for {type_}",
                             hint="pass inputs with the types of the program's arguments")
     array = np.ascontiguousarray(array)
     name = str(tensor.element_type)

@@ -115,7 +115,7 @@ def refute(before: Module, after: Module, *, seed: int = 0, draws: int = len(DRA
     pairs = [pair for pair in entry_pairs(before, after) if pair.usual or pair.changed]
     if not pairs:
         raise CannotExecute("the module has no public function with a body", location=before.name,
-                            hint="give it a main function")
+                            hint="add a main function")
     equal, reason = draws, ""
     for pair in pairs:
         found = _of_function(pair, seed, draws, until)

@@ -25,20 +25,20 @@ from hlorewrite.checks.translation_validation.verdict import NotRead, Proved, Un
 from hlorewrite.ir import Module, View, ir, is_private
 from hlorewrite.rules.library import shipped_facts
 
-STRATEGIES = (Strategy("reductions wait", quick=True), Strategy("reductions wait, loops are read anew"),
-              Strategy("reductions of equal values are carried out", fold=True),
-              Strategy("sums are taken in wider types", widen=True),
-              Strategy("elements are followed one by one", fold=True, elements=True),
-              Strategy("reductions are carried out where they stand", fold=True, elements=True, eager=True),
-              Strategy("scattered sums wait as whole sums", scatter=True),
-              Strategy("scattered sums wait as whole sums in wider types", scatter=True, widen=True),
-              Strategy("the last factor of a product waits", last_factor=True),
-              Strategy("streams of equal ops are ops of streams", streams=True),
-              Strategy("halves are joined", halves=True))
+STRATEGIES = (Strategy("defer reductions", quick=True), Strategy("defer reductions, evaluate loops again"),
+              Strategy("evaluate reductions of equal values", fold=True),
+              Strategy("sum in wider types", widen=True),
+              Strategy("track single elements", fold=True, elements=True),
+              Strategy("evaluate reductions in place", fold=True, elements=True, eager=True),
+              Strategy("defer scattered sums as whole sums", scatter=True),
+              Strategy("defer scattered sums as whole sums in wider types", scatter=True, widen=True),
+              Strategy("defer the last factor of a product", last_factor=True),
+              Strategy("merge streams of equal ops", streams=True),
+              Strategy("join halves", halves=True))
 
-VIEW_STRATEGIES = (Strategy("moves are views", views=True), Strategy(
-    "moves are views, reductions are carried out", views=True, fold=True, eager=True))
-ROUNDED_STRATEGIES = (Strategy("moves are views, constants are rounded", views=True, rounded=True),)
+VIEW_STRATEGIES = (Strategy("moves as views", views=True), Strategy(
+    "moves as views, evaluate reductions", views=True, fold=True, eager=True))
+ROUNDED_STRATEGIES = (Strategy("moves as views, round constants", views=True, rounded=True),)
 """Normal forms of XLA's simplifiers; `equivalence.py` tries them after those above."""
 
 _DEEPEST = 20_000

@@ -69,7 +69,7 @@ def _pipeline_arguments(group: argparse._ArgumentGroup) -> None:
                        help="import a module, or a .py file, that registers natives for rule files; repeatable")
     group.add_argument("--ignore-cost", action="store_true", help="apply rules even if their cost conditions fail")
     group.add_argument("--topology", default="", metavar="NAME",
-                       help="the cluster to estimate times for, as h200:4x8; a name alone means as many whole servers "
+                       help="the cluster to estimate times for, such as h200:4x8; a name alone means as many whole servers "
                             "as the module needs (default: the cluster of --target)")
     add_step_flag(group, "memory_budget",
                   help="bytes per device that passes may spend on values they keep longer: local sums, gathered "
@@ -127,8 +127,8 @@ def _report_arguments(group: argparse._ArgumentGroup) -> None:
     group.add_argument("--explain", default="", metavar="RULE",
                        help="print a rule's best partial match and why it stopped, instead of the module")
     group.add_argument("--diff", action="store_true", help="print what changed instead of the module")
-    group.add_argument("--stats", choices=("text", "json"), help="print to stderr what each rule did")
-    group.add_argument("--timing", choices=("text", "json"), help="print to stderr the time of each step")
+    group.add_argument("--stats", choices=("text", "json"), help="print what each rule did to stderr")
+    group.add_argument("--timing", choices=("text", "json"), help="print the time of each step to stderr")
     group.add_argument("--trace", metavar="DIR", help="write the run to a directory, for `hlorewrite view`")
 
 
@@ -137,7 +137,7 @@ def _test_arguments(group: argparse._ArgumentGroup) -> None:
                        help="interp: execute the module before and after on the StableHLO interpreter and compare "
                        "values; proof: say whether the result is proved to compute the same; may be given twice")
     group.add_argument("--target", default="", metavar="MACHINE",
-                       help="what the module is compiled for, as h200:1x8; it is compared with what XLA alone makes of "
+                       help="what the module is compiled for, such as h200:1x8; it is compared with what XLA alone makes of "
                             "the input")
     group.add_argument("--against", choices=("xla",),
                        help="print calls, bytes, memory and predicted step of XLA alone and of the result to stderr; "
@@ -150,7 +150,7 @@ def _test_arguments(group: argparse._ArgumentGroup) -> None:
                        help="with --against: also compile the input with published sets of XLA flags, and show the one "
                             "with the shortest predicted step")
     add_step_flag(group, "keep", choices=("better", "always"),
-                  help="better: write the input where the result is not better for --target than XLA alone; the "
+                  help="better: write the input if the result is not better for --target than XLA alone; the "
                        "default where a target is named")
     group.add_argument("--seed", type=int, metavar="N", default=0, help="seed of the inputs of --check")
     group.add_argument("--tol", type=float, metavar="X", default=None,

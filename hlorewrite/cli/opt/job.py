@@ -136,7 +136,7 @@ class Job:
             raise UsageError("--elide-large-constants changes text only", hint="leave it out, or write --emit=text")
         if args.elide is not None and args.elide < 0:
             raise UsageError(f"--elide-large-constants={args.elide} is not a number of elements",
-                             hint="give the largest constant to print in full, in elements, as in 16")
+                             hint="pass the number of elements of the largest constant to print in full, such as 16")
         if args.output is None and args.emit not in ("text", "generic") and sys.stdout.isatty():
             raise UsageError("a binary module is not written to a terminal", hint="name a file with -o")
 

@@ -199,7 +199,7 @@ def _verdict(result: dict[str, Any]) -> str:
     needed = sum(condition["noticed"] for condition in result["conditions"])
     count = len(result["conditions"])
     return (f"applies to {result['rewritten']} of {result['programs']} programs, {values}"
-            + (f"; {needed} of {count} conditions seen to be needed" if count else ""))
+            + (f"; {needed} of {count} conditions shown to be needed" if count else ""))
 
 
 def _never(fired: int) -> str:

@@ -32,7 +32,7 @@ def read_module(data: bytes, name: str) -> Module:
     text = hlo_text(data.decode(errors="replace"), name)
     if is_scheduled(text):
         raise InputError("this HLO is the result of a compilation", location=name,
-                         hint="report, lint, timeline and audit read it; to compile, give HLO before optimisations")
+                         hint="report, lint, timeline and audit read it; to compile, pass HLO before optimisations")
     from hlorewrite.jaxbridge.xla.unscheduled_hlo import import_hlo
     return import_hlo(text, name)
 

@@ -26,7 +26,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
                         help="compute during a collective takes 1 + SHARE times as long; repeatable (default: 0, and "
                              "the published mean)")
     parser.add_argument("--kernel-times", metavar="FILE",
-                        help="measured seconds by kernel, as TOML, JSON or CSV; they take the place of the model's")
+                        help="measured seconds by kernel, as TOML, JSON or CSV; they replace the model's")
     parser.add_argument("--json", metavar="FILE", nargs="?", const="-",
                         help="write one JSON object there; - is standard output")
     parser.add_argument("--perfetto", metavar="FILE", help="write the streams as a trace for ui.perfetto.dev")

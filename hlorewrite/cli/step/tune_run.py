@@ -75,7 +75,7 @@ class TuneRun:
         """
         if found.best is None:
             raise HlorewriteError("no plan is written: no choice fits, or none was measured",
-                                  hint="give more memory or time")
+                                  hint="allow more memory or time")
         known = self._plans.get(found.best.choice)
         return known or self.process.plan(found.best.choice, limited=False) or ""
 

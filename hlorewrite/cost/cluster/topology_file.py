@@ -110,7 +110,7 @@ def topology(spec: str) -> Topology:
     elif name in topology_names():
         loaded = _shipped(name)
     else:
-        raise UsageError(f'no topology is named "{name}"', hint=did_you_mean(name, topology_names()))
+        raise UsageError(f'there is no topology "{name}"', hint=did_you_mean(name, topology_names()))
     return loaded.sized(*_parse_size(spec, size)) if size else loaded
 
 
@@ -240,14 +240,14 @@ def _open_value(section: str, name: str, value: Any, fail: Fail) -> Any:
     if kind not in KINDS or not re.fullmatch(r"[1-9]\d{0,6}x[1-9]\d{0,6}", shape):
         raise fail(section, name, "is not KIND-HOSTSxRANKS", 'write it like "all-reduce-1x8"')
     if not isinstance(value, list) or len(value) < 2:
-        raise fail(section, name, "needs two points at least", "write [[bytes, seconds], ...]")
+        raise fail(section, name, "needs at least two points", "write [[bytes, seconds], ...]")
     points = []
     for point in value:
         if not isinstance(point, list) or len(point) != 2:
             raise fail(section, name, f"has a point {shown(point)}", "write [bytes, seconds]")
         points.append(tuple(_number(section, name, part, Key(name, float), fail) for part in point))
     if any(before[0] >= after[0] for before, after in itertools.pairwise(points)):
-        raise fail(section, name, "is not sorted by bytes", "sort its points, each size once")
+        raise fail(section, name, "is not sorted by bytes", "sort its points by size, each size once")
     return tuple(points)
 
 
@@ -271,7 +271,7 @@ def _value(section: str, name: str, value: Any, key: Key, fail: Fail) -> Any:
     if key.choices and value not in key.choices:
         raise fail(section, name, f"is {shown(value)}", did_you_mean(value, key.choices))
     if key.kind is str and not value:
-        raise fail(section, name, "is empty", "give it a text")
+        raise fail(section, name, "is empty", "write some text")
     return value
 
 

@@ -44,7 +44,7 @@ def waiting_for_ranks(ranks: int, late_s: float | None = None) -> ArrivalWait:
     """
     late = default_constants()["arrival_s"] if late_s is None else late_s
     if ranks < 1 or late < 0:
-        raise UsageError(f"{ranks} ranks, {late} s late", hint="give at least one rank, and a lateness of 0 or more")
+        raise UsageError(f"{ranks} ranks, {late} s late", hint="use at least one rank, and a lateness of 0 or more")
     if ranks == 1:
         return ArrivalWait(0.0, 0.0, 0.0)
     harmonic = math.log(ranks) + 0.5772156649 + 0.5 / ranks if ranks > 64 else sum(1 / k for k in range(1, ranks + 1))

@@ -69,7 +69,7 @@ def parse_nccl_tests(text: str, name: str, kind: str | None = None) -> Sweep:
         (each for binary, each in BINARIES.items() if binary in name), None)
     if found_kind is None:
         raise UsageError(f"{name} does not say which collective it measured",
-                         hint=f"give --kind, one of {', '.join(KINDS)}")
+                         hint=f"add --kind, one of {', '.join(KINDS)}")
     best: dict[float, float] = {}
     for number, line in enumerate(text.splitlines(), 1):
         words = line.split()
@@ -82,7 +82,7 @@ def parse_nccl_tests(text: str, name: str, kind: str | None = None) -> Sweep:
         if size > 0:
             best[size] = min(best.get(size, float("inf")), micro * 1e-6)
     if not best:
-        raise InputError("holds no line of nccl-tests' table", location=name, hint="give the whole output of *_perf")
+        raise InputError("holds no line of nccl-tests' table", location=name, hint="pass the whole output of *_perf")
     if len(best) == 1:
         raise InputError("measures one size, but a curve needs two", location=name,
                          hint="run *_perf over several, such as -b 1M -e 1G -f 2")

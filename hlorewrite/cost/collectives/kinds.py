@@ -26,4 +26,4 @@ def check_kind(kind: str) -> None:
       UsageError: the kind is not one of ``KINDS``.
     """
     if kind not in KINDS:
-        raise UsageError(f'no collective is named "{kind}"', hint=did_you_mean(kind, KINDS))
+        raise UsageError(f'there is no collective "{kind}"', hint=did_you_mean(kind, KINDS))

@@ -125,7 +125,7 @@ def stack(name: str) -> StackProfile:
       {}
     """
     if name not in stacks():
-        raise UsageError(f'no stack is named "{name}"', hint=did_you_mean(name, ["auto", *stack_names()]))
+        raise UsageError(f'there is no stack "{name}"', hint=did_you_mean(name, ["auto", *stack_names()]))
     return stacks()[name]
 
 

@@ -243,7 +243,7 @@ def model(name: str, **changes: object) -> ModelShape:
     elif name in FAMILIES:
         base = {"family": name}
     else:
-        raise UsageError(f'no model is named "{name}"', hint=did_you_mean(name, [*model_names(), *FAMILIES]))
+        raise UsageError(f'there is no model "{name}"', hint=did_you_mean(name, [*model_names(), *FAMILIES]))
     fields = {**base, **changes}
     missing = [key for key in ("layers", "hidden", "heads", "seq", "vocab") if key not in fields]
     if missing:
@@ -284,7 +284,7 @@ def _check(shape: ModelShape) -> None:
     if shape.dense_layers > shape.layers:
         raise UsageError(f"{shape.dense_layers} of {shape.layers} layers cannot be dense", hint="lower --dense-layers")
     if shape.rope_dim and not shape.kv_rank:
-        raise UsageError("a separate rotary part needs latent attention", hint="give --kv-rank, or no --rope-dim")
+        raise UsageError("a separate rotary part needs latent attention", hint="add --kv-rank, or drop --rope-dim")
     if shape.heads % shape.kv_heads:
         raise UsageError(f"{shape.heads} heads are not divisible by {shape.kv_heads} key-value heads",
                          hint="change --heads or --kv-heads")

@@ -174,7 +174,7 @@ class XlaComparison:
         Args:
           times: also show XLA's wall-clock time, which differs from run to run.
         """
-        how = "" if self.with_code or not times else " (XLA's times are up to the generation of code)"
+        how = "" if self.with_code or not times else " (XLA's times are up to code generation)"
         return "\n".join([*self.lines(times=times), f"{self.sentence}{how}"])
 
     def lines(self, *, times: bool = False) -> list[str]:

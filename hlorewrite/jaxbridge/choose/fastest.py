@@ -20,7 +20,7 @@ from hlorewrite.jaxbridge.step.variants import Variant
 from hlorewrite.passes.tokens_to_experts import TokensToExperts
 
 _FUSION = "all-reduce-fusion"
-_UNCHANGED, _EQUAL = "no pass changes the module", "its module is that of another way"
+_UNCHANGED, _EQUAL = "no pass changes the module", "its module equals that of another way"
 
 
 @dataclass

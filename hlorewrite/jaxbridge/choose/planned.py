@@ -108,7 +108,7 @@ def _followed(ruling: PlanRuling, own: OwnPlan) -> PlanReplay:
         document = read_document(ruling.text.encode(), ruling.name)
         return fitting(document, own.wanted, own.module, ruling.name, own.left)
     except PlanMismatch as error:
-        raise PlanMismatch(error.what, location=error.location, hint="give the same options everywhere",
+        raise PlanMismatch(error.what, location=error.location, hint="pass the same options everywhere",
                            stops=False) from None
 
 

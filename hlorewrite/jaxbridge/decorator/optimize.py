@@ -416,7 +416,7 @@ def _jitted(fun: Any, jit_options: dict[str, Any]) -> Any:
         return jax.jit(fun, **jit_options)
     if jit_options:
         raise UsageError(f"{fun.__name__} is jitted already, so {', '.join(jit_options)} cannot be given again",
-                         hint="give these options to jax.jit")
+                         hint="pass these options to jax.jit")
     return fun
 
 

@@ -122,7 +122,7 @@ def _checked_platforms(platforms: tuple[str, ...]) -> tuple[str, ...]:
     named = tuple("cuda" if platform == "gpu" else platform for platform in platforms)
     for platform in named:
         if platform not in _PLATFORMS:
-            raise UsageError(f'no platform is named "{platform}"', location=users_line(),
+            raise UsageError(f'there is no platform "{platform}"', location=users_line(),
                              hint=did_you_mean(platform, _PLATFORMS))
     return named
 
@@ -155,7 +155,7 @@ def _traced(step: Any, args: tuple, kwargs: dict[str, Any], name: str) -> tuple[
     if library in _LIBRARIES and hasattr(step, "lower"):
         if library == "equinox" and any(isinstance(leaf, jax.ShapeDtypeStruct) for leaf in jax.tree.leaves(args)):
             raise UsageError(f"{name} is jitted by equinox, which takes jax.ShapeDtypeStruct for a static leaf",
-                             location=users_line(), hint="give arrays, or filter_jit(...) a function of arrays")
+                             location=users_line(), hint="pass arrays, or use filter_jit(...) on a function of arrays")
         return _foreign_trace(step, args, kwargs, name), _LIBRARIES[library](step, args, kwargs)
     return _plain_trace(step, args, kwargs)
 

@@ -71,12 +71,12 @@ class Decision:
                     "install the same hlorewrite and jaxlib everywhere")
         if self.original != first.original:
             return ("its original module differs",
-                    "give the step the same code, shapes, shardings and options on every process")
+                    "use the same code, shapes, shardings and options on every process")
         if self.how != first.how:
             mine, theirs = _first_other_line(self.how, first.how)
             name, _, value = (mine or theirs).partition(" ")
             other = theirs.partition(" ")[2]
-            hint = "name the same passes everywhere" if name == "pipeline" else "give the same options everywhere"
+            hint = "name the same passes everywhere" if name == "pipeline" else "pass the same options everywhere"
             return f"its {name} is {(value if mine else '') or 'none'}, not {other or 'none'}", hint
         return ("the same module and pipeline gave a different result",
                 "use the same rule files and topology files everywhere")

@@ -217,7 +217,7 @@ class StepOptions:
         if made.audit and made.plan is not None:
             raise UsageError("audit rewrites nothing, so there is no plan to keep", hint="leave the plan out")
         if made.shard_update and made.partial_state:
-            raise UsageError("shard_update and partial_state cannot be given together", hint="choose one of them")
+            raise UsageError("shard_update and partial_state cannot be used together", hint="choose one of them")
         if made.partial_state and made.plan is not None:
             raise UsageError("a plan cannot hold a step with partial_state", hint="leave out plan= or partial_state=")
         checked_files(made.plan, made.on_mismatch)

@@ -217,10 +217,10 @@ def _compile(spmd: SpmdModule, devices: Sequence[Any], overrides: Mapping[str, s
 
 def _refusal(message: str, name: str) -> HlorewriteError:
     if "No such compile option" in message or "INVALID_ARGUMENT: While setting option" in message:
-        return UsageError(f"XLA does not know an option given to it ({message})", hint="check --xla-flag")
+        return UsageError(f"XLA does not know an option passed to it ({message})", hint="check --xla-flag")
     kernel = re.search(r"No FFI handler registered for (\S+)", message)
     if kernel:
         return InputError(f"the step calls {kernel[1]}, a kernel of a library that is not loaded here", location=name,
-                          hint="run where it is installed and imported, or give the HLO that was compiled there")
+                          hint="run where it is installed and imported, or pass the HLO that was compiled there")
     return InputError(f"XLA does not compile the module ({message.rstrip('.')})", location=name,
                       hint="check the module with hlorewrite opt, or compile the original to see whether it differs")

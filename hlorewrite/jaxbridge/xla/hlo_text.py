@@ -36,7 +36,7 @@ def printed_by_xla(text: str, name: str, unread: InputError) -> str:
             raise InputError(f"{unread.what}; XLA's parser refuses it too ({first[0]})", location=name,
                              hint=unread.hint) from None
         raise InputError(f"XLA's parser of HLO stops here ({at[3]})", location=f"{name}:{at[1]}:{at[2]}",
-                         hint="correct the line, or give HLO as XLA prints it") from None
+                         hint="correct the line, or pass HLO as XLA prints it") from None
     try:
         parse_hlo(printed)
     except InputError as error:

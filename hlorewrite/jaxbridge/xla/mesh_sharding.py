@@ -51,7 +51,7 @@ def sharding_text(sharding: Any, type_: ir.Type, mesh: MeshAxes, what: str, loca
         return _text(mesh, [()] * len(shape))
     if not sharding.is_tiled() or sharding.subgroup_types():
         raise InputError(f"XLA shards {what} in a way that a manual computation cannot express ({sharding})",
-                         location=location, hint="give it a NamedSharding in in_shardings or out_shardings")
+                         location=location, hint="set a NamedSharding for it in in_shardings or out_shardings")
     sizes = list(sharding.tile_assignment_dimensions())
     grid = np.array(sharding.tile_assignment_devices()).reshape(sizes)
     if not sharding.replicate_on_last_tile_dim():
@@ -63,7 +63,7 @@ def sharding_text(sharding: Any, type_: ir.Type, mesh: MeshAxes, what: str, loca
     split = axes_of_grid(grid, mesh)
     if split is None:
         raise InputError(f"XLA shards {what} along parts of mesh axes", location=location,
-                         hint="give it a NamedSharding in in_shardings or out_shardings")
+                         hint="set a NamedSharding for it in in_shardings or out_shardings")
     return _text(mesh, split)
 
 

@@ -73,7 +73,7 @@ def for_spmd(module: Module) -> SpmdModule:
                          hint="compile its fragments one by one")
     if any(op.operation.name == "builtin.module" for op in module.mlir.body.operations):
         raise InputError("the module holds another module, and XLA compiles one at a time", location=module.name,
-                         hint="give the inner module alone")
+                         hint="pass the inner module alone")
     stated = device_count(view) or 1
     meshes = {size for size in map(_mesh_size, view.ops("sdy.mesh")) if size > 1}
     if len(meshes) > 1:

@@ -40,7 +40,7 @@ def import_hlo(text: str, name: str) -> Module:
     """
     parsed = parse_hlo(text)
     module = stablehlo_of(text, name, "jaxlib cannot write this program as StableHLO",
-                          "give the HLO of the jaxlib that is installed, or export the step")
+                          "pass HLO written by the installed jaxlib, or export the step")
     local = _ids(parsed)
     if local:
         clean_import(module, text, as_written=True)

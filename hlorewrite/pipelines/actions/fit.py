@@ -31,7 +31,7 @@ def schedule_for(program: Program, schedule: Schedule | str | None = None) -> Sc
         chunks, rest = divmod(program.stages, meshes)
         if rest:
             raise PlanError(f"{program.stages} stages on {meshes} meshes are not a whole number of stages for each",
-                            location=program.name, hint="give a schedule of your own: custom_schedule")
+                            location=program.name, hint="write your own schedule with custom_schedule")
         made = make_schedule(name, meshes, program.iterations, chunks if chunks > 1 or name == "interleaved-1f1b"
                              else None)
     else:

@@ -80,7 +80,7 @@ def _partitioned(alone: Module, function: ir.Operation, mesh: Mesh) -> str | Inp
     inline_calls(Editor(View(made)))
     main = View(made).functions["main"]
     if manual_body(main) is None:
-        return InputError("XLA's partitioner gives more than one manual computation")
+        return InputError("XLA's partitioner makes more than one manual computation")
     stated = _stated(View(alone).functions["main"])
     manual = main.regions[0].blocks[0].operations[0].operation
     for name, wanted in zip(("in_shardings", "out_shardings"), stated, strict=True):

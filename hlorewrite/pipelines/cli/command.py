@@ -44,7 +44,7 @@ def _schedule_arguments(parser: argparse.ArgumentParser) -> None:
     order = parser.add_argument_group("schedule")
     order.add_argument("--schedule", metavar="NAME", help="gpipe, 1f1b, eager-1f1b, interleaved-1f1b, zb-h1, zb-h2 or "
                                                           "dualpipe-v (default: 1f1b)")
-    order.add_argument("--table", metavar="FILE", help='a schedule of your own: one line a stage, as in "F0 F1 B0 B1"')
+    order.add_argument("--table", metavar="FILE", help='your own schedule: one line per stage, such as "F0 F1 B0 B1"')
     order.add_argument("--stages", type=int, metavar="N", help="number of meshes (default: that of --meshes)")
     order.add_argument("--microbatches", type=int, metavar="M", help="micro-batches of a step")
     order.add_argument("--chunks", type=int, metavar="V", help="parts of the model on each mesh, for interleaved-1f1b")
@@ -74,8 +74,8 @@ def _machine_arguments(parser: argparse.ArgumentParser) -> None:
                                                             "(default: one device each)")
     machine.add_argument("--topology", metavar="NAME", help="such as tsubame4, or a file; as many hosts as needed")
     machine.add_argument("--duplex", choices=["on", "off"],
-                         help="of a program: whether a mesh sends while it receives; off for XLA on CPU (default: on)")
-    machine.add_argument("--times", metavar="FILE", help="of a program: measured seconds as JSON, by fragment and "
+                         help="for a program: whether a mesh sends while it receives; off for XLA on CPU (default: on)")
+    machine.add_argument("--times", metavar="FILE", help="for a program: measured seconds as JSON, by fragment and "
                                                          "transfer, instead of the cost model's")
     machine.add_argument("--transfer", default="auto", metavar="STRATEGY",
                          help="broadcast, send-recv, all-gather, global-all-gather, auto (the fastest), or signal: one "
@@ -95,7 +95,7 @@ def run(args: argparse.Namespace) -> int:
     for flag, value in (("--times", args.times), ("--duplex", args.duplex)):
         if value and not args.program:
             raise UsageError(f"{flag} is of a program, and none is named",
-                             hint="name its file, or give --fwd and --bwd")
+                             hint="pass its file, or add --fwd and --bwd")
     if args.action == "schedules":
         if args.program:
             raise UsageError("the list of schedules takes no program", hint="drop it")
@@ -177,13 +177,13 @@ def simulated(args: argparse.Namespace) -> Simulation:
     meshes = parse_meshes(args.meshes) if args.meshes else None
     schedule = chosen_schedule(args, len(meshes) if meshes else None)
     if meshes and len(meshes) != schedule.meshes:
-        raise UsageError(f"{len(meshes)} meshes for {schedule.meshes} stages", hint="give one mesh for each stage")
+        raise UsageError(f"{len(meshes)} meshes for {schedule.meshes} stages", hint="pass one mesh for each stage")
     description = described(args, meshes or ((1, 1),) * schedule.meshes)
     topo = topology(args.topology) if args.topology else None
     moving = any(description.act_bytes) or any(description.grad_bytes)
     if topo is None and moving and (schedule.meshes > 1 or meshes):
         raise UsageError("without a topology, the time of these bytes is unknown",
-                         hint="give --topology, such as h200 or tsubame4, or drop --act-bytes and --grad-bytes")
+                         hint="add --topology, such as h200 or tsubame4, or drop --act-bytes and --grad-bytes")
     if topo and ":" in args.topology and topo.gpus < (needed := sum(data * tensor for data, tensor in
                                                                    description.meshes)):
         raise UsageError(f"the meshes need {needed} GPUs, but {topo.spec} has {topo.gpus}",
@@ -209,12 +209,12 @@ def chosen_schedule(args: argparse.Namespace, meshes: int | None) -> Schedule:
                                  hint=f"drop {flag} or change the table")
         return check(schedule, args.max_live)
     if args.schedule == "custom":
-        raise UsageError("a custom schedule needs its table", hint="give --table FILE")
+        raise UsageError("a custom schedule needs its table", hint="add --table FILE")
     stages = meshes if args.stages is None else args.stages
     if stages is None:
-        raise UsageError("the number of stages is missing", hint="give --stages N, or --meshes")
+        raise UsageError("the number of stages is missing", hint="add --stages N or --meshes")
     if args.microbatches is None:
-        raise UsageError("the number of micro-batches is missing", hint="give --microbatches M")
+        raise UsageError("the number of micro-batches is missing", hint="add --microbatches M")
     schedule = make_schedule(args.schedule or "1f1b", stages, args.microbatches, args.chunks)
     return schedule if args.max_live is None else check(schedule, args.max_live)
 
@@ -226,7 +226,7 @@ def described(args: argparse.Namespace, meshes: tuple[tuple[int, int], ...]) -> 
     from hlorewrite.util.sizes import parse_bytes, parse_seconds
 
     if args.fwd is None:
-        raise UsageError("the time of a forward pass is missing", hint="give --fwd, such as 1ms")
+        raise UsageError("the time of a forward pass is missing", hint="add --fwd, such as 1ms")
     count = len(meshes)
     forward = per_stage("--fwd", args.fwd, count, parse_seconds)
     backward = per_stage("--bwd", args.bwd, count, parse_seconds) if args.bwd else tuple(2 * each for each in forward)
@@ -255,7 +255,7 @@ def per_stage(flag: str, text: str, count: int, parse: Callable[[str], Value]) -
         return (values[0],) * count
     if len(values) != count:
         raise UsageError(f"{len(values)} values for {count} stages", location=flag,
-                         hint="give one value, or one for each stage")
+                         hint="pass one value, or one for each stage")
     return tuple(values)
 
 

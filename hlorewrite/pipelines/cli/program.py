@@ -55,7 +55,7 @@ def simulated_program(args: argparse.Namespace) -> Simulation:
                                   comm_shift=args.comm_shift == "on" or moved)
     if not math.isfinite(simulation.iteration_time_s) or simulation.iteration_time_s <= 0:
         raise InputError("the program takes no time: it computes nothing that the cost model counts",
-                         location=args.program, hint="give measured times with --times FILE.json")
+                         location=args.program, hint="pass measured times with --times FILE.json")
     return simulation
 
 
@@ -102,7 +102,7 @@ def chosen(args: argparse.Namespace, program: Program) -> Schedule:
         schedule = schedule_for(program, custom_schedule(read_text(args.table), where=args.table))
     else:
         if args.schedule == "custom":
-            raise UsageError("a custom schedule needs its table", hint="give --table FILE")
+            raise UsageError("a custom schedule needs its table", hint="add --table FILE")
         schedule = schedule_for(program, args.schedule)
     if schedule is None:
         raise InputError("the program has no loop over micro-batches", location=args.program,
@@ -137,7 +137,7 @@ def program_cost(args: argparse.Namespace, module: Module, program: Program,
         if not args.topology:
             what = f"@{missing[0]} takes" if missing else "its transfers take"
             raise UsageError(f"without a topology it is not known how long {what}",
-                             hint="give --topology, such as h200 or tsubame4, or all times with --times FILE.json")
+                             hint="add --topology, such as h200 or tsubame4, or all times with --times FILE.json")
         topo = sized_for(program, topology(args.topology), args.topology)
         modelled = fragment_times(module, program, topo)
         fragments = modelled | {name: FragmentTime.split(time.compute_s, modelled[name].collective_s)
@@ -179,6 +179,6 @@ def read_times(path: str) -> dict[str, dict[str, float]]:
         if not isinstance(content, dict) or not isinstance(rows, dict) or not all(
                 isinstance(each, int | float) and not isinstance(each, bool) and 0 <= each <= MOST_SECONDS
                 for each in rows.values()):
-            raise InputError(f'its "{kind}" are not seconds by name', location=path, hint=f"write {expected}")
+            raise InputError(f'its "{kind}" do not map names to seconds', location=path, hint=f"write {expected}")
         made[kind] = {name: float(seconds) for name, seconds in rows.items()}
     return made

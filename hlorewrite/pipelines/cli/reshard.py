@@ -73,7 +73,7 @@ def run(args: argparse.Namespace) -> int:
     if args.gantt:
         check_ending(args.gantt)
     if args.emit_module == "-" and args.json:
-        raise UsageError("--json and --emit-module - both write to stdout", hint="give --emit-module a file")
+        raise UsageError("--json and --emit-module - both write to stdout", hint="write --emit-module FILE")
     from hlorewrite.util.progress import progress
     with progress("planning the transfer") as step:
         plan = planned(args)
@@ -121,7 +121,7 @@ def _spec(parsed: tuple[tuple[str, ...], ...], text: str, shape: tuple[int, ...]
     from hlorewrite.errors import UsageError
     if len(parsed) != len(shape) and not (len(shape) == 0 and not any(parsed)):
         raise UsageError(f'the sharding "{text}" has {len(parsed)} entries for {len(shape)} dimensions',
-                         hint="give one entry per dimension, - for unsharded")
+                         hint="pass one entry per dimension, - for unsharded")
     return parsed if shape else ()
 
 
@@ -146,7 +146,7 @@ def parse_shape(text: str) -> tuple[int, ...]:
         return ()
     sizes = [size.strip() for size in text.split(",")]
     if not all(size.isdecimal() for size in sizes):
-        raise UsageError(f'"{text}" is not a shape', hint="write sizes separated by commas, as 1024,1024,512")
+        raise UsageError(f'"{text}" is not a shape', hint="write sizes separated by commas, such as 1024,1024,512")
     return tuple(int(size) for size in sizes)
 
 

@@ -69,7 +69,7 @@ def _searched(args: argparse.Namespace) -> list[PipelinePoint]:
         raise UsageError("search needs a step and a target",
                          hint="write hlorewrite pipeline search step.mlir --target h200:1x8")
     if args.schedule and args.schedule not in SCHEDULES:
-        raise UsageError(f'no schedule is named "{args.schedule}"', hint=did_you_mean(args.schedule, SCHEDULES))
+        raise UsageError(f'there is no schedule "{args.schedule}"', hint=did_you_mean(args.schedule, SCHEDULES))
     described_target(args.target)
     ends = None if args.search_s is None else time.monotonic() + args.search_s
     quiet_xla("cpu")

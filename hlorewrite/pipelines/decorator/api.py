@@ -277,7 +277,7 @@ def pipeline(fun: Callable[..., Any] | None = None, /, *, meshes: Sequence[MeshL
 
 _JIT_OPTIONS = ("static_argnums", "static_argnames", "donate_argnums", "donate_argnames", "keep_unused", "inline")
 _REFUSED = {"in_shardings": "give in_specs with PartitionSpecs", "out_shardings": "give out_specs with PartitionSpecs",
-            "device": "give meshes", "backend": "give meshes of its devices",
+            "device": "give meshes", "backend": "pass meshes of its devices",
             "compiler_options": "set XLA_FLAGS in the environment"}
 
 
@@ -294,4 +294,4 @@ def _check_schedule(schedule: str | Schedule) -> None:
     from hlorewrite.pipelines.schedules import SCHEDULES
 
     if isinstance(schedule, str) and schedule not in SCHEDULES:
-        raise UsageError(f'no schedule is named "{schedule}"', hint=did_you_mean(schedule, SCHEDULES))
+        raise UsageError(f'there is no schedule "{schedule}"', hint=did_you_mean(schedule, SCHEDULES))

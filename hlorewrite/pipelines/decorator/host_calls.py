@@ -284,7 +284,7 @@ def calls_here(calls: Sequence[Item], owners: Sequence[frozenset[int]], process:
             if len(own) > 1:
                 raise UsageError(f"the operands of a callback are on meshes of processes {sorted(own)}",
                                  location=private.line_of(each.equation) or None,
-                                 hint="give it values of one stage, or return them and fetch them")
+                                 hint="pass it values of one stage, or return them and fetch them")
             kept += [each] if min(own, default=first) == process else []
     return tuple(each for each in kept if isinstance(each, HostCall) or _holds_calls(each))
 

@@ -121,7 +121,7 @@ def stage_layers(x: Tree, stages: int | Sequence[int], first: int = 0) -> Tree:
         boundaries = f"/{_integer(stages)}"
     if start < 0 or boundaries in ("/0", "/-1"):
         raise UsageError(f"stages={stages!r}, first={first!r} name no stages",
-                         hint="give a Python integer of at least 1, and first of at least 0")
+                         hint="pass a Python integer of at least 1, and first of at least 0")
     return jax.tree.map(lambda leaf: _layers.bind(leaf, boundaries=boundaries, first=start, backward=False), x)
 
 

@@ -108,7 +108,7 @@ def checked_stages(stages: str | Sequence[int]) -> str | tuple[int, ...]:
     if not isinstance(stages, str) and stages and all(isinstance(each, int) and each > 0 for each in stages):
         return tuple(stages)
     raise UsageError(f"stages={stages!r} is neither a name nor cuts",
-                     hint='give "marked", "auto", or the cuts that "auto" chose, such as (120, 240)')
+                     hint='pass "marked", "auto", or the cuts that "auto" chose, such as (120, 240)')
 
 
 def stage_meshes(meshes: Sequence[MeshLike], axes: Sequence[str] | None) -> StageMeshes:
@@ -125,7 +125,7 @@ def stage_meshes(meshes: Sequence[MeshLike], axes: Sequence[str] | None) -> Stag
       UsageError: there are none, or their axes differ.
     """
     if not meshes:
-        raise UsageError("a pipeline without meshes", hint="give meshes=[...], one for each stage")
+        raise UsageError("a pipeline without meshes", hint="pass meshes=[...], one for each stage")
     if all(isinstance(mesh, jax.sharding.Mesh) for mesh in meshes):
         real: list[Any] = list(meshes)
         if len({mesh.axis_names for mesh in real}) > 1:
@@ -136,11 +136,11 @@ def stage_meshes(meshes: Sequence[MeshLike], axes: Sequence[str] | None) -> Stag
     shapes = tuple(tuple(mesh) for mesh in meshes if isinstance(mesh, tuple | list))
     if len(shapes) != len(meshes) or not all(isinstance(size, int) and size > 0 for shape in shapes for size in shape):
         raise UsageError(f"meshes={meshes!r} are neither meshes nor shapes",
-                         hint="give jax.sharding.Mesh objects, or shapes such as (4, 2)")
+                         hint="pass jax.sharding.Mesh objects, or shapes such as (4, 2)")
     names = tuple(axes) if axes is not None else ("data", "tensor")[:len(shapes[0])]
     if any(len(shape) != len(names) for shape in shapes):
         raise UsageError(f"the meshes have shapes {', '.join(map(str, shapes))} and axes {', '.join(names)}",
-                         hint="give every mesh one size for each axis, and axes=(...) their names")
+                         hint="pass one size per axis for every mesh, and the names as axes=(...)")
     return StageMeshes(names, shapes, None)
 
 
@@ -167,7 +167,7 @@ def argument_shardings(mesh: AbstractMesh, specs: Any, args: tuple, kwargs: dict
         specs = tuple(specs for _ in args)
     if len(specs) != len(args):
         raise UsageError(f"in_specs has {len(specs)} entries, but the step takes {len(args)} positional arguments",
-                         hint="give one entry for each")
+                         hint="pass one entry for each")
     laid_out = []
     for position, (spec, arg) in enumerate(zip(specs, args, strict=True)):
         full = spread(spec, arg, f"in_specs[{position}]")
@@ -192,7 +192,7 @@ def spread(specs: Any, tree: Any, what: str) -> Any:
                             is_leaf=leaf)
     except (ValueError, TypeError) as error:
         raise UsageError(f"{what} is not a prefix of the pytree ({str(error).splitlines()[0]})",
-                         hint="give one PartitionSpec for a whole subtree, or the same structure") from None
+                         hint="pass one PartitionSpec for a whole subtree, or the same structure") from None
 
 
 def _rows_first(mesh: AbstractMesh, batch: Any, microbatches: int | None) -> Any:

@@ -294,7 +294,7 @@ class _ProgramReader:
         task = ir.StringAttr(op.attributes[TASK]).value if TASK in op.attributes else ""
         if task not in FRAGMENT_TASKS or STAGE not in op.attributes:
             raise InputError(f"the call of @{callee} does not say its task and stage", location=where,
-                             hint=f'give it {TASK} = "F" and {STAGE} = 0 : i64, or the like')
+                             hint=f'add attributes such as {TASK} = "F" and {STAGE} = 0 : i64')
         return FragmentCall(callee, task, ir.IntegerAttr(op.attributes[STAGE]).value,
                             mesh=ir.StringAttr(op.attributes["mesh_name"]).value,
                             operands=tuple(map(self.number, op.operands)), results=tuple(map(self.number, op.results)),

@@ -84,7 +84,7 @@ def sharded(shape: Sequence[int], mesh: ReshardMesh, spec: Sequence[Sequence[str
     shape = tuple(int(size) for size in shape)
     if len(spec) > len(shape):
         raise UsageError(f"the sharding has {len(spec)} dimensions, but the tensor has {len(shape)}",
-                         hint="give one entry per dimension of the shape")
+                         hint="pass one entry per dimension of the shape")
     if any(size < 0 for size in shape):
         raise UsageError(f"the shape {shape} has a negative dimension", hint="sizes start at 0")
     if math.prod(size or 1 for size in shape) > MOST_ELEMENTS:

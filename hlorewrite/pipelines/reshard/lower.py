@@ -80,7 +80,7 @@ def lower(plan: ReshardPlan, element_type: str, target: str = "cpu", chunk_bytes
       1
     """
     if target not in TARGETS:
-        raise UsageError(f'no target is named "{target}"', hint=did_you_mean(target, TARGETS))
+        raise UsageError(f'there is no target "{target}"', hint=did_you_mean(target, TARGETS))
     if chunk_bytes is not None and chunk_bytes < 1:
         raise UsageError(f"a chunk of {chunk_bytes} bytes is empty", hint="leave it out to use the default")
     if not math.prod(plan.tasks.source.shape):
@@ -190,7 +190,7 @@ def _check_tables(rounds: int, emitter: RoundEmitter) -> None:
     """
     if rounds * emitter.devices * (2 * len(emitter.source) + 2) > _MOST_NUMBERS:
         raise PlanError(f"the module would have {rounds} rounds of {emitter.devices} devices: too many for one program",
-                        hint="give it larger chunks, or leave --chunk-bytes out to have them chosen")
+                        hint="use larger chunks, or omit --chunk-bytes to use the default")
 
 
 def _emit_copy(emitter: RoundEmitter, plan: ReshardPlan, flow: SliceFlow) -> None:

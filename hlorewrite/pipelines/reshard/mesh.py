@@ -37,8 +37,8 @@ class ReshardMesh:
         if any(size < 1 for _, size in self.axes):
             raise UsageError(f"a mesh axis with a size below one: {self.axes}", hint="sizes must be at least 1")
         if self.devices.ndim != 1 or self.devices.size != self.size:
-            raise UsageError(f"a mesh of {self.size} devices is given {self.devices.size} device ids",
-                             hint="give one id per device, in row-major order")
+            raise UsageError(f"a mesh of {self.size} devices got {self.devices.size} device ids",
+                             hint="pass one id per device, in row-major order")
         if np.unique(self.devices).size != self.size:
             raise UsageError("a device appears twice in the mesh", hint="list each device once")
 

@@ -67,7 +67,7 @@ def transfers(tasks: UnitTasks, itemsize: int, network: Network, strategy: str) 
     if strategy in ("broadcast", "trees"):
         return rows
     if strategy not in STRATEGIES:
-        raise PlanError(f'no strategy is named "{strategy}"', hint=did_you_mean(strategy, (*STRATEGIES, "auto")))
+        raise PlanError(f'there is no strategy "{strategy}"', hint=did_you_mean(strategy, (*STRATEGIES, "auto")))
     receivers = sum(len(rows.groups[r]) for r in rows.receivers) if len(rows) < _LIMIT else None
     if strategy != "send-recv" and (receivers is None or receivers > _LIMIT):
         raise PlanError(f"{strategy} would need more than {_LIMIT} transfers", hint="use broadcast or send-recv")

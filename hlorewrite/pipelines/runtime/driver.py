@@ -138,7 +138,7 @@ class PipelineDriver:
         """
         if len(values) != len(self._types):
             raise UsageError(f"the program has {len(self._types)} arguments but got {len(values)}",
-                             location=self.program.name, hint="give one value for each argument")
+                             location=self.program.name, hint="pass one value for each argument")
         placed = tuple(place_value(position, value, kind, sharding, here) for position, (value, kind, sharding, here) in
                        enumerate(zip(values, self._types, self.shardings, self._here, strict=True)))
         self._donations.placed(values, placed)

@@ -60,7 +60,7 @@ def meet(program: Program, meshes: PlacedMeshes, timeout_s: float) -> Agreement 
     members = {device.process_index for device in meshes.devices.values()}
     if jax.process_index() not in members and len(members) > 1:
         raise PlanError(f"process {jax.process_index()} has no device of the program", location=program.name,
-                        hint="give the program's meshes devices of every process that makes a driver")
+                        hint="use devices of every process that makes a driver in the program's meshes")
     return begin(members, timeout_s)
 
 

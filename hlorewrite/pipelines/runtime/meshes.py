@@ -81,7 +81,7 @@ class PlacedMeshes:
         """A JAX mesh, axes split where a value is cut over a part of one; and the parts of each axis or part."""
         if name not in self.program.meshes:
             raise InputError("a value is on no mesh of the program", location=self.program.name,
-                             hint="give it a mesh in its type")
+                             hint="add a mesh to its type")
         if name not in self._meshes:
             axes, parts = _split(self.program.meshes[name], {
                 axis for kind in self.program.types if kind.mesh == name for axes in kind.spec for axis in axes},
@@ -109,29 +109,29 @@ def place_meshes(program: Program, devices: Sequence[Any] | dict[str, Sequence[A
     by_number: dict[int, Any] = {}
     if isinstance(devices, dict):
         if set(devices) != set(program.meshes):
-            raise UsageError(f"you gave devices for meshes {', '.join(sorted(devices))}, but the program has "
-                             f"{', '.join(sorted(program.meshes))}", hint="give the devices of each mesh")
+            raise UsageError(f"devices were passed for meshes {', '.join(sorted(devices))}, but the program has "
+                             f"{', '.join(sorted(program.meshes))}", hint="pass the devices of each mesh")
         for name, mesh in program.meshes.items():
             mine = list(devices[name])
             if len(mine) != mesh.size:
                 raise UsageError(f"mesh {name} has {mesh.size} devices but got {len(mine)}",
-                                 hint="give one device for each place of the mesh")
+                                 hint="pass one device for each position in the mesh")
             for number, device in zip(mesh.device_ids, mine, strict=True):
                 if by_number.setdefault(number, device) != device:
-                    raise UsageError(f"device {number} of the program is given as two devices",
+                    raise UsageError(f"device {number} of the program is listed as two devices",
                                      hint="meshes that share device numbers share devices")
     else:
         everything = list(jax.devices() if devices is None else devices)
         numbers = sorted({number for mesh in program.meshes.values() for number in mesh.device_ids})
         if numbers[-1] >= len(everything):
             raise UsageError(f"the program needs {numbers[-1] + 1} devices but there are {len(everything)}",
-                             location=program.name, hint="give it as many devices; CPU ones with "
+                             location=program.name, hint="pass that many devices; for CPU devices, set "
                              f"XLA_FLAGS=--xla_force_host_platform_device_count={numbers[-1] + 1}")
         by_number = {number: everything[number] for number in numbers}
     platforms = sorted({device.platform for device in by_number.values()})
     if len(platforms) > 1:
         raise UsageError(f"the devices are of several platforms: {', '.join(platforms)}",
-                         hint="give devices of one kind")
+                         hint="pass devices of one kind")
     _check_shared(program, by_number)
     return PlacedMeshes(program, by_number)
 

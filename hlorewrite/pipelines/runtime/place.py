@@ -38,7 +38,7 @@ def place_value(position: int, value: Any, type_: MeshTensor, sharding: NamedSha
         if not value.is_fully_addressable and not (value.is_fully_replicated and local):
             raise UsageError(f"argument {position} is " + ("spread over other processes" if local else
                              "on devices of other processes alone"), hint="bring it to all of them with to_global or "
-                             "hlorewrite.reshard, or give its host values on every process")
+                             "hlorewrite.reshard, or pass its host values on every process")
         value = value.addressable_data(0) if not value.is_fully_addressable else value
     host = np.array(value, copy=True)  # the devices may keep the buffer and write over it
     _check_kind(position, host, type_)
@@ -54,7 +54,7 @@ def check_arguments(arguments: Sequence[Any], kinds: Sequence[MeshTensor], shard
     """
     if len(arguments) != len(kinds):
         raise UsageError(f"the program has {len(kinds)} arguments but got {len(arguments)}", location=name,
-                         hint="give one array for each argument")
+                         hint="pass one array for each argument")
     for position, (value, sharding) in enumerate(zip(arguments, shardings, strict=True)):
         if not here[position]:
             continue
@@ -73,7 +73,7 @@ def check_arguments(arguments: Sequence[Any], kinds: Sequence[MeshTensor], shard
 def _check_kind(position: int, value: Any, type_: MeshTensor) -> None:
     if tuple(value.shape) != type_.shape:
         raise UsageError(f"argument {position} has shape {list(value.shape)}, but the program needs "
-                         f"{list(type_.shape)}", hint="give it the program's shape")
+                         f"{list(type_.shape)}", hint="pass an array of the program's shape")
     if value.dtype != numpy_type(type_):
         raise UsageError(f"argument {position} is {value.dtype}, but the program needs {numpy_type(type_)}",
                          hint="convert it first")

@@ -250,7 +250,7 @@ def _check(shape: tuple[int, ...], dtype: Any, source: Sharding, destination: Sh
         except (ValueError, IndexError) as error:  # a spec longer than the shape is an IndexError in JAX
             what = str(error).splitlines()[0]
             raise UsageError(f"the {name} sharding does not fit shape {list(shape)} ({what})",
-                             hint="give one entry per dimension, and axes that divide it") from error
+                             hint="pass one entry per dimension, and axes that divide it") from error
     platforms = {device.platform for device in _device_objects(source, destination)}
     if len(platforms) > 1:
         raise PlanError(f"source and destination are on different platforms: {', '.join(sorted(platforms))}",

@@ -37,7 +37,7 @@ def standalone(view: View, callee: str, mesh: str, donated: frozenset[int] = fro
         if _reordered(meshes[0]) and fresh.ops(*COLLECTIVES, "stablehlo.partition_id"):
             raise InputError(f"@{callee} has explicit collectives over mesh @{mesh}, which numbers its devices in an "
                              "order of its own", location=view.source(view.functions[callee]),
-                             hint="give the order in the program's topology")
+                             hint="state the order in the program's topology")
         devices = _size(meshes[0])
         i32 = ir.IntegerType.get_signless(32)
         for attribute, count in (("mhlo.num_partitions", devices), ("mhlo.num_replicas", 1)):

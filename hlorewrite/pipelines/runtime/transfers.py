@@ -121,7 +121,7 @@ class TransferCompiler:
         if planned is None or isinstance(planned, str) or planned.plan.digest != digest:
             why = planned if isinstance(planned, str) else "another one comes out" if planned else "it needs none"
             raise PlanError(f"the plan of this transfer cannot be rebuilt ({why})", location=view.source(op),
-                            hint="give the topology that reshard-to-broadcast was given, or run that pass again")
+                            hint="pass the topology that reshard-to-broadcast ran with, or run that pass again")
         return TransferPlan("plan", source, target, planned.plan)
 
     def _chosen(self, source: MeshTensor, target: MeshTensor) -> TransferPlan:

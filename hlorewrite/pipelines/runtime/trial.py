@@ -116,7 +116,7 @@ class Trials:
         """
         if all(trial.seconds is None for trial in trials):
             raise PlanError(f"no schedule fits the program ({trials[0].why})", location=where,
-                            hint="write one of your own with --table")
+                            hint="write your own with --table")
 
     def save(self, times: str | None, trace: str | None) -> None:
         """Measures the last run's fragments and transfers one by one, and one of its steps as it runs.

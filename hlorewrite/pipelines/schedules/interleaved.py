@@ -28,7 +28,7 @@ def interleaved_1f1b(meshes: int, microbatches: int, chunks: int = 2) -> Schedul
       F0 F1 F0.1 B0.1 F1.1 B1.1 B0 B1
     """
     if chunks < 1:
-        raise UsageError(f"{chunks} chunks on each mesh", hint="give at least one chunk")
+        raise UsageError(f"{chunks} chunks on each mesh", hint="use at least one chunk")
     check_sizes(meshes * chunks, microbatches)
     if microbatches % meshes:
         below = microbatches // meshes * meshes

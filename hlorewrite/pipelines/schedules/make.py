@@ -43,7 +43,7 @@ def make_schedule(name: str, meshes: int, microbatches: int, chunks: int | None 
     if name == "interleaved-1f1b":
         return interleaved_1f1b(meshes, microbatches, 2 if chunks is None else chunks)
     if name not in _BY_NAME:
-        raise UsageError(f'no schedule is named "{name}"', hint=did_you_mean(name, SCHEDULES))
+        raise UsageError(f'there is no schedule "{name}"', hint=did_you_mean(name, SCHEDULES))
     if chunks is not None:
         refuse_chunks(name, chunks, 2 if name == "dualpipe-v" else 1)
     return _BY_NAME[name](meshes, microbatches)

@@ -146,9 +146,9 @@ def check_sizes(meshes: int, microbatches: int) -> None:
       PlanError: there are more than ten million forwards.
     """
     if meshes < 1:
-        raise UsageError(f"a pipeline of {meshes} stages", hint="give at least one stage")
+        raise UsageError(f"a pipeline of {meshes} stages", hint="use at least one stage")
     if microbatches < 1:
-        raise UsageError(f"a pipeline with {microbatches} micro-batches", hint="give at least one micro-batch")
+        raise UsageError(f"a pipeline with {microbatches} micro-batches", hint="use at least one micro-batch")
     if meshes * microbatches > MOST_FORWARDS:
         raise PlanError(f"{meshes} stages times {microbatches} micro-batches are {meshes * microbatches} forwards",
                         hint=f"at most {MOST_FORWARDS} can be scheduled")

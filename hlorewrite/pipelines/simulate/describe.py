@@ -91,7 +91,7 @@ class Description:
             values = getattr(self, name)
             if values is not None and len(values) != count:
                 raise UsageError(f"{count} stages are given {len(values)} values of {name}",
-                                 hint="give one value, or one for each stage")
+                                 hint="pass one value, or one for each stage")
             for stage, value in enumerate(values or ()):
                 if not (math.isfinite(value) and value >= 0):
                     raise UsageError(f"stage {stage} has a {name} of {value}",
@@ -100,7 +100,7 @@ class Description:
             if weight > self.backward_s[stage]:
                 raise UsageError(f"stage {stage} has a weight gradient of {weight} s, longer than its backward "
                                  f"pass of {self.backward_s[stage]} s",
-                                 hint="give at most the time of the backward pass")
+                                 hint="use at most the time of the backward pass")
 
 
 def describe(description: Description, schedule: Schedule, topology: Topology | None = None,
@@ -132,10 +132,10 @@ def describe(description: Description, schedule: Schedule, topology: Topology | 
       True
     """
     if transfer not in TRANSFERS:
-        raise UsageError(f'no transfer is named "{transfer}"', hint=did_you_mean(transfer, TRANSFERS))
+        raise UsageError(f'there is no transfer "{transfer}"', hint=did_you_mean(transfer, TRANSFERS))
     if schedule.meshes != len(description.meshes):
         raise PlanError(f"the schedule {schedule.name} has {schedule.meshes} meshes, the description "
-                        f"{len(description.meshes)}", hint="give one mesh for each stage")
+                        f"{len(description.meshes)}", hint="pass one mesh for each stage")
     chunks = schedule.stages // schedule.meshes
     cluster = None if topology is None else _Cluster(description.meshes, topology, times)
     whole = [_stage(description, mesh, cluster) for mesh in range(schedule.meshes)]

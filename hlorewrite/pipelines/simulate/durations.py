@@ -53,7 +53,7 @@ def durations_of(schedule: Schedule, cost: PipelineCost, comm_shift: bool) -> Du
     stages, count = schedule.stages, schedule.microbatches
     if len(cost.stages) != stages:
         raise PlanError(f"the schedule {schedule.name} has {stages} stages, but there are costs for {len(cost.stages)}",
-                        hint="give one cost for each stage")
+                        hint="pass one cost for each stage")
     of_kind = {kind: [stage.seconds(kind) for stage in cost.stages] for kind in ROW}
     tasks = [[of_kind[kind][stage] for kind, stage, _ in order] for order in schedule.orders]
     peer, transfer = [-2] * (3 * stages), [0.0] * (3 * stages)

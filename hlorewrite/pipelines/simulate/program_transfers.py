@@ -69,7 +69,7 @@ def transfer_seconds(program: Program, topology: Topology, strategy: str = "auto
       PlanError: a value holds parts of a sum in a way that no plan can be made for.
     """
     if strategy not in TRANSFERS:
-        raise UsageError(f'no transfer is named "{strategy}"', hint=did_you_mean(strategy, TRANSFERS))
+        raise UsageError(f'there is no transfer "{strategy}"', hint=did_you_mean(strategy, TRANSFERS))
     meshes = {name: ReshardMesh(mesh.axes, np.array(mesh.device_ids)) for name, mesh in program.meshes.items()}
     used = sorted({device for mesh in program.meshes.values() for device in mesh.device_ids})
     network = network_of(topology, {device: device // topology.gpus_per_host for device in used})

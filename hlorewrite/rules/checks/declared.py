@@ -58,7 +58,7 @@ def _relation(item: ast.Rule | ast.Linear) -> str:
 
 
 def _check_floats(floats: ast.Floats) -> list[Problem]:
-    problems = [Problem(f"`{name}` is not a class of floats", did_you_mean(name, FLOAT_CLASSES), floats.span)
+    problems = [Problem(f"there is no class of floats `{name}`", did_you_mean(name, FLOAT_CLASSES), floats.span)
                 for name in floats.names if name not in FLOAT_CLASSES]
     if "exact" in floats.names and len(floats.names) > 1:
         problems.append(Problem("an exact rule does nothing else to floats", "leave out `exact`", floats.span))

@@ -131,7 +131,7 @@ class ExpressionChecker:
         for parameter, kind, argument in zip(wanted, given, node.arguments, strict=True):
             single = "Value" if kind == "...Values" else kind.removeprefix("...")
             if parameter is not None and not accepts(parameter.type, single):
-                self._report(f"`{native.name}` wants {parameter.name} of type {parameter.type}, "
+                self._report(f"`{native.name}` expects {parameter.name} of type {parameter.type}, "
                              f"but this is of type {single}", "pass something else", argument.span)
 
     def _report(self, what: str, hint: str, span: ast.Span) -> None:

@@ -96,7 +96,7 @@ def _check_operands(operands: Sequence[ast.Operand], scope: Scope, span: ast.Spa
     problems: list[Problem] = []
     spreads = [o for o in operands if isinstance(o, ast.Spread)]
     if len(spreads) > 1:
-        problems.append(Problem("a list holds one `...` at most", "name the other operands", spreads[1].span))
+        problems.append(Problem("a list contains at most one `...`", "name the other operands", spreads[1].span))
     indexed = [o for o in operands if isinstance(o, ast.Indexed)]
     if indexed and not (operands[0] == ast.Spread(None) and len(indexed) == len(operands) - 1):
         problems.append(Problem("`[@i] = %x` follows `...` alone", "write `(..., [@i] = %x)`", indexed[0].span))

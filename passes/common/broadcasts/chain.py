@@ -43,8 +43,8 @@ def require_chain_options(name: str, chain_bytes: int, chunks: int) -> None:
       UsageError: no chunk, or a negative size.
     """
     if chunks < 1 or chain_bytes < 0:
-        raise UsageError(f'pass "{name}" needs at least one chunk and a size that is not negative',
-                         hint="leave the options out for their defaults")
+        raise UsageError(f'pass "{name}" needs at least one chunk and a size of at least 0',
+                         hint="omit the options to use their defaults")
 
 
 class _BroadcastChain:

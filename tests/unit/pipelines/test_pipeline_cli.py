@@ -91,7 +91,7 @@ def test_lists_schedules(capsys: pytest.CaptureFixture[str]) -> None:
     ([*BASE, *SHAPE, "--topology", "tsubame4:2x4"], 2, "the meshes need 32 GPUs"),
     ([*BASE, *SHAPE, "--transfer", "brodcast"], 2, 'did you mean "broadcast"?'),
     ([*BASE, "--max-live", "3"], 1, "the forward of micro-batch 3 on stage 0 makes 4 micro-batches alive"),
-    ([*BASE, "--schedule", "custom"], 2, "give --table FILE"),
+    ([*BASE, "--schedule", "custom"], 2, "add --table FILE"),
     ([*BASE, "--table", "nowhere.txt"], 2, "nowhere.txt: cannot read"),
     ([*BASE, "--gantt", "a.gif"], 2, "neither PNG nor SVG"),
     ([*BASE, "--stages", "0"], 2, "a pipeline of 0 stages"),

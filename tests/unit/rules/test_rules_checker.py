@@ -67,7 +67,7 @@ BAD = [
     (rule("%r = stablehlo.negate(%x);"), "a match block has one `root` op, but this one has 0", ""),
     (rule("root %q = stablehlo.negate(%x); root %r = stablehlo.negate(%q);"), "this one has 2", ""),
     (rule("%q = stablehlo.negate(%z); root %r = stablehlo.negate(%x);"), "`%q` is not connected to the root op", ""),
-    (rule("root %r = stablehlo.concatenate(...%a, ...%b);"), "a list holds one `...` at most", ""),
+    (rule("root %r = stablehlo.concatenate(...%a, ...%b);"), "a list contains at most one `...`", ""),
     (rule("root %r = stablehlo.concatenate(%a, [@i] = %b);"), "`[@i] = %x` follows `...` alone", ""),
     (rule("root %r = stablehlo.negate(%x#1);"), "`%x` is not an op of this match block", ""),
     (rule("root %r = stablehlo.add(%r, %x);\n%r = stablehlo.negate(%x);"), "two ops are named `%r`", ""),

@@ -126,7 +126,7 @@ class _InstanceWriter(ShapeWriters):
     def _op(self, node: OpPatternNode) -> tuple[OpPatternNode, Tensor]:
         pattern = node.pattern
         if len(pattern.results) != 1:
-            raise NotGenerated("it matches ops of several results")
+            raise NotGenerated("it matches ops with several results")
         names = pattern.names
         name = names[(self.name_choice if self.chosen.random() < 0.85 else self.chosen.randrange(64)) % len(names)]
         dialect, _, short = name.partition(".")

@@ -131,7 +131,7 @@ def _cut(lockstep: LockstepWriter, values: Values, shards: Shards) -> Values:
     counts = shards.counts + [1] * (len(shape) - len(shards.counts))
     if any(size % count for size, count in zip(shape, counts, strict=True)):
         raise CannotExecute(f"a value of type {kind} does not divide evenly over the mesh",
-                            hint="pad it to a multiple of the mesh")
+                            hint="pad it to a multiple of the mesh size")
     sizes = [size // count for size, count in zip(shape, counts, strict=True)]
     made: dict[tuple[ir.Value, tuple[int, ...]], ir.Value] = {}
     for value, place in zip(values, shards.places, strict=True):

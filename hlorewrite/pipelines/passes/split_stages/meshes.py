@@ -158,7 +158,7 @@ def _by_schedule(schedule: str, meshes: int, stages: int, microbatches: int, whe
     if chunks * meshes != stages or chunks == 0:
         wanted = meshes * max(chunks, 1)
         raise InputError(f"the marks make {stages} stages, and {schedule} on {meshes} meshes runs {wanted}",
-                         location=where, hint=f"mark stages 1 to {wanted - 1}, or give another number of meshes")
+                         location=where, hint=f"mark stages 1 to {wanted - 1}, or use another number of meshes")
     try:
         return make_schedule(schedule, meshes, microbatches, chunks).mesh_of
     except PlanError as error:

@@ -124,7 +124,7 @@ class SplitStages(Pass):
     def _check(self, module: Module) -> None:
         """Refuses options that say nothing, and modules that are split already."""
         if self.schedule not in (*SCHEDULES, CUSTOM):
-            raise UsageError(f'no schedule is named "{self.schedule}"',
+            raise UsageError(f'there is no schedule "{self.schedule}"',
                              hint=did_you_mean(self.schedule, (*SCHEDULES, CUSTOM)))
         if self.schedule == CUSTOM and not self.mesh_of:
             raise UsageError("a custom schedule does not say which mesh runs which stage", hint="give mesh-of=0,1,...")
@@ -209,7 +209,7 @@ class SplitStages(Pass):
         step = read_step(view, view.functions["main"])
         if self.microbatches and step.iterations != self.microbatches:
             raise InputError(f"the loop runs {step.iterations} micro-batches, not {self.microbatches}",
-                             location=view.source(step.loop), hint="give both the same number")
+                             location=view.source(step.loop), hint="use the same number for both")
         return step
 
     def _is_whole(self, module: Module) -> bool:
@@ -283,7 +283,7 @@ def _refuse_manual(step: TrainStep, topology: ProgramMeshes) -> None:
     if manual and len(set(topology.shapes)) > 1:
         raise InputError("a shard_map is for one size of mesh, and the meshes differ",
                          location=step.view.source(manual[0]),
-                         hint="give equal meshes, or write this part without shard_map")
+                         hint="use equal meshes, or write this part without shard_map")
 
 
 def _drop_marks(step: TrainStep) -> None:

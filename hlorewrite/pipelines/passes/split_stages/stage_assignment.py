@@ -346,7 +346,7 @@ def check_places(step: TrainStep) -> None:
             if node.place is not None and made.place is not None and made.place > node.place and node.op is not None:
                 raise InputError("a stage would read a value that a later stage makes",
                                  location=step.view.source(node.op),
-                                 hint="give other cuts, or mark stages with hlorewrite.stage")
+                                 hint="pass other cuts, or mark stages with hlorewrite.stage")
 
 
 def _word(at: StageAssignment, position: int) -> str:

@@ -183,7 +183,7 @@ def test_values_of_wrong_kinds_say_nothing(monkeypatch: pytest.MonkeyPatch) -> N
 
     programs = parse(sums_of_sums(within=True)), parse(sums_of_sums(within=False))
     answer = validate(*programs)
-    assert isinstance(answer, Proved) and answer.strategy == "reductions wait"
+    assert isinstance(answer, Proved) and answer.strategy == "defer reductions"
     replace_source(LOOPS, "state.put_off is PutOff.KINDS or ", "", monkeypatch)
     after = validate(*programs)
-    assert isinstance(after, Unknown) or after.strategy != "reductions wait"
+    assert isinstance(after, Unknown) or after.strategy != "defer reductions"

@@ -214,8 +214,8 @@ def test_flags_that_do_not_go_with_a_program(tmp_path: Path, words: list[str], s
 @pytest.mark.parametrize(("content", "sentence"), [
     ('{"fragments": {"forward_9": 1}}', 'no fragment "forward_9"'),
     ('{"transfers": {"transfer 7": 1}}', 'no transfer "transfer 7"'),
-    ('{"fragments": {"forward_0": -1}}', 'its "fragments" are not seconds by name'),
-    ('{"fragments": [1]}', 'its "fragments" are not seconds by name'),
+    ('{"fragments": {"forward_0": -1}}', 'its "fragments" do not map names to seconds'),
+    ('{"fragments": [1]}', 'its "fragments" do not map names to seconds'),
     ("{", "is not JSON")])
 def test_times_that_are_none(tmp_path: Path, content: str, sentence: str):
     from hlorewrite.errors import HlorewriteError

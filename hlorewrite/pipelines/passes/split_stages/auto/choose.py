@@ -141,7 +141,7 @@ def _promising(graph: CutGraph, costs: CutCosts, clock: KernelClock, wanted: Sta
                cluster: Topology) -> list[tuple[int, ...]]:
     """The cuts of the dynamic programming; refuses a step without."""
     if len(costs.cuts) < wanted.stages - 1:
-        raise InputError(f"the forward can be cut in {len(costs.cuts)} places, {wanted.stages} stages need "
+        raise InputError(f"the forward can be cut in {len(costs.cuts)} places, but {wanted.stages} stages need "
                          f"{wanted.stages - 1}", location=graph.step.view.source(graph.step.loop),
                          hint="give fewer meshes")
     _refuse_one_loop(graph, clock, wanted.stages)
@@ -149,7 +149,7 @@ def _promising(graph: CutGraph, costs: CutCosts, clock: KernelClock, wanted: Sta
     if not first:
         raise PlanError(f"no cut into {wanted.stages} stages fits the {format_bytes(cluster.memory_bytes, 1)} of a "
                         f"device of {cluster.name}", location=graph.step.view.module.name,
-                        hint="give more or larger meshes, or smaller micro-batches")
+                        hint="use more or larger meshes, or smaller micro-batches")
     return first
 
 
@@ -212,7 +212,7 @@ def _fitting(simulation: Simulation, cluster: Topology, where: str) -> float | H
     if peak > cluster.memory_bytes:
         return PlanError(f"the best cut keeps {format_bytes(peak, 1)} on a device of {cluster.name}, which has "
                          f"{format_bytes(cluster.memory_bytes, 1)}", location=where,
-                         hint="give more or larger meshes, or smaller micro-batches")
+                         hint="use more or larger meshes, or smaller micro-batches")
     return simulation.iteration_time_s
 
 

@@ -130,7 +130,7 @@ def edges_of(boundaries: str, layers: int, where: str) -> tuple[int, ...]:
         stages = int(boundaries[1:])
         if stages > layers:
             raise InputError(f"a loop over {layers} layers cannot be cut into {stages} stages", location=where,
-                             hint="give at most one stage for each layer")
+                             hint="use at most one stage for each layer")
         sizes = [layers // stages + (k < layers % stages) for k in range(stages)]
         return tuple(sum(sizes[:k]) for k in range(stages + 1))
     starts = tuple(map(int, boundaries.split(",")))

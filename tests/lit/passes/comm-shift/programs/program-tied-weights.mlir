@@ -11,7 +11,7 @@
 // CHECK: %[[BOTH:.+]] = stablehlo.add
 // CHECK: "stablehlo.all_reduce"(%[[BOTH]])
 // CHECK-NOT: all_reduce
-// SAID: sent to mesh m0 before it is reduced: one reduction there is for the sums of both meshes
+// SAID: sent to mesh m0 before it is reduced: one reduction there covers the sums of both meshes
 
 module @program {
   sdy.mesh @m0 = <["data"=2]>
