@@ -166,7 +166,7 @@ def _before_barriers(value: ir.Value, loop: Loop) -> ir.Value:
 
     A barrier that marks a place, such as the end of a stage, is kept.
     """
-    # Ends: what a barrier holds is defined before it.
+    # Ends: what a barrier contains is defined before it.
     while ((maker := defining_op(value)) is not None and maker.name == _BARRIER and maker.block == loop.body
            and not any(name.startswith(_MARKS) for name in maker.attributes)):
         value = maker.operands[ir.OpResult(value).result_number]

@@ -30,7 +30,7 @@ class SeparateStreams(Pass):
 
     XLA has to be compiled with ``published_flags.STREAMS``, which the decorator and ``exec`` do. No GPU has
     run this yet. In a public report, gradients of steps with ragged all-to-alls did not repeat once several collectives
-    ran at a time; a module that holds one is left alone. So ``auto`` does not include it.
+    ran at a time; a module that contains one is left alone. So ``auto`` does not include it.
 
     Nothing is computed otherwise, and operands are sent as before.
 

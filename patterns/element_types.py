@@ -121,7 +121,7 @@ def sum_keeps_value(context: object, result: ir.Value, operand: ir.Value) -> Ans
     target, source = element_type(result), element_type(operand)
     if is_floating(source) and is_floating(target):
         return True if _holds_all(target, source) else MatchFailure(
-            f"the sum would be taken in {target}, which holds less than {source}")
+            f"the sum would be taken in {target}, which represents less than {source}")
     if 1 < _integer_bits(target) <= _integer_bits(source) or target == source:
         return True
     return MatchFailure(f"a sum of {source} is not the sum of the numbers as {target}")
@@ -168,7 +168,7 @@ def exact_convert(context: object, result: ir.Value, operand: ir.Value) -> Answe
     source, target = element_type(operand), element_type(result)
     if _holds_all(target, source) or _holds_integers(target, source):
         return True
-    return MatchFailure(f"{target} does not hold every {source}")
+    return MatchFailure(f"{target} cannot represent every {source}")
 
 
 @native
@@ -201,7 +201,7 @@ def splat(context: object, like: ir.Value, number: float) -> ir.Attribute | Matc
 
 @native
 def holds_number(context: object, value: ir.Value, number: float) -> Answer:
-    """Whether a value's elements hold a number exactly; integers hold it modulo two to the number of their bits.
+    """Whether a value's elements represent a number exactly; integers represent it modulo two to the number of their bits.
 
     Where a sum or product of integers wraps around, it makes no difference when that is done.
     """
@@ -214,7 +214,7 @@ def holds_number(context: object, value: ir.Value, number: float) -> Answer:
 
 
 def _not_held(number: float, element: ir.Type) -> MatchFailure:
-    return MatchFailure(f"{element} does not hold the number {number:g}")
+    return MatchFailure(f"{element} cannot represent the number {number:g}")
 
 
 def _wrapped(number: int, element: ir.Type) -> int:

@@ -2,7 +2,7 @@
 
 Usage: ``python tools/check_packages.py [--python PYTHON] [--out dist]``. pip downloads what hlorewrite needs. What runs
 is what a new user runs, outside the checkout: the version, ``hlorewrite doctor``, a golden file through ``opt``, and
-the first commands of ``docs/quick-start.md``. Exit code 1 when something fails or a package holds what it should not.
+the first commands of ``docs/quick-start.md``. Exit code 1 when something fails or a package contains what it should not.
 """
 
 from __future__ import annotations
@@ -71,12 +71,12 @@ def wheel_faults(contents: dict[str, bytes]) -> list[str]:
     Example:
       >>> whole = {name: b"" for name in NEEDED}
       >>> wheel_faults(whole), wheel_faults({**whole, "tests/test_a.py": b""})
-      ([], ['the wheel holds tests/test_a.py'])
+      ([], ['the wheel contains tests/test_a.py'])
     """
     strange = [name for name in contents if not name.startswith("hlorewrite") or "/test_" in name]
     here = str(ROOT).encode()
     return [*(f"the wheel lacks {name}" for name in NEEDED if name not in contents),
-            *(f"the wheel holds {name}" for name in strange),
+            *(f"the wheel contains {name}" for name in strange),
             *(f"{name} names {ROOT}" for name, content in contents.items() if here in content)]
 
 
@@ -88,12 +88,12 @@ def source_faults(names: Iterable[str]) -> list[str]:
 
     Example:
       >>> source_faults(["passes/table.py", "patterns/natives.hlopat", "tools/build_hook.py", "bench/a.py"])
-      ['the source distribution holds bench/a.py']
+      ['the source distribution contains bench/a.py']
     """
     names = list(names)
     needed = ("passes/table.py", "patterns/natives.hlopat", "tools/build_hook.py")
     return [*(f"the source distribution lacks {name}" for name in needed if name not in names),
-            *(f"the source distribution holds {name}" for name in names
+            *(f"the source distribution contains {name}" for name in names
               if name.startswith(("tests", "bench", "docs")) or "/test_" in name)]
 
 

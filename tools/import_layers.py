@@ -11,7 +11,7 @@ layers, their folders and what they hold, as ARCHITECTURE.md shows them.
 * ``jax`` is imported in the layers of ``JAX`` only.
 * No import is written as a string. A table that looks modules up by name is listed in ``REGISTRIES``; the names in it
   are checked for direction like imports. ``importlib.import_module`` is called in ``LOOKUPS`` only.
-* No two classes have one name, private ones and those of ``SCRIPTS`` included, and no folder holds more than
+* No two classes have one name, private ones and those of ``SCRIPTS`` included, and no folder contains more than
   ``MOST_FILES`` files.
 """
 

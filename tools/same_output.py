@@ -3,7 +3,7 @@
 Usage: ``python tools/same_output.py`` compares this tree with the digests kept in ``tests/same_output.txt`` and exits 1
 where a line differs; ``--write`` keeps new digests. ``--against REV`` runs both this tree and that commit here and
 prints what differs as text, so it needs no digests and works with any jaxlib. ``NAME...`` limits all of these to
-subjects whose name holds one of the words; ``--show`` prints their output.
+subjects whose name contains one of the words; ``--show`` prints their output.
 
 A subject is one module: each part of each ``.mlir`` file below ``tests/``, and the steps of ``bench/`` and
 ``examples/`` as JAX lowers them. It compares:
@@ -168,7 +168,7 @@ def _digests(subject: ComparedModule) -> tuple[str, dict[str, str]]:
 
 
 def subjects(words: Sequence[str]) -> list[ComparedModule]:
-    """All subjects, or those whose name holds one of some words."""
+    """All subjects, or those whose name contains one of some words."""
     found = [*golden_subjects(), *step_subjects()]
     return [subject for subject in found if not words or any(word in subject.name for word in words)]
 
@@ -232,7 +232,7 @@ def _outputs_in(root: Path, words: Sequence[str]) -> dict[str, str]:
 def main(words: Sequence[str] | None = None) -> int:
     """Compares, writes or shows; the module's docstring says which."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
-    parser.add_argument("names", nargs="*", metavar="NAME", help="only subjects whose name holds one of these words")
+    parser.add_argument("names", nargs="*", metavar="NAME", help="only subjects whose name contains one of these words")
     action = parser.add_mutually_exclusive_group()
     action.add_argument("--write", action="store_true", help=f"keep the digests in {KEPT.relative_to(ROOT)}")
     action.add_argument("--against", metavar="REV", help="print what differs from this commit, as text")

@@ -92,7 +92,7 @@ RUNS = (
 def main(words: Sequence[str] | None = None) -> int:
     """Runs the command; exit code 1 when a comparison failed."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--only", default="", metavar="TEXT", help="trainers whose name holds this text")
+    parser.add_argument("--only", default="", metavar="TEXT", help="trainers whose name contains this text")
     options = parser.parse_args(words)
     held = [_run(each) for each in RUNS if options.only.lower() in each.name.lower()]
     return 0 if all(held) else 1

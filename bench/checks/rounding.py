@@ -107,7 +107,7 @@ def row_of(name: str, trials: list[RoundingTrial]) -> dict[str, object]:
 def main() -> int:
     """Runs the sets; prints a table or JSON."""
     parser = argparse.ArgumentParser(description="Bounds of rounding next to the differences seen.")
-    parser.add_argument("--only", default="", help="sets whose name holds this text")
+    parser.add_argument("--only", default="", help="sets whose name contains this text")
     parser.add_argument("--programs", type=int, default=400, help="how many programs to draw at random")
     parser.add_argument("--json", action="store_true", help="one JSON object for each set")
     args = parser.parse_args()

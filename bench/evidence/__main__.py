@@ -23,7 +23,7 @@ def main() -> int:
     """Runs them."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--small", action="store_true", help="fewer steps and programs, no comparison over seeds")
-    parser.add_argument("--only", default="", help="scripts whose name holds this text")
+    parser.add_argument("--only", default="", help="scripts whose name contains this text")
     args = parser.parse_args()
     failed = []
     for script, short in SCRIPTS.items():

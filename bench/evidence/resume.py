@@ -40,7 +40,7 @@ def train(folder: Path, steps: int, processes: int, kill_at: int | None = None) 
 
 
 def equal_bits(a: Path, b: Path) -> bool:
-    """Whether two numpy files hold the same arrays, bit by bit."""
+    """Whether two numpy files contain the same arrays, bit by bit."""
     with np.load(a) as one, np.load(b) as other:
         return one.files == other.files and all(
             one[name].dtype == other[name].dtype and one[name].tobytes() == other[name].tobytes()

@@ -2,7 +2,7 @@
 
     JAX_PLATFORMS=cpu python bench/models/table.py FOLDER [--only TEXT] [--write PAGE] [--json FILE]
 
-FOLDER holds the modules that ``capture.py`` wrote. Each is decided in a process of its own, without a GPU. ``--write``
+FOLDER contains the modules that ``capture.py`` wrote. Each is decided in a process of its own, without a GPU. ``--write``
 puts the table into a page, in place of the one that it has. The command fails where a step that is kept does not fit,
 or is more than 0.2 % longer than XLA alone at its defaults or its best flags.
 """

@@ -214,7 +214,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--sizes", type=int, nargs="+", default=[10, 1000, 2000, 4000, 8000], metavar="N",
                         help="the first is taken for the start of the command (10 1000 2000 4000 8000)")
-    parser.add_argument("--only", default="", metavar="TEXT", help="only cases whose name holds it")
+    parser.add_argument("--only", default="", metavar="TEXT", help="only cases whose name contains it")
     parser.add_argument("--json", action="store_true")
     args = parser.parse_args()
     rows = {}

@@ -84,7 +84,7 @@ def stages(path: str, out: str) -> dict[str, float]:
     module = load(path)
     marks.append(time.process_time())
     if not CommShift().run(module, PassContext()):
-        raise SystemExit("comm-shift changed nothing; the generated step must hold something to move")
+        raise SystemExit("comm-shift changed nothing; the generated step must contain something to move")
     marks.append(time.process_time())
     module.verify()
     marks.append(time.process_time())

@@ -240,7 +240,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--sizes", help=f"ops, comma-separated; by default {','.join(map(str, SIZES))}")
     parser.add_argument("--full", action="store_true", help="up to a million ops, without an end to larger sizes")
-    parser.add_argument("--only", default="", help="families whose names hold this text")
+    parser.add_argument("--only", default="", help="families whose names contain this text")
     parser.add_argument("--passes", default="", help=f"of {', '.join([*BASELINES, *PIPELINES, VALIDATOR])}")
     parser.add_argument("--enough", type=float, default=ENOUGH_S, help="seconds after which sizes grow no more (10)")
     parser.add_argument("--limit", type=float, default=1.1, help="largest exponent (1.1)")

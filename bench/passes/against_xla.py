@@ -104,7 +104,7 @@ def main() -> int:
     from hlorewrite.util.tables import table
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--size", default="small", choices=["tiny", "small"])
-    parser.add_argument("--only", default="", help="programs whose name holds this")
+    parser.add_argument("--only", default="", help="programs whose name contains this")
     parser.add_argument("--rounds", type=int, default=3, help="of the times")
     args = parser.parse_args()
     place = DeviceSet("gpu", tuple(devices_of_target(parse_target(TARGET), 8, "bench")))

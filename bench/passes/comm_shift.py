@@ -108,7 +108,7 @@ def measure(case: AccumulationCase, values: bool) -> CaseMeasurement:
 def main() -> int:
     """Measures every case; prints a table or JSON."""
     arguments = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    arguments.add_argument("--only", default="", help="cases whose name holds this text")
+    arguments.add_argument("--only", default="", help="cases whose name contains this text")
     arguments.add_argument("--json", action="store_true", help="one JSON object for each case")
     arguments.add_argument("--no-values", dest="values", action="store_false", help="do not compare values")
     args = arguments.parse_args()

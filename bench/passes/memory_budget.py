@@ -44,7 +44,7 @@ def main() -> int:
     with progress("compiling", len(steps)) as step:
         rows = [(step(name), measured(name, module, args.target, model))[1] for name, module in steps.items()]
     if not all(row["sent"] for row in rows):
-        raise SystemExit("a step holds no collectives")
+        raise SystemExit("a step contains no collectives")
     beaten = [row["step"] for row in rows[3:] if any(
         by["sent"] <= row["sent"] and by["memory_mib"] < row["memory_mib"] for by in rows[1:3])]
     if args.json:

@@ -29,7 +29,7 @@ def main() -> int:
     """Prints the table and the targets."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--target", default="h200:1x8,h200:4x8", help="described GPUs, comma-separated")
-    parser.add_argument("--only", default="", help="steps whose name holds one of these, comma-separated")
+    parser.add_argument("--only", default="", help="steps whose name contains one of these, comma-separated")
     parser.add_argument("--code", action="store_true", help="also compile to the end, for processor time")
     parser.add_argument("--unseen", action="store_true", help="steps of other sizes")
     args = parser.parse_args()

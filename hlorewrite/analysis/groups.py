@@ -137,7 +137,7 @@ def refuse_placed_ops(view: View) -> None:
 
 
 def groups_of(op: ir.Operation, view: View) -> Groups | str:
-    """The replica groups of a collective, for analyses and rewrites: each row holds all members of its group.
+    """The replica groups of a collective, for analyses and rewrites: each row contains all members of its group.
 
     Args:
       op: a collective with ``replica_groups``.
@@ -350,7 +350,7 @@ def _mesh_rows(attribute: ir.Attribute, view: View) -> Rows | str:
     mesh_axes = stablehlo.ReplicaGroupMeshAxesAttr(attribute)
     mesh = mesh_of(view, mesh_axes.mesh)
     if mesh is None:
-        return "its replica groups name a mesh that the module does not hold"
+        return "its replica groups name a mesh that the module does not contain"
     parts: list[AxisPart] = []
     for axis in list(mesh_axes.axes):  # pyright: ignore
         if isinstance(axis, ir.StringAttr):  # as XLA's export of Shardy writes a whole axis

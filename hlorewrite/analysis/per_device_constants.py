@@ -55,7 +55,7 @@ class PerDeviceConstants:
           counters: scalar arguments of the loop's body, with their values in each iteration.
 
         Returns:
-          A map whose tables hold one array: a value for each iteration, or one number for all.
+          A map whose tables contain one array: a value for each iteration, or one number for all.
         """
         made = cls((0,))
         made._iterations = True

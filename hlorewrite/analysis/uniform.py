@@ -198,7 +198,7 @@ class Uniformity:
         return sources
 
     def _is_sharded_constant(self, value: ir.Value) -> bool:
-        """Whether an argument of a manual region holds different elements of one constant on each device."""
+        """Whether an argument of a manual region contains different elements of one constant on each device."""
         argument = ir.BlockArgument(value) if defining_op(value) is None else None
         parent = None if argument is None else region_op(argument)
         if argument is None or parent is None or parent.name != MANUAL:
@@ -249,7 +249,7 @@ class Uniformity:
         if len(op.regions):
             odd = next((inner for inner in nested_ops(op)[1:] if is_odd_in_region(inner)), None)
             if odd is not None:
-                return Varying(f"it is computed by a region that holds {odd.name}", odd)
+                return Varying(f"it is computed by a region that contains {odd.name}", odd)
             sources += captured_values(op)
         if sources and self._reads_device_id(op):
             table = self._by_device(op, value)
@@ -341,7 +341,7 @@ class Uniformity:
             return "its groups count replicas, but shardings count partitions"
         mesh = mesh_of(self.view, sdy.TensorShardingAttr(sharding).mesh_or_ref)
         if mesh is None or not set(self._row) <= set(mesh.device_ids):
-            return "it is sharded over a mesh that does not hold these devices"
+            return "it is sharded over a mesh that does not contain these devices"
         axes = varying_axes(sharding)
         return "" if _same_place(mesh, sorted(axes), self.groups) else f"it is an input sharded over {_quoted(axes)}"
 

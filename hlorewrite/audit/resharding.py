@@ -45,7 +45,7 @@ def resharded_lines(text: str) -> list[ReshardedLine]:
       text: optimised HLO.
 
     Raises:
-      InputError: the text holds no entry computation.
+      InputError: the text contains no entry computation.
     """
     module = parse_hlo(text)
     instructions = {name: each for computation in module.computations.values()

@@ -49,7 +49,7 @@ class StepAudit:
       reasons: for each collective why the loop runs it in every iteration; empty outside of loops, and where nothing
         says.
       findings: what could be saved, by the schedule alone.
-      rewritten: what hlorewrite makes of the program before optimisations; None where the input does not hold it.
+      rewritten: what hlorewrite makes of the program before optimisations; None where the input does not contain it.
       profile: measured times next to the predicted ones; None without a profile.
     """
 

@@ -16,7 +16,7 @@ def run_frontier(args: argparse.Namespace) -> int:
     """Rewrites the module with several memory budgets, and shows bytes and time against memory.
 
     Raises:
-      UsageError: a flag is missing or of no use here, or the module holds no collective.
+      UsageError: a flag is missing or of no use here, or the module contains no collective.
     """
     from hlorewrite.tune.memory_frontier import frontier_data, frontier_text, memory_frontier
     from hlorewrite.util.progress import progress
@@ -63,7 +63,7 @@ class _Measurer:
         self.module = parse(read_bytes(args.input), name=args.input)
         self.passes = parse_pipeline(named_pipeline("comm"))
         if not collectives_of(self.module)[1]:
-            raise UsageError("the module holds no collective", location=args.input,
+            raise UsageError("the module contains no collective", location=args.input,
                              hint="write them first: hlorewrite opt --pass=expose-collectives")
 
     def measure(self, budget: int) -> BudgetPoint:

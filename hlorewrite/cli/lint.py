@@ -139,7 +139,7 @@ class LintInput:
 
     Attributes:
       name: for messages.
-      module: the program before XLA optimises it; None where the input does not hold it.
+      module: the program before XLA optimises it; None where the input does not contain it.
       resharded: lines of the optimised program whose values the partitioner reshards.
       note: what cannot be said.
       constraints: constraints of activations with which an auto-sharded program would send less.
@@ -167,7 +167,7 @@ def _read(args: argparse.Namespace) -> LintInput:
         lines = resharded_lines(found.text)
     if found.dump is None or not found.dump.partitioned:
         return LintInput(found.name, None, lines, "lint needs the program before XLA's optimisations; give "
-                         "StableHLO, or a dump that holds after_spmd_partitioner.txt")
+                         "StableHLO, or a dump that contains after_spmd_partitioner.txt")
     quiet_xla("cpu")
     from hlorewrite.jaxbridge.choose.dumped import program_of_dump
     return LintInput(found.name, program_of_dump(found.dump.partitioned, found.name), lines)
@@ -209,8 +209,8 @@ def _note(view: View) -> str:
         return "; ".join(unread)
     shardings = any(name in str(view.module.operation) for name in ("sdy.sharding", "mhlo.sharding", "sdy.mesh"))
     if not shardings:
-        return "the module holds no collective"
-    return ("the module holds no collective yet: XLA adds them when it partitions the program; "
+        return "the module contains no collective"
+    return ("the module contains no collective yet: XLA adds them when it partitions the program; "
             "run `hlorewrite opt --pass=expose-collectives` first, and lint its result")
 
 

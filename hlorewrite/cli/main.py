@@ -28,7 +28,7 @@ _UNREADABLE = {
     "str_from_cstr_and_size(): conversion error": _NO_TEXT,  # jaxlib 0.10
     "nanobind::str(): conversion error": _NO_TEXT,  # jaxlib 0.12
     "jaxlib.mlir._mlir_libs._mlir.ir.Location, /) -> ":
-        "an attribute in the module holds a location, loc(...), as its value, which jaxlib cannot read; "
+        "an attribute in the module has a location, loc(...), as its value, which jaxlib cannot read; "
         "write the file without it",
     "for integer string conversion": "a number has thousands of digits; write a smaller one",
 }

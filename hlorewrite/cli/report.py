@@ -25,7 +25,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
                                                     "text; - is standard input")
     parser.add_argument("--topology", metavar="NAME:HOSTSxGPUS", help="predict times on it, such as h200:4x8")
     parser.add_argument("--vs", metavar="BEFORE", help="compare with this module")
-    parser.add_argument("--mesh", metavar="AXIS=SIZE,...", help="name axes of a module that holds no mesh, such as "
+    parser.add_argument("--mesh", metavar="AXIS=SIZE,...", help="name axes of a module that contains no mesh, such as "
                                                                 "optimised HLO: data=4,model=2")
     parser.add_argument("--matrix", metavar="FILE",
                         help="write bytes from device to device: .npy, .csv, or .npz by kind")

@@ -65,8 +65,8 @@ def dump_chain(folder: Path, wanted: str = "") -> tuple[str, list[DumpStage]]:
       The module's name, and its programs. Neighbours differ in more than names and metadata.
 
     Raises:
-      InputError: the folder holds no dump of passes, or a file of it cannot be read.
-      UsageError: it holds no module of the name.
+      InputError: the folder contains no dump of passes, or a file of it cannot be read.
+      UsageError: it contains no module of the name.
 
     Example:
       >>> import tempfile
@@ -94,7 +94,7 @@ def dump_chain(folder: Path, wanted: str = "") -> tuple[str, list[DumpStage]]:
         names[match["module"]] = match["name"]
     passes = {module: sum(0 <= row[0] < _LAST for row in rows) for module, rows in found.items()}
     if not any(passes.values()):
-        raise InputError("holds no dump of XLA's passes", location=str(folder),
+        raise InputError("contains no dump of XLA's passes", location=str(folder),
                          hint=f'dump with XLA_FLAGS="{HOW_TO_DUMP}"')
     module = _chosen(names, passes, wanted, folder)
     return module, _distinct(sorted(found[module], key=lambda row: row[0]))
@@ -107,9 +107,9 @@ def _chosen(names: dict[str, str], passes: dict[str, int], wanted: str, folder: 
     if len(fitting) == 1:
         return fitting[0]
     if fitting:
-        raise UsageError(f"the dump holds {len(fitting)} modules {wanted}", location=str(folder),
+        raise UsageError(f"the dump contains {len(fitting)} modules {wanted}", location=str(folder),
                          hint=f"name one with its number: {', '.join(fitting[:_MOST_NAMED])}")
-    raise UsageError(f"the dump holds no module {wanted}", location=str(folder),
+    raise UsageError(f"the dump contains no module {wanted}", location=str(folder),
                      hint=did_you_mean(wanted, sorted(names)))
 
 

@@ -171,7 +171,7 @@ def parse_hlo(text: str) -> HloText:
 
     Raises:
       InputError: a line cannot be read, a name appears twice or is missing, the module has more than ``MOST_DEVICES``
-        devices, or the text holds no entry computation.
+        devices, or the text contains no entry computation.
 
     Example:
       >>> module = parse_hlo("HloModule m\\n\\nENTRY %main (p: f32[4]) -> f32[4] {\\n"
@@ -209,7 +209,7 @@ def parse_hlo(text: str) -> HloText:
     if current is not None:
         raise InputError(f"the computation {current.name} has no end", hint="the text was cut short; write it again")
     if not module.entry:
-        raise InputError("the text holds no HLO entry computation", hint="pass the output of XLA's HLO printer")
+        raise InputError("the text contains no HLO entry computation", hint="pass the output of XLA's HLO printer")
     _check_names(module)
     return module
 
@@ -269,7 +269,7 @@ def _check_names(module: HloText) -> None:
         for instruction in held.values():
             for operand in instruction.operands:
                 if operand not in held:
-                    raise InputError(f"{instruction.name} reads {operand}, which {computation.name} does not hold",
+                    raise InputError(f"{instruction.name} reads {operand}, which {computation.name} does not contain",
                                      hint=_WRITE_IT)
             if "=%" in instruction.attributes or ("=" in instruction.attributes and "{%" in instruction.attributes):
                 missing = [name for name in instruction.called(*_CALLING) if name not in module.computations]
@@ -299,7 +299,7 @@ def _add_instruction(computation: Computation, line: str) -> bool:
 
 
 def _add_bracketed(computation: Computation, line: str) -> bool:
-    """Adds an instruction whose shape, operands or literal hold brackets or strings."""
+    """Adds an instruction whose shape, operands or literal contain brackets or strings."""
     start = _INSTRUCTION.match(line)
     if not start:
         return False

@@ -80,7 +80,7 @@ def _candidates(view: View) -> Iterator[tuple[ir.Operation, Loop, Uniformity]]:
 
 
 def _loop_around(op: ir.Operation) -> Loop | None:
-    """The loop whose body holds an op directly."""
+    """The loop whose body contains an op directly."""
     parent = op.block.owner.operation
     return Loop(parent) if parent.name == _LOOP and op.block == Loop(parent).body else None
 

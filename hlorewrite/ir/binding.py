@@ -43,7 +43,7 @@ def register_all(context: ir.Context, *, load: bool = True) -> None:
     """Registers every dialect that a JAX module can hold with a fresh context, and loads those whose ops rewrites
     create.
 
-    Another dialect is loaded when a module that holds it is read. Loading all takes five times as long.
+    Another dialect is loaded when a module that contains it is read. Loading all takes five times as long.
 
     Args:
       context: the context.

@@ -66,7 +66,7 @@ class Effects:
 
     @cached_property
     def _holders(self) -> dict[bool, set[int]]:
-        """The keys of the functions that hold an op with effects, without and with collectives."""
+        """The keys of the functions that contain an op with effects, without and with collectives."""
         functions = list(self.view.functions.values())
         return {collectives: {op_key(function) for function in functions if holds(function)} for collectives, holds in
                 ((False, contains_any(MAY_HAVE_EFFECTS, self.view)),

@@ -65,7 +65,7 @@ def _is_whole(data: bytes) -> bool:
 
 
 def is_export(data: bytes) -> bool:
-    """Whether bytes are a serialized ``jax.export`` that holds a module."""
+    """Whether bytes are a serialized ``jax.export`` that contains a module."""
     return _module_vector(data) is not None
 
 

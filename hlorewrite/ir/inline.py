@@ -114,7 +114,7 @@ def erase_dead_functions(editor: Editor) -> int:
 
 
 def contains_any(names: tuple[str, ...], view: View) -> Callable[[ir.Operation], bool]:
-    """A test for functions that hold ops of some names, directly or through the functions they call.
+    """A test for functions that contain ops of some names, directly or through the functions they call.
 
     Args:
       names: full op names.

@@ -107,7 +107,7 @@ class View:
         return self._functions
 
     def callee(self, call: ir.Operation) -> ir.Operation | None:
-        """The function a ``func.call`` names; None when the module does not hold it."""
+        """The function a ``func.call`` names; None when the module does not contain it."""
         return self.functions.get(callee_name(call))
 
     def calls_of(self, function: ir.Operation, *, in_order: bool = True) -> list[ir.Operation]:

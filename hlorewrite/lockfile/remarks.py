@@ -26,7 +26,7 @@ def remarks_of(document: PlanDocument, name: str) -> tuple[Remark, ...]:
     """The remarks of the passes when the plan was made.
 
     Raises:
-      PlanMismatch: the plan does not hold that.
+      PlanMismatch: the plan does not contain that.
     """
     try:
         remarks = tuple(Remark(**each) for each in document.rewrites)  # pyright: ignore[reportArgumentType]

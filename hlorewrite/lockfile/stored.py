@@ -44,21 +44,21 @@ def restored(document: PlanDocument, original: Module, name: str, placed: bool =
     try:
         module = parse(document.module, name=original.name, context=original.context)
     except HlorewriteError as error:
-        raise PlanMismatch(f"holds a module that cannot be read: {error.what}", location=name) from None
+        raise PlanMismatch(f"contains a module that cannot be read: {error.what}", location=name) from None
     if module.digest() != document.digest:
-        raise PlanMismatch("holds a module whose digest differs from the recorded one", location=name)
+        raise PlanMismatch("contains a module whose digest differs from the recorded one", location=name)
     differences = changes(signature_of(original), signature_of(module), PLACEMENT if placed else frozenset())
     if differences:
-        raise PlanMismatch(f"holds a module with another signature: {differences[0]}", location=name)
+        raise PlanMismatch(f"contains a module with another signature: {differences[0]}", location=name)
     foreign = {call for call in _calls(module) - _calls(original) if call[0] not in _OF_XLA}
     if foreign:
-        raise PlanMismatch(f"holds a custom call that the step does not have: {min(foreign)[0]}", location=name)
+        raise PlanMismatch(f"contains a custom call that the step does not have: {min(foreign)[0]}", location=name)
     return replace(module, frames=original.frames, format=original.format, envelope=original.envelope,
                    version=original.version, has_locations=original.has_locations)
 
 
 def _calls(module: Module) -> set[tuple[str, ...]]:
-    """Target and configuration of each custom call: a configuration can hold the address of a function."""
+    """Target and configuration of each custom call: a configuration can contain the address of a function."""
     found = set()
     for op in View(module).ops("stablehlo.custom_call"):
         target = ir.StringAttr(op.attributes["call_target_name"]).value

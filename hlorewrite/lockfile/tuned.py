@@ -48,14 +48,14 @@ def options_of(document: PlanDocument, name: str) -> dict[str, str | bool | int]
       name: its file.
 
     Raises:
-      PlanMismatch: it holds an option, or a value of one, that ``hlorewrite tune`` does not try.
+      PlanMismatch: it contains an option, or a value of one, that ``hlorewrite tune`` does not try.
     """
     given = document.decision.get(OPTIONS, {})
     if not isinstance(given, Mapping):
         raise PlanMismatch("is not a complete plan", location=name)
     for key, value in given.items():
         if not (isinstance(value, str | bool | int) and _shown(value) in _tried().get(str(key), ())):
-            raise PlanMismatch(f'holds "{key}", which a plan may not set', location=name)
+            raise PlanMismatch(f'contains "{key}", which a plan may not set', location=name)
     return dict(given)
 
 

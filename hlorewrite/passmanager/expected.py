@@ -1,6 +1,6 @@
 """``--verify-diagnostics``: what a file says it expects against what came, as in ``mlir-opt``.
 
-``// expected-error@+1 {{text}}`` in a comment expects one error on the next line whose message holds the text;
+``// expected-error@+1 {{text}}`` in a comment expects one error on the next line whose message contains the text;
 ``error``, ``warning``, ``remark`` and ``note`` are known; ``@-2``, ``@above``, ``@below`` move the line, ``@unknown``
 means a place that is not in the file; ``expected-error-re`` reads ``{{...}}`` in the text as regular expressions.
 """

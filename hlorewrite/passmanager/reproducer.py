@@ -58,12 +58,12 @@ def read_reproducer(text: str, name: str) -> Reproducer:
       The module's text and the pipeline.
 
     Raises:
-      InputError: the file holds no reproducer.
+      InputError: the file contains no reproducer.
     """
     block = _BLOCK.search(text)
     pipeline = _PIPELINE.search(block.group("body")) if block else None
     if not block or not pipeline:
-        raise InputError("the file holds no mlir_reproducer", location=name,
+        raise InputError("the file contains no mlir_reproducer", location=name,
                          hint="name the passes with --pass instead of --run-reproducer")
     options = _OPTIONS.search(text)
     # The block is blanked, not cut: positions in messages stay those of the file.

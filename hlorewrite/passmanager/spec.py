@@ -114,7 +114,7 @@ class _PipelineReader:
         raise UsageError(f'pass pipeline: passes cannot be nested in "{name}"', hint=hint)
 
     def braces(self, name: str) -> str:
-        """The text between balanced braces; quotes may hold anything."""
+        """The text between balanced braces; quotes may contain anything."""
         start, depth = self.at, 0
         for match in re.compile(r'"(?:[^"\\]|\\.)*"|[{}]|[^{}"]+|"').finditer(self.text, self.at):
             depth += {"{": 1, "}": -1}.get(match.group(0), 0)

@@ -28,7 +28,7 @@ def _section(anchor: str, *patterns: str) -> HelpSection:
 
 
 SECTIONS: tuple[HelpSection, ...] = (
-    _section("the-module-holds-no-collective", "holds no all-reduce", "holds a collective", "is auto-sharded here"),
+    _section("the-module-contains-no-collective", "contains no all-reduce", "contains a collective", "is auto-sharded here"),
     _section("a-value-differs-between-devices", "differs? between devices", "a different number of times"),
     _section("the-result-is-needed-in-the-loop", "needs the reduced value in the loop"),
     _section("each-call-needs-it-reduced", "so each call needs it reduced"),
@@ -38,7 +38,7 @@ SECTIONS: tuple[HelpSection, ...] = (
     _section("no-cheaper-place", "would not be cheaper"),
     _section("the-loop-may-not-run", "which may not run at all"),
     _section("calls-that-are-not-fused", "it keeps its own call", "keep a call each"),
-    _section("fragments-that-hold-the-same", "stays whole: it holds what @", "not a program of several meshes"),
+    _section("fragments-with-the-same-ops", "stays whole: it contains what @", "not a program of several meshes"),
     _section("hosts-and-hierarchical-reductions", "hosts are not known", "no elements to scatter",
              "do not span several hosts", "stays whole", "in three steps"),
     _section("broadcasts-instead-of-gathers-and-sums", "the gather stays", "no chain of permutes is faster",

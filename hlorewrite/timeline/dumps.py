@@ -30,7 +30,7 @@ class DumpedModule:
       name: the module's name without the number: ``jit_step``.
       text: the HLO.
       memory_bytes: memory of one device; None when the dump does not say.
-      partitioned: the program of one device before XLA optimises it, as HLO; empty when the dump does not hold it.
+      partitioned: the program of one device before XLA optimises it, as HLO; empty when the dump does not contain it.
       options: XLA flags that the job set, as far as the dump says.
     """
 
@@ -55,8 +55,8 @@ def dumped_module(folder: str, wanted: str = "") -> DumpedModule:
       The module.
 
     Raises:
-      InputError: the folder holds no scheduled HLO of XLA:GPU.
-      UsageError: it holds several modules, or none of that name.
+      InputError: the folder contains no scheduled HLO of XLA:GPU.
+      UsageError: it contains several modules, or none of that name.
     """
     found = _modules(folder)
     if wanted:
@@ -68,7 +68,7 @@ def dumped_module(folder: str, wanted: str = "") -> DumpedModule:
     elif len(found) > 1:
         found = [each for each in found if _communicates(_read(each[0]))] or found
     if len(found) > 1:
-        raise UsageError(f"the dump holds {len(found)} modules", location=folder,
+        raise UsageError(f"the dump contains {len(found)} modules", location=folder,
                          hint=f"name one with --module: {_listed(found)}")
     path, module, name = found[0]
     return DumpedModule(str(path), module, name, text=_read(path), memory_bytes=_memory(path),
@@ -90,7 +90,7 @@ def _modules(folder: str) -> list[tuple[Path, str, str]]:
     if other:
         raise InputError(f"this dump is XLA:{other.upper()}'s; only schedules of XLA:GPU are read", location=folder,
                          hint="dump the step where it is compiled for GPUs, or pass its StableHLO")
-    raise InputError("holds no *gpu_after_optimizations.txt", location=folder,
+    raise InputError("contains no *gpu_after_optimizations.txt", location=folder,
                      hint="name the folder that a job with XLA_FLAGS=--xla_dump_to=FOLDER wrote")
 
 

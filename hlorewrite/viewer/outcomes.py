@@ -27,7 +27,7 @@ class CollectiveOutcome:
       before: its position before; None for a new collective.
       after: positions of the collectives that replace it; the first ones if there are very many.
       share: how many collectives of the original they replace together.
-      why: remarks, as the trace holds them; the last one may be written here, with an empty rule.
+      why: remarks, as the trace contains them; the last one may be written here, with an empty rule.
     """
 
     fate: str

@@ -68,7 +68,7 @@ def _inner(folder: Path) -> Path:
     if len(traces) > 1:
         names = ", ".join(each.name for each in traces[:_MOST_NAMED])
         more = f" and {len(traces) - _MOST_NAMED} more" if len(traces) > _MOST_NAMED else ""
-        raise UsageError(f"holds {len(traces)} traces: {names}{more}; name one of them, such as {traces[0]}")
+        raise UsageError(f"contains {len(traces)} traces: {names}{more}; name one of them, such as {traces[0]}")
     return traces[0]
 
 
@@ -130,7 +130,7 @@ def _json(path: Path, trace: Trace) -> dict[str, Any] | None:
     else:
         if isinstance(content, dict):
             return content
-        trace.notes.append(f"{path.name} does not hold what it should, and is left out.")
+        trace.notes.append(f"{path.name} does not contain what it should, and is left out.")
     return None
 
 

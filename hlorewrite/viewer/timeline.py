@@ -30,7 +30,7 @@ def timeline_of(events: list[Any]) -> tuple[dict[str, Any] | None, list[str]]:
     spans = [event for event in events if event.get("ph") == "X" and _number(event.get("ts")) and
              _number(event.get("dur"))]
     if not spans:
-        return None, ["The timeline holds no span."] if events else []
+        return None, ["The timeline contains no span."] if events else []
     notes = []
     processes = sorted({event["pid"] for event in spans}, key=_order)
     if len(processes) > MOST_TRACKS:

@@ -38,7 +38,7 @@ class Table:
 
     @staticmethod
     def empty_prefix(prefixes: int) -> Table:
-        """A table that holds the state before the first item."""
+        """A table that contains the state before the first item."""
         import numpy as np
         table = Table(prefixes)
         table.append(0, np.zeros((5, 1)), np.zeros((2, 1), int))

@@ -28,7 +28,7 @@ _MOST_PLACES = 1000
 _MOST_ARRIVALS = 8
 """How many of the reductions that replace one are listed."""
 
-_NO_COLLECTIVE = "the module holds no all-reduce"
+_NO_COLLECTIVE = "the module contains no all-reduce"
 _LATER = f"{_NO_COLLECTIVE}; a program that XLA shards gets its collectives later"
 
 
@@ -90,7 +90,7 @@ class RemarkEmitter:
         self._index = 0
 
     def nothing_to_do(self, view: View) -> None:
-        """Reports that the module holds no all-reduce; if it is a manual program, XLA adds none."""
+        """Reports that the module contains no all-reduce; if it is a manual program, XLA adds none."""
         manual = any(fully_manual(op.regions[0].blocks[0].operations[0].operation, view)
                      for op in view.ops("sdy.manual_computation"))
         said, advice = (_NO_COLLECTIVE, "") if manual or view.ops(*COLLECTIVES) else (_LATER, EXPOSE)

@@ -45,7 +45,7 @@ class RotateCollectives(Pass):
     ``jax.checkpoint`` that ties gathers to what the layer computes is divided; both parts keep one.
 
     Legal when the trip count is a constant of two or more, the condition has no effects, and not both halves
-    hold ops with effects. Copies get new channel handles. Executed bytes stay as they are. Values that ``U``
+    contain ops with effects. Copies get new channel handles. Executed bytes stay as they are. Values that ``U``
     gives to ``V`` are carried, and one copy of each half is outside the loop. Carried values are copied once, and
     both are taken from the memory budget. Pays when the loop takes at least ``min_gain`` less time, by a simulation of
     an iteration before and after. Gathers that compute of their own iteration hides stay there, unless the collectives
@@ -53,7 +53,7 @@ class RotateCollectives(Pass):
 
     Attributes:
       min_gain: the least share of the loop's time to be gained.
-      outer: also rotate loops that hold loops. Their halves hold whole passes over the layers, of which a second one is
+      outer: also rotate loops that contain loops. Their halves contain whole passes over the layers, of which a second one is
         then kept in memory.
       topology: the cluster to estimate times for; by default the one the run names.
 
@@ -89,7 +89,7 @@ class RotateCollectives(Pass):
             fitting = [self._fitting(loop, splitter, model, effects, ctx) for loop in loops]
             editor = ctx.editor(module, self.name)
             channels = ChannelHandles(view, editor)
-            for chosen in fitting:  # the model holds ops that were rebuilt
+            for chosen in fitting:  # the model contains ops that were rebuilt
                 if chosen is not None:
                     _rotate(chosen, splitter, editor, channels)
                     ctx.count("loops rotated")
@@ -215,10 +215,10 @@ def _refusal(op: ir.Operation, split: BodySplit, model: OverlapModel, effects: E
     if not split.reads_first:
         return "its collectives already run in another iteration than the compute"
     if all(effects.first(half) for half in (split.first, split.second)):
-        return "both halves hold ops with effects, whose order would change"
+        return "both halves contain ops with effects, whose order would change"
     one, other = model.compute(split.first), model.compute(split.second)
     if max(one, other) < _LEAST_SHARE * (one + other):
-        return "neither half holds enough compute"
+        return "neither half contains enough compute"
     return ""
 
 

@@ -150,7 +150,7 @@ def _of_body(op: ir.Operation, body: ir.Block) -> ir.Operation | None:
 
 
 def separate_barriers(loop: Loop, collectives: Sequence[ir.Operation], editor: Editor) -> int:
-    """Divides barriers that hold values which collectives depend on together with other values.
+    """Divides barriers that contain values which collectives depend on together with other values.
 
     ``jax.checkpoint`` passes all inputs of a layer's backward pass through one barrier: parameters, residuals and the
     incoming gradient. XLA then waits for that gradient before it gathers the parameters. Each result of a barrier is

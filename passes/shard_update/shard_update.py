@@ -167,7 +167,7 @@ def _update(step: ManualStep, gradient: ir.Operation, dims: list[int]) -> _Shard
 def _loss(step: ManualStep, shards: StateShards, pairs: list[StatePair]) -> str:
     """Why a sharded update would not pay; empty if it does."""
     if not pairs:
-        return "no argument holds state of its update"
+        return "no argument is state of its update"
     reduced = sum(tensor_bytes(op.results[0].type) for op in shards.gradients())
     kept = {pair.result for pair in pairs}
     gathered = {value for place, value in enumerate(returned(step)) if value in shards.dims and place not in kept}

@@ -108,7 +108,7 @@ def test_the_hook_reaches_children_and_modules(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(("name", "begins"), [("step.mlirbc", b"ML\xefR"), ("step.mlir", b"#loc")])
 def test_a_step_is_captured_and_the_program_ends(tmp_path: Path, name: str, begins: bytes) -> None:
-    """The file holds the step as JAX passes it to XLA, with the user's source lines; nothing was compiled or run."""
+    """The file contains the step as JAX passes it to XLA, with the user's source lines; nothing was compiled or run."""
     file = tmp_path / name
     done = train("--capture", str(file), "--match", "train_*")
     assert (done.returncode, done.stdout, done.stderr.count("\n")) == (0, "", 1)

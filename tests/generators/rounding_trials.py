@@ -132,7 +132,7 @@ def _together(outputs: list[OutputTrial]) -> OutputTrial:
 
 
 def golden(folder: str = "", seeds: tuple[int, ...] = (0, 1, 2)) -> Iterator[RoundingTrial]:
-    """Every runnable module of the golden files whose path holds a text, through its own passes."""
+    """Every runnable module of the golden files whose path contains a text, through its own passes."""
     for case in (each for each in cases() if folder in str(each.file)):
         for first_line, pair in modules(case)[1]:
             made = None if isinstance(pair, str) else trial(f"{case.file}:{first_line}", *pair, seeds)

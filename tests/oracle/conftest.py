@@ -67,7 +67,7 @@ def _loop(indent: str, result: str, trips: str, carried: str, body: str, nexts: 
 
 def region(body: str, out: str, kind: str = "tensor<4xf32>", mesh: tuple[int, ...] = (2,), functions: str = "",
            groups: str | None = None) -> str:
-    """A module whose manual region holds a body and returns one value of it, sharded so that all devices are seen.
+    """A module whose manual region contains a body and returns one value of it, sharded so that all devices are seen.
 
     The body may read ``%a`` (the same everywhere), ``%s`` (sharded over the whole mesh), ``%c`` (over the first axis
     only), ``%n`` (an integer from 0 to 3, the same everywhere) and what ``PRELUDE`` defines.

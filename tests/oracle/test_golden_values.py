@@ -1,4 +1,4 @@
-"""Every golden file that holds a runnable module computes the same values before and after its own RUN pipeline."""
+"""Every golden file that contains a runnable module computes the same values before and after its own RUN pipeline."""
 
 from __future__ import annotations
 

@@ -233,4 +233,4 @@ def test_a_sum_of_equal_terms(element: str, devices: int, number: str, changes: 
     _, recorder, changed = kept(text, "rules{only=all-reduce-of-uniform-sum narrow-range=true}")
     assert changed is changes
     if not changes:
-        assert [r.sentence for r in recorder.remarks] == [f"{element} does not hold the number {devices}"]
+        assert [r.sentence for r in recorder.remarks] == [f"{element} cannot represent the number {devices}"]

@@ -37,7 +37,7 @@ def ran(module: Module, pipeline: str) -> bool:
 
 
 def golden_modules() -> Iterator[tuple[str, Module]]:
-    """The modules of all golden files that hold a loop."""
+    """The modules of all golden files that contain a loop."""
     for path in sorted(LIT.rglob("*.mlir")):
         for line, part in split_text(path.read_text("utf-8", "replace")):
             if "stablehlo.while" not in part:

@@ -1,6 +1,6 @@
 """The table of ``docs/passes.md``: what each pass does, when it applies, why it is legal, what it gains, how to run it.
 
-What a pass does, and which named pipelines hold it, is read from the passes. ``python tools/docs/pass_table.py`` prints
+What a pass does, and which named pipelines contain it, is read from the passes. ``python tools/docs/pass_table.py`` prints
 the table; a test compares it with the page.
 """
 
@@ -119,7 +119,7 @@ GROUPS: dict[str, dict[str, PassFacts]] = {
         "expose-collectives": PassFacts(
             "auto-sharded modules", "XLA's own partitioner", "lets the other passes see the collectives",
             "the decorator; `-O` with `--target`"),
-        "inline": PassFacts("functions that hold collectives", "calls become bodies", "", "`--pass=inline`"),
+        "inline": PassFacts("functions that contain collectives", "calls become bodies", "", "`--pass=inline`"),
         "legalize-for-cpu": PassFacts(
             "broadcasts that run on CPU", "bits are added as integers to zeros", "XLA:CPU compiles it",
             "every compilation for CPU"),

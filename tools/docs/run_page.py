@@ -106,7 +106,7 @@ def run_page(path: Path, server: WarmServer, *, slow: bool = False) -> Result:
       What failed, and what was left out.
 
     Raises:
-      WrongBlock: the page holds a block that cannot be run.
+      WrongBlock: the page contains a block that cannot be run.
     """
     blocks = blocks_of(path, path.relative_to(ROOT).as_posix())
     result = Result()

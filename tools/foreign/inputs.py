@@ -22,7 +22,7 @@ class SuiteModule:
       name: the file below its folder, and where in it.
       data: its bytes.
       form: ``mlir`` or ``hlo``.
-      wants_error: whether the file is there to be refused, or says itself that it holds errors.
+      wants_error: whether the file is there to be refused, or says itself that it contains errors.
     """
 
     name: str

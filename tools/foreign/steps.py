@@ -187,7 +187,7 @@ def _counted(module: SuiteModule, path: str) -> tuple[str, str]:
 
 
 def _mlir_counted(path: str, report: dict) -> tuple[str, str]:
-    """Each kind that a function holds which can run is counted or in a remark."""
+    """Each kind that a function contains which can run is counted or in a remark."""
     from hlorewrite.analysis.block_frequency import never_runs
     from hlorewrite.ir.load import load
     from hlorewrite.ir.view import nested_ops

@@ -50,7 +50,7 @@ def read_xplane(content: bytes, name: str) -> tuple[ProfiledKernel, ...]:
         raise InputError("is damaged, or no profile of JAX", location=name,
                          hint="pass the *.xplane.pb below the folder of jax.profiler.trace") from None
     if not devices:
-        raise InputError("holds no GPU", location=name, hint="profile the step where it runs on GPUs")
+        raise InputError("contains no GPU", location=name, hint="profile the step where it runs on GPUs")
     return tuple(kernels)
 
 

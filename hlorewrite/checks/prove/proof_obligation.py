@@ -38,7 +38,7 @@ _ALIKE = ("add", "subtract", "multiply", "divide", "maximum", "minimum", "negate
 
 
 class NotFollowed(Exception):
-    """A rule holds something that has no meaning here."""
+    """A rule contains something that has no meaning here."""
 
 
 @dataclass

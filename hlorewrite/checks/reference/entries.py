@@ -17,7 +17,7 @@ class EntryPair:
     Attributes:
       label: how messages name it, without the first ``@``: ``step``, or ``inner::@step`` in a nested module.
       name: its name in its module.
-      before: the original module that holds it; a nested module is extracted.
+      before: the original module that contains it; a nested module is extracted.
       after: the rewritten one.
       usual: whether it is executed even if it is as before.
     """

@@ -132,13 +132,13 @@ def prepare(module: Module, function: str | None = None, *, per_device: bool = F
     Args:
       module: the module; it is not changed.
       function: the function's name; by default ``main`` or the only public function.
-      per_device: for a global function that holds one manual computation: execute what a device does, on inputs for
+      per_device: for a global function that contains one manual computation: execute what a device does, on inputs for
         each device.
       like: the program of the module before it was rewritten: what has lost its last collective still runs on as many
         devices.
 
     Returns:
-      The program. A function that holds manual computations, or no collective at all, is global; one that holds
+      The program. A function that contains manual computations, or no collective at all, is global; one that holds
       collectives itself is per-device.
 
     Raises:
@@ -194,7 +194,7 @@ class _Preparation:
         self.module = self.view.module
         name = function or self._only_entry()
         if name not in self.view.functions:
-            raise CannotExecute(f"the module holds no function @{name}", location=module.name,
+            raise CannotExecute(f"the module contains no function @{name}", location=module.name,
                                 hint=did_you_mean(name, self.view.functions))
         self.function = self.view.functions[name]
         if len(self.function.regions[0].blocks) != 1:
@@ -207,7 +207,7 @@ class _Preparation:
         names = entries(self.module)
         if len(names) != 1:
             what = "no public function with a body" if not names else "several public functions"
-            raise CannotExecute(f"the module holds {what}", location=self.module.name, hint="name one main")
+            raise CannotExecute(f"the module contains {what}", location=self.module.name, hint="name one main")
         return names[0]
 
     def _reached(self) -> list[ir.Operation]:
@@ -232,7 +232,7 @@ class _Preparation:
         return self._written("per-device", manual[0].regions[0].blocks[0], Grid(1, mesh.size))
 
     def _grid(self) -> Grid | None:
-        """The processes of a per-device module; None when it holds no collective."""
+        """The processes of a per-device module; None when it contains no collective."""
         collectives = [op for op in self.reached if op.name in HANDLERS]
         if not collectives:
             return None

@@ -173,7 +173,7 @@ def face_difference(original: View, result: View) -> Unknown | None:
         odd = next((op.operation for op in view.module.mlir.body.operations
                     if op.operation.name not in ("func.func", "sdy.mesh")), None)
         if odd is not None:
-            return Unknown(f"the module holds {odd.name}", view.source(odd))
+            return Unknown(f"the module contains {odd.name}", view.source(odd))
     for name in _COUNTS:
         if _attribute(original.module.operation, name) != _attribute(result.module.operation, name):
             return Unknown(f"{name} differs")

@@ -36,7 +36,7 @@ class Unknown:
 
 
 class NotRead(Exception):
-    """A program holds what the validator gives no meaning to.
+    """A program contains what the validator gives no meaning to.
 
     Args:
       reason: what it is.

@@ -83,7 +83,7 @@ def _prose(lines: list[str]) -> list[str]:
 
 
 def list_passes(as_json: bool) -> str:
-    """What ``--list-passes`` prints; JSON holds passes alone."""
+    """What ``--list-passes`` prints; JSON contains passes alone."""
     infos = all_passes()
     if as_json:
         return json.dumps([{"name": i.name, "help": i.help, "origin": i.origin} for i in infos], indent=2) + "\n"

@@ -101,7 +101,7 @@ class OptPlan:
     def _name_options(self, document: PlanDocument) -> None:
         options = options_of(document, self.args.plan) if is_tuned(document) else {}
         if options:
-            sys.stderr.write(f"{self.args.plan}: was chosen for a compilation with XLA options, which no module holds: "
+            sys.stderr.write(f"{self.args.plan}: was chosen for a compilation with XLA options, which a module cannot store: "
                              f"{options_text(options)}\n")
 
     def _refused(self, error: PlanMismatch) -> Module | None:

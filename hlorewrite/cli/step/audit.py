@@ -25,7 +25,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
                         help="measured times to compare with predicted ones: *.xplane.pb of jax.profiler, or CSV of "
                              "nsys stats (cuda_gpu_kern_sum, cuda_gpu_trace)")
     parser.add_argument("-O", dest="passes", metavar="NAME", default="auto",
-                        help="what to try on the program before optimisations, when a dump holds it: all ways to "
+                        help="what to try on the program before optimisations, when a dump contains it: all ways to "
                              "compile it (auto, the default), a named pipeline or its text")
     add_report_argument(parser)
     parser.add_argument("--no-rewrite", action="store_true", help="read the schedule alone, which is faster")
@@ -47,7 +47,7 @@ def run(args: argparse.Namespace) -> int:
     if args.report and args.no_rewrite:
         raise UsageError("--report and --no-rewrite cannot be used together", hint="leave one of them out")
     if args.report and (dump is None or not dump.partitioned):
-        raise UsageError("--report needs the program before optimisations, which the input does not hold",
+        raise UsageError("--report needs the program before optimisations, which the input does not contain",
                          hint="name the folder of a dump")
     audit = audit_step(step, source.name, dump.options if dump else None)
     if dump is not None and dump.partitioned and not args.no_rewrite:

@@ -62,7 +62,7 @@ def scheduled_step(args: argparse.Namespace,
 
     Raises:
       UsageError: the target has no cost model, or several modules are there to choose from.
-      InputError: the input holds no schedule of XLA:GPU.
+      InputError: the input contains no schedule of XLA:GPU.
     """
     from hlorewrite.cli.parser import quiet_xla
     from hlorewrite.cost import topology
@@ -117,8 +117,8 @@ def read_hlo(args: argparse.Namespace) -> tuple[bytes, StepInput | None]:
     """(content, the step in it) of HLO text or a dump; no step where the file is something else.
 
     Raises:
-      UsageError: the dump holds several modules, or none of the name.
-      InputError: the input cannot be read, or the dump holds no scheduled HLO of XLA:GPU.
+      UsageError: the dump contains several modules, or none of the name.
+      InputError: the input cannot be read, or the dump contains no scheduled HLO of XLA:GPU.
     """
     from hlorewrite.cost.report.hlo import looks_like_hlo
     from hlorewrite.errors import UsageError

@@ -121,7 +121,7 @@ def _memory(text: str | None, target: str) -> int:
     if text.strip()[-1:].isdigit():
         raise UsageError(f"--memory {text} has no unit", hint=f"write {text.strip()}GiB, say")
     if not size:
-        raise UsageError(f"--memory {text} leaves nothing to hold", hint="write 120GiB, say")
+        raise UsageError(f"--memory {text} leaves no memory for the step", hint="write 120GiB, say")
     if size > most:
         raise UsageError(f"--memory {text} is more than one GPU of {target} has ({format_bytes(most)})",
                          hint="pass a smaller size, or leave --memory out")

@@ -82,7 +82,7 @@ def parse_nccl_tests(text: str, name: str, kind: str | None = None) -> Sweep:
         if size > 0:
             best[size] = min(best.get(size, float("inf")), micro * 1e-6)
     if not best:
-        raise InputError("holds no line of nccl-tests' table", location=name, hint="pass the whole output of *_perf")
+        raise InputError("contains no line of nccl-tests' table", location=name, hint="pass the whole output of *_perf")
     if len(best) == 1:
         raise InputError("measures one size, but a curve needs two", location=name,
                          hint="run *_perf over several, such as -b 1M -e 1G -f 2")

@@ -1,4 +1,4 @@
-"""Names mesh axes for modules that hold no mesh, such as optimised HLO."""
+"""Names mesh axes for modules that contain no mesh, such as optimised HLO."""
 
 import math
 import re

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 UNCOUNTED_CALLS = "custom calls that may communicate are not counted"
 UNCOUNTED_MESSAGES = "messages between devices are not counted"
 MOST_PRINTED_DEVICES = 2048
-"""JSON holds matrices of up to this many devices: four million numbers."""
+"""JSON contains matrices of up to this many devices: four million numbers."""
 
 
 def counted_names(found: Mapping[str, Mapping[str, int]]) -> list[str]:
@@ -222,7 +222,7 @@ def build_report(name: str, form: str, devices: int, executed: Sequence[Executed
                          hint="name a larger topology")
     said = list(remarks)
     if not executed and not said:
-        said.append("the module holds no collective; a program with automatic shardings holds none before XLA "
+        said.append("the module contains no collective; a program with automatic shardings contains none before XLA "
                     "partitions it")
     if any(not what.trips_known for what in executed):
         said.append("a loop has no constant trip count and is counted once")

@@ -34,7 +34,7 @@ from hlorewrite.rules.listener import Remark
 
 _EXPOSE = "expose-collectives"
 _COMPILED = ("rewritten", "original")
-NOTHING_TO_REWRITE = ("holds no collective, so there is nothing to rewrite; check that its inputs are sharded over the "
+NOTHING_TO_REWRITE = ("contains no collective, so there is nothing to rewrite; check that its inputs are sharded over the "
                       "devices it should run on")
 
 

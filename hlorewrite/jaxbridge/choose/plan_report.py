@@ -31,7 +31,7 @@ def report_of(document: PlanDocument, name: str) -> RewriteReport:
       name: its file.
 
     Raises:
-      PlanMismatch: the plan does not hold a report.
+      PlanMismatch: the plan does not contain a report.
     """
     remarks, data = remarks_of(document, name), document.report
     try:

@@ -225,7 +225,7 @@ def _exported(traced: jax.stages.Traced, platforms: tuple[str, ...], name: str) 
         return jax.export.export(_Traced(traced), platforms=platforms or None)()
     except (NotImplementedError, ValueError) as error:
         if private.changes_references(traced.lower()):
-            raise UsageError(f"{name} changes references (jax.new_ref) that it closes over, which a file cannot hold",
+            raise UsageError(f"{name} changes references (jax.new_ref) that it closes over, which a file cannot store",
                              location=users_line(), hint="take their values and return the new ones") from None
         where, target = _unwritable_call(traced)
         if not target:
@@ -233,7 +233,7 @@ def _exported(traced: jax.stages.Traced, platforms: tuple[str, ...], name: str) 
                              hint="jax.export gives the reason; it writes only steps that jax.jit compiles for "
                              "devices, without callbacks") from error
         what = "calls back to Python" if "callback" in target else f"calls {target}, which only this jaxlib has"
-        raise UsageError(f"{name} {what}, which a file cannot hold", location=where or users_line(),
+        raise UsageError(f"{name} {what}, which a file cannot store", location=where or users_line(),
                          hint="export it without jax.debug.print and callbacks") from None
 
 

@@ -380,7 +380,7 @@ def activate(patch: Patch) -> Patch:
 
 
 def may_communicate(module: ir.Module) -> bool:
-    """Whether a module holds a collective, or enough work that XLA's partitioner could insert one.
+    """Whether a module contains a collective, or enough work that XLA's partitioner could insert one.
 
     Args:
       module: what JAX is about to compile for several devices; it is read only, and no further than to the answer.

@@ -50,7 +50,7 @@ class SetAside:
     """A hidden collective.
 
     Attributes:
-      holder: a module that holds a copy of it, whose operands are arguments there: a copy that read the step's own
+      holder: a module that contains a copy of it, whose operands are arguments there: a copy that read the step's own
         values would still read them after a pass has erased what makes them.
       op: the copy.
     """

@@ -177,7 +177,7 @@ class StepOptions:
     plan: str | None = field(default=None, metadata=_about(
         "a file that ends in `.plan`, or a folder with a file per signature: the first run writes [its "
         "decision](plans.md), later runs replay it without passes, partitioner or comparison. With several processes, "
-        "the first one writes. A plan of `hlorewrite tune` also holds `passes`, `keep`, `memory_budget`, `topology` "
+        "the first one writes. A plan of `hlorewrite tune` also contains `passes`, `keep`, `memory_budget`, `topology` "
         "and XLA options: leave these out, or pass the same values", check=os.fspath, metavar="DIR_OR_FILE"))
     on_mismatch: OnMismatch = field(default="error", metadata=_about(
         "what to do when a plan does not fit this step, its devices, options or versions: `error` stops the step, "
@@ -219,7 +219,7 @@ class StepOptions:
         if made.shard_update and made.partial_state:
             raise UsageError("shard_update and partial_state cannot be used together", hint="choose one of them")
         if made.partial_state and made.plan is not None:
-            raise UsageError("a plan cannot hold a step with partial_state", hint="leave out plan= or partial_state=")
+            raise UsageError("a plan cannot store a step with partial_state", hint="leave out plan= or partial_state=")
         checked_files(made.plan, made.on_mismatch)
         return made._with_state() if made.keeps_state else made
 

@@ -198,7 +198,7 @@ class RewriteReport:
         plan = [*([f"plan: {self.plan}"] if self.plan else []), *([self.budget] if self.budget else []),
                 *self._options()]
         if len(rows) == 1:
-            return "\n".join([f"{self.pipeline}: the step holds no collective", *plan])
+            return "\n".join([f"{self.pipeline}: the step contains no collective", *plan])
         head = f"{self.pipeline}: {'changed' if self.changed else 'unchanged'}" + \
             (", collectives exposed by XLA's partitioner" if self.exposed else "")
         rounding = self.rounding

@@ -81,7 +81,7 @@ def has_carry_outside(variant: Variant) -> bool:
 
 
 def takes_carry_outside(variant: Variant) -> bool:
-    """Whether the rule belongs before a pipeline: sums are moved, their order is free, and it holds no rules itself.
+    """Whether the rule belongs before a pipeline: sums are moved, their order is free, and it contains no rules itself.
 
     Example:
       >>> from hlorewrite.passmanager.spec import parse_pipeline
@@ -118,7 +118,7 @@ def beginning_of(variant: Variant, tried: Sequence[Variant]) -> tuple[Pass, ...]
 class StepChoice:
     """How a step was rewritten: it names a candidate in any process, so that a choice can be made again.
 
-    Processes compare its text, and name the line in which they differ; plans hold its data.
+    Processes compare its text, and name the line in which they differ; plans contain its data.
 
     Attributes:
       pipeline: the user's passes, as text.

@@ -110,8 +110,8 @@ def validate_dump(folder: Path, *, module: str = "", seed: int = 0, draws: int =
       A row for passes that were proved together, and one for each that was not.
 
     Raises:
-      InputError: the folder holds no dump of passes, or a file of it is damaged.
-      UsageError: it holds no module of the name.
+      InputError: the folder contains no dump of passes, or a file of it is damaged.
+      UsageError: it contains no module of the name.
     """
     started = time.monotonic()
     name, stages = dump_chain(folder, module)

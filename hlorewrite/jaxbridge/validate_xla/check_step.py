@@ -52,4 +52,4 @@ def _sentence(found: ChainReport) -> str:
             where = f" at {row.source or row.instruction}" if row.source or row.instruction else ""
             return f"is changed by XLA's pass {row.passes[-1]}{where}: {row.answer.example}"
     unknown = [row.passes[-1] for row in found.rows if row.answer.verdict is Certainty.UNKNOWN]
-    return f"holds passes of XLA that could not be compared: {', '.join(unknown)}" if unknown else ""
+    return f"has XLA passes that could not be compared: {', '.join(unknown)}" if unknown else ""

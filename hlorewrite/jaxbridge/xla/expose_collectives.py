@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 class ExposeCollectives(Pass):
     """Makes the collectives of an auto-sharded module explicit by running XLA's partitioner once.
 
-    A plain ``jit`` with shardings holds no collective until XLA partitions it. The per-device program comes back inside
+    A plain ``jit`` with shardings contains no collective until XLA partitions it. The per-device program comes back inside
     an ``sdy.manual_computation`` over all mesh axes, with the same arguments, results, donation and shardings. Modules
     that are manual already are left alone. Needs jax; XLA's own pass is SpmdPartitioner.
 

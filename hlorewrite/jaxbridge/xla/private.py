@@ -517,7 +517,7 @@ def user_function(jitted: Any) -> Callable[..., Any]:
 
 
 def takes_other_leaves(args: Any) -> bool:
-    """Whether all classes among arguments can hold leaves that are not arrays, as ``jax.stages.Lowered`` makes them."""
+    """Whether all classes among arguments can contain leaves that are not arrays, as ``jax.stages.Lowered`` makes them."""
     tree = jax.tree.structure(args)
     try:
         tree.unflatten([jax.stages.ArgInfo(core.ShapedArray((), jnp.float32), False)] * tree.num_leaves)

@@ -82,7 +82,7 @@ def _bounds(before: Module, after: Module, arguments: Sequence[np.ndarray], gpu:
 def _too_large(module: Module, arguments: Sequence[np.ndarray]) -> str:
     """Why a module is not replayed: checked before it is written for all devices."""
     if sum(math.prod(np.shape(array)) for array in arguments) > MOST_ELEMENTS:
-        return f"the arguments hold more than {MOST_ELEMENTS} elements"
+        return f"the arguments contain more than {MOST_ELEMENTS} elements"
     count = sum(1 for function in View(module).functions.values() for _ in nested_ops(function))
     if count * for_spmd(module).devices > MOST_STEPS:
         return f"the module has more than {MOST_STEPS} ops on all devices"

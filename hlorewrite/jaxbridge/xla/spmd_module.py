@@ -72,12 +72,12 @@ def for_spmd(module: Module) -> SpmdModule:
         raise InputError("the module is a pipeline program of several meshes", location=module.name,
                          hint="compile its fragments one by one")
     if any(op.operation.name == "builtin.module" for op in module.mlir.body.operations):
-        raise InputError("the module holds another module, and XLA compiles one at a time", location=module.name,
+        raise InputError("the module contains another module, and XLA compiles one at a time", location=module.name,
                          hint="pass the inner module alone")
     stated = device_count(view) or 1
     meshes = {size for size in map(_mesh_size, view.ops("sdy.mesh")) if size > 1}
     if len(meshes) > 1:
-        raise InputError(f"the module holds meshes of {', '.join(map(str, sorted(meshes)))} devices",
+        raise InputError(f"the module contains meshes of {', '.join(map(str, sorted(meshes)))} devices",
                          location=module.name, hint="a module runs on one set of devices")
     if meshes:
         return SpmdModule(_with_partitions(module, next(iter(meshes))), next(iter(meshes)), True, False)

@@ -86,7 +86,7 @@ def write_json(path: Path, content: object) -> None:
 
 
 def read_manifest(folder: Path) -> dict[str, Any] | None:
-    """The manifest of a trace; None when the folder holds no trace of hlorewrite."""
+    """The manifest of a trace; None when the folder contains no trace of hlorewrite."""
     try:
         found = read_json(read_regular(folder / MANIFEST, MOST_TRACE_BYTES))
     except (OSError, ValueError, RecursionError, InputError):
@@ -101,7 +101,7 @@ def make_folder(path: str) -> Path:
       path: the folder; folders above it are made too.
 
     Raises:
-      OutputError: it cannot be made or listed, or it holds files of others.
+      OutputError: it cannot be made or listed, or it contains files of others.
     """
     folder = Path(path)
     try:
@@ -111,7 +111,7 @@ def make_folder(path: str) -> Path:
         raise OutputError(f"the trace cannot be written ({os.strerror(error.errno or 0)})", location=path,
                           hint="name a folder that can be created and written") from None
     if others and read_manifest(folder) is None:
-        raise OutputError(f'the folder holds "{others[0]}" and no trace', location=path,
+        raise OutputError(f'the folder contains "{others[0]}" and no trace', location=path,
                           hint="name a new or an empty folder: a trace replaces files")
     return folder
 

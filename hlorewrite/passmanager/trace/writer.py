@@ -46,7 +46,7 @@ class TraceWriter:
       topology: the cluster to predict times for; empty for bytes only.
 
     Raises:
-      OutputError: the folder cannot be made or written, or holds other files than a trace.
+      OutputError: the folder cannot be made or written, or contains other files than a trace.
 
     Attributes:
       failure: why the trace ended before the run did, a full disk for example; the run itself goes on.
@@ -238,7 +238,7 @@ def side_of(folder: str, data: bytes, name: str) -> str:
       ``before`` or ``after``.
 
     Raises:
-      InputError: the folder holds no trace, or the trace is of another file.
+      InputError: the folder contains no trace, or the trace is of another file.
     """
     known = form.read_manifest(Path(folder))
     if known is None:

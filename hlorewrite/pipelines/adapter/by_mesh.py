@@ -46,6 +46,6 @@ def run_by_mesh(pass_: Pass, module: Module, ctx: PassContext) -> bool:
     changed = bool(held) and rewrite_by_mesh(module, rewrite, refused, merge if pass_.across_meshes else None, sent)
     ctx.forget_view()
     if not holds and ctx.wants_missed:
-        ctx.remark(Remark("missed", pass_.name, "no fragment holds a collective; if XLA has yet to insert them, "
+        ctx.remark(Remark("missed", pass_.name, "no fragment contains a collective; if XLA has yet to insert them, "
                                                "run expose-collectives first", module.name))
     return changed

@@ -61,7 +61,7 @@ def pieces_of_program(module: Module) -> tuple[int, list[ProgramPiece], list[str
             body = view.callee(op) if op.name == "mpmd.fragment_call" else op
             part = parts.get(ir.StringAttr(op.attributes["mesh_name"]).value)
             if body is None or part is None:
-                raise InputError(f"{op.name} names a function or mesh that the program does not hold",
+                raise InputError(f"{op.name} names a function or mesh that the program does not contain",
                                  location=view.source(op), hint="correct the program")
             key = (op_key(body), part.device_ids[0])
             calls[key] += times

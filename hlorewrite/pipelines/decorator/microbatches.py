@@ -57,7 +57,7 @@ def mean_over_microbatches(function: Callable[[Any], Result], batch: Any, microb
 def _rows(batch: Any) -> int:
     leaves = jax.tree.leaves_with_path(batch)
     if not leaves:
-        raise UsageError("the batch holds no array", hint="pass a pytree of arrays, rows first")
+        raise UsageError("the batch contains no array", hint="pass a pytree of arrays, rows first")
     for path, leaf in leaves:
         if not jnp.ndim(leaf) or jnp.shape(leaf)[0] != jnp.shape(leaves[0][1])[0]:
             raise UsageError(f"batch{jax.tree_util.keystr(path)} of shape {list(jnp.shape(leaf))} has other rows than "

@@ -210,7 +210,7 @@ class _Sorter:
         return machinery
 
     def _top_level(self, op: ir.Operation) -> ir.Operation:
-        """The op of one of our two blocks that holds an op."""
+        """The op of one of our two blocks that contains an op."""
         # Ends: each step goes to the op around.
         while op_key(op) not in self.position:
             parent = op.parent

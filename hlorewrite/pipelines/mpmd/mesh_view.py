@@ -41,7 +41,7 @@ class MeshView:
       local: the mesh, devices numbered as its fragments number them.
       module: the SPMD module; passes rewrite it.
       places: the fragment calls in it, in the order of their numbers in the marks.
-      opaque: those of these numbers whose fragments are in the global view: the module holds only their operands and
+      opaque: those of these numbers whose fragments are in the global view: the module contains only their operands and
           results.
       arguments: numbers of the program's arguments on this mesh, in the order of the module's first arguments.
       carries: positions in ``Program.carries`` of what the loop carries on this mesh, after its counter.

@@ -4,7 +4,7 @@
 
 * one named ``sdy.mesh`` for each mesh of the topology;
 * ``@main``, with the attributes ``topology`` and, if it has a schedule, ``hlorewrite.schedule``. Its values are of type
-  ``!mpmd.mesh_tensor``: a global tensor, its mesh, and its sharding. It holds fragment calls and transfers before the
+  ``!mpmd.mesh_tensor``: a global tensor, its mesh, and its sharding. It contains fragment calls and transfers before the
   loop (task ``before``), at most one ``mpmd.for`` over micro-batches, and those after it (task ``update``);
 * the loop, which carries accumulators, passes the micro-batch index (``mpmd.assign``), and calls one function,
   ``@microbatch``. ``hlorewrite.sums`` names the carried values that micro-batches only add to, or write one place of;
@@ -186,7 +186,7 @@ def read_program(module: Module) -> Program:
       The program.
 
     Raises:
-      InputError: the module is not a program, holds two loops, or its loop's body is not one call of a function.
+      InputError: the module is not a program, contains two loops, or its loop's body is not one call of a function.
     """
     return read_program_ops(module)[0]
 
@@ -287,7 +287,7 @@ class _ProgramReader:
             return Transfer(self.number(op.operands[0]), self.number(op.results[0]), where)
         if op.name != "mpmd.fragment_call":
             raise InputError(f"{op.name} is not expected here", location=where,
-                             hint="a program holds fragment calls, transfers and one loop")
+                             hint="a program contains fragment calls, transfers and one loop")
         callee = ir.FlatSymbolRefAttr(op.attributes["callee"]).value
         if callee not in self.view.functions:
             raise InputError(f"the fragment @{callee} is not in the module", location=where, hint="correct the program")

@@ -1,4 +1,4 @@
-"""Arguments and results of a program that hold some rows of the step's: a stack that is cut into one part per stage."""
+"""Arguments and results of a program that contain some rows of the step's: a stack that is cut into one part per stage."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass

@@ -70,7 +70,7 @@ def meshes_in_topology(topology: ir.Attribute, where: str) -> dict[str, Mesh]:
       that has them keeps them.
 
     Raises:
-      InputError: the text holds no mesh.
+      InputError: the text contains no mesh.
     """
     by_name: dict[str, Mesh] = {}
     first = 0

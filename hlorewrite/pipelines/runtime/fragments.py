@@ -165,7 +165,7 @@ class Fragments:
         return filled_maker(type_.shape, numpy_type(type_), self.meshes.sharding(type_), self._filled[value])
 
     def waits(self, call: FragmentCall) -> bool:
-        """Whether a compiled fragment holds collectives, in which its devices wait for each other."""
+        """Whether a compiled fragment contains collectives, in which its devices wait for each other."""
         return call.callee in self._waiting
 
     def _token(self, call: FragmentCall) -> bool:

@@ -24,7 +24,7 @@ def standalone(view: View, callee: str, mesh: str, donated: frozenset[int] = fro
     module = view.module
     meshes = [op for op in view.ops("sdy.mesh") if symbol_name(op) == mesh]
     if not meshes:
-        raise InputError(f"the module holds no sdy.mesh @{mesh}", location=module.name,
+        raise InputError(f"the module contains no sdy.mesh @{mesh}", location=module.name,
                          hint="name the meshes of the topology, so that shardings can name them")
     with module.context:
         location = ir.Location.name(callee, context=module.context)

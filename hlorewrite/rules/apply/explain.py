@@ -45,7 +45,7 @@ def _explained(rule: CompiledRule, view: View, context: RuleContext | None, igno
     roots = view.ops(*rule.root.names)
     if not roots:
         names = " or ".join(rule.root.names)
-        return Explanation(rule.name, rule.location, "no root", f"the module holds no {names}")
+        return Explanation(rule.name, rule.location, "no root", f"the module contains no {names}")
     context = replace(context or RuleContext(view), every_partner=True)
     best: tuple[Failure, ir.Operation] | None = None
     for op in roots[:_MOST_ROOTS]:

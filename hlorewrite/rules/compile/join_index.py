@@ -72,7 +72,7 @@ def together(conditions: Sequence[PairCondition], wanted: Sequence[str], known: 
 
 def indexed(every: Candidates, condition: PairCondition | None, names: frozenset[str], known: int, shared: int
             ) -> Candidates:
-    """Looks up candidates in an index; returns one that does not match if the index holds none.
+    """Looks up candidates in an index; returns one that does not match if the index contains none.
 
     Args:
       every: all candidates.

@@ -16,7 +16,7 @@ class OpPatternNode:
     Attributes:
       number: its number in the block, nested ones included.
       pattern: the pattern.
-      container: the number of the op pattern whose region holds it, and the region's name.
+      container: the number of the op pattern whose region contains it, and the region's name.
     """
 
     number: int

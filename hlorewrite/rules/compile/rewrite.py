@@ -230,7 +230,7 @@ def _listed(value: Any) -> Sequence[Any]:
 def _copied(model: ir.Operation, name: str, run: Rewriting) -> ir.Attribute:
     attribute = readable(model, name)
     if attribute is None:
-        raise PassFailed(f"rule {run.editor.rule}: the attribute `{name}` of {model.name} holds complex numbers, which "
+        raise PassFailed(f"rule {run.editor.rule}: the attribute `{name}` of {model.name} contains complex numbers, which "
                          "cannot be copied", location=run.editor.view.source(run.root))
     return attribute
 

@@ -26,7 +26,7 @@ def _bare(token: Token) -> str:
 
 
 class WrongEscape(ValueError):
-    """Quoted text holds an unknown backslash escape."""
+    """Quoted text contains an unknown backslash escape."""
 
     def __init__(self, token: Token, escape: str) -> None:
         super().__init__(f"`{escape}` is not an escape")

@@ -1,7 +1,7 @@
 """Keeps the syntax trees of shipped rule files next to them, as Python keeps its byte code.
 
 lark and the parser take 0.15 s, more than a whole run of a small module. A tree is stored in ``__pycache__`` under a
-name that holds the digest of the file's text, of the grammar and of the code that builds trees; where the folder
+name that contains the digest of the file's text, of the grammar and of the code that builds trees; where the folder
 cannot be written, files are parsed each time.
 """
 

@@ -53,7 +53,7 @@ MISTAKES: dict[tuple[str, str], list[str]] = {
     ("a rule file cannot name a Python function", "end the declaration with `;`, register the function with "
      "hlorewrite.rules.register.native, and name its module with --natives"): [
         "native predicate a(op: Op) =", "native analysis a(op: Op) -> Int =", "native predicate a() ="],
-    ("a file holds `rule`, `linear`, `native` and `import` items", "doc lines start with `///`"): [
+    ("a file contains `rule`, `linear`, `native` and `import` items", "doc lines start with `///`"): [
         "match {", "pattern a {", "%r = stablehlo.add(", "rewrite {"],
     ("`replace` needs `with`", "write `replace %r with %x;`"): [
         _HEAD + "rewrite { replace %r by", _HEAD + "rewrite { replace %r, %a", _HEAD + "rewrite { replace %r ;"],

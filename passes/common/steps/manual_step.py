@@ -135,7 +135,7 @@ def step_of(view: View, axis: str, name_of_pass: str) -> ManualStep:
     function = regions[0].parent.operation if len(regions) == 1 and regions[0].parent is not None else None
     if function is None or function.name != "func.func":
         count = "no manual computation" if not regions else f"{len(regions)} manual computations"
-        raise InputError(f"the module holds {count}, and {name_of_pass} rewrites one that is the whole step",
+        raise InputError(f"the module contains {count}, and {name_of_pass} rewrites one that is the whole step",
                          location=name, hint=_EXPOSE)
     op = regions[0]
     shardings = [sdy.TensorShardingAttr(each) for side in ("in_shardings", "out_shardings")

@@ -105,7 +105,7 @@ class _ScopeLines:
         return [name for name, axes in self.functions if not set(axes) & set(self.manual)]
 
     def call(self) -> None:
-        """A call of a function that may hold manual regions, or collectives over all axes that are manual."""
+        """A call of a function that may contain manual regions, or collectives over all axes that are manual."""
         name, size, varies = self.read(4)
         self.add(self.line(f"func.call @{self.rng.choice(self.callable())}({name})", f"({_type(4)}) -> {_type(4)}"), size,
                  varies)

@@ -1,11 +1,11 @@
-// A program that XLA shards holds no collective yet: lint says where they come from.
+// A program that XLA shards contains no collective yet: lint says where they come from.
 // RUN: %hlorewrite lint %s | %filecheck %s
 // RUN: %hlorewrite lint %s --json | %filecheck %s --check-prefix=JSON
 
-// CHECK: note: the module holds no collective yet: XLA adds them when it partitions the program
+// CHECK: note: the module contains no collective yet: XLA adds them when it partitions the program
 // CHECK-SAME: --pass=expose-collectives
 // JSON: "hazards": []
-// JSON: "note": "the module holds no collective yet
+// JSON: "note": "the module contains no collective yet
 sdy.mesh @mesh = <["x"=2]>
 
 func.func public @main(%x: tensor<8xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"x"}]>}) -> tensor<f32> {

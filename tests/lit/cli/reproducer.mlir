@@ -1,4 +1,4 @@
-// A failing pass leaves a file that holds the module and the pipeline, and fails again in the same way.
+// A failing pass leaves a file that contains the module and the pipeline, and fails again in the same way.
 // RUN: not %hlorewrite opt %s "--pass-pipeline=cse,sdy-convert-global-to-local" --reproducer=%t.repro.mlir -o %t.out 2>&1 | %filecheck %s
 // RUN: %filecheck %s --check-prefix=FILE --input-file %t.repro.mlir
 // RUN: not %hlorewrite opt --run-reproducer %t.repro.mlir 2>&1 | %filecheck %s --check-prefix=AGAIN

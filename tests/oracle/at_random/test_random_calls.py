@@ -27,7 +27,7 @@ def test_random_calls(block: int) -> None:
 
 
 def test_numbers_through_calls_that_have_none_are_found(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The programs hold calls of functions whose inner calls cannot be numbered."""
+    """The programs contain calls of functions whose inner calls cannot be numbered."""
     replace_source("hlorewrite.passes.common.value_numbers", "known[result] = self._new()",
                    "known[result] = self._number((result,))", monkeypatch)
     assert any(what.finding for seed in range(260, 400)  # none before

@@ -40,7 +40,7 @@ def unequal_bounds(own: Any, lengths: Any) -> dict[str, Any]:
 
 
 def equal_bounds(own: Any, lengths: Any) -> dict[str, Any]:
-    """Numbers of iterations that are equal, so that a loop may hold any collective."""
+    """Numbers of iterations that are equal, so that a loop may contain any collective."""
     return {"number": 4, "agreed": lax.pmax(lengths[0], "d"), "id cancels": own // DEVICES + 3,
             "sum of ids": lax.psum(own, "d") // 7}
 

@@ -124,7 +124,7 @@ def test_a_mesh_that_is_missing_and_a_device_named_twice_are_refused() -> None:
     with view.module.context:
         op.attributes["replica_groups"] = ir.Attribute.parse(
             '#stablehlo.replica_group_mesh_axes<mesh = @other, axes = [#stablehlo.axis_ref<name = "a">]>')
-    assert groups_of(op, view) == "its replica groups name a mesh that the module does not hold"
+    assert groups_of(op, view) == "its replica groups name a mesh that the module does not contain"
     with view.module.context:
         op.attributes["replica_groups"] = ir.Attribute.parse("dense<[[0, 1], [1, 2]]> : tensor<2x2xi64>")
     assert groups_of(op, view) == "a device appears twice in its replica groups"

@@ -71,7 +71,7 @@ def test_devices_are_not_read(command: str, capsys: pytest.CaptureFixture[str]) 
 
 
 def test_names_that_are_no_text(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """A binary module can hold them, and Python's bindings cannot."""
+    """A binary module can contain them, and Python's bindings cannot."""
     data = emit(parse(TEXT.replace("@main", "@mainmainmain")), Format.BYTECODE)
     (tmp_path / "a.bc").write_bytes(data.replace(b"mainmainmain", b"main\xff\xfemain\xc3("))
     for words in (["--emit=portable"], ["--pass=comm-shift"], ["--emit=text"]):
@@ -87,7 +87,7 @@ def test_attributes_that_are_locations(subcommand: str, attribute: str, tmp_path
     text = TEXT.replace("return %x", '%0 = stablehlo.negate %x {a = loc("y")} : tensor<4xf32>\n  return %0')
     (tmp_path / "a.mlir").write_text(f"module {module}{{\n{text}}}\n")
     assert guarded([subcommand, *[str(tmp_path / "a.mlir")] * (2 if subcommand == "verify" else 1)]) == 2
-    assert "an attribute in the module holds a location, loc(...), as its value" in capsys.readouterr().err
+    assert "an attribute in the module has a location, loc(...), as its value" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(("words", "sentence"), [

@@ -281,7 +281,7 @@ def test_report_refuses_and_remarks(tmp_path: Path, capsys: pytest.CaptureFixtur
     assert code == 2 and out == "" and "8 devices" in err
     file.write_text("func.func @main(%a: tensor<4xf32>) -> tensor<4xf32> { return %a : tensor<4xf32> }")
     code, out, _ = run(capsys, "report", str(file))
-    assert code == 0 and "holds no collective" in out
+    assert code == 0 and "contains no collective" in out
     assert run(capsys, "report", str(tmp_path / "none.mlir"))[0] != 0
 
 

@@ -102,10 +102,10 @@ def test_the_chain_of_a_dump(tmp_path: Path):
     assert module == "module_0003.jit_f"
     assert [(stage.pass_name, stage.local) for stage in stages] == [
         ("before_optimizations", False), ("simplification/algsimp", False), ("spmd-cleanup/dce", True)]
-    with pytest.raises(UsageError, match="holds no module jit_g"):
+    with pytest.raises(UsageError, match="contains no module jit_g"):
         dump_chain(tmp_path, "jit_g")
 
 
 def test_a_folder_without_a_dump(tmp_path: Path):
-    with pytest.raises(InputError, match="holds no dump of XLA's passes"):
+    with pytest.raises(InputError, match="contains no dump of XLA's passes"):
         dump_chain(tmp_path)

@@ -23,7 +23,7 @@ func.func @f(%a: tensor<4xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"x"}]>}) -
 
 
 def test_register_dialects() -> None:
-    """jaxlib.mlir._mlir_libs._jax_mlir_ext.register_dialects: all that a JAX module holds can be parsed."""
+    """jaxlib.mlir._mlir_libs._jax_mlir_ext.register_dialects: all that a JAX module contains can be parsed."""
     context = new_context()
     for name in ("builtin.module", "func.call", "stablehlo.all_reduce", "chlo.erf", "mhlo.copy",
                  "sdy.manual_computation", "mpmd.fragment_call"):

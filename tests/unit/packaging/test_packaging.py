@@ -89,9 +89,9 @@ def test_what_a_release_checks_of_its_packages(wheel: Path):
     held = {str(path.relative_to(wheel)): path.read_bytes() for path in wheel.rglob("*") if path.is_file()}
     assert wheel_faults(held) == []
     assert wheel_faults({**held, "hlorewrite/ir/test_a.py": str(ROOT).encode()}) == [
-        "the wheel holds hlorewrite/ir/test_a.py", f"hlorewrite/ir/test_a.py names {ROOT}"]
+        "the wheel contains hlorewrite/ir/test_a.py", f"hlorewrite/ir/test_a.py names {ROOT}"]
     assert source_faults(["passes/table.py", "patterns/natives.hlopat", "docs/faq.md"]) == [
-        "the source distribution lacks tools/build_hook.py", "the source distribution holds docs/faq.md"]
+        "the source distribution lacks tools/build_hook.py", "the source distribution contains docs/faq.md"]
 
 
 def test_one_place_states_the_version(wheel: Path):

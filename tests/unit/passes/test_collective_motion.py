@@ -116,7 +116,7 @@ def test_not_hoisted(before) -> None:
 
 
 def barred(*held: str, reads: int, mark: str = "") -> str:
-    """A barrier that holds values, and the sum of what is made of one of its results."""
+    """A barrier that contains values, and the sum of what is made of one of its results."""
     types = ", ".join([T] * len(held))
     return (f"%d = stablehlo.negate %v : {T}  %k:{len(held)} = stablehlo.optimization_barrier{mark} "
             f"{', '.join(held)} : {types}  %n2 = stablehlo.negate %k#{reads} : {T}  " + m.reduce("%s", "%n2"))

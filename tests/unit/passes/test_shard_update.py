@@ -218,7 +218,7 @@ def test_uneven_tensors_are_named_in_one_line():
 def test_a_result_that_is_read_outside_too_stays_whole(monkeypatch: pytest.MonkeyPatch):
     before = m.step(*SGD, after=f"%twice = stablehlo.add %0#1, %0#1 : {P}", returned="%0#0, %twice, %0#2")
     _, said = sharded(before)
-    assert said == ["blocked: its gradient is reduced on every device: no argument holds state of its update"]
+    assert said == ["blocked: its gradient is reduced on every device: no argument is state of its update"]
     replace_source(f"{COMMON}.manual_step", 'len(readers) == 1 and readers[0][0].name == "func.return" and ', "",
                    monkeypatch)
     assert goes_wrong(before)

@@ -226,7 +226,7 @@ def test_edits_count_whatever_the_pass_answers() -> None:
 
 @dataclass(frozen=True)
 class MakesAnotherDialect(Pass):
-    """Creates an op of a dialect that no rewrite of the package makes ops of, and that the module does not hold."""
+    """Creates an op of a dialect that no rewrite of the package makes ops of, and that the module does not contain."""
 
     name = "makes-another-dialect"
 

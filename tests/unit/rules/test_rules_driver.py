@@ -386,7 +386,7 @@ def test_a_native_that_raises_is_told_with_the_rule() -> None:
 
 
 @pytest.mark.parametrize(("body", "outcome", "sentence"), [
-    (op("r", "abs", "a"), "no root", "the module holds no stablehlo.negate"),
+    (op("r", "abs", "a"), "no root", "the module contains no stablehlo.negate"),
     (op("p", "abs", "a") + op("r", "negate", "p"), "no match", "`%i` is the result of stablehlo.abs, not of"),
     (op("p", "negate", "a") + op("r", "negate", "p"), "applies", "every check holds"),
     (op("p", "negate", "a") + op("q", "negate", "p") + op("r", "add", "q", "p"), "where", "the inner one is read"),
@@ -439,6 +439,6 @@ def test_attributes_of_complex_constants_cannot_be_copied_but_can_be_replaced() 
     match = "match { %c = stablehlo.constant(); %n = stablehlo.negate(%c); root %r = stablehlo.real(%n); }"
     copied = f"rule r {{ {match} " \
            "types any; floats exact; rewrite { %t = stablehlo.constant() -> type(%r) like %c; replace %r with %t; } }"
-    with pytest.raises(PassFailed, match=r"the attribute `value` of stablehlo\.constant holds complex numbers"):
+    with pytest.raises(PassFailed, match=r"the attribute `value` of stablehlo\.constant contains complex numbers"):
         run(copied, module(body))
     assert run(copied.replace("constant() ->", "constant() {value = splat(%r, 2.0)} ->"), module(body))[0] == 1

@@ -49,7 +49,7 @@ def test_usage(flags: list[str], sentence: str) -> None:
 def test_a_module_without_collectives(tmp_path: Path) -> None:
     plain = tmp_path / "plain.mlir"
     plain.write_text("func.func @main(%a: tensor<f32>) -> tensor<f32> { return %a : tensor<f32> }")
-    with pytest.raises(UsageError, match="holds no collective"):
+    with pytest.raises(UsageError, match="contains no collective"):
         main(["report", str(plain), "--topology=h200:1x4", "--frontier"])
 
 

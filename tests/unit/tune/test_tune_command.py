@@ -70,7 +70,7 @@ GPUS = "--target=h200:1x8"
     (TINY, [GPUS, "--memory=-1GiB"], 2, "a size of -1GiB; sizes are not negative"),
     (TINY, [GPUS, "--memory", "-1GiB"], 2, "--memory"),
     (TINY, [GPUS, "--memory=120"], 2, "--memory 120 has no unit; write 120GiB, say"),
-    (TINY, [GPUS, "--memory=0GiB"], 2, "--memory 0GiB leaves nothing to hold"),
+    (TINY, [GPUS, "--memory=0GiB"], 2, "--memory 0GiB leaves no memory for the step"),
     (TINY, [GPUS, "--memory=200GiB"], 2, "--memory 200GiB is more than one GPU of h200:1x8 has ("),
     (TINY, [GPUS, "--time-limit=0s"], 2, "--time-limit 0s is not a positive duration"),
     (TINY, ["--target=h300:1x8"], 2, "h300"),

@@ -111,7 +111,7 @@ def test_a_trace_destroys_no_file_of_others(tmp_path: Path, capsys: pytest.Captu
     (tmp_path / "mine" / "before.json").write_text("precious")
     words = ["opt", str(tmp_path / "step.mlir"), f"--trace={tmp_path / 'mine'}", "-o", str(tmp_path / "out.mlir")]
     assert guarded(words) == 1
-    assert 'the folder holds "before.json" and no trace' in capsys.readouterr().err
+    assert 'the folder contains "before.json" and no trace' in capsys.readouterr().err
     assert (tmp_path / "mine" / "before.json").read_text() == "precious"
     assert guarded(["pipeline", "simulate", "--stages=2", "--microbatches=4", "--fwd=1ms",
                     f"--trace={tmp_path / 'mine'}"]) == 1

@@ -65,7 +65,7 @@ def region_texts(op: ir.Operation) -> list[str]:
     functions have other texts there.
 
     Args:
-      op: an op whose regions hold one block each.
+      op: an op whose regions contain one block each.
 
     Example:
       >>> from hlorewrite.ir.load import parse

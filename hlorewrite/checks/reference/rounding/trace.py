@@ -86,7 +86,7 @@ class ExecutionTrace:
         """Stores a tensor; returns its slot.
 
         Raises:
-          NoBound: the tape holds too many elements.
+          NoBound: the tape contains too many elements.
         """
         self.elements += cells.value.size
         if self.elements > self.limits.elements:

@@ -102,7 +102,7 @@ def in_windows(x: Places, axes: Sequence[WindowAxis], padding: int) -> Places:
       Places with the axes: those that stay, windows along each axis, elements along each axis.
 
     Raises:
-      NoBound: the windows hold too many elements.
+      NoBound: the windows contain too many elements.
 
     Example:
       >>> in_windows(np.arange(3), [WindowAxis(2, low=1)], padding=-1)
@@ -113,7 +113,7 @@ def in_windows(x: Places, axes: Sequence[WindowAxis], padding: int) -> Places:
     kept = x.ndim - len(axes)
     tables = [axis.sources(length) for axis, length in zip(axes, x.shape[kept:], strict=True)]
     if math.prod(x.shape[:kept]) * math.prod(table.size for table in tables) > MOST_ELEMENTS:
-        raise NoBound(f"the windows of one op hold more than {MOST_ELEMENTS} elements")
+        raise NoBound(f"the windows of one op contain more than {MOST_ELEMENTS} elements")
     x = np.pad(x, [(0, 0)] * kept + [(0, 1)] * len(axes), constant_values=padding)
     for axis, table in reversed(list(enumerate(tables, kept))):
         x = np.take(x, table, axis=axis)
@@ -165,7 +165,7 @@ def convolution_of(op: ir.Operation) -> ConvolutionForm:
     """The form of a ``convolution``; terms in the order of the interpreter: along the kernel's axes, then by feature.
 
     Raises:
-      NoBound: the windows hold too many elements.
+      NoBound: the windows contain too many elements.
     """
     numbers = convolution_numbers(op)
     by_feature, by_batch = (ir.IntegerAttr(op.attributes[f"{name}_group_count"]).value for name in ("feature", "batch"))

@@ -178,7 +178,7 @@ def _mapped(lockstep: LockstepWriter, op: ir.Operation, pair: tuple[ir.Value, ir
     rank = len(ir.RankedTensorType(pair[0].type).shape)
     block = op.regions[0].blocks[0]
     if not all(lockstep.is_plain(inner.operation) for inner in block.operations):
-        raise CannotExecute(f"the reducer of {op.name} holds an op the interpreter cannot run",
+        raise CannotExecute(f"the reducer of {op.name} contains an op the interpreter cannot run",
                             location=lockstep.view.source(op), hint="use a simpler reducer")
     read = {value: [made[process] for process in group] for value, made in lockstep.captured.items()}
     if any(len(set(made)) > 1 for made in read.values()):

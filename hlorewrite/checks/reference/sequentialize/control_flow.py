@@ -1,4 +1,4 @@
-"""Control flow that holds collectives, run jointly by all processes."""
+"""Control flow that contains collectives, run jointly by all processes."""
 
 from __future__ import annotations
 

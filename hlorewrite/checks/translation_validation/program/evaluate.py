@@ -43,7 +43,7 @@ def evaluate(state: ProgramState, function: ir.Operation) -> list[int]:
       The nodes of its results.
 
     Raises:
-      NotRead: the program holds what is given no meaning.
+      NotRead: the program contains what is given no meaning.
     """
     state.on_parts = part
     state.run_block = lambda block, arguments: _run_block(state, block, arguments)

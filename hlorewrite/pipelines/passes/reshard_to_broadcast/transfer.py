@@ -91,7 +91,7 @@ def _planned(source: Layout, target: Layout, itemsize: int, element: str, *, mes
     network = network_of(cluster, {int(device): cluster.host_of(int(device)) for device in involved})
     plan = plan_reshard(source, target, itemsize, network, strategy=strategy, order=order, budget=budget)
     if len(plan.rows) > MOST_TASKS:
-        return f"its plan has {len(plan.rows)} tasks, more than the {MOST_TASKS} that a program should hold"
+        return f"its plan has {len(plan.rows)} tasks, more than the {MOST_TASKS} that a program should contain"
     direct = plan_reshard(source, target, itemsize, network, strategy="send-recv", order="naive")
     return PlannedTransfer(plan, element, direct.makespan_s, times.cluster)
 
@@ -146,7 +146,7 @@ def meshes_of_topology(topology: ir.Attribute, where: str) -> dict[str, ReshardM
       Meshes by name.
 
     Raises:
-      InputError: the text holds no mesh.
+      InputError: the text contains no mesh.
     """
     return {name: ReshardMesh(mesh.axes, np.array(mesh.device_ids))
             for name, mesh in meshes_in_topology(topology, where).items()}

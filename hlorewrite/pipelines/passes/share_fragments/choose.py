@@ -112,7 +112,7 @@ class DivisionChooser:
             self._check_carried(hosts, pieces)
         except CannotDivide as why:
             for host in hosts:
-                self.refused[id(host.call)] = host.call, f"it holds what @{part.call.callee} does, but {why.what}"
+                self.refused[id(host.call)] = host.call, f"it contains what @{part.call.callee} does, but {why.what}"
             return False
         self.chosen.update((id(host.call), ShareDivision(host, part, found, pieces)) for host in hosts)
         return True

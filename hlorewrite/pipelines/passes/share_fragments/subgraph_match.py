@@ -122,7 +122,7 @@ class _OccurrenceSearch:
             if other in self.taken_values:
                 break
             if maker is None:
-                self._link(mine, other, linked)  # of one type: signatures hold the types of operands
+                self._link(mine, other, linked)  # of one type: signatures contain the types of operands
                 continue
             if its is None or its in self.taken_ops or \
                     self.part.ops[maker].signature != self.host.ops[its].signature:

@@ -27,7 +27,7 @@ def write_branches_as_choices(view: View, editor: Editor) -> list[ir.Operation]:
       editor: the editor of its module.
 
     Returns:
-      The branches that stay, because they hold loops, random numbers or unknown ops.
+      The branches that stay, because they contain loops, random numbers or unknown ops.
     """
     main = view.functions["main"]
     loop = find_loop(view, main)[0]

@@ -100,7 +100,7 @@ class SplitStages(Pass):
         if self.stages == "auto" and not self.cuts and self._wanted_stages() > 1:
             return self.with_cuts(module, ctx).run(module, ctx)
         copy = module.clone()
-        list_groups(Editor(View(copy)))  # the program does not hold the step's mesh
+        list_groups(Editor(View(copy)))  # the program does not contain the step's mesh
         step = self._read(copy, ctx)
         marks = {index: step.view.source(node.op) for node in reversed(step.body) if node.op is not None
                  for index, backward in [mark_of(node.op) or (0, True)] if not backward}
@@ -219,7 +219,7 @@ class SplitStages(Pass):
     def _write_branches(self, module: Module, ctx: PassContext) -> None:
         """Writes branches of the update as choices; says which stay."""
         for op in write_branches_as_choices(ctx.view(module), ctx.editor(module)):
-            said = "this branch stays one op on one mesh: it holds loops, random numbers or unknown ops"
+            said = "this branch stays one op on one mesh: it contains loops, random numbers or unknown ops"
             ctx.remark(Remark("unprofitable", self.name, said, ctx.view(module).source(op)))
         ctx.forget_view()
 

@@ -123,7 +123,7 @@ def marks_to_barriers(view: View) -> None:
 
 
 def find_loop(view: View, main: ir.Operation) -> tuple[ir.Operation, int]:
-    """The loop that holds the marks, and the largest mark.
+    """The loop that contains the marks, and the largest mark.
 
     Raises:
       InputError: there are no marks, marks outside a loop or in a loop inside it, or a forward mark is missing.

@@ -1,4 +1,4 @@
-"""Loops and branches that hold collectives, also where devices disagree."""
+"""Loops and branches that contain collectives, also where devices disagree."""
 
 from __future__ import annotations
 
@@ -154,7 +154,7 @@ def test_calls_are_followed() -> None:
 
 
 def test_recursion_is_refused() -> None:
-    """Only where it holds collectives does it matter."""
+    """Only where it contains collectives does it matter."""
     text = f"""func.func @main(%v: tensor<f32>) -> tensor<f32> {{
       %0 = call @f(%v) : (tensor<f32>) -> tensor<f32>
       return %0 : tensor<f32>

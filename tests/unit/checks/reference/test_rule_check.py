@@ -1,4 +1,4 @@
-"""Rules checked by execution: sound ones pass, wrong ones are caught, conditions are seen to be needed or not."""
+"""Rules checked by execution: sound ones pass, wrong ones are caught, conditions are shown to be needed or not."""
 
 from __future__ import annotations
 

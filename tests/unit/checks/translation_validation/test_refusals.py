@@ -29,7 +29,7 @@ def test_an_error_of_the_validator_is_unknown(monkeypatch: pytest.MonkeyPatch) -
     (TEXT.replace("func.func", "func.func private"), TEXT.replace("func.func", "func.func private"), "no function is public"),
     (f"module {{\nsdy.mesh @m = <[\"x\"=2]>\n{TEXT}\n}}", f"module {{\nsdy.mesh @m = <[\"x\"=4]>\n{TEXT}\n}}",
      "the meshes differ"),
-    (f"module {{\nmodule {{\n{TEXT}\n}}\n}}", f"module {{\nmodule {{\n{TEXT}\n}}\n}}", "the module holds builtin.module"),
+    (f"module {{\nmodule {{\n{TEXT}\n}}\n}}", f"module {{\nmodule {{\n{TEXT}\n}}\n}}", "the module contains builtin.module"),
 ])
 def test_faces(before: str, after: str, reason: str) -> None:
     """What has to be the same before anything is compared."""

@@ -22,7 +22,7 @@ from hlorewrite.jaxbridge.decorator.optimize import HlorewriteWarning, Optimized
 from hlorewrite.jaxbridge.step.no_rewrite import no_rewrite
 from hlorewrite.passmanager.base import Pass, PassContext
 
-pytestmark = pytest.mark.filterwarnings("ignore:.*holds no collective")
+pytestmark = pytest.mark.filterwarnings("ignore:.*contains no collective")
 
 
 @dataclass(frozen=True)
@@ -334,7 +334,7 @@ def test_no_rewrite_parts_are_invisible_to_passes():
 
 
 def test_a_step_without_collectives_says_so_once():
-    with pytest.warns(HlorewriteWarning, match="holds no collective") as caught:
+    with pytest.warns(HlorewriteWarning, match="contains no collective") as caught:
         step = optimize(lambda x: x + 1, passes="canonicalize")
         step(jnp.zeros(2))
         step(jnp.zeros(3))

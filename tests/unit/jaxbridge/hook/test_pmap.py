@@ -98,7 +98,7 @@ def test_attributes_of_the_function_do_not_replace_ours() -> None:
     assert step.colour == "blue" and step.records == () and step.original.records == "blue"
 
 
-@pytest.mark.filterwarnings("ignore:.*holds no collective")
+@pytest.mark.filterwarnings("ignore:.*contains no collective")
 @pytest.mark.parametrize("copied", [copy.copy, copy.deepcopy])
 def test_copies_run_and_lower(copied: Any) -> None:
     step: Any = optimize(jax.jit(lambda x: x + 1), passes="comm")

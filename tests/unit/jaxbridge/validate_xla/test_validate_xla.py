@@ -117,5 +117,5 @@ def test_a_step_is_compiled_and_its_passes_proved(tmp_path: Path, capsys: pytest
         main(["validate-xla", str(module)])
     with pytest.raises(InputError, match="no such file"):
         main(["validate-xla", str(tmp_path / "missing.mlir")])
-    with pytest.raises(InputError, match="holds no dump of XLA's passes"):
+    with pytest.raises(InputError, match="contains no dump of XLA's passes"):
         main(["validate-xla", str(tmp_path)])

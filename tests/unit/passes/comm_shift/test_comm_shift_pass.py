@@ -161,7 +161,7 @@ def test_moving_that_would_send_more_is_not_done() -> None:
 def test_modules_without_a_reduction_and_ill_formed_ones() -> None:
     nothing = shift(region(f"%v = stablehlo.negate %s : {V}", "%v"))
     assert not nothing.changed and [kind for kind, _ in nothing.remarks] == ["missed"]
-    assert nothing.remarks[0][1].startswith("the module holds no all-reduce")
+    assert nothing.remarks[0][1].startswith("the module contains no all-reduce")
     odd = shift(accumulate(ADD.replace("%g = AR(%w)", f"""%g = "stablehlo.all_reduce"(%w) ({{
         ^bb0(%x: tensor<f32>, %y: tensor<f32>): %z = stablehlo.subtract %x, %y : tensor<f32>
         stablehlo.return %z : tensor<f32>}}) {{replica_groups = dense<[[0, 1, 2, 3]]> : tensor<1x4xi64>, {CHANNEL},

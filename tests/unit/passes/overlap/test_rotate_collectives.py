@@ -74,7 +74,7 @@ GATHERED = f"{PART}{GATHER}\n%c1 = stablehlo.multiply %c, %full : {X}"
 BARRIER = f"%b:2 = stablehlo.optimization_barrier %p, %c : tensor<2xf32>, {X}\n"
 REMATERIALISED = (f"{PART}{BARRIER}{GATHER}\n%c1 = stablehlo.multiply %b#1, %full : {X}".replace("%part =", "%p =")
                   .replace('"stablehlo.all_gather"(%part)', '"stablehlo.all_gather"(%b#0)'))
-"""A layer that jax.checkpoint computes again: one barrier holds its weights and what it computes with them."""
+"""A layer that jax.checkpoint computes again: one barrier contains its weights and what it computes with them."""
 LEGAL = {
     "a reduction": loop(REDUCED),
     "two iterations": loop(REDUCED, bound=2),

@@ -1,4 +1,4 @@
-"""Fragments that hold the same, compiled once: the same values, fewer compilations, nothing more kept."""
+"""Fragments with the same ops, compiled once: the same values, fewer compilations, nothing more kept."""
 
 from __future__ import annotations
 

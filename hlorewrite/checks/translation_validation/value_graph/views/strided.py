@@ -238,7 +238,7 @@ def _cut(digit: Digit, radix: Sequence[tuple[int, int, int]]) -> list[tuple[int,
 
 
 def of_kept(view: Strided, within: int) -> Strided:
-    """A view of rows as a view of all elements: each row holds ``within`` of them, and all are read, in one dimension
+    """A view of rows as a view of all elements: each row contains ``within`` of them, and all are read, in one dimension
     more."""
     return strided(view.offset * within, [*([(n, s * within) for n, s in dim] for dim in view.dims), [(within, 1)]])
 

@@ -195,7 +195,7 @@ def _marks_in_turn(block: ir.Block, wanted: LayerMark, again: bool) -> int:
 
 
 def _in_turn(block: ir.Block, layers: Callable[[ir.Operation], int]) -> tuple[list[tuple[ir.Operation, int]], int]:
-    """(Ops that hold layers, each with how many layers precede it along its operands; the length of the longest chain.)
+    """(Ops that contain layers, each with how many layers precede it along its operands; the length of the longest chain.)
     """
     depth: dict[ir.Value, int] = {}
     found: list[tuple[ir.Operation, int]] = []
