@@ -102,7 +102,7 @@ MOST_NAMES = 20
 
 
 def closest(name: str, known: Iterable[str]) -> str:
-    """Says which known name is close to an unknown one; empty where none is.
+    """Says which known name is close to an unknown one; empty if none is.
 
     Example:
       >>> closest("com-shift", ["comm-shift", "inline"]), closest("x", ["comm-shift"])

@@ -35,7 +35,7 @@ class ShardLayout:
     Attributes:
       dim: the scattered dimension.
       scatter: groups whose members keep one shard each, in the order of the shards.
-      reduce: groups whose members keep the same shard; empty where no two members of a group of the all-reduce do.
+      reduce: groups whose members keep the same shard; empty if no two members of a group of the all-reduce do.
     """
 
     dim: int

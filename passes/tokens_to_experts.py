@@ -120,7 +120,7 @@ def _without(axes: tuple[str, ...], of_batch: tuple[str, ...]) -> tuple[str, ...
 
 
 def _axes(value: ir.Value) -> list[tuple[str, ...]] | None:
-    """The mesh axes that a constraint on a value names for each dimension; None where there is no constraint."""
+    """The mesh axes that a constraint on a value names for each dimension; None if there is no constraint."""
     op = defining_op(value)
     if op is not None and op.name == "stablehlo.convert":
         return _axes(op.operands[0])
@@ -232,11 +232,11 @@ def _followed(product: _Product, view: View) -> _Followed:
 
 def _through(op: ir.Operation, place: int | None, value: ir.Value, dims: tuple[int, int], found: _Followed, view: View
              ) -> list[tuple[ir.Value, int, int]] | None:
-    """The other values of an op that have both dimensions; None where the op does not keep the experts apart.
+    """The other values of an op that have both dimensions; None if the op does not keep the experts apart.
 
     Args:
       op: which makes or reads the value.
-      place: of the value among its operands; None if it makes it.
+      place: the place of the value among its operands; None if it makes it.
       value: the value.
       dims: its dimensions of experts and of batch.
       found: what gets the constraints and products that are passed.

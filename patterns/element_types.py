@@ -201,7 +201,7 @@ def splat(context: object, like: ir.Value, number: float) -> ir.Attribute | Matc
 
 @native
 def holds_number(context: object, value: ir.Value, number: float) -> Answer:
-    """Whether a value's elements represent a number exactly; integers represent it modulo two to the number of their bits.
+    """Whether a value's elements represent a number exactly; integers modulo two to the number of their bits.
 
     Where a sum or product of integers wraps around, it makes no difference when that is done.
     """

@@ -32,7 +32,7 @@ EXACT, ROUNDED = ("oracle/", "unit/passes/", "unit/rules/"), ("oracle/test_round
 """Tests whose random inputs are drawn so that sums of them are exact; but for those of rounding itself."""
 
 MOST_KEPT = 1 << 28
-"""Bytes of compiled programs above which they are compiled anew."""
+"""Bytes of compiled programs above which they are compiled again."""
 
 # Eight CPU devices, and code that is quickly made rather than quickly run: tests run everything once. Set before JAX
 # looks for devices. LLVM's optimisation level changes neither XLA's own passes nor which collectives a program has.

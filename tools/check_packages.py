@@ -2,8 +2,8 @@
 
 Usage: ``python tools/check_packages.py [--python PYTHON] [--out dist]``. pip downloads what hlorewrite needs. What runs
 is what a new user runs, outside the checkout: the version, ``hlorewrite doctor``, a golden file through ``opt``, and
-the first commands of ``docs/quick-start.md``. Exit code 1 when something fails or a package contains what it should not.
-"""
+the first commands of ``docs/quick-start.md``. Exit code 1 when something fails or a package contains what it should
+not. """
 
 from __future__ import annotations
 

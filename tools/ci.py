@@ -144,7 +144,7 @@ def other_version(python: str) -> tuple[str, str]:
       python: an interpreter with a supported JAX.
 
     Returns:
-      Its name and the interpreter of its environment, which is made; nothing where this machine has no Python for one.
+      Its name and the interpreter of its environment, which is made; nothing if this machine has no Python for one.
     """
     from versions import SUPPORTED, environment
     installed = version_in(python)

@@ -73,7 +73,7 @@ def side_by_side(columns: Sequence[dict[str, float | str]]) -> tuple[list[list[s
 
 
 def main(words: Sequence[str] | None = None) -> int:
-    """Runs the command; exit code 1 where figures of the program differ between the versions."""
+    """Runs the command; exit code 1 if figures of the program differ between the versions."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
     parser.add_argument("pythons", nargs="*", metavar="PYTHON", help="interpreters, each with a version of JAX")
     parser.add_argument("--json", action="store_true", help="print one JSON object")

@@ -87,7 +87,7 @@ def golden_subjects() -> Iterator[ComparedModule]:
 def run_lines(text: str) -> Iterator[tuple[str, ...]]:
     """The words of each ``hlorewrite`` command that a golden file runs on itself alone, up to the first pipe.
 
-    ``--verify-diagnostics`` is dropped, because it prints nothing where all is as expected.
+    ``--verify-diagnostics`` is dropped, because it prints nothing if all is as expected.
 
     Example:
       >>> list(run_lines("// RUN: %hlorewrite opt %s --pass=inline | %filecheck %s"))
@@ -204,7 +204,7 @@ def _outputs_json(words: Sequence[str]) -> str:
 
 
 def against(revision: str, words: Sequence[str]) -> int:
-    """Prints what this tree writes otherwise than a commit; 1 where there is something."""
+    """Prints what this tree writes otherwise than a commit; 1 if there is something."""
     with tempfile.TemporaryDirectory() as made:
         tree = Path(made) / "tree"
         subprocess.run(["git", "worktree", "add", "--quiet", "--detach", str(tree), revision], cwd=ROOT, check=True)

@@ -59,7 +59,7 @@ def _run_all(modules: list[SuiteModule], jobs: int, steps: str) -> list[ModuleOu
 
 
 def _commit(folder: Path) -> str:
-    """The commit of a checkout: of its repository, or as a file COMMIT states it; empty where neither is there."""
+    """The commit of a checkout: of its repository, or as a file COMMIT states it; empty if neither is there."""
     stated = folder / "COMMIT"
     if stated.is_file():
         return stated.read_text().strip()

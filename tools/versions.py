@@ -61,7 +61,7 @@ def version_in(python: str) -> str:
 
 
 def environment(minor: JaxMinor) -> str | None:
-    """The interpreter of a version's environment, which is made; None where no Python is found."""
+    """The interpreter of a version's environment, which is made; None if no Python is found."""
     python = next((found for version in minor.pythons if (found := find_python(version))), None)
     if python is None:
         print(f"jax {minor.name}: left out, no Python {' or '.join(minor.pythons)} here", flush=True)
@@ -76,7 +76,7 @@ def environment(minor: JaxMinor) -> str | None:
 
 
 def _run(minor: JaxMinor, tests: Sequence[str]) -> int | None:
-    """The exit code of the tests on a version; None where no Python is found."""
+    """The exit code of the tests on a version; None if no Python is found."""
     inside = environment(minor)
     if inside is None:
         return None

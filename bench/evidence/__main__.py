@@ -16,7 +16,7 @@ SCRIPTS: dict[str, tuple[str, ...] | None] = {
     "resume.py": ("--steps", "6"), "same_bytes.py": ("--runs", "2"), "random_state.py": ("--steps", "10"),
     "crossing.py": ("--steps", "10"), "faults.py": ("--programs", "step"),
     "seeds.py": None}
-"""Each script with what makes it short; None where it is left out then."""
+"""Each script with what makes it short; None if it is left out then."""
 
 
 def main() -> int:

@@ -1,7 +1,7 @@
 """Checkpoints written with hlorewrite and resumed without, and the reverse.
 
 Usage: ``python bench/evidence/crossing.py [--steps 40] [--layers 2]``. Each training is stopped at half of its steps,
-written to a file, read and continued. Exit code 1 where the final parameters of the four differ by more than the
+written to a file, read and continued. Exit code 1 if the final parameters of the four differ by more than the
 tolerance.
 """
 

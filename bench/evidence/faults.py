@@ -64,7 +64,7 @@ class FaultTrial:
 
 
 def main() -> int:
-    """Runs the trials and prints the table; 1 where processes did not all do the same in time."""
+    """Runs the trials and prints the table; 1 if processes did not all do the same in time."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("--kinds", default=",".join(KINDS), help="comma-separated: %(default)s")
     parser.add_argument("--programs", default=",".join(PROGRAMS), help="comma-separated: %(default)s")

@@ -52,8 +52,8 @@ class DayRow:
     Attributes:
       part: which part it belongs to.
       name: what was measured.
-      measured: in ``unit``; None where nothing was.
-      predicted: in ``unit``; None where nothing is.
+      measured: in ``unit``; None if nothing was.
+      predicted: in ``unit``; None if nothing is.
       unit: of both.
       note: why something is missing.
     """

@@ -38,7 +38,7 @@ class ProfiledInstruction:
     """What an instruction of a compiled program took in one call.
 
     Attributes:
-      name: of the instruction; empty where the profile does not say.
+      name: of the instruction; empty if the profile does not say.
       seconds: of all its kernels.
       runs: how often it ran.
       kernel: the name of its longest kernel.
@@ -98,7 +98,7 @@ class ModeledInstruction:
       name: of the instruction.
       kind: ``product``, ``memory``, or ``unknown`` where the model gives it no time.
       measured: seconds of all its runs.
-      predicted: seconds of all its runs; 0 where the model gives it no time.
+      predicted: seconds of all its runs; 0 if the model gives it no time.
     """
 
     name: str

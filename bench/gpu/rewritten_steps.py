@@ -44,7 +44,7 @@ class RewrittenStep:
       after: measured.
       predicted_before: by the timeline of the same compilation.
       predicted_after: by the timeline of the same compilation.
-      difference: largest difference of an output over its largest element; None where random arguments make all of
+      difference: largest difference of an output over its largest element; None if random arguments make all of
         them infinite or not a number.
       classes: of each class of kernel, milliseconds before and after: measured, measured, predicted, predicted; empty
         where nothing was profiled.
@@ -201,7 +201,7 @@ class _DeviceProgram:
 
 
 def _largest(differences: Iterable[float]) -> float | None:
-    """The largest of the finite differences; None where there is none."""
+    """The largest of the finite differences; None if there is none."""
     return max((each for each in differences if math.isfinite(each)), default=None)
 
 

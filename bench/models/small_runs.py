@@ -55,7 +55,7 @@ class SmallRun:
 
     Attributes:
       losses: by step.
-      report: what ``exec`` says of the modules; empty without it.
+      report: what ``exec`` says about the modules; empty without it.
     """
 
     losses: dict[int, float]

@@ -2,9 +2,9 @@
 
     JAX_PLATFORMS=cpu python bench/models/table.py FOLDER [--only TEXT] [--write PAGE] [--json FILE]
 
-FOLDER contains the modules that ``capture.py`` wrote. Each is decided in a process of its own, without a GPU. ``--write``
-puts the table into a page, in place of the one that it has. The command fails where a step that is kept does not fit,
-or is more than 0.2 % longer than XLA alone at its defaults or its best flags.
+FOLDER contains the modules that ``capture.py`` wrote. Each is decided in a process of its own, without a GPU.
+``--write`` puts the table into a page, in place of the one that it has. The command fails where a step that is kept
+does not fit, or is more than 0.2 % longer than XLA alone at its defaults or its best flags.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ print(json.dumps(row))
 
 
 def main() -> int:
-    """Prints the table; 1 where a decision is wrong or cannot be made."""
+    """Prints the table; 1 if a decision is wrong or cannot be made."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("folder", type=Path, help="of capture.py")
     parser.add_argument("--only", default="", metavar="TEXT", help="configurations whose name contains this")

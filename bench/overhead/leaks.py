@@ -2,7 +2,7 @@
 
 ``python bench/overhead/leaks.py`` runs each case under both, each in its own process. Between a warm-up and the end it
 counts resident memory (MiB), open files, threads, and what the collector holds: all objects, and those of hlorewrite's
-own classes. Exit code 1 where an optimized step keeps something that a jitted one does not: files, threads, objects of
+own classes. Exit code 1 if an optimized step keeps something that a jitted one does not: files, threads, objects of
 hlorewrite, or more than ``MOST_OBJECTS`` objects or ``MOST_MIB`` of memory a round. With ``--json`` prints JSON.
 
 * ``recompiled``: one decorated step whose compiled forms are dropped (``jax.clear_caches()``) before each call;
@@ -137,7 +137,7 @@ def both(case: str, rounds: int) -> dict[str, Kept]:
 
 
 def faults(case: str, rounds: int, found: dict[str, Kept]) -> list[str]:
-    """What an optimized step keeps and must not; empty where it is as good as ``jax.jit``."""
+    """What an optimized step keeps and must not; empty if it is as good as ``jax.jit``."""
     more = found["optimize"].since(found["jit"])
     objects, mib = MOST_OF_A_SIGNATURE if case == "signatures" else (MOST_OBJECTS, MOST_MIB)
     wrong = {"files": more.files > 0, "threads": more.threads > 0, "objects": more.objects > objects * rounds,
@@ -146,7 +146,7 @@ def faults(case: str, rounds: int, found: dict[str, Kept]) -> list[str]:
 
 
 def main() -> int:
-    """Runs the cases; 1 where something leaks."""
+    """Runs the cases; 1 if something leaks."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("--rounds", type=int, metavar="N", help="of each case (1000, of signatures 500)")
     parser.add_argument("--only", choices=CASES, help="this case only")

@@ -2,7 +2,7 @@
 
 Usage: ``python bench/overhead/plan_replay.py [--size small] [--rounds 3]``. Making is partitioning, passes and the
 comparison with XLA alone, and writing the plan; replaying is reading and checking it. Both start from the lowered
-step. The least time of a few rounds is shown. Exit code 1 where replaying takes more than a tenth.
+step. The least time of a few rounds is shown. Exit code 1 if replaying takes more than a tenth.
 """
 
 from __future__ import annotations

@@ -43,7 +43,7 @@ TARGET, LAYOUT, MOST = "h200:1x8", "fsdp constrained", 1.3
 
 
 def main() -> int:
-    """Prints the table; 1 where a step misses what it should reach."""
+    """Prints the table; 1 if a step misses what it should reach."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--layers", type=int, default=4, help="default: 4")
     parser.add_argument("--size", default="small", choices=["tiny", "small"])
@@ -82,7 +82,7 @@ def rows_of(lowered: jax.stages.Lowered) -> list[dict]:
 
 
 def figures(step: str, budget: int | None, made: Measured, floor: int, missed: bool) -> dict:
-    """What is known of one step."""
+    """What is known about one step."""
     return {"step": step, "budget": budget, "sent": made.bytes, "over_floor": made.bytes / floor,
             "temporaries": made.temp, "missed": missed}
 

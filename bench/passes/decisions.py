@@ -134,7 +134,7 @@ def faults(name: str, row: dict[str, Any]) -> Iterator[str]:
 
 
 def main() -> int:
-    """Prints the table; 1 where a decision is wrong."""
+    """Prints the table; 1 if a decision is wrong."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("modules", nargs="*", metavar="MODULE:TARGET", help="files, each with its described GPUs")
     parser.add_argument("--only", default="", metavar="TEXT", help="steps whose name contains this")

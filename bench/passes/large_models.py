@@ -36,7 +36,7 @@ DECIDES = ("gather-once", "comm-shift")
 
 
 def main() -> int:
-    """Prints the table; 1 where a step is worse than XLA alone, does not fit, or takes long to plan."""
+    """Prints the table; 1 if a step is worse than XLA alone, does not fit, or takes long to plan."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("-O", dest="pipeline", default="time", choices=("comm", "time"), help="default: time")
     parser.add_argument("--tensors", action="store_true", help="also print which tensors changed, and why")

@@ -32,7 +32,7 @@ BUDGETS_MIB = (0, 2, 4, 8, 12, 1024)
 
 
 def main() -> int:
-    """Prints the table; 1 where a rewritten step is beaten."""
+    """Prints the table; 1 if a rewritten step is beaten."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--target", default="h200:1x8", metavar="NAME:HOSTSxGPUS")
     parser.add_argument("--json", action="store_true", help="print one JSON object")

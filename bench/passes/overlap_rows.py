@@ -50,7 +50,7 @@ class OverlapRow:
       executed: executed bytes of all collectives.
       temporaries: of one device.
       instructions: of the optimised HLO.
-      seconds: processor time of rewriting and a complete compilation, the least of three; 0 where not measured.
+      seconds: processor time of rewriting and a complete compilation, the least of three; 0 if not measured.
     """
 
     step: float

@@ -54,7 +54,7 @@ class SentInCalls:
 
 
 def main() -> int:
-    """Prints the table; 1 where a step misses what it should reach."""
+    """Prints the table; 1 if a step misses what it should reach."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--width", type=int, default=4096, help="of the layer; default: 4096")
     parser.add_argument("--json", action="store_true", help="print one JSON object")

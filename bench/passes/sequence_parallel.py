@@ -44,7 +44,7 @@ class SharedFigures:
       extra: of the pass; None without it.
       sent: bytes on the wire of a device, over all executions: twice for an all-reduce.
       temporaries: bytes.
-      step: predicted seconds; None where they are not.
+      step: predicted seconds; None if they are not.
     """
 
     form: str
@@ -55,7 +55,7 @@ class SharedFigures:
 
 
 def main() -> int:
-    """Prints the table; 1 where a step at equal communication is worse."""
+    """Prints the table; 1 if a step at equal communication is worse."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--target", default="h200:1x8", metavar="NAME:HOSTSxGPUS")
     parser.add_argument("--layers", type=int, default=MegatronModel.layers)

@@ -42,7 +42,7 @@ class SurfaceChoice:
       step: its name.
       surface: who chose.
       chosen: the way.
-      step_s: its predicted seconds; None where the surface compared nothing.
+      step_s: its predicted seconds; None if the surface compared nothing.
       memory_bytes: what it takes on a device.
       more: what else it says.
     """
@@ -56,7 +56,7 @@ class SurfaceChoice:
 
 
 def main() -> int:
-    """Prints the table; 1 where two surfaces differ."""
+    """Prints the table; 1 if two surfaces differ."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("modules", nargs="*", metavar="MODULE:TARGET", help="files, each with its described GPUs")
     parser.add_argument("--only", default="", metavar="TEXT", help="steps whose name contains this")

@@ -68,7 +68,7 @@ def host_seconds(stages: int, microbatches: int, steps: int) -> tuple[int, float
 
 
 def main() -> int:
-    """Prints the figures; returns the exit code: 1 where the share is above the limit."""
+    """Prints the figures; returns the exit code: 1 if the share is above the limit."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--stages", type=int, default=8)
     parser.add_argument("--microbatches", type=int, default=64)

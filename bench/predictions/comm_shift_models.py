@@ -1,4 +1,4 @@
-"""The eight rows of Comm-Shift's Table 1, and what is publicly known of their models.
+"""The eight rows of Comm-Shift's Table 1, and what is publicly known about their models.
 
 Rows: Hosoki, Sato, Endo, Bigot, Audit, "An Optimization Technique for Hiding Communication Costs in 3D Parallelism",
 CCGrid 2025: throughput without and with Comm-Shift on TSUBAME4.0, and the mesh (data x tensor) of each stage.

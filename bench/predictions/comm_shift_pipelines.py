@@ -64,7 +64,7 @@ class Constants:
 
 @dataclass(frozen=True)
 class Prediction:
-    """What the simulation says of a row.
+    """What the simulation says about a row.
 
     Args:
       without_s: iteration time without Comm-Shift.

@@ -3,7 +3,7 @@
 Usage: ``python bench/predictions/kernel_model.py [--only programs|loops]``.
 
 Table 1: programs of one op or a few; compute by ``KernelClock`` and by the timeline of the compiled program. Table 2:
-loops of train steps, each next to the loop of the schedule with the same trip count. 1 where a program is further apart
+loops of train steps, each next to the loop of the schedule with the same trip count. 1 if a program is further apart
 than its bound. No GPU is needed.
 """
 

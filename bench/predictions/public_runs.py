@@ -5,9 +5,9 @@ of ``hlorewrite/cost/data/measured/public_iterations.csv``, which is taken witho
 (067f987df, docs/performance-summary.md), TorchTitan (b5bcd76c6, benchmarks) and llm-foundry's README. Each row is
 stated with a preset, its options and the profile of its stack.
 
-- ``--fit`` fits the constants of ``data/stacks.toml`` that are listed here (``CONSTANTS``, with what is known of each
-  beforehand) to the rows and prints them. ``--left-out`` fits them again without each source, each release and each
-  model, and judges what was left out.
+- ``--fit`` fits the constants of ``data/stacks.toml`` that are listed here (``CONSTANTS``, with what is known about
+  each beforehand) to the rows and prints them. ``--left-out`` fits them again without each source, each release and
+  each model, and judges what was left out.
 - ``--memory`` compares peaks of memory with those that TorchTitan publishes.
 """
 
@@ -136,7 +136,7 @@ class FittedConstant:
     Attributes:
       path: field, and the keys in it.
       stacks: the profiles that share it.
-      prior: what is known of it without the rows.
+      prior: what is known about it without the rows.
       spread: how much of that is known: a factor of exp(spread) is one standard deviation.
       kind: of the rows it is fitted to.
     """
@@ -271,7 +271,7 @@ def _fit(runs: Sequence[StatedRun], wanted: Sequence[FittedConstant],
 
 
 def _moved(constant: FittedConstant, step: float) -> float:
-    """A constant some way from what is known of it; shares of hidden communication stay between 0 and 1."""
+    """A constant some way from what is known about it; shares of hidden communication stay between 0 and 1."""
     if constant.path[0] != "hidden":
         return constant.prior * math.exp(step)
     odds = constant.prior / (1 - constant.prior) * math.exp(step)

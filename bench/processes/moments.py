@@ -5,7 +5,7 @@ Each trial starts two to four real processes of two CPU devices each, which wait
 others have named it or ten seconds have passed (``slow``). Every other process must name it on stderr within ten
 seconds. Those of a killed or stopped process must end with exit code 1 (where process 0 dies, XLA may abort them:
 SIGABRT): soon, after ``TIMEOUT_S``, or by an error of gloo, which waits 30 s for a process that never
-came; those of a slow one must go on. With ``--json`` prints the figures as JSON; exit code 1 where one trial is not as
+came; those of a slow one must go on. With ``--json`` prints the figures as JSON; exit code 1 if one trial is not as
 it must be.
 """
 
@@ -64,7 +64,7 @@ class MomentTrial:
       moment: what happened.
       named: after how many seconds each other process named the odd one; who never did is missing.
       ended: the exit code of each other process that ended, negative for a signal.
-      wrong: what is not as it must be; empty where all is well.
+      wrong: what is not as it must be; empty if all is well.
       said: the last line on stderr of a process that is not as it must be.
     """
 
@@ -201,7 +201,7 @@ def trials_table(trials: list[MomentTrial]) -> str:
 
 
 def main() -> int:
-    """Runs the trials and prints the table; 1 where one is not as it must be."""
+    """Runs the trials and prints the table; 1 if one is not as it must be."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("--trials", type=int, default=90, metavar="N", help="how many (90)")
     parser.add_argument("--first", type=int, default=0, metavar="N", help="number of the first (0)")

@@ -58,7 +58,7 @@ class PeerTrial:
 
 
 def main() -> int:
-    """Runs the trials and prints the table; 1 where a process was not named in time."""
+    """Runs the trials and prints the table; 1 if a process was not named in time."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("--trials", type=int, default=10, help="of each program and kind (10)")
     parser.add_argument("--kinds", default=",".join(KINDS), help="comma-separated: %(default)s")

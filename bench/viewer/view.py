@@ -68,7 +68,7 @@ def seconds(words: list[str]) -> float:
 def painted(page: Path) -> dict[str, float]:
     """Milliseconds in the browser: first paint, everything there, one search, one step through the rewrites.
 
-    Empty where there is no browser.
+    Empty if there is no browser.
     """
     if missing():
         return {}

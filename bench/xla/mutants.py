@@ -158,7 +158,7 @@ CHANGES: dict[str, Change] = {
 
 
 def changed(text: str, rnd: random.Random) -> tuple[str, str, str] | None:
-    """(the text with one place changed, how, the line); None where no place was found."""
+    """(the text with one place changed, how, the line); None if no place was found."""
     lines = text.split("\n")
     places = [at for at, line in enumerate(lines) if _INSTRUCTION.match(line)]
     for _ in range(200):
@@ -196,7 +196,7 @@ def read(text: str, name: str, of: str) -> Module:
 
 
 def judged(text: str, other: str, name: str, of: str, seed: int, *, quick: bool) -> tuple[str, str, str] | None:
-    """(what came of a changed program, the normal form, the counterexample); None where it is not a program."""
+    """(what came of a changed program, the normal form, the counterexample); None if it is not a program."""
     try:
         before, after = read(text, name, of), read(other, name, of)
     except Exception:  # whatever reads it refuses it
@@ -210,7 +210,7 @@ def judged(text: str, other: str, name: str, of: str, seed: int, *, quick: bool)
 
 
 def in_fork(work: Callable[[], tuple[str, str, str] | None]) -> tuple[str, str, str] | None:
-    """The result of some work in a process of its own; None where the process ends: XLA aborts on some texts."""
+    """The result of some work in a process of its own; None if the process ends: XLA aborts on some texts."""
     ours, theirs = os.pipe()
     child = os.fork()
     if child == 0:

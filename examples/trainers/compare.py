@@ -28,7 +28,7 @@ class TrainingComparison:
     Attributes:
       plain: the losses alone.
       wrapped: the losses under ``exec``.
-      modules: what ``exec --report`` says of each module.
+      modules: what ``exec --report`` says about each module.
     """
 
     plain: list[float]

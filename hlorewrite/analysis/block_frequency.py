@@ -80,7 +80,7 @@ def taken_shares(op: ir.Operation) -> tuple[Fraction, ...] | None:
 
     Returns:
       A share for each region, 1 in total; None unless its predicate is computed from constants alone, or in the body of
-      a loop of known trip count from constants and that loop's counters.
+      a loop with known trip count from constants and that loop's counters.
     """
     counters, trips = _counters(op)
     table = PerDeviceConstants.of_iterations(counters).table(op.operands[0])

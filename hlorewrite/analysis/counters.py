@@ -16,7 +16,7 @@ def loop_counters(loop: Loop) -> tuple[dict[ir.Value, np.ndarray], int] | None:
       loop: the loop.
 
     Returns:
-      Scalar arguments of the body with a value for each iteration, and how many iterations there are; None where the
+      Scalar arguments of the body with a value for each iteration, and how many iterations there are; None if the
       trip count is not known, zero, or above 65536.
     """
     trips = trip_count(loop.op)

@@ -55,7 +55,7 @@ class Dependence:
           loop: the loop.
 
         Returns:
-          True where one of its operands is known to change in the loop and a result of the program depends on it.
+          True if one of its operands is known to change in the loop and a result of the program depends on it.
         """
         if self._live is None:
             self._live = self._needed()

@@ -33,7 +33,7 @@ class AxisPart:
     """A mesh axis, or a part of one: ``"x":(2)4`` is the part of size 4 below one of size 2 (Shardy, "Sub-axes").
 
     Attributes:
-      name: of the axis.
+      name: the name of the axis.
       before: the size of the part that varies more slowly.
       size: its own size; 0 for the whole axis.
     """
@@ -184,7 +184,7 @@ def written_groups(op: ir.Operation, view: View) -> Groups | str:
     """The replica groups of a collective as its attributes list them, in any mode.
 
     In mode ``cross_replica_and_partition`` the ids name replicas, and a group is larger than its row: ask
-    ``process_groups`` who takes part.
+    ``process_groups`` who participates.
 
     Args:
       op: a collective with ``replica_groups``.
@@ -436,7 +436,7 @@ def list_groups(editor: Editor) -> int:
     """Writes the groups of every collective of a module as lists.
 
     Args:
-      editor: of the module. Groups that cannot be read stay as they are.
+      editor: the editor of the module. Groups that cannot be read stay as they are.
 
     Returns:
       How many collectives changed.
@@ -464,7 +464,7 @@ def rows_attribute(context: ir.Context, rows: Sequence[Sequence[int]]) -> ir.Att
     """Groups or pairs as StableHLO writes them.
 
     Args:
-      context: of the module they are for.
+      context: the context of the module they are for.
       rows: the groups, of one size, or the (source, target) pairs.
     """
     with context, ir.Location.unknown():

@@ -82,7 +82,7 @@ class UniformContext:
         return is_identity(value, self.kind)
 
     def release(self) -> None:
-        """Frees the cached results; later questions are answered anew."""
+        """Frees the cached results; later questions are answered again."""
         self.uniformity.release()
 
 

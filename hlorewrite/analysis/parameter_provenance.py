@@ -40,7 +40,7 @@ class _Place(NamedTuple):
 
 
 class _Known(NamedTuple):
-    """The facts known of a place.
+    """The facts known about a place.
 
     Attributes:
       collective: the key of the collective that makes its value; None for others.

@@ -131,7 +131,7 @@ class Uniformity:
         self._map.forget(value)
 
     def release(self) -> None:
-        """Frees the cached results; later questions about a value are answered anew."""
+        """Frees the cached results; later questions about a value are answered again."""
         self._found.clear()
 
     def _search(self, root: ir.Value) -> None:
@@ -266,8 +266,7 @@ class Uniformity:
         return list(op.operands)
 
     def _reads_device_id(self, op: ir.Operation) -> bool:
-        """A cheap guard: only integer ops of one result may be worth evaluating per device, in modules that read device
-        ids."""
+        """A cheap guard: only integer ops with one result may be worth evaluating per device, in modules that read ids."""
         if not self._by_partition or not self._has_ids or len(op.results) != 1:
             return False
         type_ = op.results[0].type

@@ -61,8 +61,8 @@ class Accumulations:
 
     Args:
       module: parsed HLO.
-      readers: of its values.
-      variance: of its loops.
+      readers: the readers of its values.
+      variance: the variance of its loops.
     """
 
     def __init__(self, module: HloText, readers: Readers, variance: LoopVariance) -> None:

@@ -18,7 +18,7 @@ def why_accumulated(kind: str, leaves: LeavesLoops, options: Mapping[str, str], 
     """Why a reduction that is only summed up still runs in every iteration.
 
     Args:
-      kind: of the collective.
+      kind: the kind of the collective.
       leaves: the loops it could leave.
       options: XLA flags of the job.
       body: the body of the loop it is in.
@@ -34,8 +34,8 @@ def why_accumulated(kind: str, leaves: LeavesLoops, options: Mapping[str, str], 
         return (f"XLA's {CODE_MOTION} takes a reduction out of the innermost loop only; this one is stacked by that "
                 "loop and summed up by a loop around it")
     if leaves.scaled:
-        return (f"a factor is applied between the reduction and the sum (for a mean, say), and XLA's {CODE_MOTION} does not "
-                "look through it")
+        return (f"a factor is applied between the reduction and the sum (for a mean, say), and XLA's {CODE_MOTION} does "
+                "not look through it")
     return "the optimised text shows no reason; the program before optimisations may"
 
 
@@ -60,7 +60,7 @@ def advice(form: str, line: str, memory: int = 0, stacked: bool = False) -> str:
     """The advice to the user.
 
     Args:
-      form: of the finding.
+      form: the form of the finding.
       line: of the loop, or of the value; ``?`` where it is not known.
       memory: bytes a device keeps for it.
       stacked: each iteration of a loop takes another slice of the value.

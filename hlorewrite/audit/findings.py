@@ -47,14 +47,14 @@ class AuditFinding:
     Attributes:
       form: ``accumulated``, ``invariant``, ``separate`` or ``resharded``.
       collectives: instructions of the schedule.
-      kind: of the collectives.
+      kind: the kind of the collectives.
       source: the user's line.
       tensor: whose communication it is.
-      calls: executions in a step today; None where a trip count is unknown.
+      calls: executions in a step today; None if a trip count is unknown.
       calls_after: as it could be.
       bytes: executed bytes today.
       bytes_after: as it could be.
-      saved_s: predicted communication time saved; None where a trip count is unknown, or nothing can be predicted.
+      saved_s: predicted communication time saved; None if a trip count is unknown, or nothing can be predicted.
       exposed_s: what these collectives add to the step today, the most that can be saved of it.
       why: why XLA left it there.
       advice: what the user has to do.
@@ -86,7 +86,7 @@ class AuditFinding:
 class PlacedCollective:
     """A collective of the schedule: its instruction, its place, and what it costs.
 
-    ``sends`` is the collective itself, possibly inside what the instruction calls; None where the instruction also
+    ``sends`` is the collective itself, possibly inside what the instruction calls; None if the instruction also
     computes something else, or runs several collectives.
     """
 

@@ -32,8 +32,8 @@ def is_resharding(kind: str, instruction: HloInstruction) -> bool:
     """Whether a collective exchanges shards, and no line of the program writes it.
 
     Args:
-      kind: of the collective.
-      instruction: of the optimised HLO.
+      kind: the kind of the collective.
+      instruction: the instruction of the optimised HLO.
     """
     return kind in _EXCHANGES and not _WRITTEN.search(instruction.attributes)
 

@@ -20,8 +20,8 @@ class DumpRewrite:
       passes: what was asked for: ``auto``, a pipeline or its name.
       table: XLA alone and the other ways to compile the program, line by line.
       sentence: which is compiled, and why.
-      remarks: what the passes say of what stays, one sentence each.
-      decision: the figures of all ways; None where nothing was compared.
+      remarks: what the passes say about what stays, one sentence each.
+      decision: the figures of all ways; None if nothing was compared.
       why_not: why nothing can be said, or not when things run; empty otherwise.
     """
 
@@ -42,14 +42,14 @@ class StepAudit:
     """The communication of a compiled step, and the unnecessary part of it.
 
     Attributes:
-      name: of the input.
+      name: the name of the input.
       timeline: its simulated schedule.
       loops: for each collective of the timeline the user's line of the innermost loop around it; empty outside of
         loops.
       reasons: for each collective why the loop runs it in every iteration; empty outside of loops, and where nothing
         says.
       findings: what could be saved, by the schedule alone.
-      rewritten: what hlorewrite makes of the program before optimisations; None where the input does not contain it.
+      rewritten: what hlorewrite makes of the program before optimisations; None if the input does not contain it.
       profile: measured times next to the predicted ones; None without a profile.
     """
 
@@ -84,7 +84,7 @@ def audit_step(step: ScheduledStep, name: str, options: Mapping[str, str] | None
 
     Args:
       step: the step.
-      name: of the input.
+      name: the name of the input.
       options: XLA flags of the job, as far as its dump contains them.
 
     Returns:

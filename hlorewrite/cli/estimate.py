@@ -42,7 +42,8 @@ def _model_arguments(parser: argparse.ArgumentParser) -> None:
     shape.add_argument("--rope-dim", type=int, metavar="N", help="latent attention: width of a head's rotary part")
     shape.add_argument("--dense-layers", type=int, metavar="N", help="layers at the start without experts")
     shape.add_argument("--dense-feed-forward", type=int, metavar="N", help="width of their feed-forward part")
-    shape.add_argument("--shared-experts", type=int, metavar="N", help="experts that each token goes to, in addition to its k")
+    shape.add_argument("--shared-experts", type=int, metavar="N",
+                       help="experts that each token goes to, in addition to its k")
     shape.add_argument("--window", type=int, metavar="N", help="tokens that every second layer attends to")
     shape.add_argument("--parameters", type=float, metavar="N", help="parameters, instead of the count from the shape")
 

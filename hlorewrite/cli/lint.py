@@ -114,7 +114,7 @@ class LintProof:
 
 
 def _proved(args: argparse.Namespace, module: Module | None) -> LintProof | None:
-    """The verdicts on XLA's passes; None where there is nothing that can be compiled."""
+    """The verdicts on XLA's passes; None if there is nothing that can be compiled."""
     import os
     import tempfile
     from pathlib import Path
@@ -138,8 +138,8 @@ class LintInput:
     """What is read.
 
     Attributes:
-      name: for messages.
-      module: the program before XLA optimises it; None where the input does not contain it.
+      name: the name to show in messages.
+      module: the program before XLA optimises it; None if the input does not contain it.
       resharded: lines of the optimised program whose values the partitioner reshards.
       note: what cannot be said.
       constraints: constraints of activations with which an auto-sharded program would send less.

@@ -61,7 +61,7 @@ def add_step_flag(parser: argparse._ActionsContainer, name: str, **more: Any) ->
 
     Args:
       parser: where.
-      name: of the option, as ``StepOptions`` calls it.
+      name: the name of the option, as ``StepOptions`` calls it.
       **more: arguments of ``add_argument`` that differ here.
 
     Example:

@@ -115,7 +115,7 @@ def _counts(found: ChainReport) -> str:
 
 
 def _row(row: PassVerdict) -> list[str]:
-    """A verdict on one line, and below it what is known of one that is not proved."""
+    """A verdict on one line, and below it what is known about one that is not proved."""
     answer = row.answer
     first, last = row.passes[0], row.passes[-1]
     what = first if len(row.passes) == 1 else f"{len(row.passes)} changes from {first} to {last}"

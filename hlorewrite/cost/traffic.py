@@ -286,7 +286,7 @@ def stage_weights(shape: ModelShape, sizes: Parallelism, stage: int) -> tuple[fl
     share = layers_of(shape, sizes, stage) / shape.layers
     tables = shape.embedding_parameters * (2 if first and last and not shape.tied_embedding else first or last)
     expert = shape.routed_weights * share / (sizes.expert_split * sizes.ep)
-    if shape.parameters_given is not None:  # nothing is known of its parts: all is split evenly
+    if shape.parameters_given is not None:  # nothing is known about its parts: all is split evenly
         copies = 1 if shape.tied_embedding else 2
         layers = shape.parameters - shape.routed_weights - copies * shape.embedding_parameters
         return (layers * share + tables) / sizes.tp, expert

@@ -317,7 +317,7 @@ class CollectiveSources:
 
     Args:
       module: the module.
-      readers: of its values.
+      readers: the readers of its values.
     """
 
     def __init__(self, module: HloText, readers: Readers | None = None) -> None:

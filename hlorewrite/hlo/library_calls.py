@@ -32,7 +32,7 @@ def expanded_call(each: HloInstruction, operands: Sequence[str], attributes: Map
       attributes: by name, as HLO writes them.
 
     Returns:
-      Lines of HLO; the library's scratch space is filled with zeros, which nothing reads. None where the call adds
+      Lines of HLO; the library's scratch space is filled with zeros, which nothing reads. None if the call adds
       something that is not known.
 
     Example:

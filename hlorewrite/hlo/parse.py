@@ -70,7 +70,7 @@ class HloInstruction(NamedTuple):
 
 
 def header_of(lines: Iterable[str]) -> str:
-    """The line that begins a module: comments may be before it; empty where there is none."""
+    """The line that begins a module: comments may be before it; empty if there is none."""
     return next((line.lstrip() for line in lines if line.lstrip().startswith("HloModule")), "")
 
 
@@ -78,7 +78,7 @@ def is_scheduled(text: str) -> bool:
     """Whether HLO is the end of a compilation, by its header, and not a program that has yet to be compiled.
 
     Args:
-      text: of the module, or its header alone. Nothing after the header is read.
+      text: the text of the module, or its header alone. Nothing after the header is read.
 
     Example:
       >>> is_scheduled("HloModule m, is_scheduled=true"), is_scheduled("HloModule m, num_partitions=2")
@@ -289,7 +289,7 @@ def _add_row(module: HloText, table: str, number: int, row: str) -> None:
 
 
 def _add_instruction(computation: Computation, line: str) -> bool:
-    """Adds the instruction of a line; False where the line holds none, or one of a name that is there."""
+    """Adds the instruction of a line; False if the line holds none, or one of a name that is there."""
     plain = _PLAIN.fullmatch(line)
     if plain is None:
         return _add_bracketed(computation, line)

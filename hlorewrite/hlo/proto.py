@@ -33,7 +33,7 @@ def hlo_module_of(proto: bytes) -> bytes | None:
       proto: the message, or as much as has been written of it.
 
     Returns:
-      A serialized ``HloModuleProto``; None where the bytes end before the field does.
+      A serialized ``HloModuleProto``; None if the bytes end before the field does.
 
     Example:
       >>> hlo_module_of(bytes([0x0A, 3]) + b"abc"), hlo_module_of(bytes([0x0A, 3]) + b"ab")

@@ -199,7 +199,7 @@ def _accumulated_at(add: ir.Operation, operand: int, loop: Loop) -> int | None:
 
 
 def _back(value: ir.Value, through: set[str]) -> ir.Operation | None:
-    """The op a value comes from, through ops of one operand that are read once."""
+    """The op a value comes from, through ops with one operand that are read once."""
     op = defining_op(value)
     # Ends: each step goes to an operand.
     while op is not None and op.name in through and len(_readers(op.results[0])) == 1:

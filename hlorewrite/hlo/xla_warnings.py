@@ -23,7 +23,7 @@ class LintWarning:
       form: ``trips``, ``branches``, ``cycles`` or ``offload``.
       location: the source line.
       sentence: what may happen, and when.
-      source: where it can be read up; empty where the specification says it.
+      source: where it can be read up; empty if the specification says it.
     """
 
     form: str

@@ -84,7 +84,7 @@ def run_at_once(editor: Editor) -> None:
     Unreadable pairs stay: ``unread_communication`` names it.
 
     Args:
-      editor: of a copy that is read or executed, and not compiled.
+      editor: the editor of a copy that is read or executed, and not compiled.
 
     Example:
       >>> from hlorewrite.ir.load import parse

@@ -129,7 +129,7 @@ def wire_share(kind: str, members: int) -> Fraction:
 
     Args:
       kind: one of ``HLO_KINDS``.
-      members: devices of a group; 0 where that is not known, for the limit of large groups.
+      members: devices of a group; 0 if that is not known, for the limit of large groups.
 
     Returns:
       The share of the payload, which is the larger of operand and result.

@@ -72,10 +72,10 @@ def source_line(location: ir.Location) -> str:
 
 
 def outer_function(location: ir.Location) -> str:
-    """The qualified name of the outermost function among the frames of an op; empty where no frame names one.
+    """The qualified name of the outermost function among the frames of an op; empty if no frame names one.
 
     Args:
-      location: of the op.
+      location: the location of the op.
 
     Example:
       >>> from hlorewrite.ir.context import new_context

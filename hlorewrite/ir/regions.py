@@ -99,7 +99,7 @@ def around(ops: Iterable[ir.Operation], view: View) -> Iterator[ir.Operation]:
 
 
 def called_functions(function: ir.Operation, view: View, *, skip: Iterable[int] = ()) -> Iterator[ir.Operation]:
-    """A function and those that are called in it, directly or by way of others, each once.
+    """A function and those that are called in it, directly or through others, each once.
 
     Args:
       function: the ``func.func``.

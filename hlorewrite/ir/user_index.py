@@ -98,7 +98,7 @@ class UserIndex:
                 self._buckets.pop(result, None)
 
     def clear(self) -> None:
-        """Ops have changed in other ways: values are indexed anew."""
+        """Ops have changed in other ways: values are indexed again."""
         self._buckets.clear()
         self._places.clear()
 

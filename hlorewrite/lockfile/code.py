@@ -62,7 +62,7 @@ def users_code(passes: Sequence[Pass]) -> str:
       passes: the passes the user asked for, with the rule files they apply.
 
     Returns:
-      Names and digests, such as ``natives.py 0f3a...``; empty where all is of this library.
+      Names and digests, such as ``natives.py 0f3a...``; empty if all is of this library.
     """
     first = [sys.modules.get(name) for name in sorted({type(step).__module__ for step in passes}
                                                       | {function.__module__ for function in _natives(passes)})]

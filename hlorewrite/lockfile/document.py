@@ -36,8 +36,8 @@ class PlanDocument:
       report: figures of the step before and after, for the report of a run that replays the plan.
       rewrites: what the passes said, an entry for each remark.
       notices: messages for the user.
-      digest: of the resulting module, without locations.
-      module: the text of the resulting module; empty where the original is compiled.
+      digest: the digest of the resulting module, without locations.
+      module: the text of the resulting module; empty if the original is compiled.
     """
 
     step: str
@@ -90,7 +90,7 @@ def read_document(raw: bytes, name: str) -> PlanDocument:
 
     Args:
       raw: the bytes.
-      name: of the file, for messages.
+      name: the name of the file, for messages.
 
     Raises:
       PlanMismatch: it is not a plan, cut short, changed by hand, or of a newer format.

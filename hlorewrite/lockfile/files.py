@@ -12,7 +12,7 @@ from hlorewrite.util.read import read_regular
 from hlorewrite.util.write import write_file
 
 OnMismatch = Literal["error", "original", "replan"]
-"""Policy if a plan does not fit: stop, compile the original, or decide anew and replace the plan."""
+"""Policy if a plan does not fit: stop, compile the original, or decide again and replace the plan."""
 ENDING = ".plan"
 CONSEQUENCES = {"error": 'nothing is compiled; on_mismatch="replan" makes a new plan, "original" compiles the original',
                 "original": "the original is compiled", "replan": "a new plan is made"}
@@ -117,7 +117,7 @@ def read_plan(path: str) -> PlanDocument | None:
       path: the file.
 
     Returns:
-      The plan; None where there is no file.
+      The plan; None if there is no file.
 
     Raises:
       PlanMismatch: it cannot be read, or is not a plan.

@@ -100,7 +100,7 @@ def jax_version() -> str:
 
 
 def _content(file: str) -> str:
-    """A file by its name and the digest of its content; empty where a name is not a file, as of a shipped one."""
+    """A file by its name and the digest of its content; empty if a name is not a file, as of a shipped one."""
     path = file if os.path.isfile(file) else file.rpartition(":")[0]
     if not path or not os.path.isfile(path):
         return ""

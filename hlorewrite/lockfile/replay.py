@@ -42,7 +42,7 @@ def replayed(place: PlanPlace, wanted: Mapping[str, str], original: Module,
       left: what the user leaves to a plan of ``hlorewrite tune``.
 
     Returns:
-      The plan with its module; None where there is no plan yet.
+      The plan with its module; None if there is no plan yet.
 
     Raises:
       PlanMismatch: there is one, and it does not fit or cannot be read.

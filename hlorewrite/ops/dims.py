@@ -52,7 +52,7 @@ def dim_factor(op: ir.Operation, dimension: int, position: int | None = None, sh
     Args:
       op: any op but a loop, a barrier or a collective.
       dimension: the dimension.
-      position: of the operand whose dimension it is; None when it is the result's.
+      position: the position of the operand whose dimension it is; None when it is the result's.
       shards: number of parts; a reshape may then join or split the dimension if each part stays one block. By default
         it has to keep the dimension as it is.
 
@@ -84,7 +84,7 @@ def collective_factor(op: ir.Operation, dimension: int) -> DimFactor | str:
 
     Args:
       op: a collective.
-      dimension: of its operand, and of its result.
+      dimension: the dimension of its operand, and of its result.
 
     Returns:
       The factor; or why there is none, as the end of a sentence about the op.
@@ -114,7 +114,7 @@ def repeats_whole(op: ir.Operation, dimension: int) -> bool:
 
     Args:
       op: the op.
-      dimension: of its result, the divided one.
+      dimension: the dimension of its result, the divided one.
     """
     if op.name == "stablehlo.constant":
         attribute = constant_attribute(op)
@@ -130,12 +130,12 @@ def repeats_whole(op: ir.Operation, dimension: int) -> bool:
 
 
 def reshaped(source: Sequence[int], target: Sequence[int], dimension: int, shards: int = 0) -> int | None:
-    """The dimension of a reshaped tensor whose parts hold the same elements; None where there is none.
+    """The dimension of a reshaped tensor whose parts hold the same elements; None if there is none.
 
     Args:
       source: the shape the dimension is of.
       target: the other one.
-      dimension: of ``source``.
+      dimension: the dimension of ``source``.
       shards: as `dim_factor` takes it: by default the dimension keeps its size.
 
     Example:
@@ -155,8 +155,8 @@ def attributes_for(op: ir.Operation, dimension: int, size: int) -> dict[str, ir.
 
     Args:
       op: the op; it has a factor for that dimension. Its types are not read: they may have changed already.
-      dimension: of its result.
-      size: of the other result along it.
+      dimension: the dimension of its result.
+      size: the size of the other result along it.
     """
     attributes = {name: op.attributes[name] for name in op.attributes}
     place, replaced = dimension, dict[str, int]()

@@ -21,7 +21,7 @@ def moved(name: str, ints: Ints, shape: Sequence[int], operands: Sequence[Elemen
     Args:
       name: the op, one of ``MOVERS``, without ``stablehlo.``.
       ints: reads an attribute of the op.
-      shape: of its result.
+      shape: the shape of its result.
       operands: the elements of its operands; the mask of a ``select`` and the starts of slices as numbers.
       copies: number of leading dimensions that index copies of the tensors, such as one for each device.
 

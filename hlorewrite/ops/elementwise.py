@@ -105,11 +105,11 @@ def of_integers(name: str, operands: Sequence[Array], dtype: np.dtype, direction
     Args:
       name: the op, one of ``INTEGER_OPS``.
       operands: arrays of one shape, or with fewer trailing dimensions if one number applies to all places.
-      dtype: of the result.
-      direction: of a ``compare``.
+      dtype: the dtype of the result.
+      direction: the direction of a ``compare``.
 
     Returns:
-      The result; None where implementations may differ, as in a division by zero, and for operands of other types.
+      The result; None if implementations may differ, as in a division by zero, and for operands of other types.
 
     Example:
       >>> of_integers("divide", [np.int32([7, -7]), np.int32([2, 2])], np.dtype("int32")).tolist()
@@ -134,6 +134,6 @@ def of_integers(name: str, operands: Sequence[Array], dtype: np.dtype, direction
 
 
 def _divides(left: Array, right: Array) -> bool:
-    """Excludes division by zero, and of the least number by -1."""
+    """Excludes division by zero, and of the smallest number by -1."""
     overflows = left.dtype.kind == "i" and ((right == -1) & (left == np.iinfo(left.dtype).min)).any()
     return left.dtype.kind != "b" and not (right == 0).any() and not overflows

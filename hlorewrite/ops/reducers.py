@@ -46,7 +46,7 @@ def _promotes(op: ir.Operation, reducer: ir.Block) -> bool:
 
 
 def identity_number(kind: str, element: ir.Type) -> float | int | bool:
-    """The number that a reduction leaves alone: 0 for a sum, the least number for a maximum.
+    """The number that a reduction leaves alone: 0 for a sum, the smallest number for a maximum.
 
     Args:
       kind: the kind of reduction.

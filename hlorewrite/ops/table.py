@@ -52,7 +52,7 @@ _ROWS |= dict.fromkeys(COLLECTIVES, OpClass.COLLECTIVE)
 
 
 def op_class(name: str) -> OpClass | None:
-    """The class of an op; None of one without a row, about which nothing is known.
+    """The class of an op; None for one without a row, about which nothing is known.
 
     Example:
       >>> op_class("stablehlo.tanh").name, op_class("stablehlo.pad").name, op_class("stablehlo.custom_call")
@@ -88,7 +88,7 @@ SPREADS = _named("broadcast_in_dim reshape")
 FILLINGS = ops_of(OpClass.CONSTANT) | frozenset(_named("broadcast_in_dim"))
 """Tensors that a kernel which reads them can make itself."""
 COMMUTATIVE = frozenset(_named("add multiply maximum minimum and or xor"))
-"""Elementwise ops of two operands that may be exchanged."""
+"""Elementwise ops with two operands that may be exchanged."""
 ROUNDS_NOTHING = MOVES | SAME | frozenset(_named(
     "gather select negate abs maximum minimum clamp real imag"))
 """Ops whose floats are those of their operands, up to the sign."""

@@ -102,7 +102,7 @@ def _bar(row: Row, longest: float) -> str:
 
 
 def _ways(rows: Sequence[Row], decision: Mapping[str, Any]) -> str:
-    """What each way takes and what is said of it; those without figures are folded away."""
+    """What each way takes and what is said about it; those without figures are folded away."""
     compared = [row for row in rows if row.get("verdict") != NOT_COMPARED]
     columns = [column for column in _SIZES if any(row.get(column[1]) is not None for row in compared)]
     memory = any(row.get("memory_bytes") for row in compared)

@@ -12,11 +12,11 @@ _TITLES = ("line", "parameter", "tensor", "exposes", "why", "change")
 
 
 def remark_table(title: str, remarks: Iterable[Remark]) -> str:
-    """Remarks by cause, below a heading that counts them; empty where there are none.
+    """Remarks by cause, below a heading that counts them; empty if there are none.
 
     Args:
       title: the heading.
-      remarks: in the order in which they are read.
+      remarks: the remarks, in the order in which they are read.
 
     Example:
       >>> remark_table("What stays", [])

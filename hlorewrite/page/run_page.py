@@ -24,7 +24,7 @@ class PageTable:
 
     Attributes:
       title: above it.
-      heads: of its columns.
+      heads: the heads of its columns.
       rows: a text for each column.
       left_out: how many more rows there are.
       numbers: the heads of columns that are aligned to the right.
@@ -44,9 +44,9 @@ class PageSection:
     """A module of the run.
 
     Attributes:
-      name: of the module.
+      name: the name of the module.
       headline: the answer in a line, for the table of contents of a page of several modules.
-      decision: the object that ``opt --json`` prints; None where nothing was compared.
+      decision: the object that ``opt --json`` prints; None if nothing was compared.
       said: what is said in its place.
       stays: remarks on what was not done, in the order in which they are read.
       done: remarks on what was done.
@@ -73,7 +73,7 @@ class RunReport:
     """What a command reports, in every form.
 
     Attributes:
-      title: of the page.
+      title: the title of the page.
       sections: a module each.
       footer: what holds for all of them.
       text: the report for a terminal.

@@ -21,9 +21,9 @@ def step_decision(name: str, step: StepTimeline, before: tuple[str, StepTimeline
     """A step, or two, in the form of ``opt --json``: the answer and a row for each.
 
     Args:
-      name: of the input.
+      name: the name of the input.
       step: what was simulated.
-      before: the name and step to compare it with; None where there is none.
+      before: the name and step to compare it with; None if there is none.
 
     Example:
       >>> slow, fast = (StepTimeline(s, 1.0, 1.0, 0.5, 0.2, (), topology="h200:1x8") for s in (2.0, 1.5))
@@ -51,7 +51,7 @@ def step_section(name: str, step: StepTimeline, decision: dict[str, Any]) -> Pag
     """The section of a step.
 
     Args:
-      name: of the input.
+      name: the name of the input.
       step: what was simulated.
       decision: what ``step_decision`` made of it.
     """

@@ -73,10 +73,10 @@ class PassChange:
       name: the pass with its options.
       rewrites: the first of them.
       left_out: how many more it recorded.
-      diff: of the module, unified, SSA names set aside.
+      diff: the diff of the module, unified, SSA names set aside.
       removed: lines of the module that went.
       added: lines that came.
-      unknown: why there is no diff; empty where there is one.
+      unknown: why there is no diff; empty if there is one.
     """
 
     name: str
@@ -98,7 +98,7 @@ class ChangeRecorder:
     """Observes passes and listens to their rewrites; ``changes`` holds those passes that changed the module.
 
     Attributes:
-      changes: in the order in which the passes ran.
+      changes: the changes, in the order in which the passes ran.
     """
 
     wants_text: bool = True

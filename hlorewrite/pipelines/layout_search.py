@@ -26,11 +26,11 @@ class PipelinePoint:
 
     Attributes:
       step: name of the step.
-      microbatches: m; 0 where the step could not be read.
+      microbatches: m; 0 if the step could not be read.
       meshes: shapes of the meshes.
       schedule: name of the schedule.
       cuts: after how many ops of the forward each stage but the first begins.
-      step_s: simulated seconds of a step; None where it failed.
+      step_s: simulated seconds of a step; None if it failed.
       memory_bytes: the most that a device holds.
       failed: why there is no time, one line.
     """
@@ -147,7 +147,7 @@ def equal_meshes(devices: int, axes: int) -> list[Shapes]:
 
     Args:
       devices: how many there are.
-      axes: of the step's mesh.
+      axes: the axes of the step's mesh.
 
     Returns:
       Two meshes and more, of each number all shapes.

@@ -55,7 +55,7 @@ def grouped_remarks(remarks: Iterable[Remark]) -> tuple[RemarkGroup, ...]:
     """Remarks by cause: kind, rule, sentence and advice.
 
     Args:
-      remarks: in any order.
+      remarks: the remarks, in any order.
 
     Returns:
       Groups, in the order of their first remarks; remarks of a cause that has only one or two stay apart.

@@ -28,7 +28,8 @@ def _section(anchor: str, *patterns: str) -> HelpSection:
 
 
 SECTIONS: tuple[HelpSection, ...] = (
-    _section("the-module-contains-no-collective", "contains no all-reduce", "contains a collective", "is auto-sharded here"),
+    _section("the-module-contains-no-collective", "contains no all-reduce", "contains a collective",
+             "is auto-sharded here"),
     _section("a-value-differs-between-devices", "differs? between devices", "a different number of times"),
     _section("the-result-is-needed-in-the-loop", "needs the reduced value in the loop"),
     _section("each-call-needs-it-reduced", "so each call needs it reduced"),

@@ -26,7 +26,7 @@ def configure(config: Any, lit_config: Any, file: str, *, name: str = "") -> Non
       config: what lit gives to its configuration file.
       lit_config: the same.
       file: the configuration file, ``__file__``.
-      name: of the tests; that of the repository's folder by default.
+      name: the name of the tests; that of the repository's folder by default.
     """
     from lit.formats import ShTest
 

@@ -85,7 +85,7 @@ class RewrittenModule:
         """Executes both modules on all their devices with the oracle, and compares every output.
 
         Args:
-          seeds: of the random inputs.
+          seeds: the seeds of the random inputs.
 
         Raises:
           AssertionError: an output differs by more than rounding explains; the text is the table of outputs.

@@ -77,7 +77,7 @@ def fusion_elements(fused: Computation) -> WrittenElements:
 
 
 def instruction_elements(computation: Computation, instruction: HloInstruction) -> WrittenElements:
-    """Elements that an instruction outside of fusions writes; none where its kernel is not XLA's own.
+    """Elements that an instruction outside of fusions writes; none if its kernel is not XLA's own.
 
     Args:
       computation: the computation that it is in.

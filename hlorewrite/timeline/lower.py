@@ -57,7 +57,7 @@ class Lowering:
       model: times of collectives; the topology's by default.
       measured: seconds of instructions by name, which override the model's.
       trips: trip counts by the name of a ``while``, for loops that do not state theirs.
-      line_trips: the same by the user's line, from the source module.
+      line_trips: the same, by the user's line, from the source module.
     """
 
     def __init__(self, module: HloText, topology: Topology, *, model: CollectiveModel | None = None,

@@ -19,7 +19,7 @@ def read_kernel_times(content: bytes, name: str) -> dict[str, float]:
 
     Args:
       content: the file; TOML (names with points in quotes or not), a JSON object, or CSV of two columns.
-      name: of the file; ``.json``, ``.csv`` or anything else for TOML.
+      name: the name of the file; ``.json``, ``.csv`` or anything else for TOML.
 
     Returns:
       Seconds by name.

@@ -74,7 +74,7 @@ class StreamTransfer:
 
 @dataclass(frozen=True, slots=True)
 class Gap:
-    """A part without a known time: a custom call, a collective that cannot be read, or a loop of unknown trip count.
+    """A part without a known time: a custom call, a collective that cannot be read, or a loop with unknown trip count.
     """
 
     what: str
@@ -89,7 +89,7 @@ class ScheduledProgram:
 
     Attributes:
       entry: the program of the entry computation.
-      transfers: by number.
+      transfers: the transfers, by number.
       gaps: parts without a known time, by number.
       streams: names of the streams next to the compute stream.
       notes: messages about how it was read.

@@ -15,7 +15,7 @@ class CollectiveExposure:
       kind: ``all-reduce`` and so on.
       source: the user's line, ``?`` when the module does not say.
       tensor: parameters that it belongs to, or the type that it sends if no parameter is known.
-      payload_bytes: of one execution on one device, the larger of operand and result.
+      payload_bytes: the payload of one execution on one device, in bytes, the larger of operand and result.
       groups: device numbers of each group; for a permute, the pairs.
       trips: executions in a step; None inside a loop whose trip count is unknown.
       time_s: one execution.
@@ -38,7 +38,7 @@ class CollectiveExposure:
 
     @property
     def communication_s(self) -> float:
-        """Seconds of all executions, hidden or not; executions in loops of unknown trip count do not count."""
+        """Seconds of all executions, hidden or not; executions in loops with unknown trip count do not count."""
         return self.time_s * (self.trips or 0)
 
     def as_json(self) -> dict[str, Any]:
@@ -58,7 +58,7 @@ class UnknownTime:
       name: the instruction.
       source: the user's line, or ``?``.
       detail: the target of a custom call.
-      runs: how often it is reached in a step; None inside a loop of unknown trip count.
+      runs: how often it is reached in a step; None inside a loop with unknown trip count.
       each_s: seconds of one iteration of a loop; None for a custom call.
     """
 
@@ -88,10 +88,10 @@ class StepTimeline:
       communication_s: all collectives, each alone.
       waited_s: the part of ``exposed_s`` in which compute waits.
       slowdown: compute during a collective takes 1 + this times as long.
-      collectives: in the order they are first reached.
+      collectives: the collectives, in the order they are first reached.
       unknown: parts without a known time.
       notes: messages about how the step was read.
-      memory_bytes: of one device, None when it was not given.
+      memory_bytes: the memory of one device in bytes, None when it was not given.
       topology: the cluster, ``NAME:HOSTSxGPUS``.
       devices: the number of devices of the module.
       kernels: the number of kernels that a step runs.

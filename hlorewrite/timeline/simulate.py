@@ -28,9 +28,9 @@ def simulate(text: str, topology: Topology, *, slowdown: float | None = None, mo
       model: times of collectives; the topology's by default.
       kernel_times: measured seconds by instruction name.
       trips: trip counts by the name of a ``while``, for loops that do not state theirs.
-      line_trips: the same by the user's line.
-      memory_bytes: of one device, when known.
-      name: of the file, for messages.
+      line_trips: the same, by the user's line.
+      memory_bytes: the memory of one device in bytes, if known.
+      name: the name of the file, for messages.
       record: whether to record events with their times, for a trace or a page.
 
     Returns:
@@ -64,9 +64,9 @@ class ScheduledStep:
       model: times of collectives; the topology's by default.
       kernel_times: measured seconds by instruction name.
       trips: trip counts by the name of a ``while``.
-      line_trips: the same by the user's line.
-      memory_bytes: of one device, when known.
-      name: of the file, for messages.
+      line_trips: the same, by the user's line.
+      memory_bytes: the memory of one device in bytes, if known.
+      name: the name of the file, for messages.
 
     Raises:
       InputError: the text is not scheduled HLO of XLA:GPU, or it has a collective in a form that cannot be simulated.
@@ -117,7 +117,7 @@ class ScheduledStep:
     def _check_complete(self, name: str) -> None:
         """Refuses a schedule that lacks a collective of the module, since its times would be too small.
 
-        Loop conditions are exempt, since a loop of known trip count does not run its condition.
+        Loop conditions are exempt, since a loop with known trip count does not run its condition.
         """
         known = {one.sends for one in self.program.transfers} | self.program.untimed
         if all((computation.name, one.name) in known for computation in self.module.computations.values()
@@ -182,7 +182,7 @@ def check_scheduled(module: HloText, text: str, name: str = "") -> None:
     Args:
       module: the parsed text.
       text: the text.
-      name: of the file, for messages.
+      name: the name of the file, for messages.
 
     Raises:
       InputError: it is not scheduled, or another backend scheduled it.

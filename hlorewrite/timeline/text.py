@@ -13,7 +13,7 @@ def timeline_text(name: str, at: Sequence[StepTimeline]) -> str:
     """A step at several slowdowns.
 
     Args:
-      name: of the input.
+      name: the name of the input.
       at: the same step at different slowdowns.
 
     Returns:

@@ -98,12 +98,12 @@ class TunePoint:
 
     Attributes:
       choice: the choice.
-      step_s: predicted seconds of a step; None where there is no prediction.
+      step_s: predicted seconds of a step; None if there is no prediction.
       exposed_s: what communication adds to it.
       executed_bytes: bytes of all collectives of a step on one device.
       memory_bytes: memory of one device: arguments, results, temporaries.
-      digest: of the module that XLA compiles.
-      compile_s: XLA's wall-clock time to the end; None where it was not compiled so far.
+      digest: the digest of the module that XLA compiles.
+      compile_s: XLA's wall-clock time to the end; None if it was not compiled so far.
       failed: why there are no figures; empty when there are.
       way: of ``auto``, the way that it chose.
     """
@@ -170,12 +170,12 @@ class TunedStep:
 
     @property
     def best(self) -> TunePoint | None:
-        """The fastest point within the memory; None where nothing fits."""
+        """The fastest point within the memory; None if nothing fits."""
         return self.frontier[0] if self.frontier else None
 
     @property
     def auto(self) -> TunePoint | None:
-        """The result of ``auto``, with the user's own XLA flags; None where it was not measured."""
+        """The result of ``auto``, with the user's own XLA flags; None if it was not measured."""
         return next((point for point in self.points if point.choice == TuneChoice(AUTO, "better")), None)
 
 
@@ -215,7 +215,7 @@ def with_buckets(passes: str, size: int) -> str:
       size: bytes of a bucket.
 
     Returns:
-      Its text; empty where nothing in it fuses.
+      Its text; empty if nothing in it fuses.
 
     Example:
       >>> with_buckets("comm-shift,all-reduce-fusion", 1 << 20)

@@ -84,7 +84,7 @@ def frontier_text(points: tuple[BudgetPoint, ...], budget: int, topology: str) -
     """The points as a table; a star marks what a budget buys.
 
     Args:
-      points: by memory.
+      points: the points, by memory.
       budget: bytes.
       topology: what times are for.
     """

@@ -25,7 +25,7 @@ class TuneSearch:
     """Tries choices until all are tried.
 
     Args:
-      measure: compiles a choice and simulates its schedule; None where the time is over and its figures are not known.
+      measure: compiles a choice and simulates its schedule; None if the time is over and its figures are not known.
       memory: bytes a device has; None for no bound.
       flag_sets: names and flags to try on the frontier.
       partitioned: whether XLA's partitioner has to run first, so that the better of two partitioners is a choice.

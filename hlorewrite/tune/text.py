@@ -45,7 +45,7 @@ def tuned_text(tuned: TunedStep, target: str) -> str:
 
 
 def beside_auto(tuned: TunedStep) -> str:
-    """Whether the fastest choice is what ``auto`` compiles; empty where either is not known.
+    """Whether the fastest choice is what ``auto`` compiles; empty if either is not known.
 
     Example:
       >>> from hlorewrite.tune.choice import TuneChoice
@@ -84,7 +84,7 @@ def tuned_section(tuned: TunedStep, target: str, name: str) -> PageSection:
     Args:
       tuned: what a search found.
       target: what for.
-      name: of the module.
+      name: the name of the module.
     """
     found = as_json(tuned, target)
     code = PageTable("The fastest choice, and those that take less memory, in Python", ("choice", "Python"),
@@ -93,7 +93,7 @@ def tuned_section(tuned: TunedStep, target: str, name: str) -> PageSection:
 
 
 def _saving(tuned: TunedStep) -> str:
-    """What the fastest choice saves beside XLA alone, which is tried first; empty where that is the fastest."""
+    """What the fastest choice saves compared with XLA alone, which is tried first; empty if that is the fastest."""
     best, alone = tuned.best, tuned.points[0] if tuned.points else None
     if best is None or alone is None or best == alone or best.step_s is None or alone.step_s is None:
         return ""
@@ -116,7 +116,7 @@ def _row_data(point: TunePoint, tuned: TunedStep) -> dict[str, Any]:
 
 
 def _verdict(point: TunePoint, tuned: TunedStep) -> tuple[str, str]:
-    """What is said of a choice: the word, and the sentence."""
+    """What is said about a choice: the word, and the sentence."""
     if point == tuned.best:
         return CHOSEN, ""
     if point.step_s is None or point not in _distinct(tuned):

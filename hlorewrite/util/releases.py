@@ -35,7 +35,7 @@ def unknown_release(version: tuple[int, ...], package: str = "jaxlib") -> str:
     """The warning about a release that hlorewrite was not tested with; empty for a tested one.
 
     Args:
-      version: of the installed package.
+      version: the version of the installed package.
       package: jax or jaxlib.
 
     Example:
@@ -63,7 +63,7 @@ def missing_private_name(error: Exception, version: tuple[int, ...]) -> str:
     """The sentence for a private name of JAX that is gone.
 
     Args:
-      error: of the import.
+      error: the error of the import.
       version: of JAX.
 
     Example:

@@ -15,8 +15,8 @@ def table(rows: Sequence[Sequence[str]], align: str = "", *, widths: Sequence[in
     """Lines of aligned columns. Columns of times and of sizes have their unit in the heading (``units_in_headings``).
 
     Args:
-      rows: the cells; the first row may contain headings, and it has a cell for each column. A row with fewer cells ends
-        in text that spans the remaining columns.
+      rows: the cells; the first row may contain headings, and it has a cell for each column. A row with fewer cells
+        ends in text that spans the remaining columns.
       align: one character a column: ``<`` to the left, ``>`` to the right. Columns beyond it are aligned to the left.
       widths: the least width of each column; 0 beyond it.
       gap: text between two columns.
@@ -61,7 +61,8 @@ def units_in_headings(rows: Sequence[Sequence[str]]) -> list[list[str]]:
     the same unit.
 
     Args:
-      rows: the cells; the first row contains headings. Other columns stay as they are, and so does a row with fewer cells.
+      rows: the cells; the first row contains headings. Other columns stay as they are, and so does a row with fewer
+        cells.
 
     Example:
       >>> units_in_headings([["op", "total"], ["a", "4.26 ms"], ["b", "518 us"], ["c", "0.2 us"], ["d", "-"]])

@@ -27,7 +27,7 @@ def relative_tolerance(dtype: np.dtype) -> float:
     """The relative error that another order of summation may cost in a type.
 
     Args:
-      dtype: of the elements; also a type of ``ml_dtypes``.
+      dtype: the dtype of the elements; also a type of ``ml_dtypes``.
 
     Returns:
       The error relative to the largest magnitude of the tensor; 0 for integers and booleans, which must be equal.
@@ -49,7 +49,7 @@ def replica_tolerance(bits: int) -> float:
     compared while the program runs. So it is wider: cancellation makes the error of a small element relatively large.
 
     Args:
-      bits: of the floating-point type.
+      bits: the bits of the floating-point type.
 
     Returns:
       The allowed error relative to the larger magnitude of the two.

@@ -26,14 +26,14 @@ class CollectiveRow:
       source: the user's line.
       groups: devices of each group.
       axes: mesh axes, by name.
-      payload_bytes: of one execution on one device.
+      payload_bytes: the payload of one execution on one device, in bytes.
       trips: executions.
       trips_known: whether that is a constant.
       nest: position of the loop or branch around it; -1 outside.
       time_s: predicted time of one execution.
       text: the op in one line.
-      argument: the argument of the step it belongs to; empty where that is not known.
-      type: of its result; empty where the trace does not say.
+      argument: the argument of the step it belongs to; empty if that is not known.
+      type: the type of its result; empty if the trace does not say.
     """
 
     kind: str
@@ -61,7 +61,7 @@ class Side:
 
     Attributes:
       devices: how many.
-      collectives: in the order of the program.
+      collectives: the collectives, in the order of the program.
       nests: loops and branches, outer ones first.
       remarks: messages about what could not be read.
       damaged: how many rows were left out.

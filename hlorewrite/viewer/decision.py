@@ -19,7 +19,7 @@ def decision_of(trace: Trace) -> dict[str, Any] | None:
       trace: what could be read.
 
     Returns:
-      ``devices``, ``chosen``, ``reason``, ``saving`` and ``rows``, XLA alone first; None where none was written.
+      ``devices``, ``chosen``, ``reason``, ``saving`` and ``rows``, XLA alone first; None if none was written.
     """
     content = trace.objects.get(form.DECISION)
     rows = rows_of(content or {}, "rows")

@@ -26,7 +26,7 @@ def render(data: dict[str, Any], title: str) -> bytes:
 
     Args:
       data: what ``page_data`` made: ``head`` and the large parts.
-      title: of the browser's tab.
+      title: the title of the browser's tab.
 
     Returns:
       UTF-8.

@@ -16,7 +16,7 @@ def step_page(name: str, at: Sequence[StepTimeline], events: list[Any]) -> bytes
     """The page as HTML.
 
     Args:
-      name: of the input.
+      name: the name of the input.
       at: the same step at different slowdowns; the streams are those of the last.
       events: its trace events.
 
@@ -30,7 +30,7 @@ def step_data(name: str, at: Sequence[StepTimeline], events: list[Any]) -> dict[
     """The contents of the page, as plain data.
 
     Args:
-      name: of the input.
+      name: the name of the input.
       at: the same step at different slowdowns.
       events: trace events of the last.
 

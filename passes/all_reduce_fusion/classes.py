@@ -66,7 +66,7 @@ def choose(bucket_class: BucketClass, times: CollectiveTimes, clock: KernelClock
     Args:
       bucket_class: the class.
       times: the model of the cluster.
-      clock: for the time of copies.
+      clock: the clock, for the time of copies.
       limits: what the user asked for.
 
     Returns:
@@ -114,9 +114,9 @@ def call_costs(members: Sequence[Member], times: CollectiveTimes, clock: KernelC
     """The costs of calls of a class; several members are copied in and out, with a read and a write each time.
 
     Args:
-      members: of the class.
+      members: the members of the class.
       times: the model of the cluster.
-      clock: for the time of copies.
+      clock: the clock, for the time of copies.
 
     Returns:
       Seconds of calls, and seconds to copy a byte of payload; copies that XLA fuses take none.

@@ -21,7 +21,7 @@ def allowed(items: Sequence[FusionItem], buckets: Sequence[Bucket], limits: Limi
 
     Args:
       items: sorted by ``ready``, each after the items it depends on.
-      buckets: of items, each in their order.
+      buckets: the buckets of items, each in their order.
       limits: what the user asked for.
 
     Returns:

@@ -336,7 +336,7 @@ def spans_of(items: Sequence[Sized], bucket_bytes: int | None, most_items: int =
     """Ranges of neighbours that are placed as one item.
 
     Args:
-      items: in the order they are ready.
+      items: the items, in the order they are ready.
       bucket_bytes: most bytes of a bucket; None for no limit.
       most_items: how many items are placed one by one.
 

@@ -88,7 +88,7 @@ def planned(builder: DeferralGraphBuilder, reductions: ReductionClass,
     """Plans the flow, placement and replicated addends; refuses uses that would recompute expensive ops.
 
     Args:
-      builder: of the flow.
+      builder: the builder of the flow.
       reductions: the class.
       place: chooses where to reduce.
     """

@@ -19,7 +19,7 @@ class DividedRead:
 
     Attributes:
       op: the member's op, or the terminator of the loop that carries it.
-      position: of the operand.
+      position: the position of the operand.
       dimension: the divided dimension.
     """
 
@@ -36,7 +36,7 @@ class RegionMember:
       op: the op.
       values: its results that are divided when it works on parts; none if it gives partial sums.
       reads: the operands that it then reads in parts.
-      position: of a carried value or of a value after a barrier.
+      position: the position of a carried value or of a value after a barrier.
       reduces: whether it is an all-reduce that becomes a reduce-scatter, and so makes parts of a whole operand.
     """
 
@@ -58,7 +58,7 @@ class Region:
 
     Attributes:
       dims: the divided dimension of each value that members make or read.
-      members: in the order they were found.
+      members: the members, in the order they were found.
       maker: value to the member that makes it.
       reader: (key of an op, operand position) to the member that reads it in parts.
       refused: why an op works on whole values, by its key, for collectives and readers of members.
@@ -126,7 +126,7 @@ class RegionFinder:
         Args:
           op: the collective.
           dimension: the divided dimension.
-          position: of the operand whose dimension it is; None when it is the result's.
+          position: the position of the operand whose dimension it is; None when it is the result's.
 
         Returns:
           The member, or the end of a sentence that says why it works on whole values; empty if no remark is needed.

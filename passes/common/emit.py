@@ -57,7 +57,7 @@ def filled_part(editor: Editor, op: ir.Operation, type_: ir.Type) -> ir.Value:
     Args:
       editor: the editor of the module.
       op: the ``constant``, ``iota`` or ``broadcast_in_dim``; the new op follows it.
-      type_: of the part.
+      type_: the type of the part.
     """
     attributes = {name: op.attributes[name] for name in op.attributes}
     if op.name == "stablehlo.constant":

@@ -52,7 +52,7 @@ class OverlapModel:
     Args:
       view: the module.
       ctx: names the cluster, if the pass does not.
-      name: of the pass.
+      name: the name of the pass.
       topology: the cluster; empty for that of the run.
 
     Raises:
@@ -95,15 +95,16 @@ class OverlapModel:
                    for (kind, rows), bytes_ in calls.items())
 
     def compute(self, ops: Sequence[ir.Operation]) -> float:
-        """Seconds of the kernels among some ops of one block, regions included."""
+        """Seconds of the kernels among some ops with one block, regions included."""
         return sum(self.clock.seconds(op) for op in ops)
 
     def tasks(self, ops: Sequence[ir.Operation], copied: Sequence[ir.Value] = (), ahead: Iterable[ir.Operation] = (),
               carried: Mapping[ir.Value, ir.Operation] | None = None) -> list[StreamTask]:
-        """Converts ops of one block to tasks, with the values between them as dependences.
+        """Converts ops with one block to tasks, with the values between them as dependences.
 
         Args:
-          ops: of the block, in some order. An op that reads a result of a later one reads that of another iteration.
+          ops: the ops of the block, in some order. An op that reads a result of a later one reads that of another
+            iteration.
           copied: such values that must be copied before they are read, since the iteration overwrites them.
           ahead: collectives that run for the next iteration.
           carried: the ops among these that make the arguments of the block, for the arguments that they make.

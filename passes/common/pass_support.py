@@ -66,7 +66,7 @@ def with_inlined(module: Module, ctx: PassContext, names: tuple[str, ...] | None
 
     Args:
       module: the module; the copy replaces it only if the rewrite changed the copy.
-      ctx: of the pass.
+      ctx: the context of the pass.
       names: the names of the ops; None to inline every function.
       run: rewrites a module by its view; returns whether it changed.
     """

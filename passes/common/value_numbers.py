@@ -87,7 +87,7 @@ class ValueNumbers:
         named = [each for each in op.attributes if each not in _IGNORED]
         attributes = tuple((each, _attribute(op, each)) for each in sorted(named)) if named else ()
         kind = self._kind(op) if len(op.regions) else ""
-        if name in COLLECTIVES:  # the presence of a channel decides which devices take part; its number does not
+        if name in COLLECTIVES:  # the presence of a channel decides which devices participate; its number does not
             attributes = (*attributes, ("mode", id_mode(op)))
         for position, result in enumerate(op.results):
             shape = name, attributes, kind, position, result.type

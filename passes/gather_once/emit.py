@@ -19,7 +19,7 @@ def gather_before(gather: ir.Operation, source: GatherSource, members: int, edit
     Args:
       gather: an all-gather of the source, whose attributes the new one takes.
       source: the value to gather.
-      members: of a group.
+      members: the members of a group.
       editor: the editor of the module.
 
     Returns:
@@ -45,7 +45,7 @@ def read_gathered(gather: ir.Operation, source: GatherSource, members: int, whol
     Args:
       gather: the all-gather; it is erased, with the ops that it alone reads.
       source: the source of its operand.
-      members: of a group.
+      members: the members of a group.
       whole: the gathered source.
       editor: the editor of the module.
     """

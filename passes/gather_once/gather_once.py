@@ -39,7 +39,7 @@ class GatherOnce(Pass):
     ``reshard_after_forward`` and ``unshard``, for whole modules.
 
     Attributes:
-      memory_budget: bytes a device may spend on gathered values; by default what the run leaves, and nothing where it
+      memory_budget: bytes a device may spend on gathered values; by default what the run leaves, and nothing if it
         names no budget.
 
     Example:
@@ -108,7 +108,7 @@ class _Gathered:
     """A value that loops gather.
 
     Attributes:
-      members: of a group.
+      members: the members of a group.
       gathers: its all-gathers, in program order, each with its source.
     """
 
@@ -125,7 +125,7 @@ class _Gathered:
 
     @property
     def before(self) -> int:
-        """Bytes that are gathered while the loops run; a loop of unknown trip count counts once."""
+        """Bytes that are gathered while the loops run; a loop with unknown trip count counts once."""
         return sum(tensor_bytes(op.results[0].type) * math.prod(_trips(source)) for op, source in self.gathers)
 
     @property

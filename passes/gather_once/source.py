@@ -21,7 +21,7 @@ class GatherSource:
 
     Attributes:
       root: the value outside the loops.
-      dimension: of the root along which shards are gathered.
+      dimension: the dimension of the root along which shards are gathered.
       loops: the loops between the root and the gather, innermost first.
       converts: element types the root is converted to, in order.
       steps: slices, reshapes and transposes from the root to the gather, in order, each with the gathered dimension of

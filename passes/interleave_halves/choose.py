@@ -120,7 +120,7 @@ class HalvesChooser:
 
     Args:
       region: the members.
-      model: of the module.
+      model: the model of the module.
     """
 
     def __init__(self, region: Region, model: OverlapModel) -> None:
@@ -207,7 +207,7 @@ def longer_in_halves(op: ir.Operation, member: RegionMember, model: OverlapModel
     Args:
       op: the op of a member.
       member: says what is divided.
-      model: of the module.
+      model: the model of the module.
     """
     if op.name in COLLECTIVES:
         return calls_longer(op, model)

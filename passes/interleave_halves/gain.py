@@ -22,7 +22,7 @@ def waiting(block: ir.Block, model: OverlapModel) -> dict[int, float]:
 
     Args:
       block: the block.
-      model: of the module.
+      model: the model of the module.
 
     Returns:
       Seconds of one run of the block.
@@ -44,7 +44,7 @@ def saved_seconds(choice: HalvesChoice, sent: Iterable[ir.Operation], model: Ove
     Args:
       choice: the members in halves.
       sent: the collectives for which compute should wait less.
-      model: of the module.
+      model: the model of the module.
 
     Returns:
       (seconds saved, net of the choice's costs; seconds of the blocks as they are).
@@ -71,7 +71,7 @@ class _HalvedBlock:
 
     Args:
       members: the members in halves by the keys of their ops.
-      model: of the module.
+      model: the model of the module.
     """
 
     def __init__(self, members: Mapping[int, list[RegionMember]], model: OverlapModel) -> None:

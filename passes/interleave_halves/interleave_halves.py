@@ -30,7 +30,7 @@ class Saving:
       share: of the blocks that contain the collectives.
       sums: ops on the way from one of these collectives to the next that sum the halves, so that both are waited for.
       sent: the collectives that compute waited for and that are in halves.
-      dimension: of the first collective.
+      dimension: the dimension of the first collective.
     """
 
     choice: HalvesChoice
@@ -104,9 +104,9 @@ class InterleaveHalves(Pass):
 
         Args:
           seeds: collectives that compute waits for.
-          model: of the module.
+          model: the model of the module.
           tried: (key of a collective, dimension) of regions tried before; this function adds to it.
-          ctx: of the pass.
+          ctx: the context of the pass.
         """
         for key, first in seeds.items():
             savings, refused = list[Saving](), list[str]()

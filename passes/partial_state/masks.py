@@ -51,7 +51,7 @@ class Masks:
 
         Args:
           op: the reader, which is in the block of the value.
-          position: of the operand.
+          position: the position of the operand.
         """
         step = self._step(op, position, op.block)
         if isinstance(step, Mask) or step is None:

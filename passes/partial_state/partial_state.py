@@ -40,7 +40,7 @@ class PartialState(Pass):
 
     The calls are taken as the iterations of a loop that carries the state, and the flow of ``comm-shift`` decides
     through what the sum may travel. It is kept only where fewer bytes are expected to be sent. The argument and the
-    result that hold the sum get a dimension more, the first, of one element for each device along the axis, and are
+    result that hold the sum get one more dimension, the first, of one element for each device along the axis, and are
     sharded over it: their sum along that dimension is what the argument and the result were. Where an update is
     computed in each call and hidden by a predicate, it reads the sum in a branch, and zeros in the other calls.
 
@@ -48,7 +48,7 @@ class PartialState(Pass):
     argument and result are replicated along the axis, of one type, and of one name or place.
 
     Source: the loops over micro-batches of Comm-Shift, with calls of the step for iterations; PyTorch's
-    ``DistributedDataParallel.no_sync`` does the same by hand.
+    ``DistributedDataParallel.no_sync`` does the same, by hand.
 
     Attributes:
       axis: the mesh axis over which gradients are summed.

@@ -19,7 +19,7 @@ def peel(loop: Loop, counting: LoopCounter | NextCondition, editor: Editor, chan
     delay the reductions after it until it ends.
 
     Args:
-      loop: a loop of two iterations or more; of any number when it is not counted by constants.
+      loop: a loop with two iterations or more; of any number when it is not counted by constants.
       counting: its counter, or how it counts.
       editor: the editor of the module.
       channels: gives the copy's collectives new channel handles.

@@ -114,7 +114,7 @@ def gain(loop: ir.Operation, reductions: Iterable[ReductionBehind], model: Overl
     Args:
       loop: the loop.
       reductions: after it.
-      model: of the module.
+      model: the model of the module.
       sunk: whether reductions of what an inner loop stacks go into that loop, as ``sink-reductions`` does.
     """
     behind = list(reductions)
@@ -133,7 +133,7 @@ class _LastIteration:
 
     Args:
       loop: the loop.
-      model: of the module.
+      model: the model of the module.
       sunk: whether rows that an inner loop stacks are final one by one.
 
     Attributes:

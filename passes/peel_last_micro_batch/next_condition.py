@@ -24,7 +24,7 @@ class NextCondition:
 
 
 def next_condition(loop: Loop) -> NextCondition | None:
-    """How a loop counts; None where its condition depends on data that the body computes.
+    """How a loop counts; None if its condition depends on data that the body computes.
 
     Args:
       loop: a loop whose condition has no effects. Neither start, step nor bound has to be a constant.

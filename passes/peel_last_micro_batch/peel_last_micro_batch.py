@@ -32,10 +32,10 @@ class PeelLastMicroBatch(Pass):
     that of an iteration.
 
     Legal when the loop is counted by constants and the condition has no effects: the body then runs equally often, and
-    in the same order. A loop of one iteration that contains reductions, or precedes them, is replaced by its body; one of
-    none stays. Where start, step or bound are values at run time, the condition must read carried scalars that the body
-    computes from such scalars alone, for the loop to end one iteration earlier. The copy then runs in any case, and
-    ``select`` drops its results if the loop did not run: legal when the body contains neither effects nor
+    in the same order. A loop with one iteration that contains reductions, or precedes them, is replaced by its body;
+    one of none stays. Where start, step or bound are values at run time, the condition must read carried scalars that
+    the body computes from such scalars alone, for the loop to end one iteration earlier. The copy then runs in any
+    case, and ``select`` drops its results if the loop did not run: legal when the body contains neither effects nor
     collectives, nor loops that may not end. No device waits for another one there, so counts may differ among devices.
     Pays when what the copy hides is at least ``min_gain`` of the loop by the cost model, of 8 iterations where their
     number is not constant. Where the layers are a loop within the
@@ -159,7 +159,7 @@ def _how_it_counts(loop: Loop, view: View) -> LoopCounter | NextCondition | str:
 
 
 def why_not_speculative(loop: Loop, view: View) -> str:
-    """Why the body may not run speculatively on the values before a loop of no iterations.
+    """Why the body may not run speculatively on the values before a loop with no iterations.
 
     Its effects would be visible, a collective in it would send bytes that the original does not, and a loop in it that
     ends on the values of an iteration need not end on those before the first.

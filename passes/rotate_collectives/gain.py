@@ -29,8 +29,8 @@ def late_gathers(loop: Loop, gathers: Sequence[ir.Operation], model: OverlapMode
 
     Args:
       loop: the loop in whose body the gathers are.
-      gathers: in program order.
-      model: of the module.
+      gathers: the gathers, in program order.
+      model: the model of the module.
 
     Returns:
       Those that should run during the previous iteration, in program order.
@@ -58,8 +58,8 @@ def ends_of_iteration(loop: Loop, reductions: Sequence[ir.Operation], model: Ove
 
     Args:
       loop: the loop in whose body the reductions are.
-      reductions: in program order.
-      model: of the module.
+      reductions: the reductions, in program order.
+      model: the model of the module.
 
     Returns:
       Some of them, in program order; none if it would be all of them.
@@ -107,7 +107,7 @@ def iteration_times(loop: Loop, split: BodySplit, model: OverlapModel, rotated: 
     Args:
       loop: the loop.
       split: its halves.
-      model: of the module.
+      model: the model of the module.
       rotated: the collectives that the loop is rotated around; where the collectives fill most of an iteration, they
         share calls afterwards.
       ahead: gathers that run for the next iteration in either case.

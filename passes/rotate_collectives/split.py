@@ -158,7 +158,7 @@ def separate_barriers(loop: Loop, collectives: Sequence[ir.Operation], editor: E
 
     Args:
       loop: the loop in whose body the barriers are.
-      collectives: of the body.
+      collectives: the collectives of the body.
       editor: the editor of the module.
 
     Returns:

@@ -138,7 +138,7 @@ def best_of(regions: list[Region], size: int, extra: float,
     """The choice that saves most memory among those for several dimensions; the lowest dimension when equal.
 
     Args:
-      regions: of one all-reduce, in the order of its dimensions.
+      regions: the regions of one all-reduce, in the order of its dimensions.
       size: members of a group.
       extra: share of the bytes sent before that may be sent in addition.
       wanted: choices to consider.

@@ -43,7 +43,7 @@ def result_dimension(op: ir.Operation, position: int, dim: int, shards: int) -> 
 
     Args:
       op: the op; not a reduction along the sharded dimension.
-      position: of the operand that is sharded.
+      position: the position of the operand that is sharded.
       dim: the dimension along which it is sharded.
       shards: the number of shards.
 

@@ -25,7 +25,7 @@ class Sinking:
       stack: the stacked tensor.
       steps: the elementwise ops between, from the loop to the reduction, each with the position of the operand that
         leads back to the loop.
-      start: another tensor that the ops read and that the loop can fill in place; None where there is none.
+      start: another tensor that the ops read and that the loop can fill in place; None if there is none.
     """
 
     reduction: ir.Operation

@@ -1,4 +1,4 @@
-"""The page of passes at a glance holds every pass, with what the passes say of themselves."""
+"""The page of passes at a glance holds every pass, with what the passes say about themselves."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """Fused calls of every form in XLA's hands, in processes of their own: a crash of XLA is a failing test.
 
-XLA 0.10.2 refuses an all-reduce of several operands in a manual region, which is what every ``shard_map`` is. That is
+XLA 0.10.2 refuses an all-reduce with several operands in a manual region, which is what every ``shard_map`` is. That is
 why fusion flattens; here each form it writes is compiled inside such a region, run on eight CPU devices, and compiled
 for described GPUs where the CUDA compiler is installed.
 """

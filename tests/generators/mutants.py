@@ -126,7 +126,7 @@ def other_result(choices: random.Random, ops: list[ir.Operation]) -> bool:
 
 
 def other_op(choices: random.Random, ops: list[ir.Operation]) -> bool:
-    """An op of two operands, or a reducer, computes something else."""
+    """An op with two operands, or a reducer, computes something else."""
     op = named(choices, ops, BINARY + LOGICAL)
     if op is None:
         return False

@@ -22,7 +22,7 @@ def allowed_groups(w: Writer, scope: Frame) -> list[Teams]:
 
 
 def collective(w: Writer, scope: Frame) -> None:
-    """An all-reduce, or one of its neighbours; nothing where no groups are allowed."""
+    """An all-reduce, or one of its neighbours; nothing if no groups are allowed."""
     allowed = allowed_groups(w, scope)
     if not allowed:
         return
@@ -42,7 +42,7 @@ def _reducer(scope: Frame, name: str, element: str) -> list[str]:
 
 
 def _attributes(w: Writer, groups: Teams, global_ids: bool = True) -> str | None:
-    """One way to write groups; None where the form of the program has none."""
+    """One way to write groups; None if the form of the program has none."""
     ways = w.form.attributes(groups, global_ids)
     return w.pick(ways) if ways else None
 

@@ -39,7 +39,7 @@ class ProgramForm:
         return total
 
     def attributes(self, teams: Teams, global_ids: bool) -> list[str]:
-        """Ways to write groups as attributes of a collective; none where its mode cannot say them.
+        """Ways to write groups as attributes of a collective; none if its mode cannot say them.
 
         Args:
           teams: the groups.
@@ -49,7 +49,7 @@ class ProgramForm:
         return [f"{_CHANNEL}, replica_groups = {dense(teams.rows)}{flags}"]
 
     def pairs(self, teams: Teams, closed: bool) -> str | None:
-        """Attributes of a permute along each group; None where its mode cannot say them."""
+        """Attributes of a permute along each group; None if its mode cannot say them."""
         return f"{_CHANNEL}, {_pairs(teams.rows, closed)}" if closed or len(teams.rows[0]) > 1 else None
 
     def own_ids(self) -> list[tuple[str, frozenset[str]]]:

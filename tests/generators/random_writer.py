@@ -181,7 +181,7 @@ class Writer:
         return f"tensor<{shape}x{element or self.element()}>"
 
     def emit(self, scope: Frame, text: str, kind: str, *operands: Term, varies: frozenset[str] | None = None) -> Term:
-        """Writes an op of one result, which varies where its operands do."""
+        """Writes an op with one result, which varies where its operands do."""
         if varies is None:
             varies = NOWHERE.union(*(operand.varies for operand in operands))
         value = Term(self.name(), kind, varies)

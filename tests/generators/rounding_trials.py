@@ -33,8 +33,8 @@ class OutputTrial:
     Attributes:
       difference: the largest absolute difference of an element.
       bound: the bound of that element; the largest where several elements have that difference, and the largest of all
-        where none differs; infinite where it has none.
-      nearest: the least quotient of bound and difference, of the elements that differ; infinite where none does.
+        where none differs; infinite if it has none.
+      nearest: the least quotient of bound and difference, of the elements that differ; infinite if none does.
       widest: the largest bound of any element.
       held: no element differs by more than its bound.
       reason: why there is no bound.
@@ -49,7 +49,7 @@ class OutputTrial:
 
     @property
     def times(self) -> float | None:
-        """The bound over the difference where that is largest; None where nothing differs, or there is no bound."""
+        """The bound over the difference where that is largest; None if nothing differs, or there is no bound."""
         return self.bound / self.difference if self.difference and np.isfinite(self.bound) else None
 
 
@@ -67,13 +67,13 @@ class RoundingTrial:
 
     @property
     def times(self) -> float | None:
-        """The largest `OutputTrial.times` of the outputs; None where nothing differs."""
+        """The largest `OutputTrial.times` of the outputs; None if nothing differs."""
         return max((output.times for output in self.outputs if output.times is not None), default=None)
 
 
 def trial(name: str, before: Module, after: Module, seeds: tuple[int, ...] = (0, 1, 2),
           inputs: InputsMaker = run_on_random_inputs) -> RoundingTrial | None:
-    """Runs a program before and after on inputs of some seeds; None where the interpreter cannot."""
+    """Runs a program before and after on inputs of some seeds; None if the interpreter cannot."""
     rows: list[list[OutputTrial]] = []
     try:
         before, after = (sequential(each) if is_program(each) else each for each in (before, after))

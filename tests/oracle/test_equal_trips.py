@@ -167,7 +167,7 @@ MUTATIONS = {
         EQUAL, " and not self._has_copy(loop.op)", "",
         whole=per_device(CALLS, "%b", functions=CALLED),
         executed=False),
-    # The interpreter says of these that they never end, and XLA ends them.
+    # The interpreter says about these that they never end, and XLA ends them.
     "every compiler executes the collective in each iteration": Mutation(
         EQUAL, " if self._dependence.survives(op, loop)]", "]",
         whole=per_device(counted("%some", reduce("%g", "%s", ALL) + ADD, "%start"), "%l#1"), executed=False),

@@ -29,7 +29,7 @@ def keeps_values(text: str) -> bool:
 @pytest.mark.parametrize("element", ["f8E4M3FN", "f8E4M3FNUZ", "f8E5M2", "f8E4M3B11FNUZ"])
 @pytest.mark.parametrize("kind, start", [("maximum", "-16.0"), ("minimum", "16.0")])
 def test_extremum(make_region: Callable[..., str], element: str, kind: str, start: str) -> None:
-    """The identity of a maximum is the least number where there is no infinity."""
+    """The identity of a maximum is the smallest number where there is no infinity."""
     narrow = f"tensor<4x{element}>"
     assert keeps_values(make_region(
         f"      %x = stablehlo.convert %s : ({F}) -> {narrow}\n"

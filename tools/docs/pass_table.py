@@ -1,7 +1,7 @@
 """The table of ``docs/passes.md``: what each pass does, when it applies, why it is legal, what it gains, how to run it.
 
-What a pass does, and which named pipelines contain it, is read from the passes. ``python tools/docs/pass_table.py`` prints
-the table; a test compares it with the page.
+What a pass does, and which named pipelines contain it, is read from the passes. ``python tools/docs/pass_table.py``
+prints the table; a test compares it with the page.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from hlorewrite.passmanager.registry import built_in_passes, find_pass, help_lin
 
 @dataclass(frozen=True)
 class PassFacts:
-    """What a pass cannot say of itself.
+    """What a pass cannot say about itself.
 
     Attributes:
       applies: when it applies.

@@ -26,7 +26,7 @@ class Refusals:
         return self._refused.get(use) if self._refused else None
 
     def ask(self, uses: Iterable[tuple[ir.Operation, int]], sentence: str) -> int:
-        """Refuses uses on request; returns how many of them were not refused before."""
+        """Refuses uses if asked; returns how many of them were not refused before."""
         added = self._refuse(uses, sentence)
         self._asked |= added > 0
         return added

@@ -1,7 +1,7 @@
 """Chooses where to reduce: the cheapest set of places that cuts every path from an all-reduce to a forcing use (a
 minimum vertex cut).
 
-The cost is the bytes that a program is expected to send: a branch of n counts 1/n, a loop of unknown trip count eight
+The cost is the bytes that a program is expected to send: a branch of n counts 1/n, a loop with unknown trip count eight
 iterations. The cut of least expected cost may send more on some path. By default, paths on which a cut would send more
 get an increasing weight until a cut is no worse on any path.
 """
@@ -139,7 +139,7 @@ class _PartCutter:
       flow: the flow.
       part: the numbers of its places in the flow. Here a place is known by its index in this list.
       local: the index of each place of the flow in its part; filled in for this one.
-      prices: of all places of the flow.
+      prices: the prices of all places of the flow.
     """
 
     def __init__(self, flow: NumberedFlow, part: array[int], local: array[int], prices: _Prices) -> None:
@@ -255,8 +255,8 @@ class NumberedFlow:
 
     Attributes:
       places: the places.
-      is_source: for each place 1 where it is the result of an all-reduce of the flow.
-      is_forced: for each place 1 where a reader needs it reduced.
+      is_source: for each place 1 if it is the result of an all-reduce of the flow.
+      is_forced: for each place 1 if a reader needs it reduced.
     """
 
     def __init__(self, flow: DeferralGraph) -> None:

@@ -22,7 +22,7 @@ def read_nsys(content: bytes, name: str) -> tuple[ProfiledKernel, ...]:
 
     Args:
       content: the CSV file; lines before its headings are skipped.
-      name: of the file, for messages.
+      name: the name of the file, for messages.
 
     Returns:
       The kernels, in the order of the file; copies and fills of memory are left out.

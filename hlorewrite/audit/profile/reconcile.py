@@ -25,7 +25,7 @@ class ReconciledTime:
 
     Attributes:
       collectives: instructions of the schedule; several where the profile does not distinguish them.
-      kind: of the collectives.
+      kind: the kind of the collectives.
       source: the user's line, of the first of several.
       calls: of all of them in a step on one device.
       runs: of their kernels in the profile.
@@ -54,7 +54,7 @@ class ReconciledProfile:
     Attributes:
       matched: what has both times.
       how: by what kernels were matched: ``instruction``, ``order`` or ``kind``.
-      runs_per_call: steps times devices in the profile; None where kinds disagree.
+      runs_per_call: steps times devices in the profile; None if kinds disagree.
       compute_s: predicted, of a step.
       measured_compute_s: the same, measured; None without ``runs_per_call``, or without such kernels.
       unmatched: messages about kernels and collectives without a partner.
@@ -78,7 +78,7 @@ def reconcile(kernels: Sequence[ProfiledKernel], step: StepTimeline, program: St
     """Matches the kernels of a profile with the collectives of a schedule.
 
     Args:
-      kernels: of the profile, of any number of steps and devices.
+      kernels: the kernels of the profile, of any number of steps and devices.
       step: the simulated schedule.
       program: what it runs.
 
@@ -87,7 +87,8 @@ def reconcile(kernels: Sequence[ProfiledKernel], step: StepTimeline, program: St
     """
     collectives = _by_launch([one for one in step.collectives if one.kind in BY_KIND])
     communication = [each for each in kernels if nccl_kinds(each.name)]
-    said = [f"{one.name} ({one.source}) is in a loop of unknown trip count" for one in collectives if one.trips is None]
+    said = [f"{one.name} ({one.source}) is in a loop with unknown trip count" for one in collectives
+            if one.trips is None]
     counted = [one for one in collectives if one.trips]
     if any(each.op for each in communication):
         how, rows, more = "instruction", *_by_instruction(communication, counted)

@@ -28,7 +28,7 @@ def read_xplane(content: bytes, name: str) -> tuple[ProfiledKernel, ...]:
 
     Args:
       content: the file.
-      name: of the file, for messages.
+      name: the name of the file, for messages.
 
     Returns:
       One entry for each run of a kernel.

@@ -127,7 +127,7 @@ def differ(before: str, after: str) -> bool:
 
 
 def from_model(fact: ast.Linear, verdict: Verdict) -> Programs | None:
-    """A fact's two sides on two devices, with the elements of the model; None where the op needs more than elements.
+    """A fact's two sides on two devices, with the elements of the model; None if the op needs more than elements.
 
     Args:
       fact: the fact.

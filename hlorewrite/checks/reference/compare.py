@@ -27,7 +27,7 @@ class OutputComparison:
       relative: that error over the largest number of the tensor.
       tolerance: the relative error allowed where no bound is compared.
       equal: whether it is within its bound, or within tolerance.
-      difference: the absolute error of the element nearest to its bound; None where no bound is compared.
+      difference: the absolute error of the element nearest to its bound; None if no bound is compared.
       bound: what rounding explains at most of that element's error.
       bound_at_largest: what rounding explains at most of ``absolute``, at its element.
       reason: why there is no bound.
@@ -183,7 +183,7 @@ def _row(output: str, expected: Sequence[Array], actual: Sequence[Array], tolera
 
 
 def error_of(expected: Array, actual: Array) -> tuple[float, float]:
-    """(largest absolute error, the same over the largest finite number expected); infinite where NaN or an infinity
+    """(largest absolute error, the same over the largest finite number expected); infinite if NaN or an infinity
     is on one side only.
 
     Example:

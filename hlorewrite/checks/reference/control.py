@@ -32,7 +32,7 @@ def control_arguments(function: ir.Operation) -> ControlArguments:
     """The arguments of a function that trip counts, branches and indices may depend on.
 
     Args:
-      function: a function of one block, in the module that contains the functions it calls.
+      function: a function with one block, in the module that contains the functions it calls.
     """
     functions = _functions(function)
     feeds: dict[ir.Value, list[ir.Value]] = {}

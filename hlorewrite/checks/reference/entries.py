@@ -30,7 +30,7 @@ class EntryPair:
 
     @property
     def changed(self) -> bool:
-        """Whether the function, or one that it calls, reads otherwise after the passes."""
+        """Whether the function, or one that it calls, is different after the passes."""
         return _reached_text(self.before, self.name) != _reached_text(self.after, self.name)
 
 

@@ -31,12 +31,12 @@ _NEAR = 4
 
 @dataclass(frozen=True)
 class Exponents:
-    """How large and how small the inputs of a program are: what the least floating-point range in it has.
+    """How large and how small the inputs of a program are: what the smallest floating-point range in it has.
 
     Attributes:
       top: exponent of the largest.
       bottom: exponent of the tiniest.
-      least: the least number that is drawn; 0 where that is ``bottom``.
+      least: the smallest number that is drawn; 0 if that is ``bottom``.
       added: exponents that a sum over all devices takes.
       narrow: whether a format is among them whose range training comes near.
     """
@@ -49,7 +49,7 @@ class Exponents:
 
 
 def exponents_of(program: LockstepProgram) -> Exponents | None:
-    """The exponents of inputs for a program; None where nothing in it is a floating-point number.
+    """The exponents of inputs for a program; None if nothing in it is a floating-point number.
 
     Raises:
       CannotExecute: numpy does not know a type.

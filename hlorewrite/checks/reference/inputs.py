@@ -52,7 +52,7 @@ def random_array(type_: ir.Type, generator: np.random.Generator, role: Role = ""
 
 
 def range_of(element: ir.IntegerType) -> tuple[int, int]:
-    """The least and the largest number of an integer type."""
+    """The smallest and the largest number of an integer type."""
     if element.is_unsigned:
         return 0, 2**element.width - 1
     return -(2**(element.width - 1)), 2**(element.width - 1) - 1

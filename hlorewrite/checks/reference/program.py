@@ -45,7 +45,7 @@ class LockstepProgram:
     Attributes:
       grid: the processes that take inputs: one when global, else the devices.
       kind: ``global`` takes and returns global values; ``per-device`` takes and returns the values of each device.
-      devices: how many devices take part.
+      devices: how many devices participate.
       input_types: types of the inputs of one process.
       output_types: types of the results of one process.
       lowered: the sequential module.

@@ -31,11 +31,11 @@ def range_faults(before: LockstepProgram, after: LockstepProgram, name: str, see
     Args:
       before: the original.
       after: the rewritten program.
-      name: of the function.
-      seed: of the inputs.
+      name: the name of the function.
+      seed: the seed of the inputs.
 
     Returns:
-      A sentence for each output; none where floating-point inputs decide how often a loop runs.
+      A sentence for each output; none if floating-point inputs decide how often a loop runs.
     """
     if _loops_by_floats(before):
         return []
@@ -67,7 +67,7 @@ def _compared(before: LockstepProgram, after: LockstepProgram, kind: Kind, input
               ) -> list[tuple[int, str, str]] | None:
     """(number of an output, its element in the original, in the rewritten program).
 
-    None where the inputs say nothing: the original leaves the range of its types.
+    None if the inputs say nothing: the original leaves the range of its types.
     """
     expected = before.run(inputs)
     flat = [array for row in expected.outputs for array in row]

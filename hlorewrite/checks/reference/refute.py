@@ -75,7 +75,7 @@ class Refutation:
     """The result of executing two modules.
 
     Attributes:
-      example: inputs on which they differ; None where none was found.
+      example: inputs on which they differ; None if none was found.
       equal: on how many draws they were equal.
       reason: why something was not executed.
     """

@@ -22,7 +22,7 @@ _FIRST, _OTHERS = STRATEGIES[:1], STRATEGIES[1:]
 
 
 class Certainty(StrEnum):
-    """What is known of two modules, from the best answer to the worst."""
+    """What is known about two modules, from the best answer to the worst."""
 
     PROVED = "proved"
     ROUNDED = "proved up to rounding of constants"

@@ -11,14 +11,14 @@ State = Literal["ok", "note", "missing", "wrong"]
 
 @dataclass(frozen=True)
 class Diagnosis:
-    """What is known of one thing.
+    """What is known about one thing.
 
     Attributes:
       topic: ``python``, ``packages``, ``extras``, ``settings`` or ``self-test``.
-      name: of the thing.
+      name: the name of the thing.
       state: whether it is as it should be.
       text: its version or value.
-      fix: what to do about it; empty where nothing has to be done.
+      fix: what to do about it; empty if nothing has to be done.
     """
 
     topic: str

@@ -35,7 +35,7 @@ def python_and_packages() -> list[Diagnosis]:
 
 
 def installed(package: str) -> str:
-    """The version of a package; empty where it is not installed."""
+    """The version of a package; empty if it is not installed."""
     try:
         return importlib.metadata.version(package)
     except importlib.metadata.PackageNotFoundError:

@@ -37,7 +37,7 @@ def settings(environment: Mapping[str, str]) -> list[Diagnosis]:
     """The variables that are set and have an effect, and a line that names the other ones.
 
     Args:
-      environment: of this process.
+      environment: the environment of this process.
     """
     others = sorted(name for name in environment if name.startswith("JAX_") and name not in KNOWN)
     given = [name for name in (*KNOWN, *others) if environment.get(name, "").strip()]

@@ -46,7 +46,7 @@ def self_test(described: bool, command: Sequence[str] = ()) -> list[Diagnosis]:
 
 
 def _end(done: subprocess.CompletedProcess[str]) -> str:
-    """How the process ended; empty where it did as it should."""
+    """How the process ended; empty if it did as it should."""
     if not done.returncode:
         return ""
     lines = [line for line in done.stderr.strip().splitlines() if line.strip() and not line.startswith(_NOISE)]

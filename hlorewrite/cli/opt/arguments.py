@@ -69,8 +69,8 @@ def _pipeline_arguments(group: argparse._ArgumentGroup) -> None:
                        help="import a module, or a .py file, that registers natives for rule files; repeatable")
     group.add_argument("--ignore-cost", action="store_true", help="apply rules even if their cost conditions fail")
     group.add_argument("--topology", default="", metavar="NAME",
-                       help="the cluster to estimate times for, such as h200:4x8; a name alone means as many whole servers "
-                            "as the module needs (default: the cluster of --target)")
+                       help="the cluster to estimate times for, such as h200:4x8; a name alone means as many whole "
+                            "servers as the module needs (default: the cluster of --target)")
     add_step_flag(group, "memory_budget",
                   help="bytes per device that passes may spend on values they keep longer: local sums, gathered "
                        "values, buffers of fused calls; auto is 80%% of the memory of a device of "
@@ -137,8 +137,8 @@ def _test_arguments(group: argparse._ArgumentGroup) -> None:
                        help="interp: execute the module before and after on the StableHLO interpreter and compare "
                        "values; proof: say whether the result is proved to compute the same; may be given twice")
     group.add_argument("--target", default="", metavar="MACHINE",
-                       help="what the module is compiled for, such as h200:1x8; it is compared with what XLA alone makes of "
-                            "the input")
+                       help="what the module is compiled for, such as h200:1x8; it is compared with what XLA alone makes "
+                            "of the input")
     group.add_argument("--against", choices=("xla",),
                        help="print calls, bytes, memory and predicted step of XLA alone and of the result to stderr; "
                             "needs --target")

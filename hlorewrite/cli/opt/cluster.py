@@ -15,7 +15,7 @@ EXPOSE = "expose-collectives"
 
 
 def named_cluster(args: argparse.Namespace) -> str:
-    """The cluster that a command line names: its topology, else that of its target; empty where there is none."""
+    """The cluster that a command line names: its topology, else that of its target; empty if there is none."""
     from hlorewrite.cost.cluster.topology_file import cluster_of_target
     return args.topology or cluster_of_target(args.target)
 
@@ -74,7 +74,7 @@ def what_was_not_done(args: argparse.Namespace, hidden: bool, changed: bool, ctx
       args: the command line.
       hidden: whether XLA inserts collectives into the input later.
       changed: whether a pass changed the module.
-      ctx: of the passes.
+      ctx: the context of the passes.
 
     Returns:
       Names the part that was skipped, and the option that runs it or the reason; empty if nothing was skipped.

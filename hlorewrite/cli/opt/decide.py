@@ -31,7 +31,7 @@ class OptDecision:
       passes: to run; the first is XLA's partitioner where the module is auto-sharded.
       memory: bytes that they may spend; None for their own limits.
       kept: whether their result is written, and not the input.
-      comparison: all ways that were compared; None where there was nothing to compare.
+      comparison: all ways that were compared; None if there was nothing to compare.
       report: what the passes of the decision did and said.
     """
 

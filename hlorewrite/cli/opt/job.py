@@ -290,7 +290,8 @@ class Job:
         elif not self.args.against:
             sys.stderr.write(f"{module.name}: {chosen.comparison.sentence}\n")
         if options := chosen.comparison.options:
-            sys.stderr.write(f"{module.name}: compile it with {options_text(options)}; a module cannot store XLA options\n")
+            sys.stderr.write(f"{module.name}: compile it with {options_text(options)}; "
+                             "a module cannot store XLA options\n")
         return module if chosen.kept else original
 
     def _write_report(self, pipeline: str) -> None:

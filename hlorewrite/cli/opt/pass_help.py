@@ -51,7 +51,7 @@ def pipeline_help(name: str) -> str:
     """The output of ``hlorewrite help PIPELINE``: its passes in the order in which they run, a line each.
 
     Args:
-      name: of a named pipeline, or ``auto``.
+      name: the name of a named pipeline, or ``auto``.
 
     Example:
       >>> print(pipeline_help("comm").splitlines()[0])

@@ -65,7 +65,7 @@ class OptPlan:
             self._wanted["passes"] = AUTO
 
     def replayed(self, listeners: list[Listener]) -> Module | None:
-        """The module that the plan holds, and what its passes said; None where the passes are to be run.
+        """The module that the plan holds, and what its passes said; None if the passes are to be run.
 
         Raises:
           PlanMismatch: the plan does not fit, and ``--on-mismatch`` is ``error``.
@@ -101,8 +101,8 @@ class OptPlan:
     def _name_options(self, document: PlanDocument) -> None:
         options = options_of(document, self.args.plan) if is_tuned(document) else {}
         if options:
-            sys.stderr.write(f"{self.args.plan}: was chosen for a compilation with XLA options, which a module cannot store: "
-                             f"{options_text(options)}\n")
+            sys.stderr.write(f"{self.args.plan}: was chosen for a compilation with XLA options, which a module cannot "
+                             f"store: {options_text(options)}\n")
 
     def _refused(self, error: PlanMismatch) -> Module | None:
         policy = self.args.on_mismatch

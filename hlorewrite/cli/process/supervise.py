@@ -40,7 +40,7 @@ _READ_S, _READ_S_OF_A_BYTE = 10.0, 1e-6
 _READ = "while it was read"
 _CRASHES = {getattr(signal, name) for name in ("SIGSEGV", "SIGABRT", "SIGBUS", "SIGFPE", "SIGILL", "SIGTRAP")}
 _STOPS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP) if hasattr(signal, "SIGHUP") else ()
-_shared: list[_Shared] = []  # what parent and child share; empty where the work is not supervised
+_shared: list[_Shared] = []  # what parent and child share; empty if the work is not supervised
 
 
 class Terminated(KeyboardInterrupt):
@@ -255,7 +255,7 @@ class _Watch:
         self.kill_at = min(self.kill_at, time.monotonic() + GRACE_S)
 
     def verdict(self, status: int, doing: str, reproduce: Callable[[], str]) -> tuple[int, str]:
-        """The exit code of the command, and what to say about it; nothing where the child has said it."""
+        """The exit code of the command, and what to say about it; nothing if the child has said it."""
         if self.reason:
             return 2 if self.damaged else 1, f"{self.doing or doing}: {self.reason}"
         if os.WIFEXITED(status):

@@ -18,7 +18,7 @@ def read_module(data: bytes, name: str) -> Module:
 
     Args:
       data: the content.
-      name: of the file, for messages.
+      name: the name of the file, for messages.
 
     Raises:
       InputError: it cannot be read, or is scheduled already.
@@ -42,7 +42,7 @@ def hlo_text(text: str, name: str) -> str:
 
     Args:
       text: the content of a file.
-      name: of the file, for messages.
+      name: the name of the file, for messages.
 
     Raises:
       InputError: it cannot be read: the line, and why.

@@ -42,9 +42,9 @@ class StepInput:
     """A compiled step.
 
     Attributes:
-      name: for messages and headings.
+      name: the name to show in messages and headings.
       text: scheduled HLO.
-      memory_bytes: of one device, when known.
+      memory_bytes: the memory of one device in bytes, if known.
       line_trips: trip counts of the source module by line.
       dump: the module of a dump, where it comes from one.
     """

@@ -73,7 +73,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _tuned(args: argparse.Namespace) -> tuple[TunedStep, str]:
-    """What was found, and the content of a plan file, empty where none is wanted or there is no result."""
+    """What was found, and the content of a plan file, empty if none is wanted or there is no result."""
     from hlorewrite.cli.parser import quiet_xla
     from hlorewrite.cli.step.read_module import read_module
     from hlorewrite.cli.step.tune_run import TuneRun

@@ -46,7 +46,7 @@ def checked_capacity(budget: int, cluster: str, location: str) -> str:
 
     Args:
       budget: bytes.
-      cluster: the topology of the devices; empty where it is not known.
+      cluster: the topology of the devices; empty if it is not known.
       location: what the budget is for.
 
     Returns:

@@ -89,7 +89,7 @@ class NcclModel:
           place: where the ranks of each case are; arrays of shape (cases,).
 
         Returns:
-          Seconds, shape (cases,); 0 where there is one rank.
+          Seconds, shape (cases,); 0 if there is one rank.
         """
         import numpy as np
 

@@ -34,7 +34,7 @@ def between_racks(model: RackTimes, kind: str, sizes: Array, place: RankPlacemen
     """Seconds of collectives that cross racks; more racks never take less.
 
     Args:
-      model: of collectives, for the time inside a rack.
+      model: the model of collectives, for the time inside a rack.
       kind: one of ``KINDS``.
       sizes: payload bytes, shape (cases,).
       place: where the ranks are, arrays of shape (cases,).

@@ -153,7 +153,7 @@ class _BlockReader:
     """The graph of a block.
 
     Args:
-      clock: of the module.
+      clock: the clock of the module.
       block: the block.
 
     Attributes:

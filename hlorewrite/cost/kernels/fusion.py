@@ -73,9 +73,9 @@ class KernelGraph:
     """The ops of a block and the values between them, by number.
 
     Attributes:
-      ops: in program order.
-      elements: of each value.
-      bytes: of each value.
+      ops: the ops, in program order.
+      elements: the elements of each value.
+      bytes: the bytes of each value.
       maker: the op that makes each value; -1 for arguments of the block.
       read_outside: values that are read outside of these ops: by the block's terminator or a region.
       kept: values that are still read after they are updated.

@@ -34,7 +34,7 @@ class StackProfile:
       half_width: width of a product at which its share halves, by class of type; 0 is none.
       expert_share: the same share for products of experts.
       board: factor on the rates of a board, by its name, where its clock differs from its generation's.
-      attention_share: share of the bf16 peak that fused attention reaches on the causal half; empty where scores go
+      attention_share: share of the bf16 peak that fused attention reaches on the causal half; empty if scores go
         through memory.
       attention_backward: time of fused attention's backward pass, relative to its forward pass.
       outside_bytes: bytes moved outside of products, relative to those of norms, residuals and activation functions.

@@ -51,7 +51,7 @@ class WrittenElements(NamedTuple):
     """The elements that a kernel writes.
 
     Attributes:
-      elements: of its largest result; for updates in place, of the update.
+      elements: the elements of its largest result; for updates in place, of the update.
       scattered_16_bit: two-byte elements that a scatter adds to others.
     """
 
@@ -66,7 +66,7 @@ def scattered(elements: float, size: float) -> WrittenElements:
     """The elements that a scatter writes.
 
     Args:
-      elements: of the updates.
+      elements: the elements of the updates.
       size: bytes of the updates.
     """
     return WrittenElements(elements, elements if size == 2 * elements else 0.0)

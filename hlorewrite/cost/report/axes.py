@@ -47,7 +47,7 @@ def with_axes(collectives: Sequence[Executed], mesh: Mesh) -> list[Executed]:
       mesh: the mesh the module was made for.
 
     Returns:
-      New collectives; the axes stay empty where the groups are not those of the mesh.
+      New collectives; the axes stay empty if the groups are not those of the mesh.
     """
     return [what if what.axes else replace(what, axes=axes_of(what, mesh)) for what in collectives]
 

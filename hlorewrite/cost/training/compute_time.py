@@ -113,7 +113,7 @@ def compute_time(shape: ModelShape, sizes: Parallelism, topo: Topology, options:
       sizes: groups and batches, arrays.
       topo: the cluster.
       options: what is the same for all.
-      profile: of the training stack; None is the one the options choose.
+      profile: the profile of the training stack; None is the one the options choose.
 
     Returns:
       Times, arrays of the shape of ``sizes``.
@@ -180,7 +180,7 @@ class _Layers:
       shape: the model.
       sizes: groups and batches, arrays.
       options: what is the same for all.
-      rates: of the GPU under the stack.
+      rates: the rates of the GPU under the stack.
       flash: whether attention is fused.
     """
 

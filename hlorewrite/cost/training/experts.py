@@ -40,9 +40,9 @@ def expert_imbalance(experts: int, ep: int, concentration: float, *, samples: in
     Args:
       experts: experts of a layer, E.
       ep: ranks they are spread over.
-      concentration: of the Dirichlet law; 100 is nearly even, 1 is very uneven.
+      concentration: the concentration of the Dirichlet law; 100 is nearly even, 1 is very uneven.
       samples: draws.
-      seed: of the draws.
+      seed: the seed of the draws.
 
     Returns:
       The distribution of max over mean.
@@ -70,8 +70,8 @@ def sample_expert_matrix(payload_bytes: float, ranks: int, concentration: float,
     Args:
       payload_bytes: bytes one rank dispatches.
       ranks: ranks of the group.
-      concentration: of the Dirichlet law.
-      seed: of the draw.
+      concentration: the concentration of the Dirichlet law.
+      seed: the seed of the draw.
 
     Returns:
       Bytes from row to column, shape (ranks, ranks), zero on the diagonal.

@@ -88,7 +88,7 @@ def estimate(shape: ModelShape, sizes: Parallelism, topo: Topology, options: Opt
       sizes: groups and batches, integers.
       topo: the cluster; p*t*cp*d has to be its number of GPUs.
       options: recomputation, ZeRO, dtype and so on.
-      profile: of the training stack; None is the one that the options name.
+      profile: the profile of the training stack; None is the one that the options name.
 
     Returns:
       The estimate, plain floats.
@@ -118,7 +118,7 @@ def estimate_many(shape: ModelShape, sizes: Parallelism, topo: Topology, options
       sizes: groups and batches, arrays of shape (configurations,).
       topo: the cluster.
       options: what is the same for all.
-      profile: of the training stack; None is the one that the options name.
+      profile: the profile of the training stack; None is the one that the options name.
 
     Returns:
       The estimate, arrays of shape (configurations,).

@@ -104,7 +104,7 @@ def memory_bytes(shape: ModelShape, sizes: Parallelism, topo: Topology, options:
       sizes: groups and batches, arrays.
       topo: the cluster.
       options: what is the same for all.
-      profile: of the training stack; None is the one the options choose.
+      profile: the profile of the training stack; None is the one the options choose.
 
     Returns:
       Bytes, of the shape of ``sizes``.

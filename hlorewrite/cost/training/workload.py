@@ -49,7 +49,7 @@ class Options:
         the study's formula leaves out.
       expert_imbalance: load of the fullest expert rank over the mean; 1 is balanced.
       stack: a profile of the training stack (:func:`hlorewrite.cost.kernels.stacks.stack_names`), or ``auto``.
-      recompute_layers: of the layers of a stage, how many recompute; None is all.
+      recompute_layers: the recompute layers of the layers of a stage, how many recompute; None is all.
       pipeline_overlap: share of stage-to-stage transfers that compute hides.
       data_overlap: share of the gradient reduction and ZeRO-1's gathers that compute hides.
       fsdp_overlap: share of a micro-batch's compute under which the gathers and reductions of FSDP can run.
@@ -142,7 +142,7 @@ class Parallelism:
 
     @property
     def expert_split(self) -> Any:
-        """Tensor ranks that an expert is split over: t, or 1 where expert parallelism takes their place."""
+        """Tensor ranks that an expert is split over: t, or 1 if expert parallelism takes their place."""
         return self.tp * (self.replicas % self.ep == 0) + (self.replicas % self.ep != 0)
 
     @property

@@ -29,9 +29,9 @@ class WayRow:
     """A way to compile a step, and its outcome.
 
     Attributes:
-      name: of the way; those of the user's own module begin with ``XLA``.
+      name: the name of the way; those of the user's own module begin with ``XLA``.
       measured: XLA's compilation of it; None if it was not compiled.
-      why: why it is not better than XLA alone, or was not compiled; empty where it is better.
+      why: why it is not better than XLA alone, or was not compiled; empty if it is better.
       cpu_s: CPU time of its passes and its compilation.
       flags: XLA options of the way, without dashes.
     """
@@ -74,7 +74,7 @@ class XlaComparison:
       against: why the other way is not taken; empty when it is.
       with_code: whether both were compiled to the end.
       best: XLA alone with published flags, if requested.
-      name: of the other way.
+      name: the name of the other way.
       tried: all ways that were tried, XLA alone first; empty if there were only the two.
     """
 

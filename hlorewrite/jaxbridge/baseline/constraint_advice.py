@@ -154,7 +154,7 @@ def _constrained(module: Module, batch: _Batch, place: tuple[str, str]) -> Modul
 
 
 def _sent(module: Module) -> int | None:
-    """Executed bytes of a device; None where the partitioner refuses the module, or a trip count is not known."""
+    """Executed bytes of a device; None if the partitioner refuses the module, or a trip count is not known."""
     try:
         _, found, left_out = collectives_of(expose_collectives(module))
     except HlorewriteError:

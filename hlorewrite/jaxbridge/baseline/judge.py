@@ -39,10 +39,10 @@ def why_not(alone: Measured, ours: Measured, budget: int | None = None, or_equal
       ours: the way.
       budget: bytes of temporaries that the user allows; None without a budget.
       or_equal: whether it need not be better, because the passes changed more than its communication.
-      name: of the way, for the sentence.
+      name: the name of the way, for the sentence.
 
     Returns:
-      A sentence; empty where the way is better: it fits, and its predicted step is shorter by more than noise with the
+      A sentence; empty if the way is better: it fits, and its predicted step is shorter by more than noise with the
       documented slowdown and not longer without any; or, where steps are equal or not known, it sends no more bytes,
       and fewer bytes, calls or temporaries.
 
@@ -114,7 +114,7 @@ def room_of(alone: Measured, budget: int | None) -> int | None:
       budget: bytes by which temporaries may grow; None without a budget.
 
     Returns:
-      The bytes; None where the memory of the devices is not known.
+      The bytes; None if the memory of the devices is not known.
 
     Example:
       >>> alone = Measured(8, 800, 800, 0, 0.0, "", memory=500, capacity=1000)
@@ -128,7 +128,7 @@ def room_of(alone: Measured, budget: int | None) -> int | None:
 
 
 def too_large(alone: Measured, ours: Measured, budget: int | None = None, name: str = REWRITTEN) -> str:
-    """Why a way takes too much memory; empty where it does not. Arguments as for ``why_not``."""
+    """Why a way takes too much memory; empty if it does not. Arguments as for ``why_not``."""
     room = room_of(alone, budget)
     if room is None:
         return _larger_temporaries(alone, ours, budget, name)

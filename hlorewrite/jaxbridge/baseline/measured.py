@@ -32,9 +32,9 @@ class Measured:
       seconds: wall-clock time of the compilation; not compared, since it differs from run to run.
       hlo: the scheduled HLO.
       trips_known: whether every loop around a collective has a known trip count; a loop without one counts once.
-      step_s: predicted time of a step; None where it was not predicted, or a part of it has no known time.
+      step_s: predicted time of a step; None if it was not predicted, or a part of it has no known time.
       exposed_s: seconds that communication adds to it.
-      exposed_at: the same by line of the program.
+      exposed_at: the same, by line of the program.
       untimed: why there is no predicted time; empty if there is one, or none was requested.
       memory: bytes of arguments, results and temporaries.
       capacity: memory of one device of the topology, in bytes; 0 if it is not known.
@@ -77,7 +77,7 @@ def timed(made: Measured, cluster: str) -> Measured:
 
     Args:
       made: what XLA runs.
-      cluster: the topology; empty where it is not known.
+      cluster: the topology; empty if it is not known.
 
     Returns:
       ``made`` with its times, or with the reason why there are none: a step with unknown parts has no ``step_s``.

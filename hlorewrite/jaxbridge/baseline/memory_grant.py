@@ -27,7 +27,7 @@ def free_bytes(alone: Measured) -> int | None:
       alone: XLA alone, with its times.
 
     Returns:
-      Bytes; None where the memory of the devices is not known.
+      Bytes; None if the memory of the devices is not known.
 
     Example:
       >>> free_bytes(Measured(8, 800, 800, 100, 0.0, "", memory=300, capacity=1000)), free_bytes(Measured(
@@ -65,7 +65,7 @@ def granted(budget: MemoryBudget, module: Module, place: DeviceSet, cluster: str
         results, less 5 % of that, less the temporaries of the compiled original.
       module: the original; it is not changed.
       place: the target.
-      cluster: the topology of the devices; empty where it is not known.
+      cluster: the topology of the devices; empty if it is not known.
       partitioned: keep the program that XLA's partitioner makes of the original.
 
     Raises:

@@ -14,7 +14,7 @@ def miscompiled(module: Module, version: tuple[int, ...] = jaxlib_version.__vers
 
     Args:
       module: a module whose collectives are explicit; it is not changed.
-      version: of jaxlib.
+      version: the version of jaxlib.
     """
     view = View(module)
     if not reduces_in_a_loop(view):

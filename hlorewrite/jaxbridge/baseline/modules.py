@@ -26,7 +26,7 @@ def compared_modules(original: Module, rewritten: Module, target: str, *, budget
       best: also compile the original with published sets of XLA flags, and show the shortest step.
 
     Returns:
-      Both, with the decision; None where they are equal, or run on one device.
+      Both, with the decision; None if they are equal, or run on one device.
 
     Raises:
       UsageError: no such target, or it has other devices than the modules.

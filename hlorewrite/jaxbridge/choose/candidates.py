@@ -60,9 +60,9 @@ class Contest:
       keep: ``better`` or ``compiled``.
       budget: bytes by which temporaries may grow; None without a budget.
       alone: XLA alone's compilation of the module, if it is known.
-      cluster: the topology that step times are predicted for; empty where bytes decide.
+      cluster: the topology that step times are predicted for; empty if bytes decide.
       passes: the user's passes; none for ``auto``.
-      name: of the pipeline, for tables.
+      name: the name of the pipeline, for tables.
     """
 
     module: Module
@@ -138,7 +138,7 @@ class ChosenModule:
       source: what the passes ran on: the module, or what a partitioner made of it.
       made: the rewritten module.
       variant: what was run on it.
-      comparison: the comparison with XLA alone; None where no pass changed anything.
+      comparison: the comparison with XLA alone; None if no pass changed anything.
     """
 
     source: Module
@@ -202,7 +202,7 @@ class CandidateMaker:
         return self._sources[key]
 
     def resharded(self, variant: Variant) -> Resharded | None:
-        """The module with the shardings that a variant gives it; None where they stay the user's."""
+        """The module with the shardings that a variant gives it; None if they stay the user's."""
         passes = before_partitioner(variant)
         if passes not in self._resharded:
             self._resharded[passes] = resharded(self.contest.module, variant)
@@ -280,7 +280,7 @@ def resharded(module: Module, variant: Variant) -> Resharded | None:
       variant: the passes.
 
     Returns:
-      The module to partition; None where no pass of the variant changes a sharding.
+      The module to partition; None if no pass of the variant changes a sharding.
     """
     passes, recorder = before_partitioner(variant), RunRecorder()
     if not passes:

@@ -34,8 +34,8 @@ from hlorewrite.rules.listener import Remark
 
 _EXPOSE = "expose-collectives"
 _COMPILED = ("rewritten", "original")
-NOTHING_TO_REWRITE = ("contains no collective, so there is nothing to rewrite; check that its inputs are sharded over the "
-                      "devices it should run on")
+NOTHING_TO_REWRITE = ("contains no collective, so there is nothing to rewrite; check that its inputs are sharded over "
+                      "the devices it should run on")
 
 
 def rewrite_step(module: Module, options: StepOptions, place: DeviceSet) -> tuple[Rewritten, list[str]]:
@@ -178,7 +178,7 @@ def _with_run(made: Rewritten, original: Module, passes: Sequence[Pass], topolog
         return made
     before = emit(original, Format.BYTECODE)
     after = made.bytecode if made.bytecode is not None else emit(made.module, Format.BYTECODE)
-    # Not known of a step that is partitioned otherwise: its sums may be others from the start.
+    # Not known about a step that is partitioned otherwise: its sums may be others from the start.
     orders = None if passes and passes[0].before_partitioner else OrdersOnDemand(before, after, original.name)
     changes = ChangesOnDemand(before, original.name, tuple(passes), topology, memory, original.frames)
     return replace(made, report=replace(made.report, orders=orders, changes=changes))

@@ -27,7 +27,7 @@ def rewritten_dump(text: str, name: str, target: str, cluster: str, passes: str
 
     Args:
       text: HLO, the file of a dump whose name ends in ``after_spmd_partitioner.txt``.
-      name: for messages.
+      name: the name to show in messages.
       target: the devices, such as ``h200:4x8``.
       cluster: the topology that times are predicted for.
       passes: ``auto``, a pipeline, or the name of one.
@@ -92,7 +92,7 @@ def program_of_dump(text: str, name: str) -> Module:
 
     Args:
       text: HLO, the file of a dump whose name ends in ``after_spmd_partitioner.txt``.
-      name: for messages.
+      name: the name to show in messages.
 
     Returns:
       A per-device module without donation, which concerns no collective.

@@ -135,7 +135,7 @@ class FastestWay:
 
     def _not_new(self, way: Way, candidate: RewriteCandidate, known: list[tuple[str, RewriteCandidate]],
                  alone: Measured) -> str:
-        """Why a candidate need not be compiled; empty where it has to be."""
+        """Why a candidate need not be compiled; empty if it has to be."""
         if not candidate.made.report.changed:
             return _UNCHANGED
         if any(name != way.base and other.made.bytecode == candidate.made.bytecode for name, other in known):

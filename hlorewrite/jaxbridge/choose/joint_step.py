@@ -28,10 +28,10 @@ def made_step(computation: ir.Module, name: str, options: StepOptions, place: De
 
     Args:
       computation: JAX's module, which stays as it is.
-      name: of the step.
+      name: the name of the step.
       options: passes and policies. Only the first process writes traces.
       place: the target.
-      agreement: with the other processes of the step; None where this one decides alone.
+      agreement: with the other processes of the step; None if this one decides alone.
       first: the choices of the process that decides.
 
     Raises:

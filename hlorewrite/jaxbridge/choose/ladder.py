@@ -43,7 +43,7 @@ class Ladder:
         way: they decide whether memory is worth spending.
 
         Args:
-          ways: in the order in which they are tried.
+          ways: the ways, in the order in which they are tried.
 
         Returns:
           The best; None if that is XLA alone.

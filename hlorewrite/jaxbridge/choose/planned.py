@@ -40,7 +40,7 @@ def planned_step(module: Module, options: StepOptions, place: DeviceSet,
       module: the step's module; it is changed.
       options: the passes, their policies, and where plans are kept; the plans of the first process count.
       place: the target.
-      agreement: of the processes of the step; None where this one decides alone.
+      agreement: the agreement of the processes of the step; None if this one decides alone.
 
     Returns:
       What ``rewrite_step`` returns.
@@ -164,7 +164,7 @@ def tuned_plan(module: Module, options: StepOptions, place: DeviceSet, made: Rew
       options: the passes and their policies.
       place: the described devices that it was compiled for.
       made: the result of the passes.
-      sentences: for the user.
+      sentences: what to tell the user.
       compiler_options: XLA options of the choice, which the step is compiled with.
 
     Raises:

@@ -37,7 +37,7 @@ class TuneProcess:
 
     Args:
       content: the module as it was read.
-      name: of its file, for messages.
+      name: the name of its file, for messages.
       target: described GPUs, such as ``h200:4x8``.
       ends: when the time is up, by ``time.monotonic``; None for no limit.
     """

@@ -30,8 +30,8 @@ class TunedModule:
 
     Attributes:
       made: the module, with the report.
-      sentences: for the user.
-      digest: of the module, in short.
+      sentences: what to tell the user.
+      digest: the digest of the module, in short.
       flags: XLA flags that a rewritten module is compiled with.
     """
 

@@ -40,7 +40,7 @@ class Way:
     """A way to compile a step.
 
     Attributes:
-      name: for tables and sentences; those of the user's own module begin with ``XLA alone``.
+      name: the name in tables and sentences; those of the user's own module begin with ``XLA alone``.
       variant: the passes, and the bytes that they may spend; None for the user's own module.
       flags: XLA options, beyond the user's, without dashes.
       exposed: it is tried while communication adds more than this share of the best step so far; for the user's own
@@ -95,7 +95,7 @@ def rewriting_ways(passes: Sequence[Pass], name: str, platform: str, *, xla_scat
 
     Args:
       passes: the user's; none for ``auto``.
-      name: of the pipeline.
+      name: the name of the pipeline.
       platform: ``cpu`` or ``gpu``.
       xla_scatters: leave reduce-scatters to XLA.
       free: bytes of a device that XLA alone leaves free; None to spend no more than the passes' own limits.

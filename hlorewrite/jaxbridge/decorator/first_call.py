@@ -28,7 +28,7 @@ def run_both(lowered: OptimizedLowered, compiled: jax.stages.Compiled, args: tup
       compiled: what was compiled from it.
       args: dynamic positional arguments; donated ones are consumed by the rewritten function only.
       kwargs: dynamic keyword arguments.
-      name: of the function, for the error.
+      name: the name of the function, for the error.
 
     Returns:
       The outputs of the rewritten function, and sentences that name the output closest to its rounding bound, and those
@@ -99,7 +99,7 @@ def _how_far(error: OutputDifference) -> str:
 
 
 def _global_arrays(copies: Any) -> list[np.ndarray] | None:
-    """The arguments as global arrays, before anything donates them; None where another process holds a part."""
+    """The arguments as global arrays, before anything donates them; None if another process holds a part."""
     arrays = []
     for leaf in jax.tree.leaves(copies):
         if isinstance(leaf, jax.Array):

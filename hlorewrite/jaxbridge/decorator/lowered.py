@@ -24,7 +24,7 @@ class OptimizedLowered(jax.stages.Lowered):
       original: the lowering of the user's own function.
       report: what the passes did.
       placed_anew: by leaf of the arguments, shardings that a pass has changed; the compiled step takes these.
-      local_sums: the leaves among them that are local sums, with a dimension more.
+      local_sums: the leaves among them that are local sums, with one more dimension.
       returned_sums: the leaves of the results that are local sums.
     """
 

@@ -51,7 +51,7 @@ def refuse_lost_updates(jitted: Any, args: tuple, kwargs: dict[str, Any]) -> Non
     Args:
       jitted: the ``jax.jit`` function.
       args: the arguments of the call.
-      kwargs: the same by name.
+      kwargs: the same, by name.
 
     Raises:
       UsageError: an NNX object is closed over or static, or an argument that is updated and not returned.

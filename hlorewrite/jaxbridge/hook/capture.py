@@ -80,7 +80,7 @@ class CapturePatch(JitPatch):
 
 
 def _written_ns(path: str) -> int:
-    """When a file was written; 0 where there is none."""
+    """When a file was written; 0 if there is none."""
     with suppress(OSError):
         return os.stat(path).st_mtime_ns
     return 0

@@ -24,7 +24,7 @@ class ExecRun:
       report: where to write what was done when the program ends; empty for nowhere.
       natives: modules, or absolute paths of ``.py`` files, that register natives for rule files.
       loads: absolute paths of the Python files that ``--load`` names.
-      pid: of the process that ``exec`` became.
+      pid: the process id of the process that ``exec`` became.
       capture: where to write the first module that matches, in place of rewriting it; empty to rewrite.
     """
 

@@ -151,7 +151,7 @@ class JitPatch:
         return (None if outcome.why else rewritten), report, outcome.why
 
     def _parsed(self, name: str, computation: ir.Module, step: MadeStep) -> tuple[ir.Module | None, RewriteReport]:
-        """The rewritten module in the context of JAX's, None where nothing was rewritten; says what the user reads."""
+        """The rewritten module in the context of JAX's, None if nothing was rewritten; says what the user reads."""
         from hlorewrite.jaxbridge.choose.chosen_step import NOTHING_TO_REWRITE
         made, sentences = step
         for sentence in sentences:
@@ -317,7 +317,7 @@ def matches(match: Match, name: str) -> bool:
 
     Args:
       match: the choice.
-      name: of a module: ``jit_`` or ``pmap_``, and the function's name.
+      name: the name of a module: ``jit_`` or ``pmap_``, and the function's name.
 
     Example:
       >>> matches("train_step", "jit_train_step"), matches(["eval*", "*_step"], "jit_train_step")

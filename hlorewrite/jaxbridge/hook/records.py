@@ -21,12 +21,12 @@ class CompiledStep:
     """One module that JAX compiled while a patch was active.
 
     Attributes:
-      name: of the jitted function, as JAX names its module: ``jit_train_step``.
+      name: the name of the jitted function, as JAX names its module: ``jit_train_step``.
       outcome: ``rewritten``; ``unchanged`` where no pass found anything; ``audited`` where nothing was to be rewritten;
         ``original`` where a pass failed or the processes did not agree.
       reason: why the original was compiled; empty unless ``original``.
       seconds: time spent in the hook.
-      report: what the passes did; None where they failed.
+      report: what the passes did; None if they failed.
     """
 
     name: str
@@ -57,7 +57,7 @@ class CompiledStep:
 
     @property
     def saving(self) -> str:
-        """What is saved beside XLA alone; empty where nothing is, or nothing was compared."""
+        """What is saved compared with XLA alone; empty if nothing is, or nothing was compared."""
         return self.report.comparison.saving if self.report and self.report.comparison else ""
 
     @property
@@ -76,7 +76,7 @@ class CompiledStep:
 
     @property
     def times(self) -> str:
-        """The predicted step, ``612 ms -> 571 ms``; empty where none was predicted."""
+        """The predicted step, ``612 ms -> 571 ms``; empty if none was predicted."""
         comparison = self.report.comparison if self.report else None
         if comparison is None or comparison.alone.step_s is None or comparison.compiled.step_s is None:
             return ""

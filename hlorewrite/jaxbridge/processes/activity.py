@@ -35,7 +35,7 @@ class Phase:
 
     Attributes:
       kind: ``OWN``, ``COMPILING``, ``AGREEING`` or ``WAITING``.
-      place: the user's line, ``FILE:LINE``; empty where there is none.
+      place: the user's line, ``FILE:LINE``; empty if there is none.
       since_s: for how long, seconds.
       step: how many steps it has begun.
     """
@@ -67,7 +67,7 @@ class PhaseClock:
         self._kind, self._step, self._since = "", 0, time.monotonic()
 
     def look(self, step: int) -> Phase:
-        """The phase at this moment; the time of a phase begins anew with each step.
+        """The phase at this moment; the time of a phase begins again with each step.
 
         Args:
           step: how many steps the process has begun.

@@ -51,9 +51,9 @@ class Patience:
     """How long to wait for another process, in seconds.
 
     Attributes:
-      present: for one that runs hlorewrite and has not come yet; also for the store.
+      present: for one that runs hlorewrite and has not arrived yet; also for the store.
       absent: for one that was never seen to run hlorewrite.
-      rewriting: for one that rewrites, longer than this process took for it, or thrice that time if that is more.
+      rewriting: for one that rewrites, longer than this process took for it, or three times as long if that is more.
     """
 
     present: float = TIMEOUT_S
@@ -75,7 +75,7 @@ class Agreement:
       process: this one.
       store: the key-value store of ``jax.distributed``.
       patience: how long to wait.
-      watch: says who is gone, and what each does; None where there is no watch.
+      watch: says who is gone, and what each does; None if there is no watch.
     """
 
     def __init__(self, room: str, members: Sequence[int], process: int, store: Any, *, patience: Patience | None = None,
@@ -100,7 +100,7 @@ class Agreement:
         return self.process == self._first
 
     def over(self) -> str:
-        """Why all run the original, where that is decided already; empty where it is not."""
+        """Why all run the original, where that is decided already; empty if it is not."""
         try:
             return read_key(self.store, self._key("verdict", ""), 1) or ""
         except Exception:  # a store that is gone is met later
@@ -148,7 +148,7 @@ class Agreement:
 
         Args:
           mine: what this process holds; on the first process, the decision.
-          replay: makes what another decision says of the same module; used where the first process chose otherwise.
+          replay: makes what another decision says about the same module; used where the first process chose otherwise.
 
         Returns:
           Why all run the original; empty when all run the rewritten module.

@@ -31,7 +31,7 @@ class BlockedClock:
     """For how long a thread has been in one call of C++ that may wait for an array.
 
     Args:
-      thread: its number, as the system counts threads; None where that is unknown.
+      thread: its number, as the system counts threads; None if that is unknown.
     """
 
     def __init__(self, thread: int | None) -> None:
@@ -53,7 +53,7 @@ class BlockedClock:
 
     @property
     def seconds(self) -> float:
-        """For how long; 0 where it is not blocked, or every array is ready."""
+        """For how long; 0 if it is not blocked, or every array is ready."""
         since_s = time.monotonic() - self._since_s
         return since_s if self._at is not None and array_outstanding() else 0.0
 
@@ -82,10 +82,10 @@ def _package(function: Any) -> str:
 
 
 def sleeps_on_lock(thread: int | None) -> bool:
-    """Whether a thread sleeps on a lock, as one does that waits in C++; also True where the system does not say.
+    """Whether a thread sleeps on a lock, as one does that waits in C++; also True if the system does not say.
 
     Args:
-      thread: of this process.
+      thread: the thread of this process.
 
     Example:
       >>> import threading

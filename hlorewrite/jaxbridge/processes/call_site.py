@@ -18,7 +18,7 @@ def called_object(frame: FrameType) -> Any | None:
       frame: a frame, of any thread.
 
     Returns:
-      The object; None where the instruction is not a call, or its source is not there.
+      The object; None if the instruction is not a call, or its source is not there.
 
     Example:
       >>> import sys

@@ -48,7 +48,7 @@ class JointOutcome(Generic[Made]):
     """The joint decision of the processes about one module.
 
     Attributes:
-      made: what this process made of it; None where it failed.
+      made: what this process made of it; None if it failed.
       why: why all run the original, with the process, its phase and the reason; empty when all run the rewritten one.
       error: what the rewriter of this process raised, or a refusal of the plan that stops all.
     """
@@ -66,10 +66,10 @@ def agreement_of(topic: str, members: Iterable[int], patience: Patience,
       topic: what is decided, the same on every process.
       members: the processes whose devices the module runs on.
       patience: how long to wait for each.
-      watch: of the processes; None where there is none.
+      watch: the watch of the processes; None if there is none.
 
     Returns:
-      The agreement; None where this process decides alone.
+      The agreement; None if this process decides alone.
 
     Raises:
       PlanError: there are several, and JAX's distributed runtime is not initialised.
@@ -95,7 +95,7 @@ def decided(agreement: Agreement, make: Callable[[], tuple[Decision, Made]],
     Args:
       agreement: with whom.
       make: rewrites; returns what this process holds then, for the others, and for itself.
-      replay: the same by the choices of the first process, where they are others.
+      replay: the same, by the choices of the first process, where they are others.
 
     Returns:
       The decision, also if ``make`` raised.
@@ -128,12 +128,12 @@ def check_same(agreement: Agreement | None, what: str, digest: str) -> None:
     """Returns when all processes have come with the same digest.
 
     Args:
-      agreement: of the processes; None where there is one.
+      agreement: the agreement of the processes; None if there is one.
       what: what each process must have alike; a word.
       digest: of it.
 
     Raises:
-      PlanError: a process has another digest, or did not come in time; the message names it.
+      PlanError: a process has another digest, or did not arrive in time; the message names it.
     """
     why = "" if agreement is None else agreement.settle(Decision("", digest, f"{what} {digest[:12]}", VERSIONS))
     if why:
@@ -159,7 +159,7 @@ class StepsWatch:
           leave_errors: an uncaught exception ends the process as it would without the watch.
 
         Returns:
-          The watch; None where there is one process.
+          The watch; None if there is one process.
         """
         with self._lock:
             store = distributed_client()

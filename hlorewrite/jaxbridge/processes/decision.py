@@ -17,7 +17,7 @@ class Decision:
       result: digest of what is compiled.
       how: what was rewritten and how: lines of a keyword and its value. The first line says what was asked for, such as
         ``pipeline comm-shift``, the others what was chosen. The processes only compare this text.
-      versions: of hlorewrite and jaxlib.
+      versions: the versions of hlorewrite and jaxlib.
 
     Example:
       >>> made = Decision("a1", "b2", "pipeline comm-shift", "hlorewrite 1, jaxlib 0.12.0")

@@ -17,9 +17,9 @@ def fetch_value(name: str, value: jax.Array, watch: Watch | None, timeout_s: flo
     """The whole value of an array; each process may have a part of it or nothing. All processes call it.
 
     Args:
-      name: of the value, for errors and keys; the same on all processes.
+      name: the name of the value, for errors and keys; the same on all processes.
       value: the array; where a process has no part of it, one without shards.
-      watch: of the processes; None when there is one.
+      watch: the watch of the processes; None when there is one.
       timeout_s: how long to wait for each other process, seconds.
       to: the process that gets the value; None for all.
 
@@ -27,7 +27,7 @@ def fetch_value(name: str, value: jax.Array, watch: Watch | None, timeout_s: flo
       The value, copied to the host; None on processes that do not get it.
 
     Raises:
-      UsageError: no process of that number takes part.
+      UsageError: no process of that number participates.
       PlanError: a process does not send its part in time.
     """
     if watch is None:

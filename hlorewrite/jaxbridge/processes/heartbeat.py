@@ -17,7 +17,7 @@ class Heartbeat:
 
     Attributes:
       count: how many came before it.
-      who: the process, as ``identity`` gives it; empty where it is not readable.
+      who: the process, as ``identity`` gives it; empty if it is not readable.
       phase: what its main thread did.
     """
 
@@ -47,7 +47,7 @@ class Heartbeat:
 
 
 def identity() -> str:
-    """Machine, process namespace, number and start time of this process; empty where they cannot be read.
+    """Machine, process namespace, number and start time of this process; empty if they cannot be read.
 
     Example:
       >>> is_gone(identity())

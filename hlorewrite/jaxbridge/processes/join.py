@@ -1,7 +1,8 @@
 """Joining the processes of a pipeline: a roll call before ``jax.distributed.initialize``.
 
-JAX's own call aborts the process, with a stack of C++ frames, when another process does not come in time. Here process
-0 first listens at the coordinator's address and calls the roll; who is missing is named on every process that came.
+JAX's own call aborts the process, with a stack of C++ frames, when another process does not arrive in time. Here
+process 0 first listens at the coordinator's address and calls the roll; who is missing is named on every process that
+arrived.
 
 Each process shows that it has the job's token, without sending it: the server sends a random challenge, and both sides
 answer with a digest of challenge, token and what they say. A connection that says nothing or has another token is not
@@ -52,7 +53,7 @@ def join(coordinator: str, processes: int, process: int, timeout_s: float = TIME
         Addresses other than the loopback's need one.
 
     Raises:
-      PlanError: a process did not come in time, or the address is not one of this machine; the message says which.
+      PlanError: a process did not arrive in time, or the address is not one of this machine; the message says which.
       UsageError: the address or the numbers make no sense, or the token is missing.
     """
     host, _, port = coordinator.rpartition(":")
@@ -226,7 +227,7 @@ def _line(connection: socket.socket) -> str:
     """One line of a peer.
 
     Raises:
-      OSError: it does not come in time, or is too long.
+      OSError: it does not arrive in time, or is too long.
     """
     text = b""
     # Ends: at the line's end, or when it is too long.

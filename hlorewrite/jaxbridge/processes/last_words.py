@@ -27,7 +27,7 @@ class LastWords:
         """Starts the process that prints it; without effect where none can be started.
 
         Args:
-          address: ``HOST:PORT`` of the coordination service, which process 0 runs; None where it is not known.
+          address: ``HOST:PORT`` of the coordination service, which process 0 runs; None if it is not known.
         """
         if os.name != "posix" or not address or not sys.executable or getattr(sys, "frozen", False):
             return

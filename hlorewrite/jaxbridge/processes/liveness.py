@@ -135,7 +135,7 @@ class Watch:
         """Reports to the other processes that this one fails, and why."""
         self._tell("failed", what)
 
-    # ---- what is known of a peer
+    # ---- what is known about a peer
 
     def seen(self, peer: int) -> bool:
         """Whether a heartbeat of a process ever came."""
@@ -233,7 +233,7 @@ class Watch:
         if not self._only_waiting and silence_s > self._silence_s + 5 * self.interval_s:
             return f"{who} did not arrive within {silence_s:.0f} s"
         why = ": it is late, or runs without hlorewrite" if self._only_waiting else ""
-        self._name(peer, silence_s > self._named_s, "absent", f"{who} has not come yet{why}")
+        self._name(peer, silence_s > self._named_s, "absent", f"{who} has not arrived yet{why}")
         return ""
 
     def _held_up(self, peer: int, what: str, theirs: Phase | None) -> str:

@@ -22,8 +22,8 @@ class PlanRuling:
     """What is done about the plan of a step.
 
     Attributes:
-      name: the plan's file; empty where none is kept.
-      text: the plan to replay; empty where none is.
+      name: the plan's file; empty if none is kept.
+      text: the plan to replay; empty if none is.
       refused: why there is none to replay, with what happens now.
       hint: what else to do about that.
       ends: nothing is rewritten, because of that.
@@ -58,7 +58,7 @@ def ruling_of_all(agreement: Agreement | None, mine: Callable[[], PlanRuling]) -
     """The message of the deciding process about the plan.
 
     Args:
-      agreement: of the processes; None where this one decides alone.
+      agreement: the agreement of the processes; None if this one decides alone.
       mine: reads the plan's file; called on the process that decides alone.
 
     Raises:
@@ -78,7 +78,7 @@ def ruling_of_all(agreement: Agreement | None, mine: Callable[[], PlanRuling]) -
 
 
 def stopped_by_plan(agreement: Agreement) -> PlanMismatch | None:
-    """Why the program stops, where the first process said so of the plan; for a process that came after that."""
+    """Why the program stops, where the first process said so about the plan; for a process that arrived after that."""
     count = agreement.first_said("plan/0")
     parts = [agreement.first_said(f"plan/{position + 1}") for position in range(int(count or 0))]
     if not parts or None in parts:

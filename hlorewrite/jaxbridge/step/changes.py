@@ -21,7 +21,7 @@ class ChangesOnDemand:
 
     Attributes:
       module: what they ran on, serialized.
-      name: of the module, for messages.
+      name: the name of the module, for messages.
       passes: the passes.
       topology: the cluster that passes estimate times for.
       memory: bytes that they may spend; None for their own limits.

@@ -48,7 +48,7 @@ class OptionField:
       text: its effect, as Markdown without a final full stop; the first sentence is the help of the flag.
       choices: the values there are; empty for any.
       check: makes of what a user writes what is kept; raises ``UsageError``.
-      metavar: of the flag; empty for a flag without a value.
+      metavar: the metavar of the flag; empty for a flag without a value.
       unset: what happens where it is not given and has no default.
       negated: help of the flag that switches off what is on by default.
     """
@@ -181,7 +181,7 @@ class StepOptions:
         "and XLA options: leave these out, or pass the same values", check=os.fspath, metavar="DIR_OR_FILE"))
     on_mismatch: OnMismatch = field(default="error", metadata=_about(
         "what to do when a plan does not fit this step, its devices, options or versions: `error` stops the step, "
-        "whatever `on_error` says; `original` compiles the original with one warning; `replan` decides anew and "
+        "whatever `on_error` says; `original` compiles the original with one warning; `replan` decides again and "
         "rewrites the plan", choices=get_args(OnMismatch), metavar="POLICY"))
     audit: bool = field(default=False, metadata=_about(
         "rewrite nothing; report what could be saved"))
@@ -317,7 +317,7 @@ class Surface:
         """Refuses an option that is unknown or does not apply here.
 
         Args:
-          name: of the option.
+          name: the name of the option.
           more: other known names.
 
         Raises:

@@ -37,7 +37,7 @@ class DigestOnDemand:
 
     Attributes:
       module: the module, serialized.
-      name: of the module, for messages.
+      name: the name of the module, for messages.
       pipeline: the passes that made it.
 
     Example:
@@ -109,12 +109,12 @@ class RewriteReport:
       failure: why the original runs instead, under ``on_error="fallback"``; empty otherwise.
       proof: under ``check="proof"``, whether the result is proved to compute the same: ``proved``, or ``unknown`` and
         why; empty when it was not asked for, or nothing changed. Under ``check="xla"``, the verdict on XLA's passes.
-      comparison: the rewritten step compared with XLA alone, and which of the two is compiled; None where no pass
+      comparison: the rewritten step compared with XLA alone, and which of the two is compiled; None if no pass
         changed anything, or nothing was compared.
-      plan: whether a plan file was made or replayed, and which; empty where there is none.
-      orders: which outputs add in another order than the original's, found when ``rounding`` is first read; None where
+      plan: whether a plan file was made or replayed, and which; empty if there is none.
+      orders: which outputs add in another order than the original's, found when ``rounding`` is first read; None if
         the original is compiled.
-      changes: what each pass changed, found when that is first read; None where the original is compiled.
+      changes: what each pass changed, found when that is first read; None if the original is compiled.
       budget: what the passes might spend of a device's memory, and how that was found; empty without a budget.
       compiler_options: XLA options that the step is compiled with in addition to the user's, for it alone.
     """
@@ -170,7 +170,7 @@ class RewriteReport:
 
     @property
     def notes(self) -> list[str]:
-        """What is said of the run and of no line: which passes need a cluster, where none is named."""
+        """What is said about the whole run: which passes need a cluster, where none is named."""
         passes = dict.fromkeys(remark.rule for remark in self.remarks if remark.sentence == NO_TOPOLOGY)
         return [f"{name} needs a cluster: name it with --topology or topology=" for name in passes]
 
@@ -217,7 +217,7 @@ class Rewritten:
       bytecode: the same as JAX takes it; None when nothing changed.
       report: what happened.
       how: the pipeline and the choices made in it, a line for each.
-      shorter: what a shorter pipeline makes of the same module; None where that was not asked for.
+      shorter: what a shorter pipeline makes of the same module; None if that was not asked for.
     """
 
     module: Module
@@ -325,7 +325,7 @@ def with_exposed(remarks: Iterable[Remark], exposed_at: Mapping[str, float]) -> 
     """Adds exposed time to the remarks of lines that have some.
 
     Args:
-      remarks: of passes.
+      remarks: the remarks of passes.
       exposed_at: seconds by line, of XLA's schedule of the user's own module.
 
     Returns:

@@ -135,7 +135,7 @@ class AfterFirstPasses:
 
     Attributes:
       passes: the first passes.
-      recorder: of the whole run.
+      recorder: the recorder of the whole run.
     """
 
     passes: tuple[Pass, ...]
@@ -161,7 +161,7 @@ class AfterFirstPasses:
             self._recorded = replace(self.recorder, remarks=dict(self.recorder.remarks))
 
     def run(self, finish: Finish, whole: Rewritten) -> ShorterRun | None:
-        """The result of running the first passes alone; None where nothing was kept.
+        """The result of running the first passes alone; None if nothing was kept.
 
         Args:
           finish: makes a result.

@@ -101,7 +101,7 @@ def beginning_of(variant: Variant, tried: Sequence[Variant]) -> tuple[Pass, ...]
       tried: all.
 
     Returns:
-      Its passes; none where no variant begins like this one.
+      Its passes; none if no variant begins like this one.
 
     Example:
       >>> from hlorewrite.passmanager.spec import parse_pipeline
@@ -123,7 +123,7 @@ class StepChoice:
     Attributes:
       pipeline: the user's passes, as text.
       partitioner: whose program they ran on; ``none`` for the step's own module.
-      passes: what was run of them; None where there was nothing to choose.
+      passes: what was run of them; None if there was nothing to choose.
       memory: bytes that they may spend; ``unlimited`` without a limit.
       compiled: ``rewritten`` or ``original``.
       options: XLA options of the way that is compiled, beyond the user's, as JSON; None without any.

@@ -29,7 +29,7 @@ _PARTITIONS = ("shardy-xla", "sharding-propagation")
 
 @dataclass(frozen=True)
 class PassVerdict:
-    """What is known of one pass, or of several in a row.
+    """What is known about one pass, or several in a row.
 
     Attributes:
       passes: their names, as ``simplification/algsimp``.
@@ -56,11 +56,11 @@ class PassVerdict:
 
 @dataclass(frozen=True)
 class ChainReport:
-    """What is known of all passes.
+    """What is known about all passes.
 
     Attributes:
       module: which module of the dump.
-      rows: in the order of the passes.
+      rows: the rows, in the order of the passes.
       unread: files that could not be read as StableHLO, with the reason; the passes around are compared across them.
       partitioned: whether the partitioner's own step is in between, which is not compared.
       seconds: what it took.
@@ -149,7 +149,7 @@ class _ChainWalk:
     """Compares ranges of programs.
 
     Args:
-      programs: in order.
+      programs: the programs, in order.
       local: whether they are programs of one device.
       seed: the seed of inputs.
       draws: how many are tried.

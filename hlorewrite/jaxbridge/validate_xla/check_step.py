@@ -17,7 +17,7 @@ from hlorewrite.jaxbridge.xla.spmd_module import for_spmd
 
 
 def checked_step(module: Module, place: DeviceSet) -> tuple[str, str]:
-    """What is known of XLA's passes on a step.
+    """What is known about XLA's passes on a step.
 
     Args:
       module: the module that is compiled.

@@ -13,7 +13,7 @@ def as_stablehlo(editor: Editor) -> None:
     """Writes a module's ops of XLA's own as ops of StableHLO.
 
     Args:
-      editor: of a module that jaxlib made from HLO.
+      editor: the editor of a module that jaxlib made from HLO.
 
     Raises:
       InputError: a bitcast changes the width of elements.

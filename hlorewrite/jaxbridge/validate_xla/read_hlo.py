@@ -15,7 +15,7 @@ def read_hlo(parsed: HloText, name: str) -> tuple[Module, PlainHlo]:
 
     Args:
       parsed: the program, as any pass of XLA leaves it.
-      name: of the file, for messages.
+      name: the name of the file, for messages.
 
     Returns:
       A module whose ``main`` is the entry, and the HLO it was made from, whose instructions its locations number.
@@ -35,7 +35,7 @@ def read_hlo(parsed: HloText, name: str) -> tuple[Module, PlainHlo]:
 
 
 def like_hlo(module: Module, parsed: HloText) -> Module:
-    """A StableHLO module without what HLO does not say of it, to be compared with one that was HLO.
+    """A StableHLO module without what HLO does not say about it, to be compared with one that was HLO.
 
     Args:
       module: the module; it is changed.

@@ -58,7 +58,7 @@ class DeviceSet:
 
     @property
     def topology(self) -> str:
-        """The cluster of the devices, as ``h200:2x8``; empty where it is not known."""
+        """The cluster of the devices, as ``h200:2x8``; empty if it is not known."""
         found = device_topology(self.devices)
         return found.spec if found is not None else ""
 
@@ -197,7 +197,7 @@ def partitioned_dump(folder: Path) -> bytes | None:
       folder: the folder that was named in ``partitioner_flags``.
 
     Returns:
-      A serialized ``HloProto``; None where XLA wrote none.
+      A serialized ``HloProto``; None if XLA wrote none.
     """
     found = [name for name in os.listdir(folder) if _PARTITIONED in name and name.endswith(".pb")]
     return (folder / max(found)).read_bytes() if found else None

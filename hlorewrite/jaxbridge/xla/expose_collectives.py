@@ -19,9 +19,9 @@ if TYPE_CHECKING:
 class ExposeCollectives(Pass):
     """Makes the collectives of an auto-sharded module explicit by running XLA's partitioner once.
 
-    A plain ``jit`` with shardings contains no collective until XLA partitions it. The per-device program comes back inside
-    an ``sdy.manual_computation`` over all mesh axes, with the same arguments, results, donation and shardings. Modules
-    that are manual already are left alone. Needs jax; XLA's own pass is SpmdPartitioner.
+    A plain ``jit`` with shardings contains no collective until XLA partitions it. The per-device program comes back
+    inside an ``sdy.manual_computation`` over all mesh axes, with the same arguments, results, donation and shardings.
+    Modules that are manual already are left alone. Needs jax; XLA's own pass is SpmdPartitioner.
 
     Attributes:
       target: what the module is compiled for (``h200:1x8``), whose pipeline partitions it; by default the one the run
@@ -78,7 +78,7 @@ class ExposeCollectives(Pass):
 
 
 def _place(target: str, module: Module) -> DeviceSet | None:
-    """The devices of a target; None where none is named."""
+    """The devices of a target; None if none is named."""
     if not target:
         return None
     from hlorewrite.jaxbridge.xla.compile_for import place_of

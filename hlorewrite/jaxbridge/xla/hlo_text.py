@@ -16,7 +16,7 @@ def printed_by_xla(text: str, name: str, unread: InputError) -> str:
     Args:
       text: HLO in any form that XLA's parser accepts: instructions over several lines, without indentation, shapes or
         a header, with comments.
-      name: of the file, for messages.
+      name: the name of the file, for messages.
       unread: why ``hlo.parse`` does not read it.
 
     Raises:
@@ -50,7 +50,7 @@ def stablehlo_of(text: str, name: str, fault: str, hint: str) -> Module:
 
     Args:
       text: HLO as XLA prints it.
-      name: of the file, for messages.
+      name: the name of the file, for messages.
       fault: what an error says went wrong, before jaxlib's own words.
       hint: what to do then.
 

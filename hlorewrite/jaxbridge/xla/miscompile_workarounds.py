@@ -17,7 +17,7 @@ def affected(version: tuple[int, ...], platform: str) -> bool:
     """Whether XLA of a jaxlib version miscompiles on a platform.
 
     Args:
-      version: of jaxlib, such as ``(0, 10, 2)``.
+      version: the version of jaxlib, such as ``(0, 10, 2)``.
       platform: ``cpu``, ``gpu``, ``cuda`` or ``rocm``.
 
     Example:
@@ -31,13 +31,13 @@ def options(version: tuple[int, ...], platform: str, already_disabled: str = "")
     """Compiler options that switch the pass off where it is wrong.
 
     Args:
-      version: of jaxlib.
-      platform: of the compilation.
+      version: the version of jaxlib.
+      platform: the platform of the compilation.
       already_disabled: passes the user has disabled for this compilation, comma-separated; they stay so. Without any,
         those of ``XLA_FLAGS`` do.
 
     Returns:
-      Options for one compilation; empty where XLA is right.
+      Options for one compilation; empty if XLA is right.
 
     Example:
       >>> options((0, 11, 0), "cuda", "cse")
@@ -50,7 +50,7 @@ def without_pass(name: str, already_disabled: str = "") -> dict[str, str | bool 
     """Compiler options that switch a pass of XLA off, and those that are off already.
 
     Args:
-      name: of the pass.
+      name: the name of the pass.
       already_disabled: as for ``options``.
 
     Example:

@@ -252,7 +252,7 @@ def clean_import(local: Module, text: str, *, as_written: bool = False) -> None:
 
 
 def drop_layouts(local: Module) -> None:
-    """Removes what the importer of HLO says of layouts; a custom call keeps those of its operands and results."""
+    """Removes what the importer of HLO says about layouts; a custom call keeps those of its operands and results."""
     for op in nested_ops(local.operation)[1:]:
         for name in LAYOUTS:
             if name in op.attributes and not (op.name == "stablehlo.custom_call" and name.endswith("layouts")):

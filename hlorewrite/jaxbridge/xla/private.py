@@ -77,7 +77,7 @@ def configured(values: Mapping[str, Any]) -> Iterator[None]:
 
 
 def line_of(equation: Any) -> str:
-    """The user's line that an equation of a jaxpr comes from, as ``file:line``; empty where it is not known."""
+    """The user's line that an equation of a jaxpr comes from, as ``file:line``; empty if it is not known."""
     frame = source_info_util.user_frame(equation.source_info.traceback)
     return f"{os.path.basename(frame.file_name)}:{frame.start_line}" if frame is not None else ""
 
@@ -313,8 +313,8 @@ def host_placer(shape: tuple[int, ...], dtype: np.dtype, sharding: jax.sharding.
     """Makes arrays of tiles that are on the host, in a third of the time that ``make_array_from_callback`` takes.
 
     Args:
-      shape: of the whole array.
-      dtype: of its elements.
+      shape: the shape of the whole array.
+      dtype: the dtype of its elements.
       sharding: its sharding.
 
     Returns:
@@ -517,7 +517,7 @@ def user_function(jitted: Any) -> Callable[..., Any]:
 
 
 def takes_other_leaves(args: Any) -> bool:
-    """Whether all classes among arguments can contain leaves that are not arrays, as ``jax.stages.Lowered`` makes them."""
+    """Whether all classes among arguments can hold leaves that are not arrays, as ``jax.stages.Lowered`` makes them."""
     tree = jax.tree.structure(args)
     try:
         tree.unflatten([jax.stages.ArgInfo(core.ShapedArray((), jnp.float32), False)] * tree.num_leaves)
@@ -570,7 +570,7 @@ def clear_with_caches(cache: Any) -> None:
 
 
 def _fast_path(compiled: jax.stages.Compiled, outputs: Any, leaves: list[Any]) -> Any:
-    """What C++ needs to run an executable without Python; None where Python is needed (effects, references)."""
+    """What C++ needs to run an executable without Python; None if Python is needed (effects, references)."""
     executable: Any = compiled._executable
     run = getattr(executable, "unsafe_call", None)
     if (not isinstance(run, pxla.ExecuteReplicated) or run.ordered_effects or run.has_unordered_effects
@@ -591,7 +591,7 @@ def kept_arguments(compiled: jax.stages.Compiled) -> list[int] | None:
     """Positions of the flat arguments that the executable takes, as JAX leaves out what is unused.
 
     Returns:
-      The positions; None where constants of the function are arguments too.
+      The positions; None if constants of the function are arguments too.
     """
     executable: Any = compiled._executable
     return None if compiled._params.const_args else sorted(executable._kept_var_idx)
@@ -696,7 +696,7 @@ def set_compile_function(function: Callable[..., Any]) -> None:
 
 
 def write_executable(client: Any, executable: Any) -> bytes | None:
-    """A loaded executable in XLA's own form; None where it cannot be written out."""
+    """A loaded executable in XLA's own form; None if it cannot be written out."""
     try:
         return executable.serialize() if hasattr(executable, "serialize") else client.serialize_executable(executable)
     except (jax.errors.JaxRuntimeError, NotImplementedError):
@@ -704,7 +704,7 @@ def write_executable(client: Any, executable: Any) -> bytes | None:
 
 
 def read_executable(client: Any, written: bytes, devices: Any, options: Any) -> Any | None:
-    """The executable for any devices of the same number and kind; None where it cannot be read for them."""
+    """The executable for any devices of the same number and kind; None if it cannot be read for them."""
     try:
         return client.deserialize_executable(written, devices, options)
     except (jax.errors.JaxRuntimeError, NotImplementedError, TypeError):

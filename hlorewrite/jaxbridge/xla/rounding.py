@@ -52,7 +52,7 @@ def range_problems(before: Module, after: Module, seed: int) -> tuple[str, ...]:
     Args:
       before: the original; a per-device module must have been put over all devices.
       after: the rewritten module.
-      seed: of the inputs.
+      seed: the seed of the inputs.
     """
     name = symbol_name(main_function(before))
     try:

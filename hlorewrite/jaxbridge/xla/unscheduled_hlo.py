@@ -24,7 +24,7 @@ def import_hlo(text: str, name: str) -> Module:
 
     Args:
       text: HLO as XLA prints it: ``Lowered.compiler_ir("hlo")``, or a ``before_optimizations`` file of a dump.
-      name: of the file, for messages.
+      name: the name of the file, for messages.
 
     Returns:
       A module for as many devices as the header, the groups of its collectives or its shardings name.

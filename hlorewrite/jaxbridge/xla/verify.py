@@ -32,7 +32,7 @@ class OutputDifference:
       tolerance: the largest ``rel_error`` that counts as equal where there is no bound; 0 means bit for bit.
       nonfinite: elements that are infinite or NaN in both, at the same places.
       equal: whether it is within its bound or tolerance, with NaN and infinities at the same places.
-      bound: what rounding explains at most of ``abs_error``; None where no bound is compared.
+      bound: what rounding explains at most of ``abs_error``; None if no bound is compared.
       reason: why there is no bound.
     """
 
@@ -88,7 +88,7 @@ def verify(before: Module, after: Module, target: Target, *, seed: int = 0, tole
       before: the original.
       after: the rewritten module; its signature must be the original's.
       target: ``cpu:N`` or ``gpu``.
-      seed: of the random arguments.
+      seed: the seed of the random arguments.
       tolerance: relative error that counts as equal, for all outputs; by default what rounding explains is compared,
         and an error by dtype where there is no bound.
       positive: draw positive floats; by default standard normals, and positive ones if those give infinities or NaN.
@@ -131,9 +131,9 @@ def compare_output(value: Value, before: Sequence[np.ndarray], after: Sequence[n
       before: what each device holds of it in the original.
       after: the same for the rewritten module.
       tolerance: relative error that counts as equal; by default by dtype, or by a rougher type it is computed in.
-      dtype: of the elements, where ``value`` does not state it.
+      dtype: the dtype of the elements, where ``value`` does not state it.
       rounding: what rounding may change; compared instead of a tolerance where there is a bound.
-      position: of the output among those of ``rounding``.
+      position: the position of the output among those of ``rounding``.
 
     Returns:
       The errors.

@@ -56,7 +56,7 @@ class ProgramOrder:
     """All actions of one run.
 
     Attributes:
-      actions: in the global order.
+      actions: the actions, in the global order.
       values: number of the value each slot holds, shape [slots].
       arguments: slot of each argument.
       indices: slot -> micro-batch, for slots that hold a micro-batch's index.

@@ -97,7 +97,7 @@ def _partitioned(alone: Module, function: ir.Operation, mesh: Mesh) -> str | Inp
 
 
 def _stated(function: ir.Operation) -> tuple[list[str], list[str]]:
-    """The shardings a fragment's arguments and results carry, as text; empty where they carry none."""
+    """The shardings a fragment's arguments and results carry, as text; empty if they carry none."""
     type_ = ir.FunctionType(ir.TypeAttr(function.attributes["function_type"]).value)
     sides = []
     for name, count in (("arg_attrs", len(type_.inputs)), ("res_attrs", len(type_.results))):

@@ -151,7 +151,7 @@ class PipelinedFunction:
           The same pytree; arrays that every process has a part of, such as stacked layers, are not copied.
 
         Raises:
-          PlanError: a process does not come in time.
+          PlanError: a process does not arrive in time.
         """
         return jax.tree.map(lambda leaf: to_global(leaf, self._settings.meshes.all_devices(),
                                                    self._settings.timeout_s), tree)

@@ -20,8 +20,8 @@ def global_sharding(shape: Sequence[int], devices: Sequence[Any]) -> NamedShardi
     """A sharding that gives every process a part, as evenly as the shape allows.
 
     Args:
-      shape: of the array.
-      devices: of the pipeline.
+      shape: the shape of the array.
+      devices: the devices of the pipeline.
 
     Returns:
       Cut along the first dimension that the number of devices divides. Failing that, along one that the number of
@@ -53,7 +53,7 @@ def to_global(value: Any, devices: Sequence[Any], timeout_s: float) -> Any:
 
     Args:
       value: what a step returned, or a host value, the same on all processes.
-      devices: of the pipeline.
+      devices: the devices of the pipeline.
       timeout_s: how long to wait for each other process, seconds.
 
     Returns:
@@ -85,7 +85,7 @@ def rows_moved_to(value: Any, edges: Sequence[int], shardings: Sequence[NamedSha
     """An array that is cut over several processes, as the rows of each stage; any other as it is.
 
     Args:
-      value: of the whole stack.
+      value: the value of the whole stack.
       edges: the first row of each stage, and the number of rows.
       shardings: where the rows of each stage go.
       timeout_s: how long to wait for each other process, seconds.

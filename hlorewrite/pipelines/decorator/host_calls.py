@@ -29,7 +29,7 @@ class HostCall:
     """One callback.
 
     Attributes:
-      equation: of the step's jaxpr.
+      equation: the equation of the step's jaxpr.
       operands: for each operand the number of the further result that holds it, or (constant,).
     """
 
@@ -42,7 +42,7 @@ class HostLoop:
     """The callbacks of a loop: further results have one more leading dimension, that of its iterations.
 
     Attributes:
-      iterations: in the order they run.
+      iterations: the iterations, in the order they run.
       calls: what each runs.
     """
 
@@ -72,7 +72,7 @@ class _Evaluation:
 
     Attributes:
       first: the number of its first further result.
-      results: of the jaxpr.
+      results: the results of the jaxpr.
       values: the further results.
       calls: the callbacks.
     """

@@ -58,10 +58,11 @@ class LoweredStep:
     """An unsplit step, lowered over one mesh.
 
     Attributes:
-      name: of the user's function.
-      lowering: of the step; with ``calls``, of a function that returns (its results, what callbacks are given).
+      name: the name of the user's function.
+      lowering: the lowering of the step; with ``calls``, of a function that returns (its results, what callbacks are
+        given).
       dynamic: (positional, named) arguments without the static ones.
-      calls: its callbacks; None where it has none.
+      calls: its callbacks; None if it has none.
     """
 
     name: str
@@ -128,7 +129,7 @@ class PipelineLowered:
         Args:
           topology: name or file of the cluster; the settings' own by default.
           overlap: whether transfers run concurrently with the computation.
-          strategy: of transfers, as for ``hlorewrite pipeline simulate --transfer``.
+          strategy: the strategy of transfers, as for ``hlorewrite pipeline simulate --transfer``.
 
         Returns:
           The simulation: ``iteration_time_s``, bubbles, memory, a chart.
@@ -153,7 +154,7 @@ class PipelineCompiled:
 
     Args:
       lowered: the step.
-      agreement: with the other processes; None where it was not begun.
+      agreement: with the other processes; None if it was not begun.
     """
 
     def __init__(self, lowered: PipelineLowered, agreement: Agreement | None = None) -> None:
@@ -299,7 +300,7 @@ def _split_and_rewritten(step: LoweredStep, settings: PipelineSettings, shaped: 
 
 
 def _cluster_of(devices: Sequence[Any]) -> str:
-    """The cluster that devices are; empty where it is not known."""
+    """The cluster that devices are; empty if it is not known."""
     found = device_topology(devices)
     return found.spec if found is not None else ""
 

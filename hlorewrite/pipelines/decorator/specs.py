@@ -264,7 +264,7 @@ def uncut_microbatches(meshes: StageMeshes, arguments: Any, microbatches: int) -
 
 
 def result_shardings(mesh: AbstractMesh, specs: Any, outputs: Any, donated: Sequence[jax.ShapeDtypeStruct]) -> Any:
-    """Shardings for a step's results; None where propagation is to choose.
+    """Shardings for a step's results; None if propagation is to choose.
 
     Args:
       mesh: the mesh to trace over.

@@ -75,8 +75,8 @@ class LeafSummary:
 
     Attributes:
       name: its place in the pytree.
-      shape: of the array.
-      dtype: of the array.
+      shape: the shape of the array.
+      dtype: the dtype of the array.
       devices: numbers of the devices that hold it.
       squares: the sum of its squared elements.
       largest: its largest element, without sign.

@@ -21,7 +21,7 @@ class ViewFragment:
 
     Attributes:
       part: ``before``, ``body`` or ``after``.
-      number: of the original fragment in the view's ``places``; -1 for a new one.
+      number: the number of the original fragment in the view's ``places``; -1 for a new one.
       order: its place among the ops of its block.
       ops: its ops, in the order of the block, without marks and barrier.
       barrier: the barrier its original results pass; None when it has none.
@@ -39,7 +39,7 @@ class FragmentAssignment:
     """A view, sorted into fragments.
 
     Attributes:
-      fragments: in the order of their blocks, those before the loop first.
+      fragments: the fragments, in the order of their blocks, those before the loop first.
       arguments: the arguments of the manual computation.
       loop: the loop; None when the view has none.
       sends: (numbers of the mark, operands) of everything that is passed to elsewhere, in order.

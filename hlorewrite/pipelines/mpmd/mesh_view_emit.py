@@ -62,7 +62,7 @@ class FragmentEmitter:
         """Writes a fragment.
 
         Args:
-          name: of the function.
+          name: the name of the function.
           fragment: what to write.
           interface: what it reads and gives.
           inputs: types of what it reads.

@@ -4,8 +4,8 @@
 
 * one named ``sdy.mesh`` for each mesh of the topology;
 * ``@main``, with the attributes ``topology`` and, if it has a schedule, ``hlorewrite.schedule``. Its values are of type
-  ``!mpmd.mesh_tensor``: a global tensor, its mesh, and its sharding. It contains fragment calls and transfers before the
-  loop (task ``before``), at most one ``mpmd.for`` over micro-batches, and those after it (task ``update``);
+  ``!mpmd.mesh_tensor``: a global tensor, its mesh, and its sharding. It contains fragment calls and transfers before
+  the loop (task ``before``), at most one ``mpmd.for`` over micro-batches, and those after it (task ``update``);
 * the loop, which carries accumulators, passes the micro-batch index (``mpmd.assign``), and calls one function,
   ``@microbatch``. ``hlorewrite.sums`` names the carried values that micro-batches only add to, or write one place of;
   their order does not matter;
@@ -95,7 +95,7 @@ class Program:
     """A pipelined step.
 
     Attributes:
-      name: of the module.
+      name: the name of the module.
       schedule: name of the schedule it was made for; empty when it says nothing.
       meshes: the meshes in the topology's order, devices numbered mesh by mesh.
       types: type of each value, by number.

@@ -1,4 +1,4 @@
-"""Arguments and results of a program that contain some rows of the step's: a stack that is cut into one part per stage."""
+"""Arguments and results of a program that hold some rows of the step's: a stack that is cut into one part per stage."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -14,8 +14,8 @@ class RowParts:
     """Where one argument or result of a step is in its program.
 
     Attributes:
-      positions: of the program's arguments or results that hold it.
-      edges: the first row of each, and the number of rows; empty where one holds all of it.
+      positions: the positions of the program's arguments or results that hold it.
+      edges: the first row of each, and the number of rows; empty if one holds all of it.
     """
 
     positions: tuple[int, ...]

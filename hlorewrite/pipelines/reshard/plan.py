@@ -175,7 +175,7 @@ def plan_reshard(source: Layout, destination: Layout, itemsize: int, network: Ne
       order: ``naive`` (as the tasks come), ``size`` (largest first) or ``optimal``.
       sender: ``first`` holder or ``least-loaded``; by default ``first`` for the naive order, else
         ``least-loaded``, which the optimal order also refines.
-      budget: of the solver, where several plans share one; by default the plan has its own.
+      budget: the budget of the solver, where several plans share one; by default the plan has its own.
 
     Returns:
       The plan.

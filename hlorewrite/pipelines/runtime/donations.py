@@ -23,7 +23,7 @@ class DonationCheck:
 
     Args:
       donated: positions of the donated arguments.
-      name: of the program.
+      name: the name of the program.
     """
 
     def __init__(self, donated: frozenset[int], name: str) -> None:

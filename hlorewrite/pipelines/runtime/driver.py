@@ -75,7 +75,7 @@ class PipelineDriver:
         ``jax.devices()`` by default.
       schedule: a schedule, or the name of one; the one the program names by default.
       topology: the cluster's servers, for plans of transfers; guessed from the devices by default.
-      strategy: of transfers that carry no plan: ``auto``, ``broadcast``, ``send-recv``, ...
+      strategy: the strategy of transfers that carry no plan: ``auto``, ``broadcast``, ``send-recv``, ...
       donate: whether buffers that die with a call are donated to it.
       timeout_s: how long a process that is missing, silent or busy otherwise may keep the others waiting, seconds; it
         is named on stderr after seven. One that is gone ends the others at once.
@@ -86,7 +86,7 @@ class PipelineDriver:
       PlanError: the schedule does not fit the program, or a plan in it cannot be made again.
       UsageError: the devices do not fit its meshes.
       InputError: the module is not a program, or XLA refuses a fragment.
-      PlanError: another process has another program, schedule, version or plan, or does not come in time.
+      PlanError: another process has another program, schedule, version or plan, or does not arrive in time.
     """
 
     def __init__(self, module: Module, devices: Sequence[Any] | dict[str, Sequence[Any]] | None = None,
@@ -188,7 +188,7 @@ class PipelineDriver:
         """Waits until results are there.
 
         Args:
-          results: of a step; None is passed over.
+          results: the results of a step; None is passed over.
 
         Raises:
           StepFailed: a fragment failed while it ran.
@@ -202,7 +202,7 @@ class PipelineDriver:
         """A result's value on every process, or on one; all of them call it.
 
         Args:
-          position: of the result among the program's results.
+          position: the position of the result among the program's results.
           result: what the step returned for it here.
           to: the process that gets it; None for all.
 
@@ -267,7 +267,7 @@ class PipelineDriver:
     # ---- made once
 
     def _compiled(self, donate: bool) -> tuple[DriverInstruction, ...]:
-        """The instructions of this process: calls on its meshes, transfers it takes part in."""
+        """The instructions of this process: calls on its meshes, transfers it participates in."""
         steps = {id(step): position for position, step in enumerate(self.program.steps)}
         mine = [(action, dead) for action, dead in zip(self.order.actions, self.liveness.dead, strict=True)
                 if self._runs_here(action)]

@@ -40,8 +40,8 @@ class PreparedFragment:
 
     Attributes:
       call: a call of it.
-      key: equal for what is compiled once; None where the host makes all results.
-      shared: equal for fragments that are equal except for their devices; empty where nothing is shared.
+      key: equal for what is compiled once; None if the host makes all results.
+      shared: equal for fragments that are equal except for their devices; empty if nothing is shared.
       module: what is compiled.
       results: numbers of the results that it makes.
       filled: the number that each other result is filled with, by position.

@@ -68,7 +68,7 @@ def settled(agreement: Agreement | None, program: Program, meshes: PlacedMeshes,
     """Makes sure that all processes of a pipeline run the same.
 
     Args:
-      agreement: of its processes; None when there is one.
+      agreement: the agreement of its processes; None when there is one.
       program: the program.
       meshes: its meshes on devices.
       mine: what this process would run.
@@ -77,7 +77,7 @@ def settled(agreement: Agreement | None, program: Program, meshes: PlacedMeshes,
       The watch of the processes; None when there is one.
 
     Raises:
-      PlanError: a process failed, holds another program or does not come in time; the message names it.
+      PlanError: a process failed, holds another program or does not arrive in time; the message names it.
     """
     if agreement is None or agreement.watch is None:
         return None
@@ -106,7 +106,7 @@ def solver_effort(agreement: Agreement | None) -> float:
     """The solver's limit in one run, the same on every process: none if the first process lacks the solver.
 
     Args:
-      agreement: of the processes that plan; None where this one plans alone.
+      agreement: the agreement of the processes that plan; None if this one plans alone.
 
     Returns:
       Deterministic seconds, for ``SolverBudget``.

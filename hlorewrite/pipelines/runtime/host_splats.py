@@ -51,7 +51,7 @@ def take_filled(module: Module) -> dict[int, Number]:
 
 
 def _number(value: ir.Value) -> Number | None:
-    """What a value is filled with; None where that is not one number, or the host cannot make it."""
+    """What a value is filled with; None if that is not one number, or the host cannot make it."""
     element = str(ir.RankedTensorType(value.type).element_type)
     wide = jnp.result_type(int) == np.int64
     if element not in _ELEMENTS and not (wide and element in _WIDE_ELEMENTS):
@@ -119,7 +119,7 @@ class FilledCall:
     """Calls a fragment, and puts the results that it does not make among those it makes.
 
     Args:
-      rest: what makes the other results; None where there are none.
+      rest: what makes the other results; None if there are none.
       filled: shape, element type, sharding and number of each result that the host makes, by position.
     """
 

@@ -1,7 +1,7 @@
 """How many programs with collectives may be in flight on CPU.
 
-On CPU a device that waits in a collective holds a thread of XLA's pool until the others come, and the pool has as many
-threads as the process has cores or devices, whichever is more. When all of them wait in collectives of different
+On CPU a device that waits in a collective holds a thread of XLA's pool until the others arrive, and the pool has as
+many threads as the process has cores or devices, whichever is more. When all of them wait in collectives of different
 programs, none is left to run the devices they wait for, and everything stands still. So a program is launched only
 when there are threads for all devices of all programs in flight:
 
@@ -29,8 +29,8 @@ class Hold:
     """Threads that a program may hold while it waits.
 
     Attributes:
-      threads: devices of this process that take part; 0 for a program that never waits.
-      spans: whether other processes take part.
+      threads: devices of this process that participate; 0 for a program that never waits.
+      spans: whether other processes participate.
     """
 
     threads: int = 0

@@ -16,7 +16,7 @@ def place_value(position: int, value: Any, type_: MeshTensor, sharding: NamedSha
     """Puts one value onto its mesh.
 
     Args:
-      position: of the argument, for errors.
+      position: the position of the argument, for errors.
       value: an array of the whole value; on every process the same.
       type_: the type it is to have.
       sharding: its sharding.

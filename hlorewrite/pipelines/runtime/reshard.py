@@ -182,7 +182,7 @@ def compile_lowered(lowered: Lowered, dtype: Any, devices: Sequence[Any], token:
 
     Args:
       lowered: the module.
-      dtype: of the array.
+      dtype: the dtype of the array.
       devices: the devices of both meshes in the order of ``lowered.devices``.
       token: also return a scalar that is ready when the program has run.
 

@@ -10,7 +10,7 @@ def standalone(view: View, callee: str, mesh: str, donated: frozenset[int] = fro
     """A fragment as a separate module.
 
     Args:
-      view: of the program; it is not changed.
+      view: the view of the program; it is not changed.
       callee: name of the fragment's function.
       mesh: name of its mesh.
       donated: positions of arguments whose buffers it may write over.

@@ -69,7 +69,7 @@ class TransferCompiler:
       program: the program.
       meshes: its meshes on devices.
       topology: the cluster's servers, for plans; guessed from the devices by default.
-      strategy: of transfers that carry no plan, as for ``plan_reshard``.
+      strategy: the strategy of transfers that carry no plan, as for ``plan_reshard``.
       tokens: whether programs over several devices return a token; see ``Fragments``.
       solver_effort: deterministic seconds that the solver may take for each plan.
     """
@@ -195,10 +195,10 @@ class Stacked:
       devices: the devices of both meshes in the program's order.
       source: sharding of the array that is sent.
       target: sharding of the array that arrives.
-      shape: of both.
+      shape: the shape of both.
       give: shape of a source tile.
       take: shape of a target tile.
-      dtype: of both.
+      dtype: the dtype of both.
       token: whether the program also returns a token.
     """
 

@@ -56,7 +56,7 @@ class Trials:
     """Runs that share their inputs.
 
     Args:
-      seed: of the inputs.
+      seed: the seed of the inputs.
       steps: timed steps of each run.
       topology: the cluster's servers, for plans of transfers.
     """

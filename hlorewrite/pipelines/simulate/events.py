@@ -24,7 +24,7 @@ class Times:
       end: end of each task's computation.
       sent: start of the transfer of each task's result.
       arrived: its end.
-      reductions: (mesh, stage, start, end) of each gradient all-reduce; stage -1 where it is that of all the
+      reductions: (mesh, stage, start, end) of each gradient all-reduce; stage -1 if it is that of all the
         mesh's stages.
       updates: (start, end) of each mesh's update.
     """

@@ -20,7 +20,7 @@ def simulate_module(module: Module, wanted: Schedule | str, topology: str, *, ov
       wanted: its schedule.
       topology: the cluster, such as ``h200`` (as many hosts as needed) or ``h200:4x8``.
       overlap: whether transfers run concurrently with the computation.
-      strategy: of transfers.
+      strategy: the strategy of transfers.
       known: seconds of transfers, for several programs with the same meshes; what is missing is added.
 
     Returns:

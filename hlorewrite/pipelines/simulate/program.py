@@ -91,7 +91,7 @@ def simulate_program(program: Program, schedule: Schedule, cost: ProgramCost, *,
       program: the program.
       schedule: a schedule that fits it.
       cost: seconds of its fragments and transfers.
-      comm_shift: what the simulation says of where gradients are reduced; the program decides.
+      comm_shift: what the simulation says about where gradients are reduced; the program decides.
       overlap: whether transfers run concurrently with the computation, or block both their meshes.
       duplex: whether a port sends while it receives. False for XLA:CPU, where a process runs its programs with
         collectives one at a time, in launch order. Transfers between processes, and fragments with collectives between

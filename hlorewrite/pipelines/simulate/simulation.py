@@ -72,7 +72,8 @@ class Simulation:
       comm_shift: whether gradient reductions are in the update.
       overlap: whether transfers run concurrently with the computation.
       times: when everything happens.
-      buffers: of a program, the buffers of one device of each mesh; None where ``cost`` says what a stage keeps.
+      buffers: the buffers of a program, the buffers of one device of each mesh; None if ``cost`` says what a stage
+        keeps.
     """
 
     schedule: Schedule

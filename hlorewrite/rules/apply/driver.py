@@ -281,7 +281,7 @@ class Driver:
         return PassFailed(f"{what} ({link.depth} rewrites in a row, {self.applied} in total, the last: "
                           f"{' <- '.join(last[:4])})",
                           location=self.view.source(op),
-                          hint="add a `where` or `cost` that fails on the other's result to one of them, or `recursive(k)`")
+                          hint="add to one a `where` or `cost` that fails on the other's result, or `recursive(k)`")
 
     # ---- statistics
 

@@ -109,7 +109,7 @@ class EditTracker:
     """Receives edits and records which ops a rewrite touches; never touches an erased op's handle again.
 
     Attributes:
-      context: the facts known of values; each edit updates them.
+      context: the facts known about values; each edit updates them.
       notes: the driver's index of ops.
     """
 

@@ -230,8 +230,8 @@ def _listed(value: Any) -> Sequence[Any]:
 def _copied(model: ir.Operation, name: str, run: Rewriting) -> ir.Attribute:
     attribute = readable(model, name)
     if attribute is None:
-        raise PassFailed(f"rule {run.editor.rule}: the attribute `{name}` of {model.name} contains complex numbers, which "
-                         "cannot be copied", location=run.editor.view.source(run.root))
+        raise PassFailed(f"rule {run.editor.rule}: the attribute `{name}` of {model.name} contains complex numbers, "
+                         "which cannot be copied", location=run.editor.view.source(run.root))
     return attribute
 
 

@@ -15,7 +15,7 @@ _MOVES = MOVES_OF_ONE | {"stablehlo.concatenate"}
 _WIDE_RANGE = ("f32", "f64", "bf16")  # represent every 64-bit integer, rounded
 _MOST_OPS = 64
 
-NOT_FINITE = ("its mask is a factor, and 0 * x is not 0 where x is infinite or not-a-number; if those need not reach "
+NOT_FINITE = ("its mask is a factor, and 0 * x is not 0 if x is infinite or not-a-number; if those need not reach "
               "the other devices, write jnp.where(mask, x, 0) instead of x * mask")
 
 

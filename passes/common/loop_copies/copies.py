@@ -58,7 +58,7 @@ def copy_after(loop: Loop, ops: Sequence[ir.Operation], editor: Editor, channels
 
     Args:
       loop: the loop.
-      ops: of its body, in order.
+      ops: the ops of its body, in order.
       editor: the editor of the module.
       channels: gives the collectives of the copy new channel handles.
     """
@@ -128,7 +128,7 @@ def _fill_after(copy: ir.Operation, barrier: ir.Operation, editor: Editor) -> No
 
     Args:
       copy: the inner loop.
-      barrier: of the results of the outer one.
+      barrier: the barrier of the results of the outer one.
       editor: the editor of the module.
     """
     smallest = min(barrier.results, key=lambda result: tensor_bytes(result.type))

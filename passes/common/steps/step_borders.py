@@ -17,7 +17,7 @@ class NewBorder:
     Attributes:
       argument: position among the arguments of the manual computation.
       result: position among its results.
-      shardings: of the argument and of the result.
+      shardings: the shardings of the argument and of the result.
     """
 
     argument: int

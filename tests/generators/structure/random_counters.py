@@ -26,7 +26,7 @@ def wrapped(number: int, element: str) -> int:
 
 
 def trips_of(start: int, bound: int, step: int, direction: str, element: str) -> int | None:
-    """How often a loop runs, in wrapping arithmetic; None where that is more than a few times.
+    """How often a loop runs, in wrapping arithmetic; None if that is more than a few times.
 
     Example:
       >>> trips_of(250, 3, 3, "GT", "ui8"), trips_of(0, 3, 1, "LT", "i8")

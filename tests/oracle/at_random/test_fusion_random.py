@@ -28,7 +28,7 @@ class FusedProgram:
         self.count = 0
 
     def emit(self, element: str, text: str) -> None:
-        """Writes an op of one result."""
+        """Writes an op with one result."""
         self.count += 1
         name = f"%v{self.count}"
         self.lines.append(f"    {name} = {text}")

@@ -1,4 +1,4 @@
-"""Collectives get the name of the argument they belong to, and none where two would fit or none does."""
+"""Collectives get the name of the argument they belong to, and none if two would fit or none does."""
 
 from __future__ import annotations
 

@@ -63,7 +63,8 @@ def test_explicit_device_ids_say_who_holds_the_same() -> None:
 
 
 def test_a_mesh_that_does_not_hold_the_devices_says_nothing() -> None:
-    assert reason(manual(READ, mesh='<["x"=1, "y"=2]>')) == "it is sharded over a mesh that does not contain these devices"
+    said = reason(manual(READ, mesh='<["x"=1, "y"=2]>'))
+    assert said == "it is sharded over a mesh that does not contain these devices"
 
 
 def test_groups_of_replicas_are_not_what_shardings_speak_of() -> None:

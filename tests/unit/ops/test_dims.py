@@ -74,7 +74,7 @@ for first in SHAPES:
 
 
 def factors(op: ir.Operation, shards: int) -> Iterator[tuple[int | None, int, DimFactor]]:
-    """(operand, dimension, factor) of everything that the table says of an op; None for the result."""
+    """(operand, dimension, factor) of everything that the table says about an op; None for the result."""
     for position, value in [*enumerate(op.operands), (None, op.results[0])]:
         for dimension in range(len(shape_of(value))):
             factor = dim_factor(op, dimension, position, shards)
@@ -108,7 +108,7 @@ def on_parts(op: ir.Operation, factor: DimFactor, inputs: list[np.ndarray], shar
 
 
 def wrong(name: str) -> list[str]:
-    """What an op on parts computes otherwise than the op; nothing where the table is right."""
+    """What an op on parts computes otherwise than the op; nothing if the table is right."""
     (_module, op), found = sample(*SAMPLES[name]), []
     inputs = arrays(op)
     expected = eval_op(op, [(each, value.type) for each, value in zip(inputs, op.operands, strict=True)])

@@ -85,7 +85,7 @@ def test_ops_without_a_reducer_and_reducers_of_several_values_have_no_kind() -> 
         index_vector_dim = 1>} : (tensor<4xi32>, tensor<4xi64>, tensor<4xi8>) -> tensor<4xi32>"""),
 ])
 def test_a_reducer_that_promotes_its_operands_is_none_of_the_known(op: str, text: str) -> None:
-    """Sums of 8 bits wrap around, those of 32 do not, so nothing known of one holds for the other."""
+    """Sums of 8 bits wrap around, those of 32 do not, so nothing known about one holds for the other."""
     def kind(of: str) -> str | None:
         view = module(f"""func.func @main(%a: tensor<4x{of}>, %i: tensor<i32>, %w: tensor<4xi32>, %k: tensor<4xi64>)
           -> tensor<4xi32> {{

@@ -168,7 +168,7 @@ def test_a_float_times_a_mask_stays_and_says_what_to_write(mask: str) -> None:
     before = one_hot(T, mask=mask)
     after, said = m.run(MaskedSumToBroadcast(), before, ignore_cost=True)
     assert after.text() == before.text()
-    assert said == ["blocked: the reduction stays: its mask is a factor, and 0 * x is not 0 where x is infinite or "
+    assert said == ["blocked: the reduction stays: its mask is a factor, and 0 * x is not 0 if x is infinite or "
                     "not-a-number; if those need not reach the other devices, write jnp.where(mask, x, 0) instead of "
                     "x * mask"]
 

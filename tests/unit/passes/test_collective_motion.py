@@ -17,12 +17,12 @@ T = "tensor<8xf32>"
 
 
 def returning(*lines: str, values: str = "%x, %y", functions: str = ""):
-    """A module of two arguments that returns two values."""
+    """A module with two arguments that returns two values."""
     return m.module(f"%a: {T}, %b: {T}", f"({T}, {T})", *lines, f"return {values} : {T}, {T}", functions=functions)
 
 
 def function(name: str, *lines: str, value: str = "%s") -> str:
-    """A private function of one argument."""
+    """A private function with one argument."""
     body = "\n  ".join(lines)
     return f"func.func private @{name}(%p: {T}) -> {T} {{\n  {body}\n  return {value} : {T}\n}}\n"
 

@@ -23,7 +23,7 @@ ALL_OF_IT = SequenceParallel(extra=1.0)
 
 
 def unary(result: str, op: str, operand: str, kind: str = KIND) -> str:
-    """An elementwise op of one operand."""
+    """An elementwise op with one operand."""
     return f"{result} = stablehlo.{op} {operand} : {kind}"
 
 

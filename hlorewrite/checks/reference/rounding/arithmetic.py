@@ -14,7 +14,7 @@ class RoundingArithmetic:
       function: the same for exponential, tanh and other functions.
       flushes: results below the normal range become zero.
       repeats: equal ops on equal operands give equal bits wherever they are in a program.
-      products: unit roundoff of what operands of float32 matrix products are first rounded to; 0 where they are not.
+      products: unit roundoff of what operands of float32 matrix products are first rounded to; 0 if they are not.
       underflows: results below the normal range may lose digits; where none may, a lost one is a difference.
     """
 

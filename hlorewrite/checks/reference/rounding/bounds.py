@@ -39,7 +39,7 @@ class OutputBound:
     """The bound of one output of one process.
 
     Attributes:
-      most: for each element, how far original and rewritten module may differ, absolute; infinite where no bound is
+      most: for each element, how far original and rewritten module may differ, absolute; infinite if no bound is
         known.
       reason: why there is no bound for some element; empty when there is one for all.
     """
@@ -49,7 +49,7 @@ class OutputBound:
 
     @property
     def largest(self) -> float:
-        """The largest bound of an element; 0 where both modules compute the same bits."""
+        """The largest bound of an element; 0 if both modules compute the same bits."""
         return float(self.most.max(initial=0.0))
 
 
@@ -60,7 +60,8 @@ class RoundingBounds:
     Attributes:
       outputs: for each process, a bound for each output.
       reason: why there are none at all.
-      tolerances: for each output the least relative tolerance that makes sense where it has no bound; empty for none.
+      tolerances: for each output the smallest relative tolerance that makes sense where it has no bound; empty for
+        none.
     """
 
     outputs: tuple[tuple[OutputBound, ...], ...] = ()
@@ -72,7 +73,7 @@ class RoundingBounds:
         return self.reason or next((row[position].reason for row in self.outputs if row[position].reason), "")
 
     def tolerance_of(self, position: int) -> float:
-        """The least relative tolerance of an output without a bound; 0 where nothing is known of it."""
+        """The smallest relative tolerance of an output without a bound; 0 if nothing is known about it."""
         return self.tolerances[position] if position < len(self.tolerances) else 0.0
 
     def of_output(self, position: int) -> tuple[float | None, str]:
@@ -140,7 +141,7 @@ def bounds(before: LockstepProgram, after: LockstepProgram, inputs: Sequence[Seq
 
 
 def bounds_of_runs(runs: Sequence[Replayed], arithmetic: RoundingArithmetic) -> list[OutputBound]:
-    """The same of two runs on equal inputs, for the outputs of one process after the other.
+    """The same for two runs on equal inputs, for the outputs of one process after the other.
 
     Raises:
       NoBound: a loop or branch depends on rounding.
@@ -172,7 +173,7 @@ def _outputs(program: LockstepProgram) -> list[ir.Value]:
 
 
 def _from_cut(runs: Sequence[Replayed], arithmetic: RoundingArithmetic) -> list[OutputBound] | None:
-    """Bounds from what both programs share; None where they are not one function of it."""
+    """Bounds from what both programs share; None if they are not one function of it."""
     prints = [np.unique(np.concatenate([cells.prints.reshape(-1) for cells in run.tape.cells])) for run in runs]
     analyses = [ErrorAnalysis(run.tape, other, arithmetic)
                 for run, other in zip(runs, reversed(prints), strict=True)]

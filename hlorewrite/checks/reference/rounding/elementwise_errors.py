@@ -112,7 +112,7 @@ FUNCTIONS: dict[str, float] = {
     "rsqrt": 1, "exponential": 1, "exponential_minus_one": 1, "log": 1, "log_plus_one": 1, "logistic": 2, "tanh": 1,
     "sine": 1, "cosine": 1, "cbrt": 1, "power": 1, "atan2": 1, "remainder": 0,
 }
-"""The same of functions, in units of ``RoundingArithmetic.function``."""
+"""The same for functions, in units of ``RoundingArithmetic.function``."""
 
 
 def adds_nothing(name: str, values: list[Array]) -> Array | bool:

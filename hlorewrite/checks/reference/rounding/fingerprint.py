@@ -33,7 +33,7 @@ def of_op(seed: np.uint64, operands: Sequence[np.ndarray], *, commutes: bool = F
     """Fingerprints of an op that is applied element by element.
 
     Args:
-      seed: of the op and its attributes.
+      seed: the seed of the op and its attributes.
       operands: fingerprints of the operands.
       commutes: the order of the operands makes no difference.
 
@@ -59,7 +59,7 @@ def of_sum(seed: np.uint64, terms: np.ndarray, start: np.ndarray | None = None) 
     """Fingerprints of sums along the last axis, whose terms are added one after the other.
 
     Args:
-      seed: of the op.
+      seed: the seed of the op.
       terms: fingerprints of the terms.
       start: fingerprints of what is added to first.
     """

@@ -99,7 +99,7 @@ def _exact(kind: str, read: list[np.ndarray], made: np.ndarray) -> np.ndarray:
 
 
 def _least(x: np.ndarray) -> float:
-    """The least magnitude of an element that is not zero; infinite where all are."""
+    """The least magnitude of an element that is not zero; infinite if all are."""
     value = np.abs(_parts(x)).astype(np.float64)
     return float(value[value > 0].min(initial=np.inf))
 

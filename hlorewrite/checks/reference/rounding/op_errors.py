@@ -32,7 +32,7 @@ class Known:
       value: its elements, in the type they are calculated with here.
       error: how far each may be from the exact one.
       probe: the exact function on the moved cut.
-      form: its floating-point format; None of integers and truth values.
+      form: its floating-point format; None for integers and truth values.
     """
 
     value: np.ndarray
@@ -92,7 +92,7 @@ def _passed_on(name: str, values: list[np.ndarray], errors: list[np.ndarray], re
 
 
 def _whole(name: str, read: list[Known], result: np.ndarray, differs: np.ndarray) -> np.ndarray:
-    """Integers and truth values are exact, or nothing is known of them."""
+    """Integers and truth values are exact, or nothing is known about them."""
     if name == "convert" and read[0].form and result.dtype != np.bool_:
         x, e = np.real(read[0].value), 2 * read[0].error
         return np.where((e > 0) & (np.trunc(x - e) != np.trunc(x + e)), np.inf, 0.0)

@@ -28,10 +28,10 @@ MOVED = 2.0**-12
 
 @dataclass(frozen=True)
 class Tracked:
-    """What is known of a computed tensor.
+    """What is known about a computed tensor.
 
     Attributes:
-      error: how far each element may be from the exact one, absolute; infinite where nothing is known.
+      error: how far each element may be from the exact one, absolute; infinite if nothing is known.
       probe: the exact function on the moved cut.
       reason: why an error is infinite; empty when none is.
     """
@@ -46,7 +46,7 @@ class ErrorAnalysis:
 
     Args:
       tape: what was computed.
-      shared: fingerprints of the other program, sorted; empty where only inputs are the cut.
+      shared: fingerprints of the other program, sorted; empty if only inputs are the cut.
       arithmetic: what executes the program.
     """
 
@@ -58,7 +58,7 @@ class ErrorAnalysis:
         self._run()
 
     def of(self, slot: int) -> Tracked:
-        """What is known of a tensor; an input or constant is exact."""
+        """What is known about a tensor; an input or constant is exact."""
         known = self.tracked[slot]
         if known is None:
             cells = self.tape.cells[slot]

@@ -277,7 +277,7 @@ class Replay:
         return self.tape.record("bits", operands, [(value, prints)], self._where(op))
 
     def _opaque(self, op: ir.Operation, operands: list[int]) -> Sequence[int]:
-        """An op whose values the interpreter computes; nothing is said of its errors."""
+        """An op whose values the interpreter computes; nothing is said about its errors."""
         if not self.in_order:
             raise NoBound(f"no rule for {op.name.removeprefix('stablehlo.')}", location=self._where(op) or None)
         read = self._read(operands)

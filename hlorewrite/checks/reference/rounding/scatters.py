@@ -16,8 +16,8 @@ class Scattering:
 
     Attributes:
       by: the op that combines an element and an update; ``put`` where the update takes its place.
-      target: for each update in order, the place of its element in the operand; -1 where it is outside.
-      shape: of the operand.
+      target: for each update in order, the place of its element in the operand; -1 if it is outside.
+      shape: the shape of the operand.
     """
 
     by: str

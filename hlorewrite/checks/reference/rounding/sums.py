@@ -22,7 +22,7 @@ class ProductForm:
       batch: how many pairs of matrices.
       free: m and n.
       terms: k, the length of each sum.
-      shape: of the result.
+      shape: the shape of the result.
     """
 
     left: tuple[int, ...]
@@ -82,10 +82,10 @@ class ReductionForm:
 
     Attributes:
       by: the op: ``add``, ``maximum`` and so on.
-      order: of the axes of the operand: kept, reduced.
+      order: the order of the axes of the operand: kept, reduced.
       kept: how many results.
       terms: number of elements of each sum, without the initial one.
-      shape: of the result.
+      shape: the shape of the result.
     """
 
     by: str

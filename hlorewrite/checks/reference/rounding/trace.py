@@ -58,7 +58,7 @@ class TraceStep:
       kind: the op's name; ``move`` where elements were picked without calculation; ``decision`` of a loop or branch.
       operands: slots read.
       results: slots written.
-      location: of the op in the user's program; empty where the oracle wrote it.
+      location: the location of the op in the user's program; empty if the oracle wrote it.
       detail: what the rule of the kind reads: for a move, for each element of the result the place of its source
         among the elements of ``operands[picked:]``, one operand after the other.
       picked: how many operands at the front are indices or predicates.

@@ -15,8 +15,8 @@ class FloatFormat:
 
     Attributes:
       unit: the unit roundoff u: a result is off by at most u times its magnitude, to nearest.
-      underflow: half the least subnormal number: what a result below the normal range is off by at most.
-      normal: the least normal number, which is the error if smaller results are flushed to zero.
+      underflow: half the smallest subnormal number: what a result below the normal range is off by at most.
+      normal: the smallest normal number, which is the error if smaller results are flushed to zero.
       largest: the largest finite number.
     """
 
@@ -32,7 +32,7 @@ class FloatFormat:
           count: n.
 
         Returns:
-          The factor; infinite where n u reaches 1, because no bound holds then.
+          The factor; infinite if n u reaches 1, because no bound holds then.
 
         Example:
           >>> float_format(np.dtype("float32")).gamma(8) == 8 * 2.0**-24 / (1 - 8 * 2.0**-24)
@@ -62,7 +62,7 @@ def float_format(dtype: np.dtype) -> FloatFormat | None:
       dtype: a type of numpy or ``ml_dtypes``.
 
     Returns:
-      The format; None of integers and truth values, which are exact.
+      The format; None for integers and truth values, which are exact.
 
     Example:
       >>> float_format(np.dtype("float32")).unit == 2.0**-24

@@ -55,7 +55,7 @@ class WindowAxis:
     """The windows along one axis, in elements.
 
     Attributes:
-      size: of a window.
+      size: the size of a window.
       stride: from one window to the next.
       low: padding before the first element.
       high: padding after the last one.
@@ -151,7 +151,7 @@ class ConvolutionForm:
     Attributes:
       left: places among the elements of the input and, after them, of one zero: (group, window, term).
       right: places among the elements of the kernel: (group, feature, term).
-      product: of both: (group, window, feature).
+      product: the product of both: (group, window, feature).
       result: the place in the product of each element of the result.
     """
 

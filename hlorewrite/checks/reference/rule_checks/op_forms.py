@@ -132,7 +132,7 @@ def constant(kind: str, seed: int) -> str:
 
 
 def identity(kind: str, reduction: str) -> str | None:
-    """A constant filled with the identity of a reduction; None where there is none to write."""
+    """A constant filled with the identity of a reduction; None if there is none to write."""
     element = element_of(kind)
     if element == "i1":
         return f"dense<{'true' if reduction in ('and', 'min', 'product') else 'false'}> : {kind}"

@@ -97,7 +97,7 @@ def check_rule(rule: CompiledRule, natives: Mapping[str, NativeFunction], *, pro
 
 
 def _outcome(rule: CompiledRule, before: Module, after: Module, *, run: bool) -> tuple[bool, str | None]:
-    """Whether a rule fires on a program, and what is wrong with what it makes of it; None where it cannot be run."""
+    """Whether a rule fires on a program, and what is wrong with what it makes of it; None if it cannot be run."""
     try:
         if apply_rules([rule], View(after)) == 0:
             return False, ""

@@ -1,4 +1,4 @@
-"""The processes of an SPMD program, and who takes part in a collective.
+"""The processes of an SPMD program, and who participates in a collective.
 
 StableHLO specification, "Parallel execution" and the four ways of grouping: cross-replica, cross-partition,
 cross-replica-and-partition, flattened ids. Written from the specification and not shared with the passes, so that a

@@ -32,7 +32,8 @@ class Shards:
         attribute = sdy.TensorShardingAttr(sharding)
         mesh = mesh_of(lockstep.view, attribute.mesh_or_ref)
         if mesh is None:
-            raise CannotExecute("a sharding names a mesh that the module does not contain", hint="check the sdy.mesh ops")
+            raise CannotExecute("a sharding names a mesh that the module does not contain",
+                                hint="check the sdy.mesh ops")
         if list(attribute.unreduced_axes):
             raise CannotExecute("values that are sharded over unreduced axes cannot be combined",
                                 hint="reduce them in the manual region")

@@ -203,7 +203,7 @@ def _fetched(state: ProgramState, op: ir.Operation, sources: tuple[int, ...] | N
 
 
 def _linked(sources: Sequence[int]) -> Rows:
-    """The groups of processes that a permute links, directly or by way of others."""
+    """The groups of processes that a permute links, directly or through others."""
     root = list(range(len(sources)))
 
     def find(process: int) -> int:

@@ -240,7 +240,7 @@ def _element(type_: str) -> str:
 
 def _along_after(state: ProgramState, label: Label, type_: str, args: tuple[int, ...], rows: Rows, along: int
                  ) -> int | None:
-    """The dimension of the result along which shards lie; None where the op does not keep shards apart."""
+    """The dimension of the result along which shards lie; None if the op does not keep shards apart."""
     full, known = shape_and_element(state.graph.types[args[0]]), shape_and_element(type_)
     if full is None or known is None:
         return None

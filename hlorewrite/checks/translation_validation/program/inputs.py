@@ -24,7 +24,7 @@ def function_arguments(state: ProgramState, function: ir.Operation) -> list[Symb
 
 
 def _given(state: ProgramState, attributes: ir.DictAttr | None) -> Places | None:
-    """What of an argument each process gets; None when nothing is said of it."""
+    """What of an argument each process gets; None when nothing is said about it."""
     if attributes is None:
         return None
     if "sdy.sharding" in attributes:

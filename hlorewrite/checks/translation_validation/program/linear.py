@@ -65,7 +65,7 @@ class GraphContext:
 
 def part_by_part(state: ProgramState, op: ir.Operation, values: Sequence[SymbolicValue], make: MakeNode
                  ) -> SymbolicValue | None:
-    """An op of one result done on the parts of its operands.
+    """An op with one result done on the parts of its operands.
 
     ``op(AR(a) + p, AR(b) + q) = AR(op(a, b)) + op(p, q)`` for the operands a fact names, all others fixed.
 
@@ -186,7 +186,7 @@ def _in_type(state: ProgramState, key: Key, type_: str) -> Key:
 
 
 def wire_of(kind: str, element: str) -> str:
-    """The element type that decides how a reduction rounds; empty where it is exact.
+    """The element type that decides how a reduction rounds; empty if it is exact.
 
     Example:
       >>> wire_of("sum", "bf16"), wire_of("sum", "complex<f32>"), wire_of("max", "bf16"), wire_of("sum", "i8")

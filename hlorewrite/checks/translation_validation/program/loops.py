@@ -34,7 +34,7 @@ from hlorewrite.ir import Loop, defining_op, ir, op_key, terminator
 
 _EFFECTS = -1
 _READ_AT_ONCE = 2
-"""Loops at this depth, and further out, are read until their shape is borne out; around one that is not, at depth 1."""
+"""Loops at this depth, and further out, are read until their shape is confirmed; around one that is not, at depth 1."""
 
 
 @dataclass(frozen=True)

@@ -115,7 +115,7 @@ def _writes_rows(state: ProgramState, stream: int, predicate: int) -> bool:
 
 
 def _numbers(state: ProgramState, index: int, predicate: int) -> list[int]:
-    """The index in each iteration; none where it is not computed from counters that start at constants."""
+    """The index in each iteration; none if it is not computed from counters that start at constants."""
     graph, found = state.graph, list[int]()
     values = {stream: graph.args[stream][0] for stream in _counters(graph, (index, predicate), state.depth + 1)}
     for _ in range(_MOST_ROWS + 1):
@@ -130,7 +130,7 @@ def _numbers(state: ProgramState, index: int, predicate: int) -> list[int]:
 
 
 def _counters(graph: Graph, nodes: tuple[int, ...], depth: int) -> list[int]:
-    """The streams of this loop that some numbers are computed from; none where there are too many nodes to follow."""
+    """The streams of this loop that some numbers are computed from; none if there are too many nodes to follow."""
     def sources(node: int) -> tuple[int, ...]:
         return (graph.yields[node],) if graph.labels[node] == ("stream", depth) else graph.args[node]
 

@@ -58,7 +58,7 @@ def top_elements(state: ProgramState, op: ir.Operation, node: int) -> list[Symbo
       node: its operand.
 
     Returns:
-      A tuple of both; None where the call has another form.
+      A tuple of both; None if the call has another form.
     """
     forms, called = state.forms, _SYMBOL.findall(str(op.attributes["called_computations"]))
     result = _TUPLE.fullmatch(str(op.results[0].type))

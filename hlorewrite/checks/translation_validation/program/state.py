@@ -116,7 +116,7 @@ class CollectiveRun:
     """A collective that is executed.
 
     Attributes:
-      members: who takes part together; None when its groups are not a partition.
+      members: who participates together; None when its groups are not a partition.
       control: the predicates it is executed under, outermost first, with their places.
       op: the op.
       text: its attributes, when its groups are not a partition.
@@ -137,7 +137,7 @@ class ProgramState:
       view: the program.
       facts: the linearity facts.
       strategy: the normal form.
-      tables: what is known of each process.
+      tables: what is known about each process.
       same: what is the same on all members of a group.
       picks: moves of elements, for a strategy that lists them.
       original: whether it is the original, which is taken to end.
@@ -153,7 +153,7 @@ class ProgramState:
       executions: collectives executed so far.
       loops: for each loop that is run the predicates around it, its own last.
       effects: the node of all effects so far.
-      put_off: what of a loop within was not borne out when it was left, so that the loop around has to be read again.
+      put_off: what of a loop within was not confirmed when it was left, so that the loop around has to be read again.
       decoded: what was read of each block.
       gathered: node -> the groups, the dimension and the shard it was gathered from.
       on_parts: equations of slices that need the state; ``(state, label, type, args)`` to a node or None.

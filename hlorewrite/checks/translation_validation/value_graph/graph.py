@@ -51,7 +51,7 @@ def is_float(element: str) -> bool:
 
 
 def identity_of(kind: str, element: str) -> object | None:
-    """The number a reduction leaves alone, in the element's own range; None where there is none.
+    """The number a reduction leaves alone, in the element's own range; None if there is none.
 
     Example:
       >>> identity_of("sum", "f64"), identity_of("max", "i8"), identity_of("and", "i1"), identity_of("sum", "f4E2M1FN")
@@ -147,7 +147,7 @@ class Graph:
         return self.node(("splat", repr(_held(number, known[1]) if known else number)), type_)
 
     def identity(self, kind: str, type_: str) -> int | None:
-        """A tensor filled with the identity of a reduction; None where the type has none."""
+        """A tensor filled with the identity of a reduction; None if the type has none."""
         key = (kind, type_)
         if key not in self._identities:
             known = shape_and_element(type_)

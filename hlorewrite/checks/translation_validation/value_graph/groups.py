@@ -81,7 +81,7 @@ class Reduction:
     Attributes:
       members: who reduces with whom.
       kind: ``sum``, ``product``, ``max``, ``min``, ``and``, ``or``.
-      wire: the floating element type in which it is taken; empty where types make no difference (integers are numbers
+      wire: the floating element type in which it is taken; empty if types make no difference (integers are numbers
         modulo 2^w on either side of a narrowing, and maxima are exact).
       number: its place in the order of first use.
       own: for a reduce-scatter what is taken of the sum; None for an all-reduce.

@@ -37,7 +37,7 @@ class IndexMaps:
 
     Args:
       graph: the graph.
-      tables: what is known of each process, and the tables of moves.
+      tables: what is known about each process, and the tables of moves.
     """
 
     def __init__(self, graph: Graph, tables: ProcessConstants) -> None:

@@ -21,7 +21,7 @@ class SameOnMembers:
 
     Args:
       graph: the graph.
-      tables: what is known of each process.
+      tables: what is known about each process.
 
     Attributes:
       assumed: open stream -> the groups it was assumed to be the same within.

@@ -22,7 +22,7 @@ class NewState:
     Attributes:
       lowering: the lowering.
       placed: by leaf of the arguments, new shardings.
-      local_sums: leaves of the arguments that have a dimension more, the first: a row for each device along an axis.
+      local_sums: leaves of the arguments that have one more dimension, the first: a row for each device along an axis.
       returned_sums: leaves of the results that do.
     """
 
@@ -77,7 +77,7 @@ def _main(module: ir.Module) -> ir.Operation:
 
 
 def _shardings(function: ir.Operation, name: str) -> list[Any]:
-    """The sharding of each argument or result; None where there is none."""
+    """The sharding of each argument or result; None if there is none."""
     type_ = ir.FunctionType(ir.TypeAttr(function.attributes["function_type"]).value)
     count = len(type_.inputs if name == "arg_attrs" else type_.results)
     if name not in function.attributes:

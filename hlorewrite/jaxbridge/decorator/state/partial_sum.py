@@ -67,7 +67,7 @@ def parts_of(value: Any, sharding: NamedSharding) -> jax.Array:
 
     Args:
       value: the array.
-      sharding: of the local sums; its first dimension has a row for each device.
+      sharding: the sharding of the local sums; its first dimension has a row for each device.
     """
     axis = sharding.spec[0]
     return jax.jit(_first_of, static_argnums=1, out_shardings=sharding)(value, sharding.mesh.shape[axis])

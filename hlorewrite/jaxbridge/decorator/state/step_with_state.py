@@ -23,7 +23,7 @@ class StepWithState:
     Attributes:
       lowered: the rewritten lowering.
       compiled: what was compiled from it.
-      given: for each leaf of the arguments, the sharding it was lowered for; None where it had none.
+      given: for each leaf of the arguments, the sharding it was lowered for; None if it had none.
     """
 
     lowered: OptimizedLowered
@@ -103,7 +103,7 @@ class StepsWithState:
         return id(self)
 
     def find(self, key: Hashable, leaves: Sequence[Any]) -> StepWithState | None:
-        """The step that takes some arguments; None where none was compiled."""
+        """The step that takes some arguments; None if none was compiled."""
         return next((step for step in self._known.get(key, []) if step.takes(leaves)), None)
 
     def keep(self, key: Hashable, lowered: OptimizedLowered, compiled: jax.stages.Compiled,
@@ -128,10 +128,10 @@ class StepsWithState:
 
 
 def nothing_changed(report: RewriteReport, options: StepOptions) -> list[str]:
-    """Why a step keeps its state as it was, in one line; none where any of it changed.
+    """Why a step keeps its state as it was, in one line; none if any of it changed.
 
     Args:
-      report: of the step.
+      report: the report of the step.
       options: what the user asked for.
     """
     name, axis, stays = (ShardUpdate.name, options.shard_update, "shards no optimizer state over") \

@@ -25,8 +25,9 @@ class ReshardToBroadcast(Pass):
     Attributes:
       target: gpu writes collective_broadcast; cpu, which has none, masked sums and chains of permutes.
       topology: the cluster to estimate times for; by default the one the run names, else servers of eight H100.
-      strategy: of transfers between meshes: auto, broadcast, send-recv, trees, all-gather or global-all-gather.
-      order: of transfers between meshes: optimal, size or naive.
+      strategy: the strategy of transfers between meshes: auto, broadcast, send-recv, trees, all-gather or
+        global-all-gather.
+      order: the order of transfers between meshes: optimal, size or naive.
       chain_bytes: on cpu, payload from which a broadcast is a chain of permutes.
       chunks: on cpu, chunks of a chain.
 
@@ -104,7 +105,7 @@ class ProgramTransferPlans(OpByOp):
       topology: the cluster.
       strategy: as for ``plan_reshard``.
       order: as for ``plan_reshard``.
-      budget: of the solver, for all transfers of the program.
+      budget: the budget of the solver, for all transfers of the program.
     """
 
     name: ClassVar[str] = "reshard-to-broadcast"

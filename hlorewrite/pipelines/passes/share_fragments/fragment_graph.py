@@ -22,7 +22,7 @@ class CrossingValue:
     Attributes:
       kind: its type in the program.
       row: attributes of the function's argument or result, as text.
-      manual: its sharding in the manual computation, as text; empty where there is none.
+      manual: its sharding in the manual computation, as text; empty if there is none.
     """
 
     kind: MeshTensor
@@ -149,7 +149,7 @@ def graph_of(call: FragmentCall, function: ir.Operation, mesh: Mesh, types: tupl
       function: its function.
       mesh: its mesh, devices numbered as the fragment numbers them.
       types: types of the program's values.
-      signatures: of all fragments that are compared.
+      signatures: the signatures of all fragments that are compared.
 
     Returns:
       The graph; None if XLA has yet to partition it.

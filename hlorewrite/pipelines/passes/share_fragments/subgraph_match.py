@@ -30,7 +30,7 @@ def occurrence_in(part: FragmentGraph, host: FragmentGraph) -> Occurrence | None
       host: where to find it.
 
     Returns:
-      An occurrence in which different values are different values of the host; None where none is found.
+      An occurrence in which different values are different values of the host; None if none is found.
     """
     if not part.signatures <= host.signatures:
         return None
@@ -55,7 +55,7 @@ def common_prefix(part: FragmentGraph, host: FragmentGraph) -> tuple[int, ...]:
       host: the other one.
 
     Returns:
-      Positions of the ops, ascending; empty where nothing is found.
+      Positions of the ops, ascending; empty if nothing is found.
     """
     search, depths = _OccurrenceSearch(part, host), part.depths
     todo = sorted(dict.fromkeys(part.returned), key=depths.__getitem__)

@@ -21,7 +21,7 @@ class PlannedFragment:
     """A fragment to be written.
 
     Attributes:
-      name: of its function.
+      name: the name of its function.
       task: what it is.
       stage: whose it is.
       mesh: number of the mesh it runs on.
@@ -276,7 +276,7 @@ def _plan_update(plan: StagePlan, update: Update, after: dict[int, int], needs: 
 
 
 def _result_mesh(plan: StagePlan, after: dict[int, int], number: int) -> int | None:
-    """The mesh that makes a result; None of an argument that is not placed yet."""
+    """The mesh that makes a result; None for an argument that is not placed yet."""
     if number in plan.mesh_of:
         return plan.mesh_of[number]
     return plan.home.get(number, after.get(number))

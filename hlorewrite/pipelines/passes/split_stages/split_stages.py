@@ -324,7 +324,7 @@ def unused_received_rows(plan: StagePlan) -> Iterator[tuple[str, StepNode]]:
 
 
 def _rows_read(plan: StagePlan, fragment: PlannedFragment, number: int) -> tuple[set[int], StepNode] | None:
-    """The rows of a value that a fragment reads, and one of the readers; None where that may be all."""
+    """The rows of a value that a fragment reads, and one of the readers; None if that may be all."""
     values = plan.step.values
     rows: set[int] = set()
     reader: StepNode | None = None

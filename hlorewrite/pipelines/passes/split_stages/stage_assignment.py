@@ -128,7 +128,7 @@ def _marked(step: TrainStep, at: StageAssignment, node: StepNode, mark: tuple[in
 
 
 def _use_of_gradient(step: TrainStep, at: StageAssignment, mark: StepNode) -> str:
-    """The line of the first forward op between a gradient and a mark that depends on it; empty where none is known."""
+    """The line of the first forward op between a gradient and a mark that depends on it; empty if none is known."""
     reached = {id(node) for node in reachable([mark], step.values.makers, key=id)}
     first = next((node for node in step.body if id(node) in reached and node is not mark and node.op is not None
                   and node.place is not None and node.place >= at.stages and not is_backward(node)

@@ -98,7 +98,7 @@ def stage_mark(editor: Editor, value: ir.Value, mark: tuple[int, bool], location
       editor: the editor of the module.
       value: the value.
       mark: (stage, backward), as ``mark_of`` reads it.
-      location: of the mark; its name says what is a backward.
+      location: the location of the mark; its name says what is a backward.
       before: the op, or the place, to write it before.
     """
     stage, backward = mark

@@ -30,7 +30,7 @@ class PortMessage:
 
     Attributes:
       port: number of the port.
-      part: of the port's bytes.
+      part: the part of the port's bytes.
       start: seconds.
     """
 
@@ -99,7 +99,7 @@ def messages_of_ports(rows: SliceTransfers, network: Network) -> list[PortMessag
       network: the links.
 
     Returns:
-      The messages of a slice, port by port; none where hosts get more than one slice, or only some of their devices do.
+      The messages of a slice, port by port; none if hosts get more than one slice, or only some of their devices do.
     """
     jobs = single_jobs(rows, network)
     hosts = {each for to in jobs.hosts for each in to}

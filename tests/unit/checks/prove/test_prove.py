@@ -132,7 +132,7 @@ def test_contradictory_premises_are_noticed() -> None:
 
 
 def test_formats_agree_with_arithmetic() -> None:
-    """What `embeds` says of small formats, by converting every number there is."""
+    """What `embeds` says about small formats, by converting every number there is."""
     import ml_dtypes
     import numpy as np
     small = {"f8E4M3FN": ml_dtypes.float8_e4m3fn, "f8E5M2": ml_dtypes.float8_e5m2, "f8E4M3": ml_dtypes.float8_e4m3,

@@ -1,4 +1,4 @@
-"""Loops that get a place for the replicated addend: what is known of the ops in them stays known."""
+"""Loops that get a place for the replicated addend: what is known about the ops in them stays known."""
 
 from __future__ import annotations
 

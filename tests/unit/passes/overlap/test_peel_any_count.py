@@ -181,7 +181,7 @@ def test_each_condition_decides(module: str, old: str, new: str, what: str, monk
 
 
 def once(body: str = "", condition: str = "") -> Module:
-    """A loop of one iteration."""
+    """A loop with one iteration."""
     return loop(bound="%one", body=body, condition=condition)
 
 

@@ -19,10 +19,10 @@ def computed_tolerances(module: Module, name: str = "main") -> tuple[float, ...]
 
     Args:
       module: the module.
-      name: of the function.
+      name: the name of the function.
 
     Returns:
-      The tolerances (`util.tolerances.relative_tolerance`); none where the module lacks the function.
+      The tolerances (`util.tolerances.relative_tolerance`); none if the module lacks the function.
 
     Example:
       >>> from hlorewrite.ir.load import parse

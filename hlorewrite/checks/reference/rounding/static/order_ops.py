@@ -24,7 +24,7 @@ _MARKS = ("Sharding", "SPMDFullToShardShape", "SPMDShardToFullShape")
 
 @dataclass(frozen=True)
 class Summed:
-    """What is known of a value without its elements.
+    """What is known about a value without its elements.
 
     Attributes:
       key: the ops and inputs it is computed from, as a number.
@@ -33,7 +33,7 @@ class Summed:
       carried: how often a value that a loop carries is a factor of a term.
       longest: terms of the longest sum.
       wires: element types of the reductions between devices.
-      ended: the op after which the error is no longer one of sums, with its line; empty where there is none.
+      ended: the op after which the error is no longer one of sums, with its line; empty if there is none.
       before: the error of the operands of that op.
     """
 
@@ -68,8 +68,8 @@ def result_of(op: ir.Operation, operands: Sequence[Summed], kind: ir.Type, key: 
       op: the op.
       operands: of its operands.
       kind: the type of the result.
-      key: of the result.
-      view: of the module, for its devices and meshes.
+      key: the key of the result.
+      view: the view of the module, for its devices and meshes.
     """
     name = op.name.removeprefix("stablehlo.")
     unit = _unit(kind)

@@ -38,7 +38,7 @@ class OrderWalk:
     _placing: bool = False
 
     def outputs(self, function: ir.Operation) -> list[Summed]:
-        """What is known of a function's results."""
+        """What is known about a function's results."""
         block = function.regions[0].blocks[0]
         return self._block(block, {argument: self._made(Summed(_key("input", position)))
                                    for position, argument in enumerate(block.arguments)})
@@ -210,7 +210,7 @@ def _operands(op: ir.Operation) -> list[ir.Value]:
 
 
 def _after(value: Summed, end: Summed) -> Summed:
-    """A loop's result, with what the last iteration says of ops that end sums."""
+    """A loop's result, with what the last iteration says about ops that end sums."""
     if not end.ended or end.before <= value.before:
         return value
     return replace(value, ended=end.ended, before=end.before, wires=value.wires | end.wires)

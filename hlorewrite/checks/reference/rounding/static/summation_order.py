@@ -28,17 +28,17 @@ class OutputOrder:
 
     Attributes:
       output: its position.
-      type: of its elements.
+      type: the type of its elements.
       before: roundings in a row since the values that both modules compute alike, in unit roundoffs of the type.
       after: the same in the rewritten module.
       longest_before: terms of the longest sum on the way.
       longest_after: the same in the rewritten module.
       wires: element types of the reductions between devices on the way, in the rewritten module.
-      bound: how far the output may differ, relative to the sum of the magnitudes of its terms; None where no bound is
+      bound: how far the output may differ, relative to the sum of the magnitudes of its terms; None if no bound is
         known without values.
-      ended: the first op after the sums that is not linear; it passes the bound on by its slope. Empty where the
+      ended: the first op after the sums that is not linear; it passes the bound on by its slope. Empty if the
         output itself is such a sum.
-      name: what JAX calls it, such as ``result[0]['w']``; empty where the module does not say.
+      name: what JAX calls it, such as ``result[0]['w']``; empty if the module does not say.
     """
 
     output: int
@@ -109,7 +109,7 @@ class OrdersOnDemand:
     Attributes:
       before: the original, serialized.
       after: the rewritten module, serialized.
-      name: of both, for messages.
+      name: the name of both, for messages.
 
     Example:
       >>> OrdersOnDemand(b"func.func @main() { return }", b"func.func @main() { return }", "empty").found

@@ -2,7 +2,7 @@
 
 XLA writes batching dimensions as columns that count, collapses or restores dimensions of size 1, flattens the batch
 and transposes the operand. Here a gather is a tensor [rows, elements of a slice],
-and a scatter takes updates of this shape. A start of a gather is clamped: 0 where a slice takes a whole dimension.
+and a scatter takes updates of this shape. A start of a gather is clamped: 0 if a slice takes a whole dimension.
 An update of a scatter that is outside is left out, so its columns stay.
 """
 

@@ -78,7 +78,7 @@ class Moves:
         return node, whole(self.shape(node))
 
     def of_op(self, name: str, attributes: dict[str, str], type_: str, node: int) -> int | None:
-        """The node of an op that moves the elements of one operand; None where it is not an affine view."""
+        """The node of an op that moves the elements of one operand; None if it is not an affine view."""
         known = shape_and_element(type_)
         if known is None or 0 in known[0] or 0 in self.shape(node):
             return None

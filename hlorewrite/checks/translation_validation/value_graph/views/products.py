@@ -34,7 +34,7 @@ class Polynomials:
         return known is not None and (is_real(known[1]) or is_whole_number(known[1]))
 
     def add(self, args: Sequence[int], type_: str) -> int | None:
-        """The sum of some nodes; None where it has too many terms."""
+        """The sum of some nodes; None if it has too many terms."""
         constant, terms = Fraction(0), dict[tuple[int, ...], Fraction]()
         for arg in args:
             number, parts = self._terms(arg)
@@ -49,7 +49,7 @@ class Polynomials:
         return self._sum(constant * factor, {factors: coefficient * factor for factors, coefficient in parts}, type_)
 
     def multiply(self, args: Sequence[int], type_: str) -> int | None:
-        """The product of some nodes; None where a float is multiplied by 0: it may be infinite."""
+        """The product of some nodes; None if a float is multiplied by 0: it may be infinite."""
         factor, factors = _ONE, list[int]()
         for arg in args:
             number, parts = self._factors(arg)
@@ -64,7 +64,7 @@ class Polynomials:
         return self._sum(Fraction(0), {tuple(sorted(factors)): factor}, type_)
 
     def inverse(self, node: int, type_: str) -> int | None:
-        """``1 / x``; None where it is one of 0."""
+        """``1 / x``; None if it is one of 0."""
         number, factors = self._factors(node)
         if number == 0:
             return None

@@ -99,7 +99,7 @@ class Rows:
         return self._make(op_label(_OP_OF[kind]), type_, (first, made))
 
     def dot(self, attributes: dict[str, str], type_: str, args: tuple[int, ...]) -> int | None:
-        """The node of a ``dot_general``; None where its elements are none that are summed here."""
+        """The node of a ``dot_general``; None if its elements are none that are summed here."""
         known = shape_and_element(type_)
         if known is None or not (is_real(known[1]) or is_whole_number(known[1])) or 0 in known[0]:
             return None
@@ -134,7 +134,7 @@ class Rows:
         return self.moves.viewed(side.node, strided(0, dims), type_)
 
     def _as_wide(self, node: int, element: str) -> int | None:
-        """An operand in the type of the result; None where that one holds less."""
+        """An operand in the type of the result; None if that one holds less."""
         own = self.moves.element(node)
         if own == element:
             return node

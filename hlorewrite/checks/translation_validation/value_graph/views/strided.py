@@ -94,7 +94,7 @@ def covers(view: Strided, count: int) -> bool:
 
 
 def regrouped(view: Strided, shape: Sequence[int]) -> Strided | None:
-    """The same elements in another shape; None where a digit would be cut unevenly.
+    """The same elements in another shape; None if a digit would be cut unevenly.
 
     Example:
       >>> regrouped(strided(0, [[(4, 1)], [(6, 4)]]), (2, 2, 6))
@@ -123,7 +123,7 @@ def regrouped(view: Strided, shape: Sequence[int]) -> Strided | None:
 
 
 def composed(outer: Strided, inner: Strided) -> Strided | None:
-    """A view of what another view reads, as one view of its operand; None where digits carry.
+    """A view of what another view reads, as one view of its operand; None if digits carry.
 
     Args:
       outer: over the elements of the inner view, in row-major order.
@@ -152,7 +152,7 @@ def within(view: Strided, shape: tuple[int, int, int], begin: int, end: int) -> 
     """A view of a tensor of three dimensions as one of its part from ``begin`` to ``end`` of the second dimension.
 
     Returns:
-      The view of the part; None where it reads others too.
+      The view of the part; None if it reads others too.
 
     Example:
       >>> within(strided(4, [[(2, 6)], [(2, 1)]]), (2, 3, 2), 2, 3)
@@ -190,7 +190,7 @@ def _radix(digits: Sequence[Digit]) -> list[tuple[int, int, int]]:
 
 
 def _steps(view: Strided, radix: Sequence[tuple[int, int, int]]) -> _Steps | None:
-    """A view in a mixed radix; None where a digit of it carries."""
+    """A view in a mixed radix; None if a digit of it carries."""
     if not 0 <= view.offset < prod(size for _, size, _ in radix):
         return None
     first = [view.offset // place % size for place, size, _ in radix]
@@ -238,8 +238,8 @@ def _cut(digit: Digit, radix: Sequence[tuple[int, int, int]]) -> list[tuple[int,
 
 
 def of_kept(view: Strided, within: int) -> Strided:
-    """A view of rows as a view of all elements: each row contains ``within`` of them, and all are read, in one dimension
-    more."""
+    """A view of rows as a view of all elements: each row contains ``within`` of them, and all are read, in one more
+    dimension."""
     return strided(view.offset * within, [*([(n, s * within) for n, s in dim] for dim in view.dims), [(within, 1)]])
 
 

@@ -22,9 +22,9 @@ class StageLimits:
     Attributes:
       devices: devices of each stage's mesh, shape [stages].
       alive: micro-batches that each stage keeps at once, shape [stages].
-      memory_bytes: of one device.
+      memory_bytes: the memory of one device in bytes.
       copies: bytes of parameters, accumulators and optimizer state for each byte of parameters.
-      bytes_per_s: of a transfer between meshes.
+      bytes_per_s: the bytes per s of a transfer between meshes.
     """
 
     devices: tuple[int, ...]
@@ -63,7 +63,7 @@ def best_cuts(costs: CutCosts, limits: StageLimits) -> list[tuple[int, ...]]:
 
 
 def _stage_times(costs: CutCosts, limits: StageLimits, stage: int, exposed: float) -> np.ndarray:
-    """Seconds of a stage from one place to another, infinite where it does not fit; shape [places, places]."""
+    """Seconds of a stage from one place to another, infinite if it does not fit; shape [places, places]."""
     devices = limits.devices[stage]
     sent = np.concatenate([[0.0], costs.sent, [0.0]]) * exposed / limits.bytes_per_s
     seconds = (costs.seconds[None, :] - costs.seconds[:, None]) / devices + sent[None, :] + sent[:, None]

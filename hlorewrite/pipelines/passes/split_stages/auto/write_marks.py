@@ -14,7 +14,7 @@ def write_marks(graph: CutGraph, editor: Editor, cuts: Sequence[int], halves: Se
 
     Args:
       graph: the step.
-      editor: of its module.
+      editor: the editor of its module.
       cuts: how many nodes of the forward are before each stage but the first, rising.
       halves: how many nodes of the backward belong to that stage and later ones.
     """

@@ -45,7 +45,7 @@ def origins_of(value: ir.Value, low: int, high: int) -> list[RowOrigin]:
 
 
 def _behind(part: RowOrigin, unit: int) -> list[RowOrigin]:
-    """Where some elements of a value, in row-major order, come from, each a multiple of some; empty where they are not
+    """Where some elements of a value, in row-major order, come from, each a multiple of some; empty if they are not
     whole rows."""
     found = [each for inner in _operands_of(part) for each in (_behind(inner, unit) or [None])]
     if found and all(each is not None for each in found):
@@ -57,7 +57,7 @@ def _behind(part: RowOrigin, unit: int) -> list[RowOrigin]:
 
 
 def _operands_of(part: RowOrigin) -> list[RowOrigin]:
-    """The same elements of the op's operands that hold them; none where the op does more than to move them."""
+    """The same elements of the op's operands that hold them; none if the op does more than to move them."""
     op = defining_op(part.value)
     if op is None:
         return []

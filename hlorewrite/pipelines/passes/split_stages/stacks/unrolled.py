@@ -43,7 +43,7 @@ def cut_written_out(view: View, editor: Editor) -> int:
 
     Args:
       view: the view of a module without calls.
-      editor: of the module.
+      editor: the editor of the module.
 
     Returns:
       How many chains of layers were cut.
@@ -96,7 +96,7 @@ class _LayerChain:
 
         Args:
           wanted: the mark.
-          again: of what ``jax.checkpoint`` makes again, instead of the rest.
+          again: the again of what ``jax.checkpoint`` makes again, instead of the rest.
         """
         sizes = {op_key(op): self.layers_of(op, wanted, again) for op in ops_of(self.block)}
         found, count = _in_turn(self.block, lambda op: math.prod(sizes[op_key(op)]))
@@ -195,7 +195,7 @@ def _marks_in_turn(block: ir.Block, wanted: LayerMark, again: bool) -> int:
 
 
 def _in_turn(block: ir.Block, layers: Callable[[ir.Operation], int]) -> tuple[list[tuple[ir.Operation, int]], int]:
-    """(Ops that contain layers, each with how many layers precede it along its operands; the length of the longest chain.)
+    """(Ops with layers, each with how many layers precede it along its operands; the length of the longest chain.)
     """
     depth: dict[ir.Value, int] = {}
     found: list[tuple[ir.Operation, int]] = []
@@ -212,7 +212,7 @@ def _in_turn(block: ir.Block, layers: Callable[[ir.Operation], int]) -> tuple[li
 
 
 def _write_out(editor: Editor, loop: ir.Operation) -> None:
-    """Puts the body of a loop of one iteration in its place."""
+    """Puts the body of a loop with one iteration in its place."""
     if RECOMPUTED in op_name(loop.location):  # the names of what is inside do not say that
         for mark in filter(is_layer_mark, ops_of(Loop(loop).body)):
             mark.location = loop.location
