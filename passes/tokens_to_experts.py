@@ -191,7 +191,7 @@ class _Followed:
         return bool(self.constraints) and gathered >= _WORTH * exchanged
 
     def bytes_by(self, view: View) -> tuple[int, int]:
-        """Bytes that a device holds of the gathered weights, one copy a product, and those that it exchanges."""
+        """Bytes that a device holds of the gathered weights, one copy per product, and those that it exchanges."""
         if not self.constraints:
             return 0, 0
         first, _ = next(iter(self.constraints.values()))

@@ -82,7 +82,7 @@ def mesh_of(view: View, reference: ir.Attribute) -> Mesh | None:
     count = math.prod(size for _, size in axes)
     check_device_count(count)
     if ids and (len(ids) != count or len({each for each in ids if each >= 0}) != count):
-        raise InputError(f"a mesh lists {len(ids)} devices, not one for each of the {count} places of its "
+        raise InputError(f"a mesh lists {len(ids)} devices, not one for each of the {count} positions of its "
                          "axes", hint="list each device once")
     return Mesh(axes, ids or tuple(range(count)))
 

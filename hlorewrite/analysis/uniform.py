@@ -266,7 +266,8 @@ class Uniformity:
         return list(op.operands)
 
     def _reads_device_id(self, op: ir.Operation) -> bool:
-        """A cheap guard: only integer ops with one result may be worth evaluating per device, in modules that read ids."""
+        """A cheap guard: only integer ops with one result may be worth evaluating per device, if the module reads
+        ids."""
         if not self._by_partition or not self._has_ids or len(op.results) != 1:
             return False
         type_ = op.results[0].type

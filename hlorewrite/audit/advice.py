@@ -24,7 +24,7 @@ def why_accumulated(kind: str, leaves: LeavesLoops, options: Mapping[str, str], 
       body: the body of the loop it is in.
 
     Returns:
-      A sentence; one that says so where the text shows no reason.
+      A sentence, which says so if the text shows no reason.
     """
     if CODE_MOTION in options.get("xla_disable_hlo_passes", ""):
         return f"the job switched XLA's {CODE_MOTION} off"
@@ -34,8 +34,8 @@ def why_accumulated(kind: str, leaves: LeavesLoops, options: Mapping[str, str], 
         return (f"XLA's {CODE_MOTION} takes a reduction out of the innermost loop only; this one is stacked by that "
                 "loop and summed up by a loop around it")
     if leaves.scaled:
-        return (f"a factor is applied between the reduction and the sum (for a mean, say), and XLA's {CODE_MOTION} does "
-                "not look through it")
+        return (f"a factor is applied between the reduction and the sum (for a mean, say), and XLA's {CODE_MOTION} "
+                "does not look through it")
     return "the optimised text shows no reason; the program before optimisations may"
 
 

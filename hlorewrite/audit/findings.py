@@ -75,7 +75,7 @@ class AuditFinding:
     advice: str
 
     def as_json(self) -> dict[str, Any]:
-        """The keys the command line prints."""
+        """The keys that the command line prints."""
         return {"form": self.form, "collectives": list(self.collectives), "kind": self.kind, "source": self.source,
                 "tensor": self.tensor, "calls": self.calls, "calls_after": self.calls_after, "bytes": self.bytes,
                 "bytes_after": self.bytes_after, "saved_s": self.saved_s, "exposed_s": self.exposed_s, "why": self.why,
@@ -120,7 +120,7 @@ class LoopFindings:
                         if cost.kind in BY_KIND and (made := computation.instructions[cost.name])]
 
     def all(self) -> tuple[AuditFinding, ...]:
-        """What is found, that which adds most to the step first."""
+        """The findings, the one that adds most to the step first."""
         found: list[AuditFinding] = []
         taken = set[tuple[str, str]]()
         for one in self._placed:
@@ -278,7 +278,7 @@ class LoopFindings:
                                source=line, tensor=_few(dict.fromkeys(one.cost.tensor for one in listed)), calls=calls,
                                calls_after=None, bytes=sent, bytes_after=None, saved_s=None,
                                exposed_s=sum(one.cost.exposed_s for one in listed),
-                               why="the sharding of this value and the one its reader wants differ, and nothing in the "
+                               why="this value and its reader have different shardings, and nothing in the "
                                "program says which to take", advice=advice(RESHARDED, line))
 
 

@@ -31,7 +31,7 @@ class LoopSummary:
       loop: its ``while``.
       same: elements of its tuple that the body passes on unchanged, as bits.
       closed: for each element, the elements whose initial values its value in any iteration depends on.
-      opaque: elements whose value nothing says.
+      opaque: elements of unknown value.
     """
 
     outer: Computation

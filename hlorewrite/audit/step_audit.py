@@ -22,7 +22,7 @@ class DumpRewrite:
       sentence: which is compiled, and why.
       remarks: what the passes say about what stays, one sentence each.
       decision: the figures of all ways; None if nothing was compared.
-      why_not: why nothing can be said, or not when things run; empty otherwise.
+      why_not: why nothing is known, or no times are; empty otherwise.
     """
 
     passes: str
@@ -33,7 +33,7 @@ class DumpRewrite:
     why_not: str = ""
 
     def as_json(self) -> dict[str, Any]:
-        """The keys the command line prints."""
+        """The keys that the command line prints."""
         return {"passes": self.passes, **(self.decision or {}), "remarks": list(self.remarks), "why_not": self.why_not}
 
 
@@ -67,7 +67,7 @@ class StepAudit:
         return tuple(one for one, loop in zip(self.timeline.collectives, self.loops, strict=True) if loop)
 
     def as_json(self) -> dict[str, Any]:
-        """The keys the command line prints."""
+        """The keys that the command line prints."""
         step = self.timeline
         sent = [one.as_json() | {"loop": loop, "reason": reason}
                 for one, loop, reason in zip(step.collectives, self.loops, self.reasons, strict=True)]

@@ -141,7 +141,7 @@ class LintInput:
       name: the name to show in messages.
       module: the program before XLA optimises it; None if the input does not contain it.
       resharded: lines of the optimised program whose values the partitioner reshards.
-      note: what cannot be said.
+      note: what could not be checked.
       constraints: constraints of activations with which an auto-sharded program would send less.
     """
 

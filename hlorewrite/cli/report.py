@@ -82,7 +82,7 @@ class _Input:
 
 
 def rounding_between(before: _Input, after: _Input) -> SummationOrders:
-    """In what order two files add."""
+    """Compares the order of sums of two files."""
     from hlorewrite.checks.reference.rounding.static.summation_order import SummationOrders, summation_orders
     from hlorewrite.cost.report.hlo import looks_like_hlo
     from hlorewrite.ir.load import parse

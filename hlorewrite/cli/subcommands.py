@@ -49,7 +49,7 @@ class Subcommand(Protocol):
 
 
 def available() -> list[str]:
-    """The subcommands this installation holds, in the order help shows them."""
+    """The subcommands of this installation, in the order in which help shows them."""
     return [name for name, module in _all().items() if importlib.util.find_spec(module) is not None]
 
 

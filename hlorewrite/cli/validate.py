@@ -22,7 +22,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def add_input_arguments(parser: argparse.ArgumentParser) -> None:
-    """Adds what ``validate`` and ``validate-xla`` share."""
+    """Adds the arguments that ``validate`` and ``validate-xla`` share."""
     parser.add_argument("--seed", type=int, metavar="N", default=0,
                         help="seed of the inputs that are tried if no proof is found")
     parser.add_argument("--inputs", type=int, metavar="N", default=7, help="how many; 0 tries none (default: 7)")
@@ -42,7 +42,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def exit_code(answer: Equivalence) -> int:
-    """0 for what is proved or was equal on inputs, 1 for unknown, 3 for a difference."""
+    """0 if it is proved or was equal on inputs, 1 if it is unknown, 3 for a difference."""
     from hlorewrite.checks.translation_validation.equivalence import Certainty
     return {Certainty.UNKNOWN: 1, Certainty.DIFFERS: 3}.get(answer.verdict, 0)
 

@@ -24,7 +24,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def add_run_arguments(parser: argparse.ArgumentParser) -> None:
-    """Adds what ``verify`` and ``run`` share."""
+    """Adds the arguments that ``verify`` and ``run`` share."""
     parser.add_argument("--devices", type=int, metavar="N",
                         help="how many devices (default: the number in the module)")
     parser.add_argument("--on", choices=["cpu", "gpu"], default="cpu", help="CPU devices, or the GPUs of this machine")

@@ -72,7 +72,7 @@ class CollectiveTimes:
         return self._seconds[key]
 
     def curve(self, kind: str, groups: tuple[tuple[int, ...], ...]) -> Callable[[Sequence[int] | Array], Array]:
-        """Seconds by payload, read off a table of the model at powers of two.
+        """Seconds by payload, read from a table of the model at powers of two.
 
         Args:
           kind: the collective.

@@ -66,7 +66,7 @@ class HloCollective:
         return self.executed_bytes * wire_share(self.kind, max((len(group) for group in self.groups), default=0))
 
     def as_json(self) -> dict[str, object]:
-        """The keys the command line prints."""
+        """The keys that the command line prints."""
         return {"kind": self.kind, "bytes": self.bytes, "trips": self.trips, "executed_bytes": self.executed_bytes,
                 "loop_depth": self.loop_depth, "groups": [list(group) for group in self.groups],
                 "source": self.source}

@@ -108,7 +108,7 @@ def users_flags(environment: Mapping[str, str] | None = None) -> dict[str, str]:
 
     Returns:
       Values by name; ``true`` for a flag without a value. XLA takes a text that does not begin with a dash as a file
-      name. A file that cannot be read holds no flags; XLA reports it itself.
+      name. A file that cannot be read has no flags; XLA reports it itself.
 
     Example:
       >>> users_flags({"XLA_FLAGS": "--xla_gpu_autotune_level=0  --xla_dump_hlo_as_text"})

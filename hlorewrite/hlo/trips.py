@@ -81,7 +81,7 @@ class TripCounts:
         self._callers: dict[str, list[tuple[Computation, HloInstruction]]] | None = None
 
     def of(self, computation: Computation, loop: HloInstruction) -> int | None:
-        """How often a loop turns each time it is reached.
+        """How often a loop runs its body each time it is reached.
 
         Args:
           computation: the computation the loop is in.

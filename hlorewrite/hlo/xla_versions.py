@@ -17,7 +17,7 @@ class Miscompilation:
       wrong: what XLA makes of it.
       first: first jaxlib release with the fault; None when it is in every release since the pass exists.
       last: last jaxlib release with the fault; None when the newest source read still has it.
-      source: where the fault can be read up.
+      source: where the fault is documented.
     """
 
     form: str

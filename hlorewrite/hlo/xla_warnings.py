@@ -122,7 +122,7 @@ def cycles(targets: Mapping[int, int]) -> int:
     """How many cycles of two or more devices pairs form.
 
     Args:
-      targets: by the source of a pair its target.
+      targets: source of each pair -> its target.
 
     Example:
       >>> cycles({0: 1, 1: 0, 2: 3, 3: 2, 4: 4}), cycles({0: 1, 1: 2})

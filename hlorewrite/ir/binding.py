@@ -40,7 +40,7 @@ def op_key(op: ir.Operation) -> int:
 
 
 def register_all(context: ir.Context, *, load: bool = True) -> None:
-    """Registers every dialect that a JAX module can hold with a fresh context, and loads those whose ops rewrites
+    """Registers every dialect that a JAX module can contain with a fresh context, and loads those whose ops rewrites
     create.
 
     Another dialect is loaded when a module that contains it is read. Loading all takes five times as long.

@@ -73,7 +73,7 @@ class Effects:
                  (True, contains_any((*MAY_HAVE_EFFECTS, *COLLECTIVES), self.view)))}
 
     def first(self, ops: Iterable[ir.Operation], *, collectives: bool = False) -> str:
-        """The name of the first op with effects among some ops, what they hold and what they call.
+        """The name of the first op with effects among some ops, the ops in them and those that they call.
 
         Args:
           ops: the ops.

@@ -78,14 +78,14 @@ class UserIndex:
     # ---- edits
 
     def inserted(self, op: ir.Operation) -> None:
-        """An op, with all it holds, is in the module from now on."""
+        """An op, with all ops in it, is in the module from now on."""
         for inner in nested_ops(op) if self._buckets else ():
             if inner.name in self.names:
                 for operand in set(inner.operands) & self._buckets.keys():
                     self._add(operand, inner)
 
     def erasing(self, op: ir.Operation) -> None:
-        """An op, with all it holds, is about to leave the module."""
+        """An op, with all ops in it, is about to leave the module."""
         for inner in nested_ops(op) if self._buckets else ():
             for value, place in self._places.pop(op_key(inner), {}).items():
                 bucket = self._buckets.get(value, {}).get(place, [])

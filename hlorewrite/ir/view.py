@@ -180,7 +180,7 @@ class View:
         return ""
 
     def place(self, op: ir.Operation) -> str:
-        """Where a message points that is about an op: its source line, or that of the nearest op along operands and
+        """Where a message about an op points: its source line, or that of the nearest op along operands and
         readers; where none around has one, the function around it, ``@main``."""
         near = self.whereabouts(op).rpartition(" ")[2]
         if near:
@@ -191,7 +191,7 @@ class View:
     # ---- events, called by the Editor
 
     def inserted(self, op: ir.Operation) -> None:
-        """An op (with all it holds) has been put into the module."""
+        """An op (with all ops in it) has been put into the module."""
         for inner in nested_ops(op):
             bucket = self._by_name.get(inner.name)
             if bucket is not None:
@@ -204,7 +204,7 @@ class View:
                 self._calls_in_order = False
 
     def erasing(self, op: ir.Operation) -> None:
-        """An op (with all it holds) is about to leave the module."""
+        """An op (with all ops in it) is about to leave the module."""
         for inner in nested_ops(op):
             if inner.name in COLLECTIVES:
                 self.erased[op_key(inner)] = self.erased.get(op_key(inner), 0) + 1
@@ -217,7 +217,7 @@ class View:
                 self._calls.remove(callee_name(inner), inner)
 
     def moved(self, op: ir.Operation) -> None:
-        """An op (with all it holds) has changed its place."""
+        """An op (with all ops in it) has changed its place."""
         names = {inner.name for inner in nested_ops(op)}
         self._unsorted.update(names & self._by_name.keys())
         if "func.call" in names:

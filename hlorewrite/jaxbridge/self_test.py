@@ -56,7 +56,7 @@ module @accumulate attributes {mhlo.num_partitions = 2 : i32, mhlo.num_replicas 
 
 @dataclass
 class SelfTest:
-    """The steps, and what later ones need of earlier ones."""
+    """The steps, and what later ones need from earlier ones."""
 
     before: Any = None
     after: Any = None
@@ -99,7 +99,7 @@ class SelfTest:
         return "compiled for 2 CPU devices, equal values"
 
     def described(self) -> str:
-        """Compiles for a GPU that need not be here."""
+        """Compiles for a GPU that need not be present."""
         from hlorewrite.jaxbridge.xla.compile_for import compile_for
         from hlorewrite.jaxbridge.xla.target import parse_target
 

@@ -53,7 +53,7 @@ def replayed(place: PlanPlace, wanted: Mapping[str, str], original: Module,
 
 def fitting(document: PlanDocument, wanted: Mapping[str, str], original: Module, name: str,
             left: LeftOpen | None = None) -> PlanReplay:
-    """A plan with its module, once it is sure that it fits.
+    """A plan with its module, once it is certain that it fits.
 
     Raises:
       PlanMismatch: what the plan was made for differs, or its module may not replace the original.

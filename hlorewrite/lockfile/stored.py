@@ -26,20 +26,20 @@ def stored_text(module: Module, name: str) -> str:
 
 
 def restored(document: PlanDocument, original: Module, name: str, placed: bool = False) -> Module:
-    """The resulting module of a plan, once it is sure that it may replace the original.
+    """The resulting module of a plan, once it is certain that it may replace the original.
 
     Args:
       document: the plan.
       original: the module the plan was made for, which is not changed.
       name: the plan's file, for messages.
-      placed: the user asked for a pass that places arguments and results otherwise.
+      placed: the user asked for a pass that places arguments and results differently.
 
     Returns:
       The module, in the context of the original. It verifies, its digest is the recorded one, its public functions
       have the signature of the original's, and it calls no custom call that the original does not call.
 
     Raises:
-      PlanMismatch: one of these does not hold.
+      PlanMismatch: one of these is not so.
     """
     try:
         module = parse(document.module, name=original.name, context=original.context)

@@ -35,7 +35,7 @@ def shape_of(value: ir.Value) -> Shape:
 
 
 def ints(op: ir.Operation, name: str) -> list[int]:
-    """The numbers of an attribute: of ``array<i64: ...>``, or a single ``0 : i64``.
+    """The numbers of an attribute such as ``array<i64: ...>``, or the single number of ``0 : i64``.
 
     Raises:
       KeyError: the op has no such attribute.

@@ -11,7 +11,7 @@ _CLASSES = {"-": "gone", "+": "come", "@": "aside"}
 
 
 def changes_html(passes: Sequence[PassChange]) -> str:
-    """A pass a fold; empty if no pass changed anything.
+    """One fold per pass; empty if no pass changed anything.
 
     Example:
       >>> change = PassChange("cse", (), 0, CutText(("-a", "+b")), 1, 1)

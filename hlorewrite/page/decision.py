@@ -27,7 +27,7 @@ def decision_html(decision: Mapping[str, Any]) -> str:
       decision: ``saving``, ``reason``, ``devices`` and ``rows``, XLA alone (or what came before) first.
 
     Returns:
-      HTML in which every text of the decision is escaped.
+      The decision as HTML, with every text escaped.
 
     Example:
       >>> row = {"name": "<a>", "verdict": "chosen", "step_s": 2.0, "exposed_s": 1.0}
@@ -46,7 +46,7 @@ def decision_html(decision: Mapping[str, Any]) -> str:
 
 
 def as_sentence(text: str) -> str:
-    """Text with a capital and a full stop.
+    """Text with a capital letter and a full stop.
 
     Example:
       >>> as_sentence("it fits")

@@ -28,7 +28,7 @@ class PageTable:
       rows: a text for each column.
       left_out: how many more rows there are.
       numbers: the heads of columns that are aligned to the right.
-      folded: whether it is shown when it is asked for.
+      folded: whether it is collapsed at first.
     """
 
     title: str
@@ -47,13 +47,13 @@ class PageSection:
       name: the name of the module.
       headline: the answer in a line, for the table of contents of a page of several modules.
       decision: the object that ``opt --json`` prints; None if nothing was compared.
-      said: what is said in its place.
+      said: the text that is shown instead.
       stays: remarks on what was not done, in the order in which they are read.
       done: remarks on what was done.
       compiled: whether what was done is compiled; otherwise these remarks say what passes would do.
       notes: messages about the run that belong to no line of it.
       changes: finds what each pass changed, for the page alone.
-      tables: what else there is to know of it.
+      tables: further tables about it.
     """
 
     name: str
@@ -75,7 +75,7 @@ class RunReport:
     Attributes:
       title: the title of the page.
       sections: a module each.
-      footer: what holds for all of them.
+      footer: what is true for all of them.
       text: the report for a terminal.
       data: the object for programs, which JSON can hold.
       empty: what the page says where there is no section.

@@ -104,7 +104,8 @@ class PassContext:
         buffers; None leaves each pass its own limit.
       memory_taken: bytes that passes have taken of it, or would have where there is no limit.
       solver_effort: deterministic seconds that the solver may take for the plans of a pass; None for its own limit.
-      explain: the rule to explain; empty means none. Passes that run it hand ``explanation`` its best partial match.
+      explain: the rule to explain; empty means none. Passes that run it report its best partial match as
+        ``explanation``.
       compare: whether it must be known exactly if a pass changed the module (costs a comparison of texts for
         passes that cannot say so).
       counters: what passes counted, by (pass, name).

@@ -74,8 +74,8 @@ class PassChange:
       rewrites: the first of them.
       left_out: how many more it recorded.
       diff: the diff of the module, unified, SSA names set aside.
-      removed: lines of the module that went.
-      added: lines that came.
+      removed: lines that are no longer in the module.
+      added: lines that are new.
       unknown: why there is no diff; empty if there is one.
     """
 
@@ -95,7 +95,7 @@ class PassChange:
 
 @dataclass
 class ChangeRecorder:
-    """Observes passes and listens to their rewrites; ``changes`` holds those passes that changed the module.
+    """Observes passes and listens to their rewrites; ``changes`` lists the passes that changed the module.
 
     Attributes:
       changes: the changes, in the order in which the passes ran.

@@ -15,7 +15,7 @@ from hlorewrite.passmanager.signature import PLACEMENT, Signature, changes, sign
 
 
 class Observer(Protocol):
-    """Sees the module around each pass."""
+    """Sees the module before and after each pass."""
 
     def before(self, pass_: Pass, module: Module) -> None: ...
     def after(self, pass_: Pass, module: Module, changed: bool) -> None: ...
@@ -44,7 +44,7 @@ def run_passes(module: Module, passes: Sequence[Pass], ctx: PassContext, *, obse
       module: the module to rewrite; after an error it is in an undefined state and must not be used.
       passes: the passes, in order.
       ctx: what the passes are given.
-      observers: who sees the module before and after each pass.
+      observers: what sees the module before and after each pass.
       timings: where to note the time of each pass and of the verifier.
 
     Returns:

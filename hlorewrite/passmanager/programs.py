@@ -32,7 +32,7 @@ class ProgramPiece:
 
 
 class ProgramAdapter(Protocol):
-    """The functions that the registered module holds; each takes a program of several meshes."""
+    """The functions of the registered module; each takes a program of several meshes."""
 
     def run_by_mesh(self, pass_: Pass, module: Module, ctx: PassContext) -> bool:
         """Runs a pass for SPMD modules on one SPMD module for each mesh; returns whether the program changed."""

@@ -38,7 +38,7 @@ class PassInfo:
 
 
 def built_in_passes() -> dict[str, str]:
-    """Name to ``module:class`` of the shipped passes this installation holds."""
+    """Name to ``module:class`` of the shipped passes of this installation."""
     return {name: target for name, target in PASSES.items() if _is_installed(target)}
 
 

@@ -51,7 +51,7 @@ class RemarkSink:
         return "".join(f"{group}\n" for group in grouped_remarks(self.remarks))
 
     def json_lines(self) -> str:
-        """One JSON object a line, empty fields left out."""
+        """One JSON object per line, without empty fields."""
         fields = ({**dataclasses.asdict(r), "help": r.help} for r in self.remarks)
         return "".join(json.dumps({k: v for k, v in each.items() if v}) + "\n" for each in fields)
 

@@ -76,8 +76,8 @@ class PipelineSearch:
       meshes: shapes of the meshes; empty: equal meshes of all its devices, in all numbers and shapes.
       schedules: names of schedules.
       prepare: rewrites a split program before it is simulated, as ``hlorewrite.pipeline`` does.
-      over: whether no further pipeline is to be tried.
-      begin: called with what is tried next.
+      over: whether to stop before the next pipeline.
+      begin: called with the pipeline that is tried next.
     """
 
     target: str
@@ -168,7 +168,7 @@ def _shapes(size: int, axes: int) -> list[tuple[int, ...]]:
 
 
 def pipeline_frontier(points: Sequence[PipelinePoint]) -> list[PipelinePoint]:
-    """The pipelines than which none is as fast and takes less memory, the fastest first."""
+    """The pipelines that no other one beats in time and memory, the fastest first."""
     best: list[PipelinePoint] = []
     for point in sorted((each for each in points if each.step_s is not None),
                         key=lambda each: (each.step_s or 0.0, each.memory_bytes)):

@@ -42,7 +42,7 @@ class CollectiveExposure:
         return self.time_s * (self.trips or 0)
 
     def as_json(self) -> dict[str, Any]:
-        """The keys the command line prints."""
+        """The keys that the command line prints."""
         return {"name": self.name, "kind": self.kind, "source": self.source, "tensor": self.tensor,
                 "payload_bytes": self.payload_bytes, "groups": [list(group) for group in self.groups],
                 "trips": self.trips, "time_s": self.time_s, "communication_s": self.communication_s,
@@ -70,7 +70,7 @@ class UnknownTime:
     each_s: float | None = None
 
     def as_json(self) -> dict[str, Any]:
-        """The keys the command line prints."""
+        """The keys that the command line prints."""
         return {"what": self.what, "name": self.name, "source": self.source, "detail": self.detail,
                 "runs": self.runs, "each_s": self.each_s}
 
@@ -145,7 +145,7 @@ class StepTimeline:
         return not self.unknown
 
     def as_json(self) -> dict[str, Any]:
-        """The keys the command line prints."""
+        """The keys that the command line prints."""
         return {"step_s": self.step_s, "compute_s": self.compute_s, "communication_s": self.communication_s,
                 "exposed_s": self.exposed_s, "bound_s": self.bound_s, "memory_bytes": self.memory_bytes,
                 "collectives": [each.as_json() for each in self.collectives], "waited_s": self.waited_s,

@@ -28,7 +28,7 @@ class TuneChoice:
     Attributes:
       passes: a named pipeline or its text; empty for XLA alone.
       keep: as ``hlorewrite.optimize`` takes it.
-      budget: bytes a device may spend on what passes keep for longer; None for the limits of the passes.
+      budget: bytes that a device may spend on what passes keep for longer; None for the limits of the passes.
       buckets: bytes of a bucket of all-reduce-fusion; None for its own choice.
       flag_set: name of the XLA flags.
       flags: the flags, without dashes.

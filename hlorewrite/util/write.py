@@ -129,7 +129,7 @@ def check_matrix_path(path: str) -> None:
     """
     if not path.endswith(MATRIX_ENDINGS):
         raise UsageError(f'"{path}" has an unknown file extension',
-                         hint=f"end it in one of {', '.join(MATRIX_ENDINGS)}")
+                         hint=f"use a name that ends in one of {', '.join(MATRIX_ENDINGS)}")
 
 
 def write_matrix(path: str, total: Array, parts: Mapping[str, Array]) -> None:

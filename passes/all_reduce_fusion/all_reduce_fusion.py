@@ -143,7 +143,7 @@ class AllReduceFusion(Pass):
 
 
 def highest_device(view: View) -> int:
-    """The highest device number a module speaks of."""
+    """The highest device number that a module contains."""
     highest = (device_count(view) or 1) - 1
     for op in view.ops(*KINDS):
         member = member_of(op, view)

@@ -25,7 +25,7 @@ def allowed(items: Sequence[FusionItem], buckets: Sequence[Bucket], limits: Limi
       limits: what the user asked for.
 
     Returns:
-      Whether these buckets may be calls.
+      Whether these buckets may become calls.
 
     Example:
       >>> items = [FusionItem(0.0, 9.0, 1), FusionItem(1.0, 9.0, 1, after=0)]

@@ -1,6 +1,6 @@
 """Holds XLA's scheduler to the times that buckets were planned for.
 
-XLA:GPU runs kernels in an order of its own. Its latency-hiding scheduler fills the schedule from the end: the last
+XLA:GPU runs kernels in its own order. Its latency-hiding scheduler fills the schedule from the end: the last
 call's done, any op that may precede it, the call's start, the gradients it reads, and so on. One call is in flight at a
 time. So weight gradients move to the end, where they do not suffice to hide the calls. Buckets that fit program order
 fit that order badly.

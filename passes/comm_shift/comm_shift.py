@@ -73,7 +73,7 @@ class CommShift(Pass):
       exact: keep the order of every floating-point sum; only integer sums, maxima and minima move.
       narrow_range: also move sums of f16 and 8-bit floats, which may then overflow or underflow where they did not.
       wire_dtype: element type the moved reductions travel in, such as ``bf16``; lossy, so never chosen by itself.
-      memory_budget: bytes a device may spend on local sums of deferred reduce-scatters and on gathered values kept
+      memory_budget: bytes that a device may spend on local sums of deferred reduce-scatters and on gathered values kept
         through a loop; by default 2 % of its arguments.
       topology: weigh by time on this cluster (``h200:1x8``) instead of by executed bytes; by default the one the run
         names, if any.

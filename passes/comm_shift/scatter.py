@@ -38,7 +38,7 @@ class ScatterStage:
       editor: its editor.
       facts: the linearity facts that hold for unscattered sums (``ScatterFacts``).
       emitter: emits the remarks.
-      budget: bytes a device may spend on local sums; None for ``DEFAULT_SHARE`` of its arguments.
+      budget: bytes that a device may spend on local sums; None for ``DEFAULT_SHARE`` of its arguments.
       left: the part of it that earlier stages of the same run left.
       expected: also move reductions that send less only in expectation.
 

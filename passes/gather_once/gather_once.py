@@ -39,7 +39,7 @@ class GatherOnce(Pass):
     ``reshard_after_forward`` and ``unshard``, for whole modules.
 
     Attributes:
-      memory_budget: bytes a device may spend on gathered values; by default what the run leaves, and nothing if it
+      memory_budget: bytes that a device may spend on gathered values; by default what the run leaves, and nothing if it
         names no budget.
 
     Example:
@@ -81,7 +81,7 @@ class GatherOnce(Pass):
 
     def _too_large(self, one: _Gathered, left: int, view: View, ctx: PassContext) -> None:
         for op, _ in one.gathers:
-            tell(ctx, "unprofitable", self.name, f"it is gathered in each iteration, {one.before} bytes in all: "
+            tell(ctx, "unprofitable", self.name, f"it is gathered in each iteration, {one.before} bytes in total: "
                  f"gathered once it would send {one.whole} bytes and keep {one.kept}, but only {left} are left of the "
                  "memory budget", view, op, advice=f'give memory_budget="{-(-one.kept >> 20)}MiB" or more')
 

@@ -27,7 +27,7 @@ class Saving:
     Attributes:
       choice: what is in halves.
       seconds: saved in one run of the module.
-      share: of the blocks that contain the collectives.
+      share: the saving, as a share of the blocks that contain the collectives.
       sums: ops on the way from one of these collectives to the next that sum the halves, so that both are waited for.
       sent: the collectives that compute waited for and that are in halves.
       dimension: the dimension of the first collective.

@@ -170,7 +170,7 @@ def test_the_default_can_be_named() -> None:
 
 
 @pytest.mark.parametrize(("words", "code", "said"), [
-    (("-O", "fast"), 2, 'no pipeline is named "fast"'),
+    (("-O", "fast"), 2, 'there is no pipeline "fast"'),
     (("--pass", "comm-shfit"), 2, "comm-shift"),
     (("--topology", "nowhere"), 2, "nowhere"),
     (("--capture", "nowhere/step.mlirbc"), 2, "there is no folder nowhere"),

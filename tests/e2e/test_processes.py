@@ -30,7 +30,7 @@ def test_processes_of_another_program_run_the_original():
     for line, err in outcomes("other"):
         assert line.startswith("OK") and line.endswith("False")
         assert "process 2 (comparing): its module differs from that of process 0: its original module differs; give " \
-            "the step the same code, shapes, shardings and options on every process" in err
+            "the same code, shapes, shardings and options on every process" in err
 
 
 def test_all_stop_where_the_user_wants_errors():

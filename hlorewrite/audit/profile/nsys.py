@@ -28,7 +28,7 @@ def read_nsys(content: bytes, name: str) -> tuple[ProfiledKernel, ...]:
       The kernels, in the order of the file; copies and fills of memory are left out.
 
     Raises:
-      InputError: it has neither report's columns, or a time that is none.
+      InputError: it lacks the columns of both reports, or a time is not a number.
 
     Example:
       >>> read_nsys(b'Time (%),Total Time (ns),Instances,Name\\n50.0,3000,2,fusion_1\\n', "sum.csv")

@@ -42,7 +42,7 @@ class ReconciledTime:
     measured_s: float
 
     def as_json(self) -> dict[str, Any]:
-        """The keys the command line prints."""
+        """The keys that the command line prints."""
         return {"collectives": list(self.collectives), "kind": self.kind, "source": self.source, "calls": self.calls,
                 "runs": self.runs, "predicted_s": self.predicted_s, "measured_s": self.measured_s}
 
@@ -68,7 +68,7 @@ class ReconciledProfile:
     unmatched: tuple[str, ...]
 
     def as_json(self) -> dict[str, Any]:
-        """The keys the command line prints."""
+        """The keys that the command line prints."""
         return {"how": self.how, "runs_per_call": self.runs_per_call, "compute_s": self.compute_s,
                 "measured_compute_s": self.measured_compute_s, "matched": [each.as_json() for each in self.matched],
                 "unmatched": list(self.unmatched)}

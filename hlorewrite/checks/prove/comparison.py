@@ -53,7 +53,7 @@ class ElementComparison:
       answered: for which element types it does, and whether for real numbers instead of floats.
       asked: how many questions the solver has answered.
       failure: why the last comparison failed.
-      devices: the devices that are spoken of.
+      devices: the devices that occur in the claims.
       reordered: kinds of reductions that were put into another order.
     """
 

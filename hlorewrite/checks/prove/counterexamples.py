@@ -42,12 +42,12 @@ _ONE_DIMENSIONAL = ("add", "subtract", "negate", "multiply", "divide", "maximum"
 
 
 def write_counterexample(verdict: Verdict, programs: Programs, folder: str) -> str:
-    """Writes the two modules; answers how to run them.
+    """Writes the two modules; returns how to run them.
 
     Args:
       verdict: what they refute.
       programs: before and after.
-      folder: where; made when it is not there.
+      folder: the folder; it is created if it does not exist.
 
     Raises:
       OutputError: they cannot be written.
@@ -60,7 +60,7 @@ def write_counterexample(verdict: Verdict, programs: Programs, folder: str) -> s
 
 
 def counterexample(file: str, name: str, natives: Sequence[str] = ()) -> Programs | None:
-    """Two modules that show a rule or fact to be wrong, from a separate process; None when none is found.
+    """Two modules that show a rule or fact to be wrong, from a separate process; None if none is found.
 
     Args:
       file: a path, or the name of a shipped file.

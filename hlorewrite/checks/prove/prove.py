@@ -31,7 +31,7 @@ def prove_file(name: str, only: Sequence[str] = (), tell: Callable[[str], None] 
       Verdicts in the order of the file; ``assumed`` for all of them when no solver is installed.
 
     Raises:
-      RuleCheckError: the file means nothing.
+      RuleCheckError: the file is not a valid rule file.
     """
     source = read_source(name)
     tree, natives = checked(source)

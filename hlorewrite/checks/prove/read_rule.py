@@ -89,7 +89,7 @@ class RuleReader:
     # ---- the rewrite
 
     def read_rewrite(self) -> list[tuple[str, str]]:
-        """Builds what the rewrite makes; answers which value is replaced with which.
+        """Builds what the rewrite makes; returns which value is replaced with which.
 
         Raises:
           NotFollowed: an action or op has no meaning here.

@@ -21,7 +21,7 @@ def solver() -> Any:
     """The module ``z3``.
 
     Raises:
-      NoSolver: it is not installed.
+      NoSolver: the solver is not installed.
     """
     try:
         import z3

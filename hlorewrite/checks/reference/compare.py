@@ -70,7 +70,7 @@ class Comparison:
 
     @property
     def equal(self) -> bool:
-        """Whether everything is as before."""
+        """Whether all outputs are as before."""
         return not self.problems and all(row.equal for row in self.rows)
 
     def table(self) -> str:
@@ -96,7 +96,7 @@ class Comparison:
                           tuple(data["problems"]), tuple(data["notes"]))
 
     def raise_if_different(self, location: str) -> None:
-        """Raises what differs, if anything does.
+        """Raises an error for what differs, if anything does.
 
         Raises:
           ValuesDiffer: with the worst output, or the first problem.

@@ -17,7 +17,7 @@ def refute_in_subprocess(before: Module, after: Module, *, seed: int = 0, draws:
     """The same as ``refute`` in a separate process: if the interpreter ends that process, this one continues.
 
     Returns:
-      The answer; with a reason and no draw where a module cannot be run, or the interpreter crashes or takes too long.
+      The answer; with a reason and no draw if a module cannot be run, or the interpreter crashes or takes too long.
     """
     request, timeout_s = {"seed": seed, "draws": draws, "seconds": seconds}, 3 * seconds + 30
     try:

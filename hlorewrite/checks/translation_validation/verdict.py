@@ -21,7 +21,7 @@ class Proved:
 
 @dataclass(frozen=True)
 class Unknown:
-    """The validator does not know; the result may be right all the same.
+    """The validator cannot decide; the result may still be right.
 
     Attributes:
       reason: the first difference that it could not resolve, or what it does not read.

@@ -11,7 +11,7 @@ State = Literal["ok", "note", "missing", "wrong"]
 
 @dataclass(frozen=True)
 class Diagnosis:
-    """What is known about one thing.
+    """What ``hlorewrite doctor`` found about one thing.
 
     Attributes:
       topic: ``python``, ``packages``, ``extras``, ``settings`` or ``self-test``.

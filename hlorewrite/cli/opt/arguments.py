@@ -20,7 +20,7 @@ EMIT_FORMS = ("text", "generic", "bytecode", "portable", "export")
 
 
 def prepare(words: list[str]) -> list[str]:
-    """Gives flags without a value their default value, and MLIR's spellings ours.
+    """Gives flags without a value their default, and translates MLIR's spellings.
 
     Raises:
       UsageError: a flag is followed by its value, which would be read as the file.
@@ -137,8 +137,8 @@ def _test_arguments(group: argparse._ArgumentGroup) -> None:
                        help="interp: execute the module before and after on the StableHLO interpreter and compare "
                        "values; proof: say whether the result is proved to compute the same; may be given twice")
     group.add_argument("--target", default="", metavar="MACHINE",
-                       help="what the module is compiled for, such as h200:1x8; it is compared with what XLA alone makes "
-                            "of the input")
+                       help="what the module is compiled for, such as h200:1x8; it is compared with what XLA alone "
+                            "makes of the input")
     group.add_argument("--against", choices=("xla",),
                        help="print calls, bytes, memory and predicted step of XLA alone and of the result to stderr; "
                             "needs --target")
@@ -151,7 +151,7 @@ def _test_arguments(group: argparse._ArgumentGroup) -> None:
                             "with the shortest predicted step")
     add_step_flag(group, "keep", choices=("better", "always"),
                   help="better: write the input if the result is not better for --target than XLA alone; the "
-                       "default where a target is named")
+                       "default with a target")
     group.add_argument("--seed", type=int, metavar="N", default=0, help="seed of the inputs of --check")
     group.add_argument("--tol", type=float, metavar="X", default=None,
                        help="relative tolerance of --check=interp; default: what rounding explains")

@@ -28,7 +28,7 @@ class OptDecision:
     """What is run and written.
 
     Attributes:
-      passes: to run; the first is XLA's partitioner where the module is auto-sharded.
+      passes: the passes to run; the first is XLA's partitioner if the module is auto-sharded.
       memory: bytes that they may spend; None for their own limits.
       kept: whether their result is written, and not the input.
       comparison: all ways that were compared; None if there was nothing to compare.
@@ -110,10 +110,10 @@ def decision(args: argparse.Namespace, module: Module, passes: Sequence[Pass]) -
 
 
 def check_report(args: argparse.Namespace) -> None:
-    """Refuses what shows a decision where none is made.
+    """Refuses options that show a decision if none is made.
 
     Raises:
-      UsageError: with what to add or to leave out.
+      UsageError: it names the option to add or to leave out.
     """
     if args.report and not args.target:
         raise UsageError("--report shows what is chosen for a target, but no target was given",

@@ -59,7 +59,7 @@ class Job:
     """The output of ``--report``: the same, with the names of the modules."""
 
     def run(self) -> int:
-        """Does everything; returns the exit code."""
+        """Runs the command line; returns the exit code."""
         args = self.args
         raw = read_bytes(args.file)
         if args.run_reproducer:

@@ -65,7 +65,7 @@ class OptPlan:
             self._wanted["passes"] = AUTO
 
     def replayed(self, listeners: list[Listener]) -> Module | None:
-        """The module that the plan holds, and what its passes said; None if the passes are to be run.
+        """The module in the plan, and what its passes said; None if the passes are to be run.
 
         Raises:
           PlanMismatch: the plan does not fit, and ``--on-mismatch`` is ``error``.

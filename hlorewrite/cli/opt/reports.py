@@ -69,7 +69,7 @@ class Reports:
 
     @property
     def observers(self) -> list[Observer]:
-        """Who sees the module around passes."""
+        """Observers of the module before and after each pass."""
         args = self.args
         printer = IrPrinter(args.print_ir_before, args.print_ir_after, args.print_ir_before_all,
                             after_all=args.print_ir_after_all, after_change=args.print_ir_after_change,

@@ -203,7 +203,7 @@ class _Watch:
             signal.signal(number, self._stop)
 
     def wait(self) -> int:
-        """Waits for the end of the child; answers its status."""
+        """Waits for the end of the child; returns its status."""
         # Ends: the child ends, and with it the last end of the pipe that it writes to; or it is killed.
         while True:
             ready, _, _ = select.select([self.looks, self.woken], [], [], self._timeout())

@@ -31,7 +31,7 @@ def add_prove_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def prove(args: argparse.Namespace, files: Sequence[str]) -> int:
-    """Proves the files; answers the exit code.
+    """Proves the files; returns the exit code.
 
     Raises:
       InputError: a named rule or fact is in none of them.

@@ -152,7 +152,7 @@ def _check_outputs(args: argparse.Namespace) -> None:
     from hlorewrite.errors import UsageError
 
     if args.plan and not args.plan.endswith(".plan"):
-        raise UsageError(f"--plan {args.plan} would be read as a folder of plans", hint="end its name in .plan")
+        raise UsageError(f"--plan {args.plan} would be read as a folder of plans", hint="use a name that ends in .plan")
     if args.plot:
         from hlorewrite.cost.training.plots import check_picture
         check_picture(args.plot)

@@ -74,7 +74,7 @@ _GPUS = (("gb300", "gb300-nvl72"), ("gb200", "gb200-nvl72"), ("b200", "b200"), (
 
 
 def topology_of_kind(kind: str) -> str:
-    """The topology whose GPU a device's name speaks of.
+    """The topology whose GPU has a device's name.
 
     Args:
       kind: such as ``NVIDIA H200 141GB HBM3e``.

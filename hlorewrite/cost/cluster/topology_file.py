@@ -24,7 +24,7 @@ SHIPPED = Path(__file__).parent.parent / "data" / "topologies"
 
 @dataclass(frozen=True, slots=True)
 class Key:
-    """One key of a topology file: where it goes, and what it may hold."""
+    """One key of a topology file: where it goes, and what it may contain."""
 
     field: str
     kind: type

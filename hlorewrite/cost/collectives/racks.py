@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 class RackTimes(Protocol):
-    """What is needed of a model of collectives."""
+    """What a model of collectives must provide."""
 
     def constant(self, name: str) -> float:
         """A calibrated constant."""

@@ -26,7 +26,7 @@ class StackProfile:
 
     Args:
       name: its name.
-      about: what it stands for.
+      about: what it describes.
       fitted_to: the measured rows that its constants were fitted to.
       covers: what the rows cover: GPU generations, ZeRO stages and model families.
       product_share: share of the peak that products reach, by class of type (``f16``, ``f8``, ``f4``) and generation of

@@ -22,7 +22,7 @@ def parse_mesh(text: str) -> Mesh:
       The mesh of devices 0, 1, ... in row-major order.
 
     Raises:
-      UsageError: not of that form.
+      UsageError: the text has another form.
 
     Example:
       >>> parse_mesh("data=4,model=2").size

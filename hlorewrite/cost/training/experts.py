@@ -48,7 +48,7 @@ def expert_imbalance(experts: int, ep: int, concentration: float, *, samples: in
       The distribution of max over mean.
 
     Raises:
-      UsageError: a number below what makes sense.
+      UsageError: a number is out of range.
 
     Example:
       >>> expert_imbalance(8, 8, 100.0).mean < expert_imbalance(8, 8, 1.0).mean

@@ -61,7 +61,7 @@ def check_picture(path: str) -> None:
       HlorewriteError: matplotlib is missing.
     """
     if path.rpartition(".")[2].lower() not in ("png", "svg"):
-        raise UsageError(f'"{path}" is neither PNG nor SVG', hint="end it in .png or .svg")
+        raise UsageError(f'"{path}" is neither PNG nor SVG', hint="use a name that ends in .png or .svg")
     if find_spec("matplotlib") is None:
         raise HlorewriteError("pictures need matplotlib", hint=install("viz"))
 
@@ -94,7 +94,7 @@ def draw_traffic(matrix: Array, *, stage_gpus: int | None = None, tensor_gpus: i
     Args:
       matrix: bytes from row to column, shape (GPUs, GPUs).
       stage_gpus: GPUs of a pipeline stage, outlined.
-      tensor_gpus: GPUs of a tensor-parallel group, outlined finely.
+      tensor_gpus: GPUs of a tensor-parallel group, with a thin outline.
       title: what it shows.
 
     Returns:
@@ -110,7 +110,7 @@ def draw_traffic(matrix: Array, *, stage_gpus: int | None = None, tensor_gpus: i
     light = matplotlib.colormaps["viridis"](np.linspace(0.2, 1.0, 256))  # its darkest end vanishes on dark pages
     cmap = LinearSegmentedColormap.from_list("viridis-light", light)
     picture = axes.imshow(shown, cmap=cmap, norm=norm, interpolation="nearest")
-    bar = figure.colorbar(picture, ax=axes, label="bytes an iteration")
+    bar = figure.colorbar(picture, ax=axes, label="bytes per iteration")
     bar.ax.tick_params(colors=INK, which="both")
     bar.ax.yaxis.label.set_color(INK)
     bar.outline.set_edgecolor(INK)

@@ -50,7 +50,7 @@ def memory_text(memory: MemoryVerdict, topo: Topology) -> str:
 
 
 def search_text(shape: ModelShape, topo: Topology, candidates: Sequence[Candidate], top: int) -> str:
-    """The best configurations, one a line."""
+    """The best configurations, one per line."""
     if not candidates:
         return f"no configuration of {shape.name} fits {topo.spec}; try --recompute, --zero or more GPUs"
     rows = [["rank", "(p,t,d)", "b", "ep", "v", "iteration", "TFLOP/s", "comm", "bubble", "memory"]]

@@ -14,7 +14,7 @@ POLL_S = 0.01
 
 
 class NotCompared(InputError):
-    """A step cannot be compared with XLA alone, so it is compiled as it came."""
+    """A step cannot be compared with XLA alone, so it is compiled unchanged."""
 
 
 @dataclass(frozen=True)

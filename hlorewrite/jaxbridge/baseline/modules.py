@@ -19,7 +19,7 @@ def compared_modules(original: Module, rewritten: Module, target: str, *, budget
     """Compiles both up to code generation.
 
     Args:
-      original: the module as it came; it is not changed.
+      original: the original module; it is not changed.
       rewritten: what the passes made of it; it is not changed.
       target: what for, such as ``h200:1x8``.
       budget: bytes of temporaries that the user allows; None without a budget.
@@ -68,7 +68,7 @@ def compiled_modules(original: Module, rewritten: Module, target: str, xla_flags
     """Compiles both to the end.
 
     Args:
-      original: the module as it came; it is not changed.
+      original: the original module; it is not changed.
       rewritten: what the passes made of it; it is not changed.
       target: what for, such as ``h200:1x8``.
       xla_flags: XLA flags for both, without dashes.

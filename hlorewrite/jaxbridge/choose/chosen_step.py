@@ -178,7 +178,7 @@ def _with_run(made: Rewritten, original: Module, passes: Sequence[Pass], topolog
         return made
     before = emit(original, Format.BYTECODE)
     after = made.bytecode if made.bytecode is not None else emit(made.module, Format.BYTECODE)
-    # Not known about a step that is partitioned otherwise: its sums may be others from the start.
+    # Not known about a step that is partitioned differently: its sums may be others from the start.
     orders = None if passes and passes[0].before_partitioner else OrdersOnDemand(before, after, original.name)
     changes = ChangesOnDemand(before, original.name, tuple(passes), topology, memory, original.frames)
     return replace(made, report=replace(made.report, orders=orders, changes=changes))

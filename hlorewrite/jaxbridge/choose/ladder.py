@@ -95,7 +95,7 @@ class Ladder:
                 leads = way.variant is None and self._leads_under_flags()
                 longer = self._spoilers(way, of_all=not leads)
                 if longer:
-                    self.left.append(WayRow(way.name, None, f"XLA made a step longer by {min(longer)!r} before"))
+                    self.left.append(WayRow(way.name, None, f"XLA made an earlier step longer by {min(longer)!r}"))
                     continue
                 self._try(replace(way, gained=1.0) if leads else way)
                 self._note_spoiled(way)

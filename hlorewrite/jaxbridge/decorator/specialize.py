@@ -34,7 +34,7 @@ def optimized_lowering(traced: jax.stages.Traced, options: StepOptions,
     Args:
       traced: the trace.
       options: passes and policies.
-      off: the kill switch is thrown: report the original.
+      off: hlorewrite is switched off: report the original.
 
     Returns:
       The lowering, and sentences the user should read once.

@@ -120,5 +120,5 @@ def _is_library_jit(fun: Any) -> bool:
 
 
 def name_of(fun: Any) -> str:
-    """What to call a function in messages."""
+    """The name of a function in messages."""
     return getattr(_inside(fun), "__name__", type(fun).__name__)

@@ -11,7 +11,7 @@ from hlorewrite.jaxbridge.hook.patch import JitPatch, activate, activated
 
 
 def start() -> None:
-    """Patches this process with the options of ``hlorewrite exec``; when it ends, writes the report."""
+    """Patches this process with the options of ``hlorewrite exec``, and writes the report when it ends."""
     from hlorewrite.rules.register import load_natives
     run = from_environment(os.environ)
     load_natives(run.natives)

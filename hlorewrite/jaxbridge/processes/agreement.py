@@ -148,7 +148,8 @@ class Agreement:
 
         Args:
           mine: what this process holds; on the first process, the decision.
-          replay: makes what another decision says about the same module; used where the first process chose otherwise.
+          replay: makes what another decision says about the same module; used where the first process chose
+            differently.
 
         Returns:
           Why all run the original; empty when all run the rewritten module.

@@ -13,7 +13,7 @@ class Decision:
     """The decision about one module, the same on every process.
 
     Attributes:
-      original: digest of the module as it came.
+      original: digest of the original module.
       result: digest of what is compiled.
       how: what was rewritten and how: lines of a keyword and its value. The first line says what was asked for, such as
         ``pipeline comm-shift``, the others what was chosen. The processes only compare this text.

@@ -54,7 +54,7 @@ def join(coordinator: str, processes: int, process: int, timeout_s: float = TIME
 
     Raises:
       PlanError: a process did not arrive in time, or the address is not one of this machine; the message says which.
-      UsageError: the address or the numbers make no sense, or the token is missing.
+      UsageError: the address or a number is invalid, or the token is missing.
     """
     host, _, port = coordinator.rpartition(":")
     host = host.strip("[]")

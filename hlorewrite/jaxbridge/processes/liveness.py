@@ -67,8 +67,9 @@ class Watch:
       end: ends this process; gets the sentence.
       note: names a peer; gets the sentence.
       only_waiting: end this process only while it waits for devices, print its errors as Python does, and never end it
-        for a peer that was not seen yet, which may run without hlorewrite.
-      leave_errors: the others read of an uncaught exception, and it ends this process as it would without the watch.
+        because of a peer that was not seen yet: that one may run without hlorewrite.
+      leave_errors: report an uncaught exception to the others, and let it end this process as it would without the
+        watch.
 
     Attributes:
       begun: how many steps this process has begun.
@@ -98,7 +99,7 @@ class Watch:
         self._last_words = LastWords()
 
     def start(self) -> Watch:
-        """Starts to beat and to look; from now on the others read of an uncaught exception."""
+        """Starts the heartbeat and the watch; from now on uncaught exceptions are reported to the others."""
         self._heard_s = now = time.monotonic()
         self._beats = dict.fromkeys(self._beats, ("", now))
         if self.process != _STORE:
@@ -110,13 +111,13 @@ class Watch:
         return self
 
     def leave(self) -> None:
-        """Says that this process needs no other any more."""
+        """Says that this process no longer needs the others."""
         if not self._left:
             self._left = True
             self._tell("left", str(self.begun))
 
     def stop(self) -> None:
-        """Leaves, and looks no longer."""
+        """Leaves, and stops the watch."""
         self._end_threads()
         atexit.unregister(self._end_threads)
         if sys.excepthook == self._uncaught:
@@ -147,7 +148,7 @@ class Watch:
         return Heartbeat.from_text(beat).phase.words if beat else ""
 
     def missing(self, peer: int) -> str:
-        """Why a process will not come any more; empty while it may."""
+        """Why a process will not arrive; empty while it may."""
         beat, since = self._beats.get(peer, ("", 0.0))
         if failure := self._entries.get(("failed", peer)):
             return f"it failed: {failure}"
@@ -160,7 +161,7 @@ class Watch:
     # ---- the verdict on the others
 
     def verdict(self) -> str:
-        """What is wrong with the others at this moment: a sentence; empty when nothing is. It makes no call."""
+        """What is wrong with the others at this moment, as a sentence; empty if nothing is. It makes no call."""
         now, entries = time.monotonic(), self._entries
         quiet_s = now - self._heard_s
         if sentence := self._store_quiet(quiet_s):

@@ -19,15 +19,15 @@ _PART = 1 << 20
 
 @dataclass(frozen=True)
 class PlanRuling:
-    """What is done about the plan of a step.
+    """What happens with the plan of a step.
 
     Attributes:
       name: the plan's file; empty if none is kept.
       text: the plan to replay; empty if none is.
       refused: why there is none to replay, with what happens now.
-      hint: what else to do about that.
-      ends: nothing is rewritten, because of that.
-      stops: the program stops, because of that.
+      hint: what you can do about it.
+      ends: nothing is rewritten because of it.
+      stops: the program stops because of it.
     """
 
     name: str = ""

@@ -49,7 +49,7 @@ class OptionField:
       choices: the values there are; empty for any.
       check: makes of what a user writes what is kept; raises ``UsageError``.
       metavar: the metavar of the flag; empty for a flag without a value.
-      unset: what happens where it is not given and has no default.
+      unset: what happens if it is not given and has no default.
       negated: help of the flag that switches off what is on by default.
     """
 

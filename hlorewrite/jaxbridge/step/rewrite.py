@@ -55,9 +55,9 @@ def rewrite(module: Module, passes: Sequence[Pass], *, exposed: bool = False, tr
       trace: the directory below which the run is written; None for none.
       topology: the cluster that passes estimate times for; empty for their default.
       prove: whether to say if the result is proved to compute what the module did.
-      memory: bytes a device may spend on what all passes keep for longer; None for their own limits.
+      memory: bytes that a device may spend on what all passes keep for longer; None for their own limits.
       shorter: the first of these passes, whose result by themselves may be asked for; without any it is not kept.
-      decision: of which these passes are the result, for the trace.
+      decision: the decision that chose these passes, for the trace.
 
     Returns:
       The module and what happened to it.

@@ -22,7 +22,7 @@ class Variant:
 
     Attributes:
       passes: the passes.
-      memory: bytes a device may spend on what they keep for longer; None for their own limits.
+      memory: bytes that a device may spend on what they keep for longer; None for their own limits.
     """
 
     passes: tuple[Pass, ...]
@@ -47,7 +47,7 @@ def variants(passes: Sequence[Pass], *, xla_scatters: bool) -> tuple[Variant, ..
       xla_scatters: leave reduce-scatters to XLA from the start.
 
     Returns:
-      At least one variant; no two are equal.
+      At least one variant, all different.
 
     Example:
       >>> from hlorewrite.passmanager.spec import parse_pipeline

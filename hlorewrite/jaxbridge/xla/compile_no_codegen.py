@@ -103,7 +103,7 @@ class WithoutCode:
 
 def compile_no_codegen(module: Module, place: DeviceSet, *, flags: Mapping[str, str | bool | int] | None = None,
                  partitioned: bool = False, dumps: Path | None = None, every_pass: bool = False) -> WithoutCode:
-    """Compiles a module up to the generation of code.
+    """Compiles a module up to code generation.
 
     Args:
       module: any StableHLO module; it is not changed.
@@ -118,7 +118,7 @@ def compile_no_codegen(module: Module, place: DeviceSet, *, flags: Mapping[str, 
       What XLA would run.
 
     Raises:
-      InputError: XLA refuses the module before it comes so far.
+      InputError: XLA refuses the module before that point.
 
     Example:
       >>> from hlorewrite.ir.load import parse

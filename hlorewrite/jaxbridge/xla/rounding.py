@@ -26,7 +26,7 @@ def rounding_between(before: Module, after: Module, arguments: Sequence[np.ndarr
                      ) -> RoundingBounds:
     """Bounds of the outputs of two modules that XLA compiles and runs on the same arguments.
 
-    XLA compiles each module by itself, and may fuse and round also those parts otherwise that no pass touched. So the
+    XLA compiles each module by itself, and may fuse and round even parts that no pass touched in another way. So the
     error analysis starts at the inputs (`oracle.rounding.arithmetic.COMPILED`), and the bounds are wider than those of
     the interpreter.
 

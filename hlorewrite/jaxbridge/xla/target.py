@@ -20,7 +20,7 @@ class Target:
 
     Attributes:
       text: as the user wrote it.
-      platform: ``cpu``, ``gpu`` (the GPUs of this machine) or ``described`` (GPUs that need not be here).
+      platform: ``cpu``, ``gpu`` (the GPUs of this machine) or ``described`` (GPUs that need not be present).
       hosts: machines.
       devices_per_host: devices of each host; 0 for ``gpu``, whose number is looked up later.
       description: XLA's text description of the GPU; empty unless described.
@@ -84,7 +84,7 @@ def parse_target(text: str) -> Target:
 
 
 def device_topology(devices: Sequence[Any]) -> Topology | None:
-    """The cluster that devices are.
+    """The cluster that the devices form.
 
     A process that drives several GPUs is taken for a host; where each drives one, hosts are taken to be full.
 

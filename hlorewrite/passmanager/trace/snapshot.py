@@ -191,8 +191,8 @@ class Difference:
 
     Attributes:
       source: the user's line of the first one.
-      removed: text of those that went.
-      added: text of those that came.
+      removed: text of those that are gone.
+      added: text of those that are new.
     """
 
     source: str

@@ -58,7 +58,7 @@ def check_fit(program: Program, schedule: Schedule) -> None:
     for stage, (mesh, name) in enumerate(zip(schedule.mesh_of, program.mesh_of_stage(), strict=True)):
         known = names.setdefault(mesh, name) if name else ""
         if name and known != name:
-            raise PlanError(f"schedule {schedule.name} runs stage {stage} on one mesh with stage "
+            raise PlanError(f"schedule {schedule.name} runs stage {stage} on the same mesh as stage "
                             f"{schedule.mesh_of.index(mesh)}, but in the program they are on {name} and {known}",
                             location=where, hint="place the stages as the schedule does, or use another schedule")
     if len(set(names.values())) < len(names):

@@ -36,7 +36,7 @@ def run_by_mesh(pass_: Pass, module: Module, ctx: PassContext) -> bool:
         where = program.after[each.place.position].where
         ctx.remark(Remark("applied", pass_.name,
                           f"sent to mesh {each.target} before it is reduced: one reduction there "
-                                                f"is for the sums of both meshes", where, "mpmd.transfer"))
+                                                f"covers the sums of both meshes", where, "mpmd.transfer"))
 
     def merge(view_module: Module, view: MeshView) -> bool:
         return pass_.run(view_module, PassContext(ignore_cost=ctx.ignore_cost, topology=ctx.topology))

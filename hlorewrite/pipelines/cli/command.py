@@ -286,7 +286,7 @@ def summary(simulation: Simulation) -> str:
 
 
 def list_schedules(as_json: bool) -> int:
-    """Prints the schedules there are."""
+    """Prints all schedules."""
     from hlorewrite.pipelines.schedules import SCHEDULES, make_schedule, peak_live
 
     rows = []

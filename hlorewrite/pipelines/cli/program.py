@@ -28,7 +28,7 @@ def simulated_program(args: argparse.Namespace) -> Simulation:
       The simulation.
 
     Raises:
-      HlorewriteError: a flag does not go with a program, the file is not a program, the schedule does not fit it.
+      HlorewriteError: a flag does not apply to a program, the file is not a program, the schedule does not fit it.
     """
     from hlorewrite.errors import InputError, UsageError
     from hlorewrite.ir.load import load
@@ -155,10 +155,10 @@ def read_times(path: str) -> dict[str, dict[str, float]]:
         order of the program's text; either may be left out.
 
     Returns:
-      The same, both parts there.
+      The same, with both parts.
 
     Raises:
-      InputError: the file is not that.
+      InputError: the file has another form.
     """
     from hlorewrite.errors import InputError
     from hlorewrite.timeline.measured import MOST_SECONDS

@@ -14,7 +14,7 @@ _SPARE_THREADS = 64
 
 
 def add_run_arguments(parser: argparse.ArgumentParser) -> None:
-    """Adds what ``pipeline run`` alone takes."""
+    """Adds the arguments that only ``pipeline run`` takes."""
     group = parser.add_argument_group("run", "of a program, on random inputs")
     group.add_argument("--on", choices=["cpu", "gpu"], default="cpu", help="CPU devices, one for each of the program, "
                                                                            "or the GPUs of this machine (default: cpu)")

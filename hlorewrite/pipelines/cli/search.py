@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 def add_search_arguments(parser: argparse.ArgumentParser) -> None:
-    """Adds what ``pipeline search`` alone takes."""
+    """Adds the arguments that only ``pipeline search`` takes."""
     from hlorewrite.cli.process.limits import seconds_of
 
     group = parser.add_argument_group("search", "of the best pipeline for a step without marks (StableHLO with "
@@ -22,7 +22,7 @@ def add_search_arguments(parser: argparse.ArgumentParser) -> None:
     group.add_argument("--also", metavar="FILE", action="append", default=[],
                        help="the same step with other micro-batches; repeatable")
     group.add_argument("--time-limit", dest="search_s", type=seconds_of, metavar="TIME",
-                       help="try no further pipeline after that time, such as 10m, and show those tried; of other "
+                       help="try no further pipeline after that time, such as 10m, and show those tried; for other "
                             "actions: stop after that time, exit code 1")
     group.add_argument("--plot", metavar="FILE", help="draw step time over memory: PNG or SVG")
 

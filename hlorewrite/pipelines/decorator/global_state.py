@@ -24,7 +24,7 @@ def global_sharding(shape: Sequence[int], devices: Sequence[Any]) -> NamedShardi
       devices: the devices of the pipeline.
 
     Returns:
-      Cut along the first dimension that the number of devices divides. Failing that, along one that the number of
+      It is cut along the first dimension that the number of devices divides. Failing that, along one that the number of
       processes divides, over one device of each. Failing that, a copy on one device of each process.
 
     Example:

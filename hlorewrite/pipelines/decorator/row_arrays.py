@@ -186,5 +186,5 @@ def _on_the_host(value: StageArray, number: int) -> np.ndarray:
     """All rows of a stack that the program cuts in another way."""
     if not all(each.is_fully_addressable for each in value.parts):
         raise UsageError(f"argument {number} has parts of rows {list(value.edges)} on other processes, and the step is "
-                         "cut otherwise", hint="pass the result of to_global")
+                         "cut differently", hint="pass the result of to_global")
     return np.asarray(value)

@@ -77,7 +77,7 @@ class PipelineSettings:
       passes: passes that run on the program.
       in_specs: how arguments are placed.
       out_specs: how results are placed.
-      shared: what becomes of sums to which several stages add, as for ``split-stages``.
+      shared: what happens to sums that several stages add to, as for ``split-stages``.
       topology: the cluster, for plans of transfers.
       timeout_s: how long another process may keep this one waiting.
       stages: ``marked``, ``auto``, or cuts: what ``split-stages`` takes.
@@ -115,7 +115,7 @@ def stage_meshes(meshes: Sequence[MeshLike], axes: Sequence[str] | None) -> Stag
     """Reads the ``meshes`` of a pipeline.
 
     Args:
-      meshes: ``jax.sharding.Mesh`` objects, or shapes such as ``(4, 2)``, one a mesh.
+      meshes: ``jax.sharding.Mesh`` objects, or shapes such as ``(4, 2)``, one per mesh.
       axes: names of the axes where shapes are given; ``("data", "tensor")`` by default, or ``("data",)`` for one axis.
 
     Returns:

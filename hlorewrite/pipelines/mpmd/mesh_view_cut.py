@@ -24,8 +24,8 @@ class CutCall:
       place: the original call; for a new fragment the place it is put before.
       is_new: whether it is a new fragment.
       function: its function; None when the original one still serves.
-      operands: numbers of what it reads.
-      results: numbers of what it gives.
+      operands: numbers of the values it reads.
+      results: numbers of the values it makes.
     """
 
     place: ProgramPosition

@@ -64,9 +64,9 @@ class FragmentEmitter:
         Args:
           name: the name of the function.
           fragment: what to write.
-          interface: what it reads and gives.
-          inputs: types of what it reads.
-          outputs: types of what it gives.
+          interface: the values it reads and makes.
+          inputs: types of the values it reads.
+          outputs: types of the values it makes.
           location: the function's.
 
         Returns:

@@ -73,7 +73,7 @@ Step = FragmentCall | Transfer
 
 @dataclass(frozen=True)
 class Carry:
-    """A value the loop hands from one micro-batch to the next.
+    """A value that the loop passes from one micro-batch to the next.
 
     Attributes:
       first: number of its value before the loop.

@@ -25,7 +25,7 @@ def rewrite_by_mesh(module: Module, rewrite: Rewrite, refused: Callable[[str, st
       refused: called with the mesh and why its rewritten view was dropped.
       merge: the same without reports, for trials: whether sums of two meshes can be sent first and reduced once; None
         if they are to stay.
-      sent: called with of each sum that is sent before it is reduced.
+      sent: called with each sum that is sent before it is reduced.
 
     Returns:
       Whether the program changed; if not, it is the same byte for byte.

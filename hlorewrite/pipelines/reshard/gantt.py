@@ -91,12 +91,13 @@ def gantt(plan: ReshardPlan, path: str) -> bytes:
 
 
 def check_ending(path: str) -> str:
-    """The ending of a picture's file.
+    """The extension of a picture's file.
 
     Raises:
       UsageError: it says no known form.
     """
     ending = Path(path).suffix.lower()
     if ending not in ENDINGS:
-        raise UsageError(f'"{path}" has an unknown file extension', hint=f"end it in one of {', '.join(ENDINGS)}")
+        raise UsageError(f'"{path}" has an unknown file extension',
+                         hint=f"use a name that ends in one of {', '.join(ENDINGS)}")
     return ending

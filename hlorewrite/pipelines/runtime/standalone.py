@@ -35,8 +35,8 @@ def standalone(view: View, callee: str, mesh: str, donated: frozenset[int] = fro
         fresh = View(alone)
         main = fresh.functions[callee]
         if _reordered(meshes[0]) and fresh.ops(*COLLECTIVES, "stablehlo.partition_id"):
-            raise InputError(f"@{callee} has explicit collectives over mesh @{mesh}, which numbers its devices in an "
-                             "order of its own", location=view.source(view.functions[callee]),
+            raise InputError(f"@{callee} has explicit collectives over mesh @{mesh}, which numbers its devices in its "
+                             "own order", location=view.source(view.functions[callee]),
                              hint="state the order in the program's topology")
         devices = _size(meshes[0])
         i32 = ir.IntegerType.get_signless(32)

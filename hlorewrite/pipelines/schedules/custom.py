@@ -1,4 +1,4 @@
-"""Schedules from a small table: one line a mesh, its tasks in order."""
+"""Schedules from a small table: one line per mesh, its tasks in order."""
 
 import re
 

@@ -38,7 +38,7 @@ def make_schedule(name: str, meshes: int, microbatches: int, chunks: int | None 
       >>> make_schedule("1f2b", 4, 8)
       Traceback (most recent call last):
       ...
-      hlorewrite.errors.UsageError: no schedule is named "1f2b"; did you mean "1f1b"?
+      hlorewrite.errors.UsageError: there is no schedule "1f2b"; did you mean "1f1b"?
     """
     if name == "interleaved-1f1b":
         return interleaved_1f1b(meshes, microbatches, 2 if chunks is None else chunks)

@@ -80,7 +80,7 @@ class PipelineCost:
     """Costs of a whole pipeline.
 
     Args:
-      stages: one entry a stage.
+      stages: one entry per stage.
       links: one entry for each neighbouring pair of stages, ``len(stages) - 1``; transfers inside a mesh are free.
 
     Raises:

@@ -59,7 +59,7 @@ def parse_meshes(text: str) -> tuple[tuple[int, int], ...]:
 
 @dataclass(frozen=True)
 class Description:
-    """A pipeline in numbers; lists have one entry a mesh.
+    """A pipeline in numbers; lists have one entry per mesh.
 
     Args:
       meshes: (data, tensor) sizes of each mesh.

@@ -15,7 +15,7 @@ def test_a_reduction_that_is_only_summed_up_could_run_once() -> None:
     assert (one.form, one.kind, one.source) == ("accumulated", "all-reduce", "train.py:7")
     assert (one.calls, one.calls_after, one.bytes, one.bytes_after) == (8, 1, 32 * MIB, 4 * MIB)
     assert one.saved_s == pytest.approx(one.exposed_s * 7 / 8)
-    assert "a factor stands between" in one.why and "train.py:5" in one.advice
+    assert "a factor is applied between" in one.why and "train.py:5" in one.advice
     audit = audited(looped(REDUCED))
     assert (audit.loops, audit.reasons) == (("train.py:5",), ("its result is only summed up",))
 

@@ -60,8 +60,8 @@ def test_search(capsys: pytest.CaptureFixture[str]) -> None:
 @pytest.mark.parametrize(("words", "says"), [
     (["--pp", "3", "--topology", "h200:4x8"], "p*t = 3 does not divide the 32 GPUs"),
     (["--tp", "8", "--topology", "h200:4x8"], "4 heads are not divisible by t = 8"),
-    (["--topology", "h20:1x8"], "no topology is named"),
-    (["--model", "gtp", "--topology", "h200:1x8"], "no model is named"),
+    (["--topology", "h20:1x8"], "there is no topology"),
+    (["--model", "gtp", "--topology", "h200:1x8"], 'there is no model "gtp"'),
     (["--pp", "-1", "--topology", "h200:1x8"], "sizes must be at least 1"),
     (["--micro-batch", "-2", "--topology", "h200:1x8"], "sizes must be from 1"),
     (["--hidden", "-64", "--topology", "h200:1x8"], "hidden is -64"),

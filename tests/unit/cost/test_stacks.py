@@ -46,7 +46,7 @@ def test_the_profile_is_that_of_rows_like_what_is_asked(name: str, spec: str, op
 
 
 def test_an_unknown_profile_is_refused() -> None:
-    with pytest.raises(UsageError, match='no stack is named "megatrom"; did you mean "megatron"'):
+    with pytest.raises(UsageError, match='there is no stack "megatrom"; did you mean "megatron"'):
         estimate(model("llama3-8b"), Parallelism(1, 1, 8, 8), topology("h100"), Options(stack="megatrom"))
 
 

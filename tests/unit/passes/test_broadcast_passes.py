@@ -74,7 +74,7 @@ def test_a_gather_in_front_of_a_branch_sends_in_front_of_it() -> None:
 
 
 @pytest.mark.parametrize("before, why", [
-    (sliced(4, 12), "reaches over several shards"),
+    (sliced(4, 12), "spans several shards"),
     (indexed("%i = stablehlo.add %n, %z0 : tensor<i32>"), "depends on more than constants"),
     (indexed("%t = stablehlo.constant dense<[8, 8, 8, 16]> : tensor<4xi32>",
              "%e = stablehlo.dynamic_slice %t, %k, sizes = [1] : (tensor<4xi32>, tensor<i32>) -> tensor<1xi32>",

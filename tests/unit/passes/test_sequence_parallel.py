@@ -250,7 +250,7 @@ def test_replica_ids_stay() -> None:
 
 def test_bad_options() -> None:
     before = program(*NORM)
-    with pytest.raises(UsageError, match="a share that is not negative"):
+    with pytest.raises(UsageError, match="a share of at least 0"):
         m.run(SequenceParallel(extra=-1), before)
 
 

@@ -154,7 +154,7 @@ KEPT = {
                             PLAIN, APPLY), "not those along axis"),
     "read elsewhere": (m.step(m.reduced(), MEAN, PLAIN, APPLY, m.total("%metric", "%m"),
                               f"%r = stablehlo.reverse %m, dims = [0] : {P}", m.total("%metric2", "%r"),
-                              **WITH_METRIC), "no argument holds"),
+                              **WITH_METRIC), "no argument is state"),
 }
 
 

@@ -72,7 +72,7 @@ def test_reproducer_round_trip() -> None:
 
 def test_files_without_reproducer() -> None:
     """And ones with options that could do anything."""
-    with pytest.raises(InputError, match="holds no mlir_reproducer"):
+    with pytest.raises(InputError, match="contains no mlir_reproducer"):
         read_reproducer("module {}", "a.mlir")
     with pytest.raises(UsageError, match="unknown reproducer option"):
         read_reproducer(Reproducer("module {}", "cse", ("--output=/etc/x",)).text(), "a.mlir")

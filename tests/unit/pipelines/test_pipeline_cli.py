@@ -79,7 +79,7 @@ def test_lists_schedules(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 @pytest.mark.parametrize(("words", "code", "message"), [
-    ([*BASE, "--schedule", "1f2b"], 2, 'no schedule is named "1f2b"; did you mean "1f1b"?'),
+    ([*BASE, "--schedule", "1f2b"], 2, 'there is no schedule "1f2b"; did you mean "1f1b"?'),
     ([*BASE, "--schedule", "interleaved-1f1b", "--microbatches", "6"], 1, "do not fit interleaving"),
     ([*BASE, "--schedule", "dualpipe-v", "--microbatches", "7"], 1, "needs 8 micro-batches"),
     ([*BASE, "--meshes", "(8x1),(4x)"], 2, 'mesh of stage 1: "(4x)" is not a mesh'),

@@ -226,7 +226,7 @@ def test_an_operand_that_differs_between_devices_is_refused_with_a_sentence(case
 REFUSED = [
     ("stablehlo.divide {0}, {1} : tensor<4xi32>", ("tensor<4xi32>",) * 2, "tensor<4xi32>", "sum",
      "division of integers"),
-    (f"stablehlo.convert {{0}} : ({V}) -> tensor<4xbf16>", (V,), "tensor<4xbf16>", "sum", "holds less than f32"),
+    (f"stablehlo.convert {{0}} : ({V}) -> tensor<4xbf16>", (V,), "tensor<4xbf16>", "sum", "represents less than f32"),
     ("stablehlo.convert {0} : (tensor<4xi8>) -> tensor<4xi32>", ("tensor<4xi8>",), "tensor<4xi32>", "sum",
      "a sum of i8 is not"),
     ("stablehlo.convert {0} : (tensor<4xi1>) -> tensor<4xf32>", ("tensor<4xi1>",), V, "sum", "a sum of i1 is not"),

@@ -71,7 +71,7 @@ def fact(types: str = "types any;", floats: str = "floats exact;") -> str:
     ("types { same(%x, %r) or one_use(%r); }", "floats exact;", "`one_use(%r)` says nothing about element types"),
     ("types { let a = same(%x); }", "floats exact;", "`types` contains relations of element types only"),
     ("types { same(%x, %y); }", "floats exact;", "the value `%y` is not bound"),
-    ("types any;", "floats exakt;", "`exakt` is not a class of floats"),
+    ("types any;", "floats exakt;", "there is no class of floats `exakt`"),
     ("types any;", "floats exact, widens;", "an exact rule does nothing else to floats"),
 ])
 def test_wrong_declarations(make: object, types: str, floats: str, what: str) -> None:

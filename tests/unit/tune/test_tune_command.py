@@ -74,7 +74,7 @@ GPUS = "--target=h200:1x8"
     (TINY, [GPUS, "--memory=200GiB"], 2, "--memory 200GiB is more than one GPU of h200:1x8 has ("),
     (TINY, [GPUS, "--time-limit=0s"], 2, "--time-limit 0s is not a positive duration"),
     (TINY, ["--target=h300:1x8"], 2, "h300"),
-    (TINY, [GPUS, "--plan=plans"], 2, "--plan plans would be read as a folder of plans; end its name in .plan"),
+    (TINY, [GPUS, "--plan=plans"], 2, "--plan plans would be read as a folder of plans; use a name that ends in .plan"),
     (TINY, [GPUS, "--plot=a.pdf"], 2, '"a.pdf" is neither PNG nor SVG'),
     (TINY, [GPUS, "--cache=a.mlir/cache"], 1, "a.mlir/cache: cannot be a cache (Not a directory); name a folder"),
     ("func.func @main(", [GPUS], 2, "a.mlir:1:"),

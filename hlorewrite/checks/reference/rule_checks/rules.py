@@ -24,7 +24,7 @@ class ConditionResult:
     Attributes:
       block: ``where`` or ``legal``.
       text: the condition.
-      fired: programs that the rule rewrote otherwise without it.
+      fired: programs that the rule rewrote differently without it.
       noticed: whether one of them became wrong.
     """
 

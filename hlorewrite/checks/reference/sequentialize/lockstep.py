@@ -1,8 +1,8 @@
 """N devices as one sequential program: their programs side by side, collectives as plain ops between them.
 
-Each value of the SPMD program becomes N values, one a process; equal ones are the same SSA value, so replicated values
-are computed once. A collective is then ordinary data flow: an all-reduce adds the operands of its group, a permute
-forwards a value. Control flow that contains collectives runs jointly:
+Each value of the SPMD program becomes N values, one per process; equal ones are the same SSA value, so replicated
+values are computed once. A collective is then ordinary data flow: an all-reduce adds the operands of its group, a
+permute forwards a value. Control flow that contains collectives runs jointly:
 
 * ``while``: iterates as long as any process does; a process that is done keeps its values by ``select``.
 * ``case``/``if`` with one predicate for all: stays; with several: every branch is computed, results are selected.

@@ -60,7 +60,7 @@ class Strategy:
       scatter: parts of scattered sums wait as the whole sums.
       quick: what changes in a loop is guessed from its text, which saves a pass and misses what is computed to stay.
       last_factor: in a product of two values that wait, the second one keeps waiting.
-      streams: streams that start and go on with the same op are that op of streams, for rotated loops.
+      streams: streams that start and continue with the same op become that op on streams, for rotated loops.
       halves: expressions of two halves of a tensor are expressions of the tensor.
       views: moves of elements are affine views, sums and products have one form (``value_graph.views``).
       rounded: with these, constants that differ by rounding are one.

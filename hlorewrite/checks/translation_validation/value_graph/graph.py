@@ -51,7 +51,7 @@ def is_float(element: str) -> bool:
 
 
 def identity_of(kind: str, element: str) -> object | None:
-    """The number a reduction leaves alone, in the element's own range; None if there is none.
+    """The number that a reduction leaves unchanged, in the element's own range; None if there is none.
 
     Example:
       >>> identity_of("sum", "f64"), identity_of("max", "i8"), identity_of("and", "i1"), identity_of("sum", "f4E2M1FN")

@@ -34,7 +34,7 @@ def array(numbers: list[int] | tuple[int, ...]) -> str:
 
 
 def normalized(graph: Graph, name: str, attributes: Attributes, type_: str, args: tuple[int, ...]) -> int | None:
-    """The existing node that an op on nodes equals; None if it is only its own."""
+    """The existing node that an op on nodes equals; None if there is no other."""
     short = name[10:]
     if short in _NEUTRAL:
         return _neutral(graph, short, type_, args)

@@ -179,7 +179,7 @@ def crossing_values(division: ShareDivision) -> dict[int, CrossingValue]:
     """How each value that a piece takes or gives is placed.
 
     Raises:
-      CannotDivide: the contained fragment does not state it.
+      CannotDivide: the contained fragment does not say how.
     """
     host = division.host
     values = host.crossing | {division.found.values[value]: each.on_mesh(host.call.mesh)

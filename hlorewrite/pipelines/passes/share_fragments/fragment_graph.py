@@ -17,7 +17,7 @@ from hlorewrite.pipelines.mpmd.types import MeshTensor, mesh_tensor
 
 @dataclass(frozen=True)
 class CrossingValue:
-    """How a value is placed where it enters or leaves a fragment.
+    """How a value is placed when it enters or leaves a fragment.
 
     Attributes:
       kind: its type in the program.

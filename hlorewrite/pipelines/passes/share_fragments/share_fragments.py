@@ -32,7 +32,7 @@ class ShareFragments(Pass):
     least: int = 16
 
     def run(self, module: Module, ctx: PassContext) -> bool:
-        """Divides fragments until no two hold the same."""
+        """Divides fragments until no two contain the same ops."""
         if not is_program(module):
             ctx.remark(Remark("missed", self.name, "the module is not a program of several meshes", module.name))
             return False

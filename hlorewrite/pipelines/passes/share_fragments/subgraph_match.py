@@ -45,7 +45,7 @@ def occurrence_in(part: FragmentGraph, host: FragmentGraph) -> Occurrence | None
 
 
 def common_prefix(part: FragmentGraph, host: FragmentGraph) -> tuple[int, ...]:
-    """Ops of a fragment that another one holds too, with all they depend on.
+    """Ops of a fragment that another one also contains, with all they depend on.
 
     If a result is not found, the operands of its op are looked for instead. After the first match, only values that
     depend on an earlier match are taken.

@@ -53,7 +53,7 @@ class StagePlan:
     Attributes:
       step: the step.
       topology: the meshes.
-      before: fragments before the loop, at most one a mesh.
+      before: fragments before the loop, at most one per mesh.
       body: fragments of one micro-batch.
       after: fragments after the loop.
       home: mesh of each argument.

@@ -165,7 +165,7 @@ def test_entries() -> None:
     assert entries(parse(text + "func.func @main() { return }")) == ["main"]
     with pytest.raises(CannotExecute, match="several public functions"):
         prepare(parse(text))
-    with pytest.raises(CannotExecute, match='holds no function @aa'):
+    with pytest.raises(CannotExecute, match='contains no function @aa'):
         prepare(parse(text), "aa")
 
 

@@ -105,7 +105,7 @@ def test_options_that_made_a_step_longer_are_not_tried_again_and_loops_are_not_u
     run, asked, chosen = ladder({FIRST: step(0.9), FREE: step(0.8), **longer}, sets=(cheap, UNROLLED))
     assert asked == [FIRST, *([f"time, {cheap}", FREE] if cheap == COMBINED else [FREE, f"{FREE}, {cheap}"])]
     left = {row.name: row.why for row in run.left}
-    assert chosen == FREE and left[f"{FREE}, {UNROLLED}"] == f"XLA made a step longer by {cheap!r} before"
+    assert chosen == FREE and left[f"{FREE}, {UNROLLED}"] == f"XLA made an earlier step longer by {cheap!r}"
 
 
 @pytest.mark.parametrize(("combined", "tried"), [(0.915, True), (0.93, False)])
@@ -121,7 +121,7 @@ def test_a_set_that_made_xla_alone_longer_ends_its_search():
     made = {FIRST: step(0.99), f"time, {COMBINED}": step(0.985), f"XLA alone, {COMBINED}": step(1.003)}
     run, asked, _ = ladder(made, sets=(COMBINED, UNROLLED))
     assert ALONE_FLAGGED not in asked
-    assert {row.name: row.why for row in run.left}[ALONE_FLAGGED] == f"XLA made a step longer by {COMBINED!r} before"
+    assert {row.name: row.why for row in run.left}[ALONE_FLAGGED] == f"XLA made an earlier step longer by {COMBINED!r}"
 
 
 def test_rows_name_every_way_and_why_it_is_not_better():

@@ -182,7 +182,7 @@ def test_a_step_that_reads_its_sum_in_each_call_stays_and_says_so():
 
 
 @pytest.mark.parametrize("options, message", [
-    ({"shard_update": "data"}, "cannot be given together"),
+    ({"shard_update": "data"}, "cannot be used together"),
     ({"plan": "step.plan"}, "a plan cannot store a step with partial_state")])
 def test_options_that_do_not_go_together(options: dict[str, str], message: str):
     with pytest.raises(UsageError, match=message):

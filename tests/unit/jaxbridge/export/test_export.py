@@ -166,7 +166,7 @@ def prints(x: jax.Array) -> jax.Array:
     (prints, (jnp.ones(3),), {}, "test_export.py", "prints calls back to Python, which a file cannot hold; export it"),
     (stores, (jnp.ones(3),), {}, "test_export.py", "stores changes references (jax.new_ref) that it closes over"),
     (3, (), {}, "test_export.py", "export takes a step, but got int; write hlorewrite.export("),
-    (STEP, (), {"platforms": "cud"}, "test_export.py", 'no platform is named "cud"; did you mean "cuda"?'),
+    (STEP, (), {"platforms": "cud"}, "test_export.py", 'there is no platform "cud"; did you mean "cuda"?'),
     (eqx.filter_jit(lambda x: x), (jax.ShapeDtypeStruct((3,), jnp.float32),), {}, "test_export.py",
      "which takes jax.ShapeDtypeStruct for a static leaf; give")])
 def test_what_is_refused_names_the_users_line(step: Any, args: tuple, options: dict[str, str], where: str,

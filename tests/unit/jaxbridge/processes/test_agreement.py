@@ -67,7 +67,7 @@ def test_all_hold_the_same() -> None:
 @pytest.mark.parametrize(("other", "words"), [
     (Decision(SAME.original, SAME.result, SAME.how, "hlorewrite 2, jaxlib 0.10.2"),
      "it has hlorewrite 2, jaxlib 0.10.2, not"),
-    (Decision("another", "c", SAME.how, SAME.versions), "its original module differs; give the step the same code"),
+    (Decision("another", "c", SAME.how, SAME.versions), "its original module differs; use the same code"),
     (Decision(SAME.original, "c", "pipeline cse\npartitioner cpu\nmemory unlimited", SAME.versions),
      "its pipeline is cse, not comm; name the same passes everywhere"),
     (Decision(SAME.original, "c", SAME.how.replace("unlimited", "0"), SAME.versions), "its memory is 0, not unlimited"),

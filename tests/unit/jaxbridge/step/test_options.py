@@ -96,8 +96,8 @@ def test_keywords_that_are_typed_are_the_options() -> None:
     (lambda: by_patch(timeout=3), 'no option "timeout"; did you mean "timeout_s"?'),
     (lambda: by_exec(topologi="h200:1x8"), 'unknown option "--topologi"'),
     (lambda: by_patch(audit=True, plan="a.plan"), "audit rewrites nothing"),
-    (lambda: by_optimize(shard_update="data", partial_state="data"), "cannot be given together"),
-    (lambda: by_optimize(partial_state="data", plan="a.plan"), "a plan cannot hold"),
+    (lambda: by_optimize(shard_update="data", partial_state="data"), "cannot be used together"),
+    (lambda: by_optimize(partial_state="data", plan="a.plan"), "a plan cannot store"),
     (lambda: by_patch(on_mismatch="stop"), 'on_mismatch="stop" is unknown; known: error, original, replan'),
     (lambda: by_optimize(plan=""), "the path of the plan is empty"),
 ])

@@ -199,5 +199,5 @@ def test_replicas_and_partitions_become_partitions(count: tuple[int, int], group
 
 
 def test_a_module_in_a_module_is_refused() -> None:
-    with pytest.raises(InputError, match="holds another module"):
+    with pytest.raises(InputError, match="contains another module"):
         for_spmd(parse("module { module @inner { func.func @main() { return } } }"))

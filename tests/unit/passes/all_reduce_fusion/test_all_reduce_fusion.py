@@ -138,7 +138,7 @@ def test_buckets_larger_than_memory_and_unknown_topology() -> None:
     before = two(m.reduce("%x", "%a"), m.reduce("%y", "%b"))
     with pytest.raises(UsageError, match="do not fit"):
         AllReduceFusion(bucket_bytes=1 << 40).run(before.clone(), PassContext(topology="h200:1x4"))
-    with pytest.raises(UsageError, match="no topology is named"):
+    with pytest.raises(UsageError, match="there is no topology"):
         FUSION.run(before.clone(), PassContext(topology="h2000"))
     with pytest.raises(UsageError, match="the module runs on 4 devices"):
         FUSION.run(before.clone(), PassContext(topology="h200:1x2"))

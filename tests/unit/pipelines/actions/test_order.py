@@ -162,7 +162,7 @@ def test_halves():
 @pytest.mark.parametrize(("schedule", "sentence"), [
     ("zb-h1", "splits the backward pass in two"), (make_schedule("1f1b", 2, 3), "is for 3 micro-batches"),
     (make_schedule("1f1b", 4, 4), "is for 4 stages"),
-    (custom_schedule("F0 F0.1 B0.1 B0 F1 F1.1 B1.1 B1 F2 F2.1 B2.1 B2 F3 F3.1 B3.1 B3"), "on one mesh with stage 0"),
+    (custom_schedule("F0 F0.1 B0.1 B0 F1 F1.1 B1.1 B1 F2 F2.1 B2.1 B2 F3 F3.1 B3.1 B3"), "on the same mesh as stage 0"),
 ])
 def test_schedules_that_do_not_fit(schedule: Schedule | str, sentence: str):
     with pytest.raises(PlanError, match=sentence):

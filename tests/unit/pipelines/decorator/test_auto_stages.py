@@ -230,7 +230,7 @@ def test_ops_without_names():
 
 def test_an_unknown_cluster_and_one_that_is_too_small():
     step, args = train_step(plain_loss), (weights(4), *batch())
-    assert 'no topology is named "h20"' in refusal(step, args, stages="auto", topology="h20")
+    assert 'there is no topology "h20"' in refusal(step, args, stages="auto", topology="h20")
     assert "the meshes need 4 GPUs" in refusal(step, args, stages="auto", topology="h200:1x2")
 
 

@@ -59,12 +59,12 @@ def test_no_time_is_no_pipeline(step_file: str, capsys: pytest.CaptureFixture[st
 
 
 @pytest.mark.parametrize(("words", "message"), [
-    (["--target", "h20:1x4"], 'no topology is named "h20"'),
+    (["--target", "h20:1x4"], 'there is no topology "h20"'),
     (["--target", "cpu:1x4"], "has no cost model"),
     ([], "needs a step and a target"),
     (["--target", "h200:1x4", "--meshes", "(4),(4)"], "the meshes need 8 devices, but h200:1x4 has 4"),
     (["--target", "h200:1x4", "--meshes", "4by4"], "is not the shape of a mesh"),
-    (["--target", "h200:1x4", "--schedule", "1f1"], 'no schedule is named "1f1"'),
+    (["--target", "h200:1x4", "--schedule", "1f1"], 'there is no schedule "1f1"'),
     (["--target", "h200:1x4", "--also", "/nowhere.mlir"], "/nowhere.mlir"),
 ])
 def test_what_is_refused(words: list[str], message: str, step_file: str, capsys: pytest.CaptureFixture[str]) -> None:

@@ -201,7 +201,7 @@ def test_every_element_type_makes_a_valid_module(element) -> None:
 
 def test_refusals() -> None:
     plan = plan_of("1x2", "2x2", (6, 4), "gpu,-", "-,host")
-    with pytest.raises(UsageError, match='no target is named "tpu"'):
+    with pytest.raises(UsageError, match='there is no target "tpu"'):
         lower(plan, "f32", "tpu")
     for chunk_bytes in (0, -5):
         with pytest.raises(UsageError, match=f"a chunk of {chunk_bytes} bytes is empty"):

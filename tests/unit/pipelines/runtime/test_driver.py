@@ -225,7 +225,7 @@ def test_schedules_that_do_not_fit(schedule: object, sentence: str):
 
 
 def test_stages_on_other_meshes_than_the_schedules():
-    with pytest.raises(PlanError, match="runs stage 2 on one mesh with stage 1"):
+    with pytest.raises(PlanError, match="runs stage 2 on the same mesh as stage 1"):
         PipelineDriver(chain((0, 1, 0, 1), halved=True), schedule="dualpipe-v")
 
 
@@ -239,7 +239,7 @@ def test_sums_alone_may_be_made_out_of_order():
 
 
 def test_unknown_schedules_and_modules_that_are_no_programs():
-    with pytest.raises(UsageError, match='no schedule is named "1f2b"'):
+    with pytest.raises(UsageError, match='there is no schedule "1f2b"'):
         PipelineDriver(two_stages(), schedule="1f2b")
     with pytest.raises(InputError, match="not a program of several meshes"):
         PipelineDriver(parse("func.func @main(%a: tensor<f32>) -> tensor<f32> { return %a : tensor<f32> }"))

@@ -201,9 +201,9 @@ def test_the_cost_model_gives_times_that_are_missing(tmp_path: Path, capsys: pyt
     (["--schedule", "zb-h1"], "splits the backward pass in two"),
     (["--schedule", "custom"], "needs its table"),
     ([], "without a topology"),
-    (["--topology", "nowhere"], 'no topology is named "nowhere"'),
+    (["--topology", "nowhere"], 'there is no topology "nowhere"'),
     (["--topology", "h200:1x1"], "the meshes need 2 GPUs"),
-    (["--topology", "h200", "--transfer", "pigeon"], 'no transfer is named "pigeon"')])
+    (["--topology", "h200", "--transfer", "pigeon"], 'there is no transfer "pigeon"')])
 def test_flags_that_do_not_go_with_a_program(tmp_path: Path, words: list[str], sentence: str):
     from hlorewrite.errors import HlorewriteError
     with pytest.raises(HlorewriteError) as error:

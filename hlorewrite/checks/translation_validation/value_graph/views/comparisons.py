@@ -42,7 +42,7 @@ class Comparisons:
         self.graph, self._make = graph, make
 
     def op(self, name: str, attributes: dict[str, str], type_: str, args: tuple[int, ...]) -> int | None:
-        """The node that a comparison, a selection or a negation of one is equal to; None if it is its own."""
+        """The node that a comparison, a selection or a negation of one is equal to; None if there is no other."""
         if name == _COMPARE:
             return self._compare(attributes, type_, args)
         if name == "stablehlo.select":

@@ -85,7 +85,7 @@ class Forms:
         return self.tables.folded(str(label[0]), label[1], type_, args)  # type: ignore[arg-type]
 
     def found(self, label: Label, type_: str, args: tuple[int, ...]) -> int | None:
-        """The node that an op is equal to; None if it is only its own."""
+        """The node that an op is equal to; None if there is no other."""
         if label[0] in OF_PLACES:
             return self._of_places(label, type_, args)
         if label[0] == REDUCE or label[0] in ACROSS:

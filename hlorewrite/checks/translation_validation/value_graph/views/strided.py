@@ -79,7 +79,7 @@ def is_whole(view: Strided, count: int) -> bool:
 
 
 def covers(view: Strided, count: int) -> bool:
-    """Whether a view reads all ``count`` elements, in any order and as often as it likes.
+    """Whether a view reads all ``count`` elements, in any order and any number of times.
 
     Example:
       >>> covers(strided(0, [[(4, 1)], [(5, 0)], [(6, 4)]]), 24), covers(strided(0, [[(4, 2)]]), 8)

@@ -55,7 +55,7 @@ module attributes {mhlo.num_partitions = 2 : i32, mhlo.num_replicas = 1 : i32} {
         %2 = stablehlo.compare LT, %iterArg, %c_1 : (tensor<i32>, tensor<i32>) -> tensor<i1>
         stablehlo.return %2 : tensor<i1>
       } do {
-        // expected-remark@+1 {{the sum would be taken in bf16, which holds less than f32}}
+        // expected-remark@+1 {{the sum would be taken in bf16, which represents less than f32}}
         %2 = "stablehlo.all_reduce"(%arg5) <{channel_handle = #stablehlo.channel_handle<handle = 1, type = 0>, replica_groups = dense<[[0, 1]]> : tensor<1x2xi64>, use_global_device_ids}> ({
         ^bb0(%arg8: tensor<f32>, %arg9: tensor<f32>):
           %6 = stablehlo.add %arg8, %arg9 : tensor<f32>
