@@ -63,7 +63,7 @@ def chosen_groups(args: argparse.Namespace, gpus: int) -> list[list[int]]:
     from hlorewrite.errors import UsageError
 
     if args.groups and args.group_size:
-        raise UsageError("--groups and --group-size cannot be used together", hint="give one of them")
+        raise UsageError("--groups and --group-size cannot be used together", hint="pass one of them")
     if args.groups:
         return parse_groups(args.groups)
     size = gpus if args.group_size is None else args.group_size

@@ -36,7 +36,7 @@ _TABLE_ROW = re.compile(r"^(\d+)\s+(.*)$")
 _TABLES = ("FileNames", "FunctionNames", "FileLocations", "StackFrames")
 _CALLING = ("body", "condition", "branch_computations", "true_computation", "false_computation", "calls", "to_apply",
             "called_computations")
-_WRITE_IT = "give HLO as XLA prints it: Compiled.as_text(), or a file of --xla_dump_to"
+_WRITE_IT = "pass HLO as XLA prints it: Compiled.as_text(), or a file of --xla_dump_to"
 _MOST_SHOWN = 60
 
 

@@ -45,7 +45,7 @@ class PlainHlo:
 
     Attributes:
       text: the HLO; each instruction's metadata names its number as a source line.
-      origins: the origins of each number, the computation and the instruction it was.
+      origins: for each number, the computation and the instruction it came from.
     """
 
     text: str

@@ -73,7 +73,7 @@ class PassChange:
       name: the pass with its options.
       rewrites: the first of them.
       left_out: how many more it recorded.
-      diff: the diff of the module, unified, SSA names set aside.
+      diff: the unified diff of the module, in which SSA names do not count.
       removed: lines that are no longer in the module.
       added: lines that are new.
       unknown: why there is no diff; empty if there is one.

@@ -153,7 +153,7 @@ def natives_of(tree: ast.File, source: RuleSource) -> dict[str, ast.Native]:
     """The natives a file imports, directly and through others.
 
     Raises:
-      RuleCheckError: files import each other in a cycle, or a file outside of the importing one's folder.
+      RuleCheckError: files import each other in a cycle, or a file is outside the folder of the one that imports it.
       InputError: an imported file cannot be read.
     """
     return _Imports().of(tree, source, ())

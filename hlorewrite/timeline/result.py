@@ -15,7 +15,7 @@ class CollectiveExposure:
       kind: ``all-reduce`` and so on.
       source: the user's line, ``?`` when the module does not say.
       tensor: parameters that it belongs to, or the type that it sends if no parameter is known.
-      payload_bytes: the payload of one execution on one device, in bytes, the larger of operand and result.
+      payload_bytes: the payload of one execution on one device, the larger of operand and result, in bytes.
       groups: device numbers of each group; for a permute, the pairs.
       trips: executions in a step; None inside a loop whose trip count is unknown.
       time_s: one execution.
@@ -91,7 +91,7 @@ class StepTimeline:
       collectives: the collectives, in the order they are first reached.
       unknown: parts without a known time.
       notes: messages about how the step was read.
-      memory_bytes: the memory of one device in bytes, None when it was not given.
+      memory_bytes: the memory of one device in bytes; None if it was not passed.
       topology: the cluster, ``NAME:HOSTSxGPUS``.
       devices: the number of devices of the module.
       kernels: the number of kernels that a step runs.

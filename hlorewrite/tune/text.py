@@ -79,7 +79,7 @@ def as_json(tuned: TunedStep, target: str) -> dict[str, Any]:
 
 
 def tuned_section(tuned: TunedStep, target: str, name: str) -> PageSection:
-    """The section of the page: the fastest choice, all others, and the Python of those that pay.
+    """The section of the page: the fastest choice, all others, and the Python line of each that pays.
 
     Args:
       tuned: what a search found.

@@ -83,7 +83,7 @@ class GatherOnce(Pass):
         for op, _ in one.gathers:
             tell(ctx, "unprofitable", self.name, f"it is gathered in each iteration, {one.before} bytes in total: "
                  f"gathered once it would send {one.whole} bytes and keep {one.kept}, but only {left} are left of the "
-                 "memory budget", view, op, advice=f'give memory_budget="{-(-one.kept >> 20)}MiB" or more')
+                 "memory budget", view, op, advice=f'set memory_budget="{-(-one.kept >> 20)}MiB" or more')
 
     def _candidates(self, view: View, ctx: PassContext) -> list[_Gathered]:
         """Values worth gathering once, in the order of the program."""

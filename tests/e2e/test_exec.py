@@ -112,7 +112,7 @@ def test_a_step_is_captured_and_the_program_ends(tmp_path: Path, name: str, begi
     file = tmp_path / name
     done = train("--capture", str(file), "--match", "train_*")
     assert (done.returncode, done.stdout, done.stderr.count("\n")) == (0, "", 1)
-    assert f"{file} holds jit_train_step for 8 devices" in done.stderr
+    assert f"{file} contains jit_train_step for 8 devices" in done.stderr
     assert file.read_bytes().startswith(begins)
     found = run(*HLOREWRITE, "report", str(file), "--json")
     assert [each["source"].split("/")[-1] for each in json.loads(found.stdout)["collectives"]] == [

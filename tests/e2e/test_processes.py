@@ -29,7 +29,7 @@ def test_when_one_process_differs_all_run_the_original_and_say_why(behaviour: st
 def test_processes_of_another_program_run_the_original():
     for line, err in outcomes("other"):
         assert line.startswith("OK") and line.endswith("False")
-        assert "process 2 (comparing): its module differs from that of process 0: its original module differs; give " \
+        assert "process 2 (comparing): its module differs from that of process 0: its original module differs; use " \
             "the same code, shapes, shardings and options on every process" in err
 
 

@@ -62,7 +62,7 @@ def checked_capacity(budget: int, cluster: str, location: str) -> str:
     capacity = topology(cluster).memory_bytes if cluster else float("inf")
     if budget > capacity:
         raise BudgetRefused(f"a memory budget of {format_bytes(budget)} is more than one GPU of {cluster} has "
-                            f"({format_bytes(capacity)})", location=location, hint="give less, or auto")
+                            f"({format_bytes(capacity)})", location=location, hint="use less, or auto")
     return f"memory budget {format_bytes(budget)}"
 
 

@@ -248,7 +248,7 @@ def model(name: str, **changes: object) -> ModelShape:
     missing = [key for key in ("layers", "hidden", "heads", "seq", "vocab") if key not in fields]
     if missing:
         flags = ", ".join(f"--{key}" for key in missing)
-        raise UsageError(f'"{name}" needs its numbers', hint=f"give {flags}")
+        raise UsageError(f'"{name}" needs its numbers', hint=f"add {flags}")
     shape = _filled(name, fields)
     _check(shape)
     return shape

@@ -49,7 +49,7 @@ class Options:
         the study's formula leaves out.
       expert_imbalance: load of the fullest expert rank over the mean; 1 is balanced.
       stack: a profile of the training stack (:func:`hlorewrite.cost.kernels.stacks.stack_names`), or ``auto``.
-      recompute_layers: the recompute layers of the layers of a stage, how many recompute; None is all.
+      recompute_layers: how many layers of a stage recompute; None is all.
       pipeline_overlap: share of stage-to-stage transfers that compute hides.
       data_overlap: share of the gradient reduction and ZeRO-1's gathers that compute hides.
       fsdp_overlap: share of a micro-batch's compute under which the gathers and reductions of FSDP can run.

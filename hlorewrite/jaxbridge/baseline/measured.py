@@ -147,7 +147,7 @@ def compiled(module: Module, place: DeviceSet, flags: Flags) -> Measured:
             executable = private.compile_module(devices, spmd.module.mlir, options, load=False)
     except Exception as error:  # jaxlib's own type, which differs between versions
         first = (str(error).strip().splitlines() or [type(error).__name__])[0]
-        raise InputError(f"XLA does not compile the module ({first})", location=module.name) from None
+        raise InputError(f"XLA cannot compile the module ({first})", location=module.name) from None
     made = described(executable, "", spmd.devices, time.perf_counter() - started)
     return _measured(made.collectives, made.memory.temp, made.compile_s, made.hlo, made.memory.total)
 

@@ -151,7 +151,7 @@ class FastestWay:
         compiled."""
         rewritten = [(way, made) for way, made in ladder.tried if way.variant is not None]
         if not rewritten and self._refused:
-            raise NotCompared(f"XLA does not take the rewritten module: {self._refused[-1].what}")
+            raise NotCompared(f"XLA refuses the rewritten module: {self._refused[-1].what}")
         way, made = best or (rewritten[0] if rewritten else (self._ways(None)[0], None))
         candidate = self._made[way.base] if way.base in self._made else next(iter(self._made.values()))
         against = ""

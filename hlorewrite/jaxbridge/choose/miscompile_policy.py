@@ -54,8 +54,8 @@ class MiscompilePolicy:
         return self.flags if adds_scatters_up(self.contest.module) else {}
 
     def unprotected(self, baseline: BaselineRun, compilations: Compilations, source: View) -> BaselineRun:
-        """XLA's compilation with the pass, of a module that it compiles correctly; the given one if the pass has
-        nothing to do."""
+        """XLA's compilation with the pass, for a module that it compiles correctly; the given one if the pass changes
+        nothing."""
         return compilations.baseline({}) if reduces_in_a_loop(source) else replace(baseline, flags={})
 
     def beaten_wrongly(self, sent: list[tuple[Fraction, int]], alone: Measured, partitioned: Module) -> bool:

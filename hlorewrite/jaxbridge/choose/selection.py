@@ -200,7 +200,7 @@ class _LeastBytes:
         if best is not None:
             return _chosen(best[0], self._confirmed(*best, flags) if self.contest.keep == "compiled" else best[1])
         if selection.first is None:
-            raise NotCompared(f"XLA does not take the rewritten module: {self.maker.refused[-1].what}")
+            raise NotCompared(f"XLA refuses the rewritten module: {self.maker.refused[-1].what}")
         return _chosen(*selection.first)
 
     def _cannot_be_better(self, candidates: list[RewriteCandidate], alone: Measured) -> bool:

@@ -31,7 +31,7 @@ class TunedModule:
     Attributes:
       made: the module, with the report.
       sentences: what to tell the user.
-      digest: the digest of the module, in short.
+      digest: the shortened digest of the module.
       flags: XLA flags that a rewritten module is compiled with.
     """
 

@@ -42,7 +42,7 @@ def refuse_foreign_jit(fun: Any) -> None:
         wrapped = isinstance(one, jax.stages.Wrapped) and private.jit_options(one) is None
         if wrapped or (library in _HINTS and hasattr(kind, "lower")):
             raise UsageError(f"{_name(one)} is jitted by {library} ({kind.__qualname__}), whose handling of state "
-                             "hlorewrite.optimize does not know", hint=_HINTS.get(library, "give optimize a jax.jit"))
+                             "hlorewrite.optimize does not know", hint=_HINTS.get(library, "pass optimize a jax.jit"))
 
 
 def refuse_lost_updates(jitted: Any, args: tuple, kwargs: dict[str, Any]) -> None:

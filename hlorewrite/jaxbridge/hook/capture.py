@@ -52,7 +52,7 @@ class CapturePatch(JitPatch):
                 write_file(self.path, emit(clone_of(computation, name, self.options.frames), form, debug_info=True))
             except OutputError as error:
                 self._leave(1, str(error))
-            self._leave(0, f"{self.path} holds {name} for {len(devices)} devices; the program ends before it is "
+            self._leave(0, f"{self.path} contains {name} for {len(devices)} devices; the program ends before it is "
                            "compiled (--match NAME captures another function)")
         return self._leave(0, "")
 

@@ -48,7 +48,7 @@ def compile_with_dump(module: Module, target: str, folder: Path) -> Path:
                          hint="dump it where it is compiled, with XLA_FLAGS=\"" + HOW_TO_DUMP + '"') from None
     if done.returncode != 0:
         said = (done.stderr.strip().splitlines() or [f"exit code {done.returncode}"])[-1]
-        raise InputError(f"XLA does not compile it for {target} ({said[:200]})", location=module.name,
+        raise InputError(f"XLA cannot compile it for {target} ({said[:200]})", location=module.name,
                          hint="run hlorewrite compile to see XLA's message")
     return dumps
 

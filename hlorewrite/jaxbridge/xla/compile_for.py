@@ -222,5 +222,5 @@ def _refusal(message: str, name: str) -> HlorewriteError:
     if kernel:
         return InputError(f"the step calls {kernel[1]}, a kernel of a library that is not loaded here", location=name,
                           hint="run where it is installed and imported, or pass the HLO that was compiled there")
-    return InputError(f"XLA does not compile the module ({message.rstrip('.')})", location=name,
+    return InputError(f"XLA cannot compile the module ({message.rstrip('.')})", location=name,
                       hint="check the module with hlorewrite opt, or compile the original to see whether it differs")

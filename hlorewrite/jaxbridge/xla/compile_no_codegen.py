@@ -148,7 +148,7 @@ def compile_no_codegen(module: Module, place: DeviceSet, *, flags: Mapping[str, 
             message = str(error).splitlines()[0] if str(error) else type(error).__name__
         hlo, buffers = _whole(folder)
         if hlo is None or buffers is None:
-            raise InputError(f"XLA does not compile the module ({message or 'no dump'})", location=module.name,
+            raise InputError(f"XLA cannot compile the module ({message or 'no dump'})", location=module.name,
                              hint="compile the step without hlorewrite to see the whole message")
         text = hlo.read_text()
         allocated = [(int(size), kind) for size, kind in _ALLOCATION.findall(buffers.read_text())]

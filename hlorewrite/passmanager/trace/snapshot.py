@@ -52,7 +52,7 @@ class Snapshot:
       texts: each collective as one line of text.
       places: the position in ``nests`` of the innermost loop or branch around each; -1 outside.
       nests: loops and branches, outer ones first.
-      tensors: the tensors of each collective the argument of the step it belongs to, where that is known, and the type
+      tensors: for each collective the argument of the step it belongs to, where that is known, and the type
         of its result.
     """
 

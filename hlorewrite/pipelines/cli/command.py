@@ -187,7 +187,7 @@ def simulated(args: argparse.Namespace) -> Simulation:
     if topo and ":" in args.topology and topo.gpus < (needed := sum(data * tensor for data, tensor in
                                                                    description.meshes)):
         raise UsageError(f"the meshes need {needed} GPUs, but {topo.spec} has {topo.gpus}",
-                         hint=f"give {topo.name} alone for as many hosts as needed")
+                         hint=f"pass {topo.name} alone for as many hosts as needed")
     cost = describe(description, schedule, topo, args.transfer)
     return simulate(schedule, cost, comm_shift=args.comm_shift == "on", overlap=args.overlap == "on")
 
@@ -200,7 +200,7 @@ def chosen_schedule(args: argparse.Namespace, meshes: int | None) -> Schedule:
 
     if args.table:
         if args.schedule not in (None, "custom"):
-            raise UsageError("--table and --schedule cannot be used together", hint="give one of them")
+            raise UsageError("--table and --schedule cannot be used together", hint="pass one of them")
         schedule = custom_schedule(read_text(args.table), where=args.table)
         for flag, asked, actual in (("--stages", args.stages, schedule.meshes),
                                     ("--microbatches", args.microbatches, schedule.microbatches)):

@@ -98,7 +98,7 @@ def chosen(args: argparse.Namespace, program: Program) -> Schedule:
     if args.table:
         from hlorewrite.util.read import read_text
         if args.schedule not in (None, "custom"):
-            raise UsageError("--table and --schedule cannot be used together", hint="give one of them")
+            raise UsageError("--table and --schedule cannot be used together", hint="pass one of them")
         schedule = schedule_for(program, custom_schedule(read_text(args.table), where=args.table))
     else:
         if args.schedule == "custom":

@@ -43,7 +43,7 @@ def run_program(args: argparse.Namespace) -> int:
     if not args.program:
         raise UsageError("run needs a program", hint="name a .mlir file, as split-stages writes it")
     if args.steps < 1:
-        raise UsageError(f"--steps {args.steps}", hint="give at least one")
+        raise UsageError(f"--steps {args.steps}", hint="run at least one")
     quiet_xla(args.on)
     os.environ.setdefault("PJRT_NPROC", str(_SPARE_THREADS))  # collectives that wait hold threads of XLA's pool
     trials = _trials(args)

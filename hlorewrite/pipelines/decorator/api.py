@@ -276,8 +276,8 @@ def pipeline(fun: Callable[..., Any] | None = None, /, *, meshes: Sequence[MeshL
 
 
 _JIT_OPTIONS = ("static_argnums", "static_argnames", "donate_argnums", "donate_argnames", "keep_unused", "inline")
-_REFUSED = {"in_shardings": "give in_specs with PartitionSpecs", "out_shardings": "give out_specs with PartitionSpecs",
-            "device": "give meshes", "backend": "pass meshes of its devices",
+_REFUSED = {"in_shardings": "pass in_specs with PartitionSpecs", "out_shardings": "pass out_specs with PartitionSpecs",
+            "device": "pass meshes", "backend": "pass meshes of its devices",
             "compiler_options": "set XLA_FLAGS in the environment"}
 
 

@@ -60,8 +60,9 @@ def _rows(batch: Any) -> int:
         raise UsageError("the batch contains no array", hint="pass a pytree of arrays, rows first")
     for path, leaf in leaves:
         if not jnp.ndim(leaf) or jnp.shape(leaf)[0] != jnp.shape(leaves[0][1])[0]:
-            raise UsageError(f"batch{jax.tree_util.keystr(path)} of shape {list(jnp.shape(leaf))} has a "
-                             f"different number of rows than batch{jax.tree_util.keystr(leaves[0][0])} of shape {list(jnp.shape(leaves[0][1]))}",
+            raise UsageError(f"batch{jax.tree_util.keystr(path)} of shape {list(jnp.shape(leaf))} has a different "
+                             f"number of rows than batch{jax.tree_util.keystr(leaves[0][0])} of shape "
+                             f"{list(jnp.shape(leaves[0][1]))}",
                              hint="give every array of the batch the same leading dimension")
     return jnp.shape(leaves[0][1])[0]
 

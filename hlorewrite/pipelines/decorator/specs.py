@@ -116,7 +116,7 @@ def stage_meshes(meshes: Sequence[MeshLike], axes: Sequence[str] | None) -> Stag
 
     Args:
       meshes: ``jax.sharding.Mesh`` objects, or shapes such as ``(4, 2)``, one per mesh.
-      axes: names of the axes where shapes are given; ``("data", "tensor")`` by default, or ``("data",)`` for one axis.
+      axes: names of the axes if shapes are given; ``("data", "tensor")`` by default, or ``("data",)`` for one axis.
 
     Returns:
       The meshes.

@@ -104,7 +104,7 @@ def mesh_tensor(type_: ir.Type) -> MeshTensor:
     head = _TENSOR.match(text)
     tensor = ir.Type.parse(head[2], context=type_.context) if head else type_
     if not isinstance(tensor, ir.RankedTensorType) or not tensor.has_static_shape:
-        raise InputError(f"a value of type {text[:80]} has no static shape", hint="give tensors fixed shapes")
+        raise InputError(f"a value of type {text[:80]} has no static shape", hint="use tensors of fixed shape")
     size = element_bytes(tensor.element_type)
     spec, unreduced = _sharding(text, type_.context) if head else ((), ())
     spec = spec or ((),) * tensor.rank

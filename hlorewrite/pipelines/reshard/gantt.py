@@ -94,7 +94,7 @@ def check_ending(path: str) -> str:
     """The extension of a picture's file.
 
     Raises:
-      UsageError: it says no known form.
+      UsageError: the extension is unknown.
     """
     ending = Path(path).suffix.lower()
     if ending not in ENDINGS:

@@ -98,14 +98,14 @@ class Jobs:
 
 
 def single_jobs(rows: SliceTransfers, network: Network) -> Jobs:
-    """Every row a separate job, in the order of the rows.
+    """Makes every row a separate job, in the order of the rows.
 
     Args:
       rows: the transfers.
       network: the links.
 
     Returns:
-      As many jobs as rows.
+      One job for each row.
     """
     return _jobs(rows, network, np.arange(len(rows)))
 

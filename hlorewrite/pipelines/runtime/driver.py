@@ -77,8 +77,8 @@ class PipelineDriver:
       topology: the cluster's servers, for plans of transfers; guessed from the devices by default.
       strategy: the strategy of transfers that carry no plan: ``auto``, ``broadcast``, ``send-recv``, ...
       donate: whether buffers that die with a call are donated to it.
-      timeout_s: how long a process that is missing, silent or busy otherwise may keep the others waiting, seconds; it
-        is named on stderr after seven. One that is gone ends the others at once.
+      timeout_s: how long a process that is missing, silent or busy with other work may keep the others waiting,
+        seconds; it is named on stderr after seven. One that is gone ends the others at once.
       progress: whether to show on a terminal what is compiled.
       agreement: with the other processes, where it was begun before the module was rewritten.
 

@@ -189,7 +189,7 @@ class Fragments:
                 return lowered.compile(options or None)
         except (jax.errors.JaxRuntimeError, ValueError) as error:
             what = str(error).strip().splitlines()[0].rstrip(".")
-            raise InputError(f"XLA does not compile the fragment @{call.callee} of stage {call.stage} ({what})",
+            raise InputError(f"XLA cannot compile the fragment @{call.callee} of stage {call.stage} ({what})",
                              location=call.where or None, hint="check the program with hlorewrite opt") from None
 
     def _lowered(self, fragment: PreparedFragment) -> jax.stages.Lowered:

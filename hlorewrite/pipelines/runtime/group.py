@@ -112,7 +112,7 @@ def solver_effort(agreement: Agreement | None) -> float:
       Deterministic seconds, for ``SolverBudget``.
 
     Raises:
-      PlanError: the first process has the solver and this one lacks it, or the first one does not come.
+      PlanError: the first process has the solver and this one lacks it, or the first one does not arrive.
     """
     if agreement is None:
         return EFFORT_OF_A_RUN

@@ -46,7 +46,7 @@ class TimelineCall:
       row: 0 computation, 1 transfers.
       start_s: seconds after the step's first call was launched.
       end_s: when its results were ready.
-      stage: the stage of a fragment; -1 of a transfer.
+      stage: the stage of a fragment; -1 for a transfer.
       microbatch: -1 outside the loop.
     """
 

@@ -40,7 +40,7 @@ Move = Callable[[Any], Sequence[Any]]
 
 @dataclass(frozen=True)
 class TransferPlan:
-    """How a value gets to its other mesh.
+    """How a value gets to another mesh.
 
     Attributes:
       kind: ``empty``, ``same devices``, ``copy``, ``permute`` or ``plan``.

@@ -109,7 +109,7 @@ class Trials:
         return Trial(name, comm_shift, statistics.median(seconds), compiled, error, equal)
 
     def check_any(self, trials: Sequence[Trial], where: str) -> None:
-        """Raises when no schedule fitted.
+        """Raises an error if no schedule fitted.
 
         Raises:
           PlanError: none did.

@@ -97,7 +97,7 @@ class PipelineCost:
     def __post_init__(self) -> None:
         if len(self.links) != len(self.stages) - 1:
             raise PlanError(f"{len(self.stages)} stages are given {len(self.links)} transfers between them",
-                            hint=f"give {len(self.stages) - 1}")
+                            hint=f"pass {len(self.stages) - 1}")
 
 
 def uniform_cost(stages: int, forward_s: float, backward_s: float, transfer_s: float = 0.0,

@@ -48,7 +48,7 @@ def run_overlapped(schedule: Schedule, durations: Durations) -> Times:
 
     Args:
       schedule: a schedule that passes its check.
-      durations: what takes how long.
+      durations: the duration of each activity.
 
     Returns:
       The times.

@@ -106,7 +106,7 @@ def simulate_program(program: Program, schedule: Schedule, cost: ProgramCost, *,
     check_fit(program, schedule)
     missing = sorted({step.callee for step in program.steps if isinstance(step, FragmentCall)} - set(cost.fragments))
     if missing:
-        raise PlanError(f"the fragment @{missing[0]} has no time", location=program.name, hint="give it one")
+        raise PlanError(f"the fragment @{missing[0]} has no time", location=program.name, hint="add its time")
     walk = _ProgramSimulation(program, schedule, cost, overlap, duplex)
     times = walk.times()
     made = program_buffers(program, walk.order, walk.taken, max(end for _, end in times.updates))

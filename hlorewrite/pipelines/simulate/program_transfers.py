@@ -32,7 +32,7 @@ def sized_for(program: Program, topology: Topology, spec: str) -> Topology:
     if ":" in spec:
         if topology.gpus < needed:
             raise UsageError(f"the meshes need {needed} GPUs, but {topology.spec} has {topology.gpus}",
-                             hint=f"give {topology.name} alone for as many hosts as needed")
+                             hint=f"pass {topology.name} alone for as many hosts as needed")
         return topology
     return topology.sized(-(-needed // topology.gpus_per_host), topology.gpus_per_host)
 

@@ -72,7 +72,7 @@ class Simulation:
       comm_shift: whether gradient reductions are in the update.
       overlap: whether transfers run concurrently with the computation.
       times: when everything happens.
-      buffers: the buffers of a program, the buffers of one device of each mesh; None if ``cost`` says what a stage
+      buffers: for a program, the buffers of one device of each mesh; None if ``cost`` says what a stage
         keeps.
     """
 
@@ -208,7 +208,7 @@ def memory_of(simulation: Simulation, mesh: int) -> tuple[np.ndarray, np.ndarray
     """Bytes of one device of a mesh.
 
     The memory of a micro-batch on a mesh lives from the start of its forward to the end of its backward (of its weight
-    gradient if the backward is split). Next to it stand the buffers of transfers: at the receiver from the start of the
+    gradient if the backward is split). The buffers of transfers are added to it: at the receiver from the start of the
     transfer to the start of the task that takes it over (forward) or to its end (backward); at the sender from the end
     of the task to the end of the transfer. Of a program the buffers are its own
     (:mod:`hlorewrite.pipelines.simulate.simulation`).
@@ -276,7 +276,7 @@ def run_blocking(schedule: Schedule, durations: Durations) -> Times:
 
     Args:
       schedule: a schedule that passes its check.
-      durations: what takes how long.
+      durations: the duration of each activity.
 
     Returns:
       The times.

@@ -185,5 +185,5 @@ def test_a_text_on_which_xla_aborts_is_one_line() -> None:
     done = subprocess.run([sys.executable, "-m", "hlorewrite", "report", str(FOREIGN / "aborts_xla_parser.hlo")],
                           capture_output=True, text=True, check=False, env={**os.environ, "PYTHONPATH": str(ROOT)})
     if "XLA crashed" in done.stderr:  # this release does
-        assert "aborts_xla_parser.hlo: while it was read: XLA crashed (SIGABRT); give HLO as XLA" in done.stderr
+        assert "aborts_xla_parser.hlo: while it was read: XLA crashed (SIGABRT); pass HLO as XLA" in done.stderr
     assert done.returncode == 2 and done.stderr.count("\n") == 1

@@ -28,7 +28,7 @@ def hlorewrite(*words: str, **options: object) -> subprocess.CompletedProcess[by
     ("stage('a.mlir: in a pass of cse'); os.abort()", 1, "a.mlir: in a pass of cse: MLIR crashed (SIGABRT)"),
     ("stage('a.hlo: while it was compiled', of='XLA'); os.abort()", 1, "a.hlo: while it was compiled: XLA crashed"),
     ("stage('a.hlo: while it was read', of='XLA'); os.abort()", 2,
-     "XLA crashed (SIGABRT); give HLO as XLA prints it"),
+     "XLA crashed (SIGABRT); pass HLO as XLA prints it"),
     ("return guarded(['opt', '--help'])", 0, ""),
     ("print('done')\n    return 3", 3, ""),
     ("os.kill(os.getpid(), 9)", 1, "a.mlir: while it was read: killed by SIGKILL; the system does that when memory"),

@@ -115,7 +115,7 @@ def test_calibrate_round_trip(tmp_path: Path, capsys: pytest.CaptureFixture[str]
 @pytest.mark.parametrize(("text", "name", "says"), [
     ("nothing\n", "all_reduce_perf.txt", "no line of nccl-tests"),
     ("1048576 262144 float sum -1 oops oops oops\n", "all_reduce_perf.txt", ":1: no time"),
-    (NCCL_TESTS, "log.txt", "give --kind"),
+    (NCCL_TESTS, "log.txt", "add --kind"),
 ])
 def test_calibrate_refuses(tmp_path: Path, capsys: pytest.CaptureFixture[str], text: str, name: str, says: str) -> None:
     log, made = tmp_path / name, tmp_path / "mine.toml"

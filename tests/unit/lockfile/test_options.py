@@ -39,7 +39,7 @@ def test_what_tune_tries_is_taken(name: str, value: str | bool | int) -> None:
 @pytest.mark.parametrize("name", FORGED)
 def test_all_else_is_refused(name: str) -> None:
     for options in ({name: FORGED[name]}, {**dict(TRIED[:1]), name: FORGED[name]}):
-        with pytest.raises(PlanMismatch, match=f'holds "{name}", which a plan may not set') as caught:
+        with pytest.raises(PlanMismatch, match=f'contains "{name}", which a plan may not set') as caught:
             options_of(tuned(options), "a.plan")
         assert "\n" not in str(caught.value)
 
@@ -64,4 +64,4 @@ def test_the_command_line_refuses_it(tmp_path: Path, monkeypatch: pytest.MonkeyP
     capsys.readouterr()
     assert guarded(["opt", "in.mlir", "--plan=a.plan", "-o", "out.mlir"]) == 2
     error = capsys.readouterr().err
-    assert error.count("\n") == 1 and 'a.plan: holds "xla_gpu_asm_extra_flags", which a plan may not set' in error
+    assert error.count("\n") == 1 and 'a.plan: contains "xla_gpu_asm_extra_flags", which a plan may not set' in error

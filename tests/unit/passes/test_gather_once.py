@@ -118,7 +118,7 @@ def test_it_is_paid_from_the_budget(budget: int, moves: bool) -> None:
     after, said = ran(program(PLAIN), budget)
     assert first_gather(after) == ("before" if moves else "in")
     if not moves:
-        assert said == ["unprofitable: it is gathered in each iteration, 1920 bytes in all: gathered once it would "
+        assert said == ["unprofitable: it is gathered in each iteration, 1920 bytes in total: gathered once it would "
                         "send 480 bytes and keep 320, but only 319 are left of the memory budget"]
 
 

@@ -95,9 +95,9 @@ def test_lists_schedules(capsys: pytest.CaptureFixture[str]) -> None:
     ([*BASE, "--table", "nowhere.txt"], 2, "nowhere.txt: cannot read"),
     ([*BASE, "--gantt", "a.gif"], 2, "neither PNG nor SVG"),
     ([*BASE, "--stages", "0"], 2, "a pipeline of 0 stages"),
-    (["pipeline", "simulate", "--fwd", "1"], 2, "give --stages"),
-    (["pipeline", "simulate", "--stages", "4", "--fwd", "1"], 2, "give --microbatches"),
-    (["pipeline", "simulate", "--stages", "4", "--microbatches", "8"], 2, "give --fwd"),
+    (["pipeline", "simulate", "--fwd", "1"], 2, "add --stages"),
+    (["pipeline", "simulate", "--stages", "4", "--fwd", "1"], 2, "add --microbatches"),
+    (["pipeline", "simulate", "--stages", "4", "--microbatches", "8"], 2, "add --fwd"),
     (["pipeline", "simulat"], 2, 'did you mean "simulate"?'),
     ([*BASE, "--bwd-weight", "3ms"], 2, "a weight gradient of 0.003 s, longer than its backward pass of 0.002 s"),
 ])

@@ -37,8 +37,8 @@ def test_the_module_that_communicates_is_taken(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(("modules", "wanted", "says"), [
-    ({"one": LOUD, "two": LOUD + "\n"}, "", "holds 2 modules; name one with --module: jit_two, jit_one"),
-    ({"one": QUIET, "two": QUIET}, "", "holds 2 modules"),
+    ({"one": LOUD, "two": LOUD + "\n"}, "", "contains 2 modules; name one with --module: jit_two, jit_one"),
+    ({"one": QUIET, "two": QUIET}, "", "contains 2 modules"),
     ({"one": LOUD}, "step", 'no module "step"; there is jit_one')])
 def test_several_modules_are_listed(modules: dict[str, str], wanted: str, says: str, tmp_path: Path) -> None:
     with pytest.raises(UsageError) as error:

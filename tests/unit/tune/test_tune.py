@@ -99,10 +99,10 @@ def test_the_rest_of_the_search_is_estimated_from_above() -> None:
 
 
 def test_a_choice_that_fails_is_shown_and_never_best() -> None:
-    broken = TunePoint(TuneChoice("time"), failed="XLA does not compile the module")
+    broken = TunePoint(TuneChoice("time"), failed="XLA cannot compile the module")
     found = TunedStep((measured(TuneChoice("")), broken))
     assert found.best is not None and found.best.choice.passes == ""
-    assert re.search("^  time +XLA does not compile the module$", tuned_text(found, "h200:1x8"), re.MULTILINE)
+    assert re.search("^  time +XLA cannot compile the module$", tuned_text(found, "h200:1x8"), re.MULTILINE)
 
 
 def test_points_of_one_module_are_one_row() -> None:

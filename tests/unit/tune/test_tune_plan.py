@@ -188,7 +188,7 @@ def test_another_module_and_options_of_another_kind_are_refused(tuned: Path, tmp
     with pytest.raises(PlanMismatch, match="does not fit: module "):
         hlorewrite.optimize(jax.jit(step_on(mesh, 0.25)), plan=plan_in(tuned)).lower(*arguments(mesh))
     for name, value in (("xla_dump_to", "/tmp"), ("xla_gpu_kernel_cache_file", "a"), ("xla_gpu_a", [1])):
-        with pytest.raises(PlanMismatch, match=f'holds "{name}", which a plan may not set'):
+        with pytest.raises(PlanMismatch, match=f'contains "{name}", which a plan may not set'):
             lowered(plan=changed(tuned, tmp_path / "a.plan", compiler_options={name: value}))
     with pytest.raises(PlanMismatch, match="is not a complete plan"):
         lowered(plan=changed(tuned, tmp_path / "a.plan", compiler_options=[]))

@@ -136,7 +136,7 @@ def test_a_folder_of_traces_opens_the_only_one(tmp_path: Path) -> None:
     traced(tmp_path).rename(tmp_path / "runs" / "step-1")
     assert read_trace(str(tmp_path / "runs")).manifest["pipeline"] == "comm-shift"
     traced(tmp_path).rename(tmp_path / "runs" / "step-2")
-    with pytest.raises(UsageError, match="holds 2 traces: step-1, step-2"):
+    with pytest.raises(UsageError, match="contains 2 traces: step-1, step-2"):
         read_trace(str(tmp_path / "runs"))
 
 

@@ -47,7 +47,7 @@ class LoopPass:
       results: what the body makes, whatever is proposed of it.
       streams: the nodes of the parts that change.
       predicate: whether another iteration follows.
-      whole: the same, with the last iteration where that is set apart.
+      whole: the same with the last iteration, if that is handled separately.
       effects: the effects before an iteration and after it.
     """
 

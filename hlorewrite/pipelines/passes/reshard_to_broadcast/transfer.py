@@ -33,7 +33,7 @@ class PlannedTransfer:
       plan: what is sent by whom, and when.
       element_type: the element type of the tensor, as MLIR writes it; what ``hlorewrite.pipelines.reshard.lower.lower``
         asks for.
-      direct_s: seconds of sending every device its own copies.
+      direct_s: seconds to send every device its own copies.
       cluster: the cluster of the times, as messages name it.
     """
 

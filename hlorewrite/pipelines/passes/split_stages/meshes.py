@@ -91,7 +91,7 @@ def parse_shapes(text: str, what: str = "meshes") -> tuple[tuple[int, ...], ...]
       The sizes of each mesh.
 
     Raises:
-      UsageError: the text is not that.
+      UsageError: the text has another form.
 
     Example:
       >>> parse_shapes("(8x1),(4x2)")
@@ -132,12 +132,12 @@ def make_topology(view: View, shapes: str, schedule: str, mesh_of: Sequence[int]
     for each in sizes:
         if len(each) != len(axes):
             raise UsageError(f"a mesh of shape {'x'.join(map(str, each))} has {len(each)} axes, but the step has "
-                             f"{len(axes)} ({', '.join(axes)})", hint="give each mesh one size for each axis")
+                             f"{len(axes)} ({', '.join(axes)})", hint="pass one size per axis for each mesh")
     if mesh_of:
         placed = tuple(mesh_of)
         if len(placed) != stages or set(placed) != set(range(len(sizes))):
             raise UsageError(f"mesh-of places {len(placed)} stages on meshes {sorted(set(placed))}, the marks make "
-                             f"{stages} stages, and there are {len(sizes)} meshes", hint="give each stage a mesh")
+                             f"{stages} stages, and there are {len(sizes)} meshes", hint="place each stage on a mesh")
     else:
         placed = _by_schedule(schedule, len(sizes), stages, microbatches, where)
     return ProgramMeshes(axes, sizes, placed, schedule in SPLIT_BACKWARD)

@@ -70,11 +70,11 @@ class SplitStages(Pass):
     Attributes:
       meshes: shape of each mesh, such as "(8x1),(4x2)", sizes in the order of the step's mesh axes.
       schedule: the schedule the program is made for; it decides which mesh runs which stage, and whether backwards are
-        split into two halves. "custom" for one of your own: then give mesh-of.
+        split into two halves. "custom" for your own one: then set mesh-of.
       microbatches: how many micro-batches the loop must run; 0 accepts any number.
       mesh_of: the mesh of each stage, for placements no schedule has.
       split_backward: whether backwards come in two halves, where the schedule does not say.
-      shared: what becomes of a sum to which several stages add: "once" keeps one for each stage and adds them up after
+      shared: what happens to a sum that several stages add to: "once" keeps one for each stage and adds them up after
         the loop, "every-micro-batch" adds where the step does.
       stages: "marked" at the step's marks; "auto" where the cost model says, for a step without marks.
       cuts: for a step without marks: the number of ops of the forward pass before each stage but the first, as the
@@ -127,7 +127,7 @@ class SplitStages(Pass):
             raise UsageError(f'there is no schedule "{self.schedule}"',
                              hint=did_you_mean(self.schedule, (*SCHEDULES, CUSTOM)))
         if self.schedule == CUSTOM and not self.mesh_of:
-            raise UsageError("a custom schedule does not say which mesh runs which stage", hint="give mesh-of=0,1,...")
+            raise UsageError("a custom schedule does not say which mesh runs which stage", hint="set mesh-of=0,1,...")
         if is_program(module):
             raise InputError("the module is a program of several meshes already", location=module.name,
                              hint="leave split-stages out")

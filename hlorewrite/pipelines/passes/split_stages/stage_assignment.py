@@ -58,7 +58,7 @@ class StageAssignment:
 
 
 def place_body(step: TrainStep, at: StageAssignment) -> list[StepNode]:
-    """Gives every op of the micro-batch that does not float its position.
+    """Gives each op of the micro-batch its position, except those that float.
 
     Args:
       step: the step; ``place`` of the nodes of its body is set.

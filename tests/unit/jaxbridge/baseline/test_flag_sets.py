@@ -48,13 +48,13 @@ def test_the_defaults_stay_where_no_set_is_better():
 def test_sets_that_cannot_be_compared_are_named():
     def compile_with(flags: Flags) -> Measured:
         if "xla_gpu_enable_while_loop_double_buffering" in flags:
-            raise InputError("XLA does not compile the module (too bad)")
+            raise InputError("XLA cannot compile the module (too bad)")
         return step(None, "while.3 runs an unknown number of iterations") if len(flags) > 4 else step(0.9)
 
     best = best_of_xla(step(1.0), compile_with, {})
     assert best.name == "latency hiding"
     assert best.left_out == ("pipelined, combined: while.3 runs an unknown number of iterations",
-                             "pipelined, double-buffered: XLA does not compile the module (too bad)")
+                             "pipelined, double-buffered: XLA cannot compile the module (too bad)")
     with pytest.raises(UsageError, match="none is known: no GPUs"):
         best_of_xla(step(None), compile_with, {})
 

@@ -251,14 +251,14 @@ def test_a_refusal_of_xla_is_said_as_before(failing: str, monkeypatch: pytest.Mo
             began.set()
         assert not partitioned or began.wait(timeout=20)
         if partitioned == (failing == "alone"):
-            raise InputError(f"XLA does not compile the module ({failing})")
+            raise InputError(f"XLA cannot compile the module ({failing})")
         return made
 
     monkeypatch.setattr(speculate, "scheduled", refusing)
     made, sentences = rewrite_step(layers(sharded=False), StepOptions(as_passes(SHIFT)), CPU)
     assert made.bytecode is None
-    what = "it cannot be compared with XLA alone" if failing == "alone" else "XLA does not take the rewritten module"
-    assert sentences[0] == (f"is compiled unchanged: {what}: XLA does not compile the module ({failing}); "
+    what = "it cannot be compared with XLA alone" if failing == "alone" else "XLA refuses the rewritten module"
+    assert sentences[0] == (f"is compiled unchanged: {what}: XLA cannot compile the module ({failing}); "
                             'keep="always" compiles the rewritten module')
 
 

@@ -365,7 +365,7 @@ def test_where_xla_refuses_the_users_module_is_compiled_and_it_is_said(failing: 
     def scheduled(module: Module, place: DeviceSet, flags: object, *_: object) -> tuple[Measured, None]:
         asked.append(module)
         if (len(asked) == 1) == (failing == "alone"):
-            raise InputError("XLA does not compile the module (too bad)")
+            raise InputError("XLA cannot compile the module (too bad)")
         return Measured(8, 800, 800, 0, 0.0, ""), None
 
     monkeypatch.setattr(speculate, "scheduled", scheduled)

@@ -163,12 +163,12 @@ def prints(x: jax.Array) -> jax.Array:
 @pytest.mark.parametrize(("step", "args", "options", "where", "message"), [
     (jax.jit(lambda state: state), ({"name": "run"},), {}, "test_export.py",
      "<lambda> cannot take state['name'], which is of type str; name the argument in static_argnames"),
-    (prints, (jnp.ones(3),), {}, "test_export.py", "prints calls back to Python, which a file cannot hold; export it"),
+    (prints, (jnp.ones(3),), {}, "test_export.py", "prints calls back to Python, which a file cannot store; export it"),
     (stores, (jnp.ones(3),), {}, "test_export.py", "stores changes references (jax.new_ref) that it closes over"),
     (3, (), {}, "test_export.py", "export takes a step, but got int; write hlorewrite.export("),
     (STEP, (), {"platforms": "cud"}, "test_export.py", 'there is no platform "cud"; did you mean "cuda"?'),
     (eqx.filter_jit(lambda x: x), (jax.ShapeDtypeStruct((3,), jnp.float32),), {}, "test_export.py",
-     "which takes jax.ShapeDtypeStruct for a static leaf; give")])
+     "which takes jax.ShapeDtypeStruct for a static leaf; pass")])
 def test_what_is_refused_names_the_users_line(step: Any, args: tuple, options: dict[str, str], where: str,
                                               message: str):
     with pytest.raises(UsageError) as refused:

@@ -109,7 +109,7 @@ class OrdersOnDemand:
     Attributes:
       before: the original, serialized.
       after: the rewritten module, serialized.
-      name: the name of both, for messages.
+      name: the name of both modules, for messages.
 
     Example:
       >>> OrdersOnDemand(b"func.func @main() { return }", b"func.func @main() { return }", "empty").found

@@ -143,7 +143,7 @@ def _promising(graph: CutGraph, costs: CutCosts, clock: KernelClock, wanted: Sta
     if len(costs.cuts) < wanted.stages - 1:
         raise InputError(f"the forward can be cut in {len(costs.cuts)} places, but {wanted.stages} stages need "
                          f"{wanted.stages - 1}", location=graph.step.view.source(graph.step.loop),
-                         hint="give fewer meshes")
+                         hint="use fewer meshes")
     _refuse_one_loop(graph, clock, wanted.stages)
     first = best_cuts(costs, stage_limits(graph, wanted, cluster))
     if not first:

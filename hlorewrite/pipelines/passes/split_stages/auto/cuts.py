@@ -24,7 +24,7 @@ class StageLimits:
       alive: micro-batches that each stage keeps at once, shape [stages].
       memory_bytes: the memory of one device in bytes.
       copies: bytes of parameters, accumulators and optimizer state for each byte of parameters.
-      bytes_per_s: the bytes per s of a transfer between meshes.
+      bytes_per_s: the rate of a transfer between meshes.
     """
 
     devices: tuple[int, ...]

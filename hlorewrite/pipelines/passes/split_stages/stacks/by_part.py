@@ -54,7 +54,7 @@ class Stacks:
         return value
 
     def join(self, values: list[ir.Value]) -> None:
-        """Says that the rows of some values belong together."""
+        """Records that the rows of some values belong together."""
         for each in values[1:]:
             self.leader[self.find(each)] = self.find(values[0])
 

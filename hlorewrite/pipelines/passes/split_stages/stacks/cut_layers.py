@@ -24,7 +24,7 @@ def cut_layer_loops(view: View) -> int:
       How many loops were cut.
 
     Raises:
-      InputError: a mark does not be in a loop over layers, or its boundaries do not fit.
+      InputError: a mark is not in a loop over layers, or its boundaries do not fit.
     """
     editor = Editor(view)  # of no rule: names in locations say what is a backward
     written_out = cut_written_out(view, editor)

@@ -47,7 +47,7 @@ class WritesParts(Protocol):
         """How a value is cut; None when it stays whole."""
 
     def derive(self, value: ir.Value, parts: list[Part], edges: tuple[int, ...]) -> None:
-        """Says that a value is there by part without being a stack."""
+        """Records that a value exists by part without being a stack."""
 
     def whole(self, value: ir.Value) -> ir.Value:
         """A value as one."""

@@ -20,8 +20,8 @@ class IterArgKind:
       kind: ``counter``: an integer that starts and steps at constants; ``same``: never changes; rows that are read or
         written: a stack of which each iteration reads or writes the row of its layer, and nothing else does; ``sum``:
         iterations only add to it; ``carried``: anything else.
-      rows: the rows of a stack, the row of each iteration.
-      accesses: the accesses of a stack, the slices and updates in the body.
+      rows: for a stack, the row of each iteration.
+      accesses: for a stack, the slices and updates in the body.
     """
 
     kind: str
