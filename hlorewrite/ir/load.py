@@ -184,7 +184,7 @@ def _parse_portable(raw: bytes, shown: str, context: ir.Context) -> tuple[ir.Mod
     version = match.group(1).decode() if match else "?"
     newest = binding.stablehlo_version()
     if match and _as_tuple(version) > _as_tuple(newest):
-        raise InputError(f"the module is of StableHLO {version}, newer than the {newest} that this jaxlib reads",
+        raise InputError(f"the module uses StableHLO {version}, newer than the {newest} that this jaxlib reads",
                          location=shown, hint="upgrade jaxlib, or export for an older version")
     with captured_diagnostics(context) as diagnostics:
         try:

@@ -37,7 +37,7 @@ class TuneCache:
 
     Raises:
       OutputError: the folder cannot be written.
-      InputError: the file in it is none that this class wrote.
+      InputError: this class did not write the file in it.
     """
 
     folder: Path | None

@@ -194,7 +194,7 @@ def _plain(fate: str, one: CollectiveRow) -> str:
             return "it is outside loops and runs once, so moving it gains nothing"
         return "no pass of this run found a way to make it cheaper"
     return {"moved": "the loops around it changed",
-            "fused": "fewer calls at the same line send the same",
+            "fused": "fewer calls at the same line send the same data",
             "replaced": "other collectives are at the same line now",
             "removed": "no call at its line is left",
             "new": "there was nothing at its line before"}[fate]

@@ -41,7 +41,7 @@ class PartialState(Pass):
     The calls are taken as the iterations of a loop that carries the state, and the flow of ``comm-shift`` decides
     through what the sum may travel. It is kept only where fewer bytes are expected to be sent. The argument and the
     result that hold the sum get one more dimension, the first, of one element for each device along the axis, and are
-    sharded over it: their sum along that dimension is what the argument and the result were. Where an update is
+    sharded over it: their sum along that dimension is the original argument or result. Where an update is
     computed in each call and hidden by a predicate, it reads the sum in a branch, and zeros in the other calls.
 
     Legal where all that is done to the sum is linear, as in ``comm-shift``; where it starts over at zero; where

@@ -112,7 +112,7 @@ class CommunicationReport:
       form: ``stablehlo``, ``hlo`` or ``mpmd``.
       devices: devices the module runs on.
       lines: its collectives, in the order of the program.
-      topology: where times were predicted for; None without one.
+      topology: the cluster that times were predicted for; None without one.
       remarks: messages about what could not be read.
     """
 
@@ -206,7 +206,7 @@ def build_report(name: str, form: str, devices: int, executed: Sequence[Executed
       form: ``stablehlo``, ``hlo`` or ``mpmd``.
       devices: devices of the module.
       executed: its collectives.
-      topology: where it would run; None for bytes only.
+      topology: the cluster it would run on; None for bytes only.
       remarks: messages about what could not be read.
       times: another model of collective times.
       exposed: by the name of a collective, what it adds to the step (``hlorewrite.timeline``).

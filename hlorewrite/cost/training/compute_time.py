@@ -112,7 +112,7 @@ def compute_time(shape: ModelShape, sizes: Parallelism, topo: Topology, options:
       shape: the model.
       sizes: groups and batches, arrays.
       topo: the cluster.
-      options: what is the same for all.
+      options: the options that all configurations share.
       profile: the profile of the training stack; None is the one the options choose.
 
     Returns:
@@ -179,7 +179,7 @@ class _Layers:
     Args:
       shape: the model.
       sizes: groups and batches, arrays.
-      options: what is the same for all.
+      options: the options that all configurations share.
       rates: the rates of the GPU under the stack.
       flash: whether attention is fused.
     """

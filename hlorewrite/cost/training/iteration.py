@@ -117,7 +117,7 @@ def estimate_many(shape: ModelShape, sizes: Parallelism, topo: Topology, options
       shape: the model.
       sizes: groups and batches, arrays of shape (configurations,).
       topo: the cluster.
-      options: what is the same for all.
+      options: the options that all configurations share.
       profile: the profile of the training stack; None is the one that the options name.
 
     Returns:
@@ -156,7 +156,7 @@ class _Exposed:
       shape: the model.
       sizes: groups and batches, arrays.
       topo: the cluster.
-      options: what is the same for all.
+      options: the options that all configurations share.
       stack: the profile.
     """
 

@@ -103,7 +103,7 @@ def memory_bytes(shape: ModelShape, sizes: Parallelism, topo: Topology, options:
       shape: the model.
       sizes: groups and batches, arrays.
       topo: the cluster.
-      options: what is the same for all.
+      options: the options that all configurations share.
       profile: the profile of the training stack; None is the one the options choose.
 
     Returns:

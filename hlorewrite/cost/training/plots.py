@@ -218,7 +218,7 @@ def draw_times(spots: Sequence[tuple[float, float]], frontier: Sequence[tuple[tu
     Args:
       spots: (GiB of a GPU, time) of each.
       frontier: those on it with their labels, the fastest first.
-      of: what one of them is.
+      of: the name of one of them.
       ylabel: what the times are, with their unit.
       title: above the picture.
 

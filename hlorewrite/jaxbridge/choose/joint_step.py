@@ -62,7 +62,7 @@ def with_compiler_options(made: Rewritten, place: DeviceSet, protect: bool) -> R
 
     Args:
       made: the result; options of a replayed plan are in its report.
-      place: what the step is compiled for, with the options that the user gave; those stay.
+      place: what the step is compiled for, with the user's options, which stay as they are.
       protect: whether a rewritten module is compiled without an XLA pass that miscompiles on GPU.
     """
     options = {name: value for name, value in made.report.compiler_options.items() if name not in place.flags}

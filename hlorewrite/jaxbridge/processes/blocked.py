@@ -85,7 +85,7 @@ def sleeps_on_lock(thread: int | None) -> bool:
     """Whether a thread sleeps on a lock, as one does that waits in C++; also True if the system does not say.
 
     Args:
-      thread: the thread of this process.
+      thread: a thread of this process.
 
     Example:
       >>> import threading

@@ -24,7 +24,7 @@ class PlanRuling:
     Attributes:
       name: the plan's file; empty if none is kept.
       text: the plan to replay; empty if none is.
-      refused: why there is none to replay, with what happens now.
+      refused: why there is none to replay, and what happens now.
       hint: what you can do about it.
       ends: nothing is rewritten because of it.
       stops: the program stops because of it.

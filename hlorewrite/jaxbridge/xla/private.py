@@ -652,7 +652,7 @@ def printed_hlo(text: str) -> str:
     """HLO text in any form that XLA's parser reads, as XLA prints it.
 
     Raises:
-      Exception: of jaxlib's own type; XLA's parser refuses the text.
+      Exception: an error of jaxlib's own type; XLA's parser refuses the text.
     """
     hlo: Any = xla_client.hlo  # pyright: ignore[reportPrivateImportUsage]
     return hlo.hlo_module_from_text(text).to_string()

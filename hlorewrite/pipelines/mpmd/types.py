@@ -52,7 +52,7 @@ class MeshTensor:
 
     @property
     def sharding(self) -> str:
-        """The sharding as ``#sdy.sharding`` writes it, over a mesh that is called as the program's."""
+        """The sharding as ``#sdy.sharding`` writes it, over a mesh with the name of the program's."""
         cuts = ", ".join("{" + ", ".join(_axis_text(axis) for axis in axes) + "}" for axes in self.spec)
         rest = ", unreduced={" + ", ".join(map(_axis_text, self.unreduced)) + "}" if self.unreduced else ""
         return f"<@{self.mesh}, [{cuts}]{rest}>"

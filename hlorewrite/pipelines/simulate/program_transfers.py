@@ -20,7 +20,7 @@ def sized_for(program: Program, topology: Topology, spec: str) -> Topology:
     Args:
       program: the program; its device d is GPU d.
       topology: the cluster.
-      spec: how it was named; with a size after a colon it stays as large as it is.
+      spec: the name of the topology; with a size after a colon, that size is kept.
 
     Returns:
       The topology.

@@ -138,7 +138,7 @@ class Simulation:
           mesh: the mesh.
 
         Returns:
-          Times at which it changes and bytes from then on, each of shape [changes].
+          Times at which the memory changes and the bytes from then on, each of shape [changes].
         """
         return memory_of(self, mesh)
 
@@ -153,7 +153,7 @@ class Simulation:
 
     @cached_property
     def peak_bytes(self) -> list[float]:
-        """The most memory of a device of each mesh."""
+        """The peak memory of one device of each mesh."""
         return [float(self.memory(mesh)[1].max()) for mesh in range(self.schedule.meshes)]
 
     def as_dict(self) -> dict[str, Any]:

@@ -91,7 +91,7 @@ class LoopShape:
       differs: (slot, key) -> groups within which it is not the same.
       effects: whether the body has effects.
       step: what the counter grows by, for a loop whose last iteration is set apart.
-      counted: whether that is known in each pass.
+      counted: whether the step is known in each pass.
     """
 
     streams: set[tuple[int, Key]] = field(default_factory=set)

@@ -96,7 +96,7 @@ class _LayerChain:
 
         Args:
           wanted: the mark.
-          again: the again of what ``jax.checkpoint`` makes again, instead of the rest.
+          again: what ``jax.checkpoint`` makes again, instead of the rest.
         """
         sizes = {op_key(op): self.layers_of(op, wanted, again) for op in ops_of(self.block)}
         found, count = _in_turn(self.block, lambda op: math.prod(sizes[op_key(op)]))
