@@ -33,7 +33,7 @@ class LoopWitnesses:
       view: the module.
 
     Attributes:
-      loops: by the keys of their ops, loops with the collectives that run in each iteration unconditionally.
+      loops: the loops, by the keys of their ops, with the collectives that run in each iteration unconditionally.
     """
 
     def __init__(self, view: View) -> None:

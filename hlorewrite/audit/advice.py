@@ -61,7 +61,7 @@ def advice(form: str, line: str, memory: int = 0, stacked: bool = False) -> str:
 
     Args:
       form: the form of the finding.
-      line: of the loop, or of the value; ``?`` where it is not known.
+      line: the line of the loop or of the value; ``?`` if it is not known.
       memory: bytes a device keeps for it.
       stacked: each iteration of a loop takes another slice of the value.
     """

@@ -49,7 +49,7 @@ class AuditFinding:
       collectives: instructions of the schedule.
       kind: the kind of the collectives.
       source: the user's line.
-      tensor: whose communication it is.
+      tensor: the tensor that is communicated.
       calls: executions in a step today; None if a trip count is unknown.
       calls_after: as it could be.
       bytes: executed bytes today.

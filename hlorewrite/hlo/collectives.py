@@ -140,7 +140,7 @@ class ComputationRun:
     Attributes:
       computation: what runs.
       trips: how often.
-      depth: in how many loops.
+      depth: the number of loops around it.
       known: whether all their trip counts are known.
       in_branch: whether it is reached through a branch.
       in_condition: whether nothing but conditions of loops runs it.

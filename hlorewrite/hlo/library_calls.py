@@ -29,7 +29,7 @@ def expanded_call(each: HloInstruction, operands: Sequence[str], attributes: Map
     Args:
       each: a custom call.
       operands: their names.
-      attributes: by name, as HLO writes them.
+      attributes: the attributes by name, as HLO writes them.
 
     Returns:
       Lines of HLO; the library's scratch space is filled with zeros, which nothing reads. None if the call adds

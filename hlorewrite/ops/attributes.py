@@ -21,7 +21,7 @@ class DotDims(NamedTuple):
     Attributes:
       batch: (lhs, rhs); they come first in the result.
       summed: (lhs, rhs); contracted.
-      free: of the left operand, and of the right one; in this order after the batch in the result.
+      free: (lhs, rhs); in this order after the batch in the result.
     """
 
     batch: tuple[tuple[int, int], ...]

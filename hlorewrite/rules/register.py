@@ -30,7 +30,7 @@ class Registry:
     """The functions that rule files may call.
 
     Attributes:
-      functions: by the name rule files use.
+      functions: the functions, by the name that rule files use.
       installed: whether entry points of installed packages count.
       keys: the key of each predicate on two ops that holds only where the key is equal for both.
       availability: predicates on two ops that hold only where the first one's results can be read at the second.

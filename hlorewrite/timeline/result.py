@@ -83,7 +83,7 @@ class StepTimeline:
     compute waits, and the time it loses because it runs concurrently with a collective.
 
     Attributes:
-      step_s: from the first kernel to the last; a lower bound while anything is unknown.
+      step_s: the time from the first kernel to the last; a lower bound while anything is unknown.
       compute_s: all kernels, each alone on its GPU.
       communication_s: all collectives, each alone.
       waited_s: the part of ``exposed_s`` in which compute waits.

@@ -105,7 +105,7 @@ class TunePoint:
       digest: the digest of the module that XLA compiles.
       compile_s: XLA's wall-clock time to the end; None if it was not compiled so far.
       failed: why there are no figures; empty when there are.
-      way: of ``auto``, the way that it chose.
+      way: the way that ``auto`` chose.
     """
 
     choice: TuneChoice

@@ -19,7 +19,7 @@ def reachable(starts: Iterable[Node], following: Callable[[Node], Iterable[Node]
     Args:
       starts: the nodes to start with.
       following: the nodes next to one.
-      key: by which nodes are distinguished; ``op_key`` for ops.
+      key: the key that distinguishes nodes; ``op_key`` for ops.
 
     Example:
       >>> list(reachable([1], {1: [2, 3], 2: [4], 3: [4], 4: [1]}.__getitem__))
@@ -45,7 +45,7 @@ def postorder(roots: Iterable[Node], sources: Callable[[Node], Iterable[Node] | 
     Args:
       roots: the nodes.
       sources: what a node is made of; None ends the walk.
-      key: by which nodes are distinguished; ``op_key`` for ops.
+      key: the key that distinguishes nodes; ``op_key`` for ops.
       most: the most nodes to look at.
 
     Returns:

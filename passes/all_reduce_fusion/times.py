@@ -36,7 +36,7 @@ def compute_time(items: Sequence[FusionItem], costs: Costs) -> float:
 
     Args:
       items: sorted by ``ready``.
-      costs: with the kernels' ends.
+      costs: the costs, with the kernels' ends.
 
     Returns:
       Seconds.
@@ -93,7 +93,7 @@ def with_waits(items: Sequence[FusionItem], plan: FusionPlan, costs: Costs) -> f
 
     Args:
       items: the items.
-      plan: of them, with its times.
+      plan: the plan of the items, with its times.
       costs: the costs of calls and copies.
 
     Returns:

@@ -158,7 +158,7 @@ def _exposed(view: View, model: OverlapModel, every: bool) -> Seeds:
 
     Args:
       view: the module.
-      model: of it.
+      model: the model of it.
       every: all others too, after them.
     """
     seconds: dict[int, float] = {}

@@ -34,7 +34,7 @@ class StateShards:
 
     Attributes:
       dims: value -> the dimension along which it is sharded.
-      sums: by key, reductions of shards to one element, which an all-reduce has to complete.
+      sums: reductions of shards to one element, by key, which an all-reduce has to complete.
       whole: values that are also read in full, or cannot be sharded; their shards are cut out where needed.
     """
 

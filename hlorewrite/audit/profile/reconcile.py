@@ -27,8 +27,8 @@ class ReconciledTime:
       collectives: instructions of the schedule; several where the profile does not distinguish them.
       kind: the kind of the collectives.
       source: the user's line, of the first of several.
-      calls: of all of them in a step on one device.
-      runs: of their kernels in the profile.
+      calls: how often they run in a step on one device.
+      runs: how often their kernels run in the profile.
       predicted_s: one call, on average.
       measured_s: the same.
     """
@@ -53,7 +53,7 @@ class ReconciledProfile:
 
     Attributes:
       matched: what has both times.
-      how: by what kernels were matched: ``instruction``, ``order`` or ``kind``.
+      how: what kernels were matched by: ``instruction``, ``order`` or ``kind``.
       runs_per_call: steps times devices in the profile; None if kinds disagree.
       compute_s: predicted, of a step.
       measured_compute_s: the same, measured; None without ``runs_per_call``, or without such kernels.

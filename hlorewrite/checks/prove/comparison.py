@@ -50,7 +50,7 @@ class ElementComparison:
 
     Attributes:
       scalars: conditions on elements.
-      answered: for which element types it does, and whether for real numbers instead of floats.
+      answered: the element types that the solver accepted, and whether for real numbers instead of floats.
       asked: how many questions the solver has answered.
       failure: why the last comparison failed.
       devices: the devices that occur in the claims.

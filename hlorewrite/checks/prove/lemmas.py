@@ -28,7 +28,7 @@ class LemmaStep:
       lemma: its name.
       name: which part of the induction.
       claim: what is to be shown.
-      premises: from what.
+      premises: what the claim must follow from.
       holds: False for a counter-check: without a premise the claim must not be provable.
     """
 

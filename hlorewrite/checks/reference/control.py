@@ -18,9 +18,9 @@ class ControlArguments:
     Everything that data flow reaches backwards counts, so each set may name too many inputs, but never too few.
 
     Attributes:
-      looping: from which a trip count may be computed.
-      deciding: from which a trip count or a branch may be computed.
-      indexing: from which an index may be computed.
+      looping: those from which a trip count may be computed.
+      deciding: those from which a trip count or a branch may be computed.
+      indexing: those from which an index may be computed.
     """
 
     looping: frozenset[int]

@@ -41,7 +41,7 @@ class Counterexample:
       function: which public function.
       draw: the number of the draw; with the seed it gives the inputs again.
       kind: how they were drawn, one of ``DRAWS``, or ``extreme``.
-      device: on which process.
+      device: the process it is on.
       output: which result.
       place: which element.
       before: what the original computes there.
@@ -76,7 +76,7 @@ class Refutation:
 
     Attributes:
       example: inputs on which they differ; None if none was found.
-      equal: on how many draws they were equal.
+      equal: the number of draws on which they were equal.
       reason: why something was not executed.
     """
 

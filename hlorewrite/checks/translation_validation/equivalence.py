@@ -38,7 +38,7 @@ class Equivalence:
     Attributes:
       verdict: the answer.
       strategy: the normal form of a proof.
-      inputs: on how many draws of inputs both were equal.
+      inputs: the number of draws of inputs on which both were equal.
       reason: what could not be proved, or why nothing was executed.
       location: where in the second module.
       example: inputs on which they differ.

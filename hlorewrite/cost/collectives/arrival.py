@@ -16,7 +16,7 @@ class ArrivalWait:
     """Seconds that a call waits for its last rank.
 
     Args:
-      mean: on average.
+      mean: the average.
       low: 10 of 100 calls wait less.
       high: 10 of 100 calls wait longer.
     """

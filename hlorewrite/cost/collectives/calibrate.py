@@ -170,7 +170,7 @@ def calibrated_toml(base: str, name: str, curves: Mapping[str, tuple[tuple[float
       base: the shipped topology's name.
       name: the new one's.
       curves: points by ``KIND-HOSTSxRANKS``.
-      constants: for the section ``[collectives]``.
+      constants: the constants for the section ``[collectives]``.
 
     Returns:
       TOML text.

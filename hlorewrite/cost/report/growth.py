@@ -58,7 +58,7 @@ class _Fork:
       trips: iterations of a loop; None for an unknown count and for branches.
       parts: condition and body of a loop; the branches.
       where: the user's line.
-      shares: of branches: how often each is taken, where that is known.
+      shares: how often each branch is taken, where that is known.
     """
 
     name: str

@@ -28,7 +28,7 @@ def counted_names(found: Mapping[str, Mapping[str, int]]) -> list[str]:
     """Messages about what is not counted.
 
     Args:
-      found: by reason, how often each name occurs.
+      found: how often each name occurs, by reason.
 
     Example:
       >>> counted_names({UNCOUNTED_CALLS: {"exchange": 2}})
@@ -88,7 +88,7 @@ class Line:
 
     @property
     def executed_time_s(self) -> float | None:
-        """All executions of an iteration."""
+        """Seconds of all executions in an iteration."""
         return None if self.time_s is None else self.time_s * self.what.trips
 
     def as_dict(self) -> dict[str, Any]:
@@ -209,7 +209,7 @@ def build_report(name: str, form: str, devices: int, executed: Sequence[Executed
       topology: the cluster it would run on; None for bytes only.
       remarks: messages about what could not be read.
       times: another model of collective times.
-      exposed: by the name of a collective, what it adds to the step (``hlorewrite.timeline``).
+      exposed: what each collective adds to the step, by its name (``hlorewrite.timeline``).
 
     Returns:
       The report.

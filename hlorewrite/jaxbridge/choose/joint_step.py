@@ -31,7 +31,7 @@ def made_step(computation: ir.Module, name: str, options: StepOptions, place: De
       name: the name of the step.
       options: passes and policies. Only the first process writes traces.
       place: the target.
-      agreement: with the other processes of the step; None if this one decides alone.
+      agreement: the agreement with the other processes of the step; None if this one decides alone.
       first: the choices of the process that decides.
 
     Raises:

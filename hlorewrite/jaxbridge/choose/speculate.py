@@ -79,7 +79,7 @@ class Compilations:
         """Begins the compilation that will most likely be asked for first, while that of XLA alone runs.
 
         Args:
-          candidates: to be compared.
+          candidates: the candidates to compare.
           maker: makes the unfused candidate.
         """
         changed = [c for c in candidates if c.made.report.changed]

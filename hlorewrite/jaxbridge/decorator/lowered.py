@@ -23,7 +23,7 @@ class OptimizedLowered(jax.stages.Lowered):
     Attributes:
       original: the lowering of the user's own function.
       report: what the passes did.
-      placed_anew: by leaf of the arguments, shardings that a pass has changed; the compiled step takes these.
+      placed_anew: the shardings that a pass has changed, by leaf of the arguments; the compiled step takes these.
       local_sums: the leaves among them that are local sums, with one more dimension.
       returned_sums: the leaves of the results that are local sums.
     """

@@ -32,7 +32,7 @@ class CapturePatch(JitPatch):
     """A patch that writes the first module it gets and ends the program; of several processes, the first writes.
 
     Args:
-      options: of which ``match`` and ``frames`` are read.
+      options: the options; only ``match`` and ``frames`` are read.
       path: the file; text if it ends in ``.mlir``, otherwise MLIR bytecode.
     """
 

@@ -36,7 +36,7 @@ class Phase:
     Attributes:
       kind: ``OWN``, ``COMPILING``, ``AGREEING`` or ``WAITING``.
       place: the user's line, ``FILE:LINE``; empty if there is none.
-      since_s: for how long, seconds.
+      since_s: how long it has done so, in seconds.
       step: how many steps it has begun.
     """
 

@@ -93,7 +93,7 @@ def decided(agreement: Agreement, make: Callable[[], tuple[Decision, Made]],
     """Rewrites a module, and decides with the other processes whether all run the result.
 
     Args:
-      agreement: with whom.
+      agreement: the agreement with the other processes.
       make: rewrites; returns what this process holds then, for the others, and for itself.
       replay: the same, by the choices of the first process, where they are others.
 
@@ -130,7 +130,7 @@ def check_same(agreement: Agreement | None, what: str, digest: str) -> None:
     Args:
       agreement: the agreement of the processes; None if there is one.
       what: what each process must have alike; a word.
-      digest: of it.
+      digest: the digest of it.
 
     Raises:
       PlanError: a process has another digest, or did not arrive in time; the message names it.

@@ -193,7 +193,7 @@ class StepOptions:
 
         Args:
           surface: where they are written.
-          given: by name; None for one that is left out.
+          given: the values by name; None for one that is left out.
           more: names of other options that are known there.
 
         Raises:

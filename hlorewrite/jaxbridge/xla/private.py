@@ -365,8 +365,8 @@ def with_shardings(lowering: Any, inputs: Mapping[int, Any], outputs: Mapping[in
 
     Args:
       lowering: the lowering; it stays as it is.
-      inputs: by position among the arguments of its module.
-      outputs: by position among the results of its module.
+      inputs: the new shardings, by position among the arguments of its module.
+      outputs: the same for results, by position among the results of its module.
     """
     arguments = dict(lowering.compile_args)
     for key, changed in (("in_shardings", inputs), ("out_shardings", outputs)):
@@ -382,8 +382,8 @@ def with_shapes(lowering: Any, inputs: Mapping[int, Sequence[int]], outputs: Map
 
     Args:
       lowering: the lowering; it stays as it is.
-      inputs: by position among the arguments of its module, the new shapes.
-      outputs: by position among the results of its module.
+      inputs: the new shapes, by position among the arguments of its module.
+      outputs: the same for results, by position among the results of its module.
     """
     arguments = dict(lowering.compile_args)
     tokens = len(arguments["ordered_effects"])

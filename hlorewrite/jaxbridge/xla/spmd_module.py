@@ -26,7 +26,7 @@ class SpmdModule:
 
     Attributes:
       module: what XLA is given.
-      devices: for how many devices it is.
+      devices: the number of devices it is for.
       shardy: whether its shardings are of the ``sdy`` dialect.
       wrapped: whether it was a per-device module and now takes global arrays.
     """

@@ -143,7 +143,7 @@ class PipelineLowered:
         """Compiles every fragment for its mesh.
 
         Args:
-          agreement: with the other processes, where it was begun before the step was split.
+          agreement: the agreement with the other processes, if it was begun before the step was split.
         """
         with collector_paused():
             return PipelineCompiled(self, agreement)
@@ -154,7 +154,7 @@ class PipelineCompiled:
 
     Args:
       lowered: the step.
-      agreement: with the other processes; None if it was not begun.
+      agreement: the agreement with the other processes; None if it was not begun.
     """
 
     def __init__(self, lowered: PipelineLowered, agreement: Agreement | None = None) -> None:

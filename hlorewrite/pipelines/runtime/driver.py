@@ -80,7 +80,7 @@ class PipelineDriver:
       timeout_s: how long a process that is missing, silent or busy with other work may keep the others waiting,
         seconds; it is named on stderr after seven. One that is gone ends the others at once.
       progress: whether to show on a terminal what is compiled.
-      agreement: with the other processes, where it was begun before the module was rewritten.
+      agreement: the agreement with the other processes, if it was begun before the module was rewritten.
 
     Raises:
       PlanError: the schedule does not fit the program, or a plan in it cannot be made again.

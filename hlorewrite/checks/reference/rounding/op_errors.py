@@ -31,7 +31,7 @@ class Known:
     Attributes:
       value: its elements, in the type they are calculated with here.
       error: how far each may be from the exact one.
-      probe: the exact function on the moved cut.
+      probe: the exact function, evaluated at slightly moved values of the cut.
       form: its floating-point format; None for integers and truth values.
     """
 

@@ -32,7 +32,7 @@ class Tracked:
 
     Attributes:
       error: how far each element may be from the exact one, absolute; infinite if nothing is known.
-      probe: the exact function on the moved cut.
+      probe: the exact function, evaluated at slightly moved values of the cut.
       reason: why an error is infinite; empty when none is.
     """
 

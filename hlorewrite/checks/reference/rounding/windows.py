@@ -56,11 +56,11 @@ class WindowAxis:
 
     Attributes:
       size: the size of a window.
-      stride: from one window to the next.
+      stride: the distance from one window to the next.
       low: padding before the first element.
       high: padding after the last one.
-      base: from one element to the next in the padded axis.
-      dilation: from one element of a window to the next.
+      base: the distance from one element to the next in the padded axis.
+      dilation: the distance from one element of a window to the next.
       reversed: a window's elements are taken from its end.
     """
 

@@ -46,7 +46,7 @@ class RuleResult:
       wrong: messages about those that became wrong.
       not_generated: why no programs can be made; empty otherwise.
       conditions: what each condition is good for.
-      executed: on how many programs both sides were executed.
+      executed: the number of programs on which both sides were executed.
     """
 
     rule: str

@@ -24,7 +24,7 @@ class Shards:
       devices: how many devices there are.
 
     Attributes:
-      counts: in how many parts each dimension is cut.
+      counts: the number of parts that each dimension is cut into.
       places: for each device, which part it holds along each dimension.
     """
 

@@ -45,7 +45,7 @@ def moved_parts(state: ProgramState, op: ir.Operation, parts: Mapping[int, Mappi
     Args:
       state: the program.
       op: an op with one result, linear in the operands that have parts.
-      parts: of each such operand, by its position.
+      parts: the parts of each such operand, by its position.
       fixed: the nodes of all other operands.
 
     Returns:

@@ -84,7 +84,7 @@ class Reduction:
       wire: the floating element type in which it is taken; empty if types make no difference (integers are numbers
         modulo 2^w on either side of a narrowing, and maxima are exact).
       number: its place in the order of first use.
-      own: for a reduce-scatter what is taken of the sum; None for an all-reduce.
+      own: the part of the sum that a reduce-scatter takes; None for an all-reduce.
     """
 
     members: Members

@@ -21,7 +21,7 @@ class NewState:
 
     Attributes:
       lowering: the lowering.
-      placed: by leaf of the arguments, new shardings.
+      placed: the new shardings, by leaf of the arguments.
       local_sums: leaves of the arguments that have one more dimension, the first: a row for each device along an axis.
       returned_sums: leaves of the results that do.
     """

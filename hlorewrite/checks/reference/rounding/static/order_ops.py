@@ -66,7 +66,7 @@ def result_of(op: ir.Operation, operands: Sequence[Summed], kind: ir.Type, key: 
 
     Args:
       op: the op.
-      operands: of its operands.
+      operands: the same facts about its operands.
       kind: the type of the result.
       key: the key of the result.
       view: the view of the module, for its devices and meshes.
