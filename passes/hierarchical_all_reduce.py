@@ -42,8 +42,8 @@ class HierarchicalAllReduce(Pass):
     """Splits an all-reduce over several hosts into reduce-scatter, all-reduce across and all-gather.
 
     AR(x) over H hosts of g GPUs is AG(AR(RS(x))): reduce-scatter within each host, all-reduce of 1/g of the payload
-    among the GPUs of equal place, all-gather within each host. Values are flattened, and filled up where g does not
-    divide them. Needs a topology, and does it only where the topology says it is faster. XLA: AllReduceBlueConnect.
+    among the GPUs of equal place, all-gather within each host. Values are flattened, and padded if g does not divide
+    them. Needs a topology, and rewrites only if it is faster on that topology. XLA: AllReduceBlueConnect.
 
     Attributes:
       topology: the cluster; by default the one the run names. Without one nothing is done.

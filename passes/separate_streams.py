@@ -32,7 +32,7 @@ class SeparateStreams(Pass):
     run this yet. In a public report, gradients of steps with ragged all-to-alls did not repeat once several collectives
     ran at a time; a module that contains one is left alone. So ``auto`` does not include it.
 
-    Nothing is computed otherwise, and operands are sent as before.
+    Nothing is computed differently, and operands are sent as before.
 
     Attributes:
       plan: mark the module for the passes that follow, which then count on two streams.

@@ -83,7 +83,7 @@ def script(shell: str) -> str:
 
 
 def whole_parser() -> argparse.ArgumentParser:
-    """One parser with every subcommand in it; only for its description, it runs nothing."""
+    """One parser with every subcommand; it only describes them and runs nothing."""
     from hlorewrite.cli.subcommands import available, subcommand
     parser = argparse.ArgumentParser(prog="hlorewrite")
     parser.add_argument("--version", action="store_true", help="show the versions")

@@ -55,8 +55,8 @@ class PlanFiles:
     def place(self, step: str, signature: str, module: str) -> PlanPlace:
         """The files of a step.
 
-        In a folder the file of this very module is read. Without one, a file for the same name and signature that no
-        other step of this run has read is that of the step before it was changed.
+        In a folder the file of this very module is read. If there is none, a file with the same name and signature,
+        which no other step of this run has read, belongs to an earlier version of the step.
 
         Args:
           step: its name.

@@ -28,14 +28,14 @@ class CompiledFact:
       fact: its syntax tree.
       location: where it is written, ``file:line``.
       names: the ops it is about.
-      kinds: the reductions it holds for; empty for all.
+      kinds: the reductions that it is true for; empty for all.
       steps: the match of the op.
       checks: its legality.
       linear: the linear operands: positions in the pattern, or the slot of a spread.
       slots: where names live.
       operands: the slot of the op's operands in the matched order.
       root: the slot of the op.
-      everywhere: the linear positions if the fact holds for every op of this name; empty otherwise.
+      everywhere: the linear positions if the fact is true for every op of this name; empty otherwise.
       places: the linear positions if the pattern lists each operand; None with a spread.
     """
 

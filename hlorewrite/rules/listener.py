@@ -32,7 +32,7 @@ class Remark:
       type: the type of the root op's tensor.
       framework: the line of the library that made the root op; empty when that is the user's own.
       advice: the shortest change of the program or of the options that would remove the reason.
-      exposed: how long the collectives of the line run with nothing beside them, in a step under XLA alone: ``500 us``;
+      exposed: how long the collectives of the line run exposed, in a step under XLA alone: ``500 us``;
         empty when that is zero or unknown.
     """
 
@@ -132,7 +132,7 @@ class Explanation:
       outcome: ``no root`` (no op of the root's name), ``no match``, ``where``, ``legal``, ``cost`` or ``applies``.
       sentence: why it stopped, without a final full stop.
       location: the user's source line of the root op of the best partial match.
-      matched: how many steps of the match held.
+      matched: how many steps of the match passed.
       steps: how many steps a whole match has.
       culprit: short text of the op at fault.
       culprit_location: its source line.

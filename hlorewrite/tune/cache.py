@@ -32,7 +32,7 @@ class TuneCache:
     """The points of one module, target and set of versions.
 
     Args:
-      folder: where, made where it is missing; None keeps nothing.
+      folder: the folder, created if it is missing; None keeps nothing.
       parts: all that points depend on: the module's text, the target, versions, the user's flags.
 
     Raises:

@@ -86,7 +86,7 @@ def frontier_text(points: tuple[BudgetPoint, ...], budget: int, topology: str) -
     Args:
       points: the points, by memory.
       budget: bytes.
-      topology: what times are for.
+      topology: the cluster that times are for.
     """
     rows = [["", "memory kept", "executed", "of no budget", f"time on {topology}"]]
     for point in points:

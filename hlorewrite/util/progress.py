@@ -43,7 +43,7 @@ def _can_draw() -> bool:
 
 @contextmanager
 def progress(what: str, total: int | None = None, *, shown: bool = True, still: bool = False) -> Iterator[Step]:
-    """Shows what goes on inside, on a terminal and after half a second.
+    """Shows the progress of the body, on a terminal and after half a second.
 
     Args:
       what: the work as a whole, such as ``compiling for h200:1x8``.
@@ -71,7 +71,7 @@ def progress(what: str, total: int | None = None, *, shown: bool = True, still: 
 
 def mapped(what: str, items: Sequence[Item], work: Callable[[Item], Result],
            name: Callable[[Item], str] = str) -> Iterator[Result]:
-    """The result of work on each item, with a line that is away whenever a result is returned, to be printed.
+    """The result of work on each item; the line is hidden whenever a result is returned, so that it can be printed.
 
     Draws nothing while ``work`` runs, which would disturb measurements.
 
@@ -79,7 +79,7 @@ def mapped(what: str, items: Sequence[Item], work: Callable[[Item], Result],
       what: the work as a whole.
       items: what to work on.
       work: makes a result of an item.
-      name: what the line calls an item.
+      name: the name of an item in the line.
 
     Yields:
       The results, in order.

@@ -77,7 +77,7 @@ def read_json(text: str | bytes, *, keep: bool = False) -> Any:
 
     Args:
       text: one JSON value.
-      keep: read on where a number is not finite; it becomes None.
+      keep: continue if a number is not finite; it becomes None.
 
     Raises:
       ValueError: it is not JSON, or holds a number that is not finite, or that no float can hold.
@@ -134,7 +134,7 @@ class ReadGuard:
     """Called with the name and the size of a binary file before it is read.
 
     Attributes:
-      around: makes what stands around the reading; nothing by default.
+      around: makes the context of the reading; nothing by default.
     """
 
     around: Callable[[str, int], AbstractContextManager[None]] = lambda name, size: nullcontext()

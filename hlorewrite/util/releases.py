@@ -47,8 +47,8 @@ def unknown_release(version: tuple[int, ...], package: str = "jaxlib") -> str:
     known = f"{'.'.join(map(str, OLDEST))} to {'.'.join(map(str, NEWEST))}"
     side = "older" if tuple(version[:3]) < OLDEST else "newer"
     return (f"{package} {'.'.join(map(str, version[:3]))} is {side} than hlorewrite is tested with ({known}): reading, "
-            "rewriting, reports, checks and proofs use nothing private of JAX and keep working; the decorators, exec, plans "
-            "and compilation for GPUs rest on private names, and stop with an error if one is gone; what XLA "
+            "rewriting, reports, checks and proofs use nothing private of JAX and keep working; the decorators, exec, "
+            "plans and compilation for GPUs rest on private names, and stop with an error if one is gone; what XLA "
             "miscompiles, and its flags, are taken to be those of the nearest tested release")
 
 

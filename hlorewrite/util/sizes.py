@@ -30,7 +30,7 @@ def parse_bytes(text: str) -> int:
       Bytes.
 
     Raises:
-      UsageError: not a size, negative, not a whole number of bytes, or more than 63 bits hold.
+      UsageError: not a size, negative, not a whole number of bytes, or too large for 63 bits.
 
     Example:
       >>> parse_bytes("1.5KiB"), parse_bytes("64M") == parse_bytes("64MB") == 64 * 10**6
@@ -96,7 +96,7 @@ def told_apart(one: float, other: float, form: Callable[[float, int], str], digi
       one: a number.
       other: another one; where the two are equal, so are the texts.
       form: prints a number with so many digits.
-      digits: least number of them.
+      digits: the smallest number of digits.
 
     Example:
       >>> told_apart(19 << 30, (19 << 30) + (40 << 20), format_bytes, 1)
@@ -110,7 +110,7 @@ def told_apart(one: float, other: float, form: Callable[[float, int], str], digi
 
 
 def part_of(size: float, whole: float) -> str:
-    """A size out of another one, with one unit where both have the same.
+    """A size out of another one, with one unit if both have the same.
 
     Example:
       >>> part_of(3 << 30, 4 << 30), part_of(3 << 20, 4 << 30)

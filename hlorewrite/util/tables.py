@@ -18,7 +18,7 @@ def table(rows: Sequence[Sequence[str]], align: str = "", *, widths: Sequence[in
       rows: the cells; the first row may contain headings, and it has a cell for each column. A row with fewer cells
         ends in text that spans the remaining columns.
       align: one character a column: ``<`` to the left, ``>`` to the right. Columns beyond it are aligned to the left.
-      widths: the least width of each column; 0 beyond it.
+      widths: the minimum width of each column; 0 beyond it.
       gap: text between two columns.
 
     Returns:

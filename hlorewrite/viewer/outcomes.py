@@ -38,7 +38,7 @@ class CollectiveOutcome:
 
 
 def outcomes_of(before: Side, after: Side, remarks: list[dict[str, Any]]) -> list[CollectiveOutcome]:
-    """Says for each collective of either side what became of it.
+    """Says for each collective of either side what happened to it.
 
     Args:
       before: what the module communicated.

@@ -27,7 +27,7 @@ class BucketClass:
       members: all members of the block.
       timings: when each of them is ready and needed.
       graph: their dependences.
-      ends: when the kernels end to which calls can be held.
+      ends: when the kernels end that calls can be tied to.
       alike: whether equal layers should get equal buckets.
       crowded: whether its collectives fill most of the iteration of a loop.
     """

@@ -57,12 +57,12 @@ class InterleaveHalves(Pass):
     batch norm, routing with a capacity, losses. Bytes on the wire stay as they are, in twice as many calls.
 
     Legal because each op in halves computes every element from the same elements as before; a sum over the dimension
-    is added in another order. The members are those of ``ops.dims``: an op without a row there stays whole. Pays when
+    is added in another order. The members are those of ``ops.dims``: an op without a row there stays whole. Pays if
     the blocks that wait take at least ``min_gain`` less time by the model of the cluster, after the time to read
     weights twice, to sum, to cut and to join.
 
     Attributes:
-      min_gain: the least share of these blocks' time to be gained; a negative one divides whatever can be.
+      min_gain: the smallest share of these blocks' time to be gained; a negative one divides whatever can be.
       topology: the cluster to estimate times for; by default the one the run names.
 
     Example:

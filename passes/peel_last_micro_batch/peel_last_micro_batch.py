@@ -43,7 +43,7 @@ class PeelLastMicroBatch(Pass):
     ``rotate-collectives`` follow.
 
     Attributes:
-      min_gain: the least share of the loop's time that the copy has to hide.
+      min_gain: the smallest share of the loop's time that the copy has to hide.
       sunk: count on ``sink-reductions`` after this pass: reductions of what a layer loop stacks run concurrently with
         it.
       topology: the cluster to estimate times for; by default the one the run names.

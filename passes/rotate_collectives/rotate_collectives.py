@@ -53,7 +53,7 @@ class RotateCollectives(Pass):
     calls.
 
     Attributes:
-      min_gain: the least share of the loop's time to be gained.
+      min_gain: the smallest share of the loop's time to be gained.
       outer: also rotate loops that contain loops. Their halves contain whole passes over the layers, of which a second
         one is then kept in memory.
       topology: the cluster to estimate times for; by default the one the run names.

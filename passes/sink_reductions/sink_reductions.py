@@ -36,7 +36,7 @@ class SinkReductions(Pass):
     without which the last gradient of a layer has nothing to overlap with.
 
     Attributes:
-      min_gain: the least share of the loop's time to be gained.
+      min_gain: the smallest share of the loop's time to be gained.
       topology: the cluster to estimate times for; by default the one the run names.
 
     Example:

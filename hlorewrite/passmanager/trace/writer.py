@@ -213,7 +213,7 @@ class TraceWriter:
         self._line(self._file, {"pass": self.pass_name, "error": str(error)})
 
     def close(self) -> None:
-        """Closes the files; the manifest says whether the run came to its end."""
+        """Closes the files; the manifest says whether the run finished."""
         for file in (self._file, self._remarks):
             self._guarded(file.flush)
             with suppress(OSError):

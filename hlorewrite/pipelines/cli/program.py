@@ -28,7 +28,7 @@ def simulated_program(args: argparse.Namespace) -> Simulation:
       The simulation.
 
     Raises:
-      HlorewriteError: a flag does not apply to a program, the file is not a program, the schedule does not fit it.
+      HlorewriteError: a flag does not apply to a program, the file is not a program, or the schedule does not fit it.
     """
     from hlorewrite.errors import InputError, UsageError
     from hlorewrite.ir.load import load

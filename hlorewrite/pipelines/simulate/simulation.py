@@ -271,7 +271,7 @@ def _levels(spans: Sequence[tuple[np.ndarray, np.ndarray, np.ndarray | float]], 
 def run_blocking(schedule: Schedule, durations: Durations) -> Times:
     """Simulates a schedule whose sends and receives are between the tasks.
 
-    A transfer starts when both meshes have come to it, and neither computes until it ends. All meshes keep one order
+    A transfer starts when both meshes have reached it, and neither computes until it ends. All meshes keep one order
     (:func:`hlorewrite.pipelines.schedules.sequence`), so that one pass through it gives all times.
 
     Args:

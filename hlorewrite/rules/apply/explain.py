@@ -25,7 +25,7 @@ def explain(rule: CompiledRule, view: View, *, context: RuleContext | None = Non
       ignore_cost: leave out ``cost`` checks.
 
     Returns:
-      How far the best partial match came, and the sentence that says what stopped it.
+      How far the best partial match got, and the sentence that says what stopped it.
 
     Example:
       >>> from hlorewrite.ir.load import parse

@@ -65,7 +65,7 @@ def find(rule: CompiledRule, op: ir.Operation, context: Any, *, ignore_cost: boo
       op: an op of the root's name.
       context: what natives are called with.
       ignore_cost: leave out ``cost`` checks. ``legal`` checks are never left out.
-      partial: also report how far an incomplete match came.
+      partial: also report how far an incomplete match got.
 
     Returns:
       The environment to rewrite with; a Failure when the ops match and a check does not hold (or, with ``partial``,

@@ -19,7 +19,7 @@ KINDS = tuple(OP_OF_KIND)
 
 def check(file: ast.File, natives: Mapping[str, ast.Native] | None = None,
           taken: Iterable[str] = ()) -> list[Problem]:
-    """Everything wrong in a file.
+    """All problems of a file.
 
     Args:
       file: a syntax tree.

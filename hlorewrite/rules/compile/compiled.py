@@ -91,7 +91,7 @@ class Failure:
       stage: the failed block; ``match`` when the ops differ.
       answer: the sentence and the culprit.
       check: the failed check as the rule writes it.
-      progress: how many steps and checks held.
+      progress: how many steps and checks passed.
       environment: the names bound so far.
     """
 

@@ -34,7 +34,7 @@ class WrongEscape(ValueError):
 
 
 class WrongWord(ValueError):
-    """A word stands where only one other word is allowed."""
+    """A word is used where only one other word is allowed."""
 
     def __init__(self, token: Token, keyword: str, wanted: str) -> None:
         super().__init__(f"`{keyword} {token}` means nothing")

@@ -82,7 +82,7 @@ def spelled(terminal: str) -> str:
 
 
 def expected_words(terminals: Iterable[str]) -> str:
-    """The terminals that could have come, in words, shortened to the most informative.
+    """The terminals that were possible, in words, shortened to the most informative.
 
     Example:
       >>> expected_words({"SEMICOLON", "COMMA", "PLUS", "MINUS", "STAR"})
@@ -125,7 +125,7 @@ def syntax_error(error: UnexpectedInput, text: str, name: str,
       text: the whole file.
       name: its name.
       parse: parses a text with the same parser, for comparing with known mistakes (as lark's ``match_examples`` does,
-        but by parser state alone, so that what stands earlier in the file does not matter).
+        but by parser state alone, so that earlier text of the file does not matter).
 
     Returns:
       The error to raise.
