@@ -95,10 +95,10 @@ class HierarchicalAllReduce(Pass):
             (REDUCE_SCATTER.kind, padded, levels.inside), (ALL_GATHER.kind, padded, levels.inside),
             (ALL_REDUCE.kind, padded // members, levels.across)))
         if after >= before and not ctx.ignore_cost:
-            tell(ctx, "unprofitable", self.name, f"whole it takes {before * 1e6:.0f} us, in three steps "
+            tell(ctx, "unprofitable", self.name, f"in one call it takes {before * 1e6:.0f} us, in three steps "
                  f"{after * 1e6:.0f} us on {times.topology.spec}", view, op)
             return False
-        tell(ctx, "applied", self.name, f"in three steps it takes {after * 1e6:.0f} us, whole {before * 1e6:.0f} us on "
+        tell(ctx, "applied", self.name, f"in three steps it takes {after * 1e6:.0f} us, in one call {before * 1e6:.0f} us on "
              f"{times.topology.spec}", view, op)
         _rewrite(ctx.editor(view.module, self.name), op, kind, levels)
         ctx.count("all-reduces split")

@@ -1,4 +1,4 @@
-"""Predicates of rules about element types: which numbers a type holds, what a convert and a sum keep of them."""
+"""Predicates of rules about element types: which numbers a type represents, what a convert and a sum keep of them."""
 
 import math
 
@@ -137,7 +137,7 @@ def _integer_bits(element: ir.Type) -> int:
 def monotone_convert(context: object, result: ir.Value, operand: ir.Value) -> Answer:
     """Whether a convert keeps the order of numbers, so that the maximum may be taken after it.
 
-    Rounding keeps it, and so does an integer type that holds all numbers of the other one.
+    Rounding keeps it, and so does an integer type that represents all numbers of the other one.
     """
     source, target = element_type(operand), element_type(result)
     if _is_complex(source) or _is_complex(target):

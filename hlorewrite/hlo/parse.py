@@ -289,7 +289,7 @@ def _add_row(module: HloText, table: str, number: int, row: str) -> None:
 
 
 def _add_instruction(computation: Computation, line: str) -> bool:
-    """Adds the instruction of a line; False if the line holds none, or one of a name that is there."""
+    """Adds the instruction of a line; False if the line has none, or one of a name that is there."""
     plain = _PLAIN.fullmatch(line)
     if plain is None:
         return _add_bracketed(computation, line)

@@ -14,8 +14,8 @@ def new_context(allow_unregistered_dialects: bool = False, *, load: bool = True)
     Args:
       allow_unregistered_dialects: accept ops of unknown dialects in generic form.
       load: whether the dialects are loaded that rewrites make ops of (``func``, ``sdy``, ``mpmd``, ``chlo``, ``mhlo``),
-        which takes 0.4 ms. Otherwise only StableHLO is. Reading a module loads those that it holds; ops of others can
-        be created after ``context.get_dialect_descriptor(name)``.
+        which takes 0.4 ms. Otherwise only StableHLO is. Reading a module loads those that it contains; ops of others
+        can be created after ``context.get_dialect_descriptor(name)``.
 
     Returns:
       The context. Modules of different contexts cannot be mixed.

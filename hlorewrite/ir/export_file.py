@@ -89,7 +89,7 @@ def module_bytes(data: bytes) -> bytes:
 
 
 def with_module(data: bytes, module: bytes) -> bytes:
-    """The same export holding another module.
+    """The same export with another module.
 
     Args:
       data: a serialized export.

@@ -1,4 +1,4 @@
-"""Plans that ``hlorewrite tune`` writes: what they hold of the chosen options, and for which runs they fit.
+"""Plans that ``hlorewrite tune`` writes: what they contain of the chosen options, and for which runs they fit.
 
 The run that replays one need not repeat its passes, ``keep``, memory budget or XLA options: what the user leaves open
 is the plan's, and what the user gives has to be the same.

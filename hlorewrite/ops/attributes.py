@@ -159,7 +159,7 @@ def is_splat(op: ir.Operation) -> bool:
 
 
 def splat_number(op: ir.Operation) -> float | int | bool | None:
-    """The number a constant is filled with; None when it holds different ones or is not a constant.
+    """The number a constant is filled with; None when it contains different ones or is not a constant.
 
     Example:
       >>> from hlorewrite.ir.load import parse

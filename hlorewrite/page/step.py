@@ -13,7 +13,7 @@ from hlorewrite.timeline.result import CollectiveExposure, StepTimeline
 from hlorewrite.util.sizes import format_bytes, format_seconds, step_saving, told_apart
 
 MOST_EXPOSED = 50
-"""Collectives that the page lists; ``--json`` holds all."""
+"""Collectives that the page lists; ``--json`` has all."""
 _HEADS = ("collective", "line", "tensor", "runs", "payload", "each", "exposed")
 
 

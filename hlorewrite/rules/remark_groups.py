@@ -11,7 +11,7 @@ from hlorewrite.rules.listener import Remark
 _FEWEST = 3
 """From how many remarks of one cause they are printed as one; two stay apart."""
 _SHOWN = 3
-"""How many places are printed after the first; ``--json`` and ``report.remarks`` hold all."""
+"""How many places are printed after the first; ``--json`` and ``report.remarks`` have all."""
 _PLACE = re.compile(r" at \S+:\d+:\d+")
 
 

@@ -53,7 +53,7 @@ def bundle(main: str) -> str:
       main: the file to start from.
 
     Returns:
-      JavaScript that holds no import.
+      JavaScript without imports.
 
     Example:
       >>> bundle("dom.js").splitlines()[0]

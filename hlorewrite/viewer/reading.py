@@ -39,14 +39,14 @@ def read_trace(path: str) -> Trace:
     """Reads a trace.
 
     Args:
-      path: a trace directory, a directory that holds exactly one, or a timeline as trace events in one JSON file.
+      path: a trace directory, a directory that contains exactly one, or a timeline as trace events in one JSON file.
 
     Returns:
       What could be read, with notes on what is missing.
 
     Raises:
       InputError: there is nothing there, or it is not a trace.
-      UsageError: the directory holds several traces.
+      UsageError: the directory contains several traces.
     """
     if os.path.isfile(path):
         return _timeline_alone(path)

@@ -12,7 +12,7 @@ def as_step(step: ManualStep, loop: CallsAsLoop, kept: Sequence[StatePlace], edi
     """Makes the body of a loop over calls the body of the step again.
 
     Args:
-      step: the step, whose manual computation holds the loop; another one takes its place.
+      step: the step, whose manual computation contains the loop; another one takes its place.
       loop: the loop, rewritten.
       kept: the state that is now a local sum between calls.
       editor: the editor of the module.

@@ -182,7 +182,7 @@ def why_not_speculative(loop: Loop, view: View) -> str:
 
 
 def _reached(ops: Iterable[ir.Operation], view: View, seen: set[int]) -> Iterator[ir.Operation]:
-    """Ops, with their regions and called functions; ``seen`` holds the functions entered."""
+    """Ops, with their regions and called functions; ``seen`` contains the functions entered."""
     for op in (inner for each in ops for inner in nested_ops(each)):
         yield op
         callee = view.callee(op) if op.name == "func.call" else None

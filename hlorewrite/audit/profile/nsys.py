@@ -68,5 +68,5 @@ def _number(row: dict[str, str], column: str, place: str) -> float:
     except ValueError:
         value = math.nan
     if not 0 <= value <= _MOST:
-        raise InputError(f'the column "{column}" holds {str(row.get(column))[:60]!r}', location=place, hint=_HOW)
+        raise InputError(f'the column "{column}" contains {str(row.get(column))[:60]!r}', location=place, hint=_HOW)
     return value

@@ -34,7 +34,7 @@ def read_xplane(content: bytes, name: str) -> tuple[ProfiledKernel, ...]:
       One entry for each run of a kernel.
 
     Raises:
-      InputError: the file is damaged, or holds no GPU.
+      InputError: the file is damaged, or contains no GPU.
     """
     kernels: list[ProfiledKernel] = []
     devices = 0

@@ -92,7 +92,7 @@ def export(step: Callable[..., Any], /, *args: Any, path: str | os.PathLike[str]
       The exported step, with the names of its arguments and results.
 
     Raises:
-      UsageError: the step cannot take an argument, or a file cannot hold the step because it calls back to Python or
+      UsageError: the step cannot take an argument, or a file cannot store the step because it calls back to Python or
         changes references.
       OutputError: the file cannot be written.
 
@@ -238,7 +238,7 @@ def _exported(traced: jax.stages.Traced, platforms: tuple[str, ...], name: str) 
 
 
 def _unwritable_call(traced: jax.stages.Traced) -> tuple[str, str]:
-    """The user's line and the target of the first custom call that no file can hold; empty without one."""
+    """The user's line and the target of the first custom call that no file can store; empty without one."""
     module = Module(private.module_of(traced.lower()))
     found = [(source_line(op.location), ir.StringAttr(op.attributes["call_target_name"]).value)
              for op in View(module).ops("stablehlo.custom_call")]

@@ -1,7 +1,7 @@
 """The options of a step, written down once: ``optimize``, ``patch_jit``, ``exec`` and plans are views of them.
 
-A field holds the text of an option, its check, and its form on the command line. The names that users write are typed
-by ``TypedDict`` classes, one a surface. This file imports no jax, so that the command line starts fast.
+A field contains the text of an option, its check, and its form on the command line. The names that users write are
+typed by ``TypedDict`` classes, one a surface. This file imports no jax, so that the command line starts fast.
 """
 
 from __future__ import annotations

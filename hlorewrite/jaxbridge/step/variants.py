@@ -174,7 +174,7 @@ class StepChoice:
 
     @classmethod
     def from_data(cls, data: Mapping[str, object]) -> StepChoice:
-        """The choice in the data of a plan, which may hold more; every plan says what is compiled."""
+        """The choice in the data of a plan, which may contain more; every plan says what is compiled."""
         names = [each.name for each in fields(cls)][:None if "passes" in data else 2]
         return cls(**{name: str(data[name]) for name in names if name in data})
 

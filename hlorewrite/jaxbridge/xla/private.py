@@ -338,7 +338,7 @@ def module_of(lowered: jax.stages.Lowered) -> ir.Module:
 
 
 def with_module(lowered: jax.stages.Lowered, bytecode: bytes) -> Any:
-    """A lowering like another one, holding another module; the original and JAX's caches stay as they are."""
+    """A lowering like another one, with another module; the original and JAX's caches stay as they are."""
     old: Any = lowered._lowering
     lowering: Any = copy.copy(old)
     lowering._hlo = ir.Module.parse(bytecode, old._hlo.context)

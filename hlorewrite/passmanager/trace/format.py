@@ -95,7 +95,7 @@ def read_manifest(folder: Path) -> dict[str, Any] | None:
 
 
 def make_folder(path: str) -> Path:
-    """Makes the folder of a trace, or takes one that is empty or holds a trace.
+    """Makes the folder of a trace, or takes one that is empty or contains a trace.
 
     Args:
       path: the folder; folders above it are made too.

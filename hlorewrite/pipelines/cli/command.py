@@ -137,7 +137,7 @@ def write_files(simulation: Simulation, args: argparse.Namespace) -> None:
 
 
 def write_step(simulation: Simulation, args: argparse.Namespace) -> None:
-    """Writes the step as one JSON file, or next to what a trace directory holds already."""
+    """Writes the step as one JSON file, or next to what a trace directory already contains."""
     from hlorewrite.passmanager.trace import format as form
     from hlorewrite.pipelines.simulate.trace import trace_content, write_trace
 

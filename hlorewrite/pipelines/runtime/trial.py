@@ -122,7 +122,7 @@ class Trials:
         """Measures the last run's fragments and transfers one by one, and one of its steps as it runs.
 
         Args:
-          times: file for the seconds of each; None for none.
+          times: file for the seconds of each fragment and transfer; None for none.
           trace: file for the step's timeline, ending in ``.json``; None for none.
         """
         if self._last is None:

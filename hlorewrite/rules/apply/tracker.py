@@ -74,7 +74,7 @@ class Worklist:
 class Link:
     """The rewrite that made an op, and the ops it was made from.
 
-    ``left`` holds the rules of the chain that another rule followed.
+    ``left`` lists the rules of the chain that another rule followed.
     """
 
     rule: str

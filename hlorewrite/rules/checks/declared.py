@@ -13,7 +13,7 @@ FLOAT_CLASSES = ("exact", "reassociates", "rescales", "widens")
 
 ``exact``: each result is bit for bit what it was. ``reassociates``: the same numbers are added or multiplied in
 another order. ``rescales``: numbers are rounded before they are added instead of after, or the other way round.
-``widens``: a sum is taken in a type that holds more.
+``widens``: a sum is taken in a type that represents more.
 """
 REGROUPING = frozenset({"reassociates", "rescales"})
 """The classes in which a rewrite may newly overflow or underflow a type of narrow range."""

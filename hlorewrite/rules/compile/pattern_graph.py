@@ -44,7 +44,7 @@ class Visit:
 
 
 def nodes_of(patterns: Sequence[ast.OpPattern]) -> list[OpPatternNode]:
-    """Every op pattern of a block, nested ones after the one that holds them."""
+    """Every op pattern of a block, nested ones after the one that contains them."""
     nodes: list[OpPatternNode] = []
 
     def add(pattern: ast.OpPattern, container: tuple[int, str] | None) -> None:

@@ -161,7 +161,7 @@ def test_split_by_host(kind: str, op: str) -> None:
 @pytest.mark.parametrize("groups, topology, why", [
     (m.ALL, "h200:1x4", "do not span several hosts"), (m.PAIRS, "h200:2x2", "do not span several hosts"),
     ("[[0, 2], [1, 3]]", "h200:2x2", "several members on each"), (m.ALL, "", "no topology was named"),
-    (m.ALL, "h200:2x2", "unprofitable: whole it takes")])
+    (m.ALL, "h200:2x2", "unprofitable: in one call it takes")])
 def test_not_split(groups: str, topology: str, why: str) -> None:
     before = m.module(f"%a: {T}", T, m.reduce("%x", "%a", groups=groups), f"return %x : {T}")
     after, said = m.run(HierarchicalAllReduce(), before, topology=topology)

@@ -54,7 +54,7 @@ def _result_fits(step: TraceStep, read: list[np.ndarray], made: np.ndarray) -> b
 
 
 def _holds(made: np.ndarray, source: np.ndarray) -> bool:
-    """Whether an integer type holds the numbers that are converted to it."""
+    """Whether an integer type represents the numbers that are converted to it."""
     if made.dtype == np.bool_:
         return True
     apart = np.abs(made.astype(np.float64) - np.trunc(_parts(source)[..., 0].astype(np.float64)))

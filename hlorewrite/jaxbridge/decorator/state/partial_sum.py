@@ -84,12 +84,12 @@ def flat_with_sums(tree: Any) -> tuple[list[Any], Any]:
 
 
 def as_the_user_sees(tree: Any) -> Any:
-    """A tree with a ``jax.ShapeDtypeStruct`` of the sum in place of each; the tree itself where it holds none."""
+    """A tree with a ``jax.ShapeDtypeStruct`` of the sum in place of each; the tree itself if it contains none."""
     return _replaced(tree, lambda each: jax.ShapeDtypeStruct(each.shape, each.dtype, sharding=each.sharding))
 
 
 def whole_sums(tree: Any) -> Any:
-    """A tree with each sum added up; the tree itself where it holds none."""
+    """A tree with each sum added up; the tree itself if it contains none."""
     return _replaced(tree, PartialSum.whole)
 
 

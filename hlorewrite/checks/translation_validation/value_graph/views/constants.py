@@ -77,7 +77,7 @@ class RealConstants:
 
 
 def _representable(number: Fraction, element: str) -> bool:
-    """Whether a type holds a number exactly, as a normal number."""
+    """Whether a type represents a number exactly, as a normal number."""
     top, bottom = number.numerator, number.denominator
     if bottom & (bottom - 1):
         return False

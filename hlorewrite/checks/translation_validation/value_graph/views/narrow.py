@@ -71,7 +71,7 @@ class Narrow:
         return None
 
     def _holds(self, node: int, element: str) -> bool:
-        """Whether a type holds every value of a node exactly."""
+        """Whether a type represents every value of a node exactly."""
         own = self.moves.element(node)
         if own == element or (own, element) in (("bf16", "f32"), ("f16", "f32"), ("f32", "f64"), ("bf16", "f64"),
                                                 ("f16", "f64")):

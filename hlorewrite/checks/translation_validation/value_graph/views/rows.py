@@ -134,7 +134,7 @@ class Rows:
         return self.moves.viewed(side.node, strided(0, dims), type_)
 
     def _as_wide(self, node: int, element: str) -> int | None:
-        """An operand in the type of the result; None if that one holds less."""
+        """An operand in the type of the result; None if that one represents less."""
         own = self.moves.element(node)
         if own == element:
             return node
