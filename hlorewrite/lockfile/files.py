@@ -95,7 +95,7 @@ class PlanFiles:
                 os.makedirs(self.path, exist_ok=True)
             except OSError as error:
                 raise OutputError(f"cannot be made ({os.strerror(error.errno or 0)})", location=self.path,
-                                  hint="name a folder that can be written") from None
+                                  hint="name a writable folder") from None
         write_plan(place.write, document)
 
     def refused(self, error: PlanMismatch) -> PlanMismatch:

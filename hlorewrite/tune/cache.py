@@ -52,7 +52,7 @@ class TuneCache:
             known = self.path.exists()
         except OSError as error:
             raise OutputError(f"cannot be a cache ({os.strerror(error.errno or 0)})", location=str(self.folder),
-                              hint="name a folder that can be written with --cache, or use --no-cache") from None
+                              hint="pass a writable folder with --cache, or use --no-cache") from None
         if not known:
             return
         try:

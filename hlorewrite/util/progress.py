@@ -78,7 +78,7 @@ def mapped(what: str, items: Sequence[Item], work: Callable[[Item], Result],
     Args:
       what: the work as a whole.
       items: what to work on.
-      work: makes a result of an item.
+      work: makes the result for an item.
       name: the name of an item in the line.
 
     Yields:

@@ -120,7 +120,7 @@ class StepOptions:
         "as text, as passes, or as a list of both", check=_passes, metavar="PIPELINE"))
     match: Match = field(default=None, metadata=_about(
         "rewrite only functions with this name or glob pattern. In Python also several patterns, or a predicate of "
-        "the module's name (`jit_NAME`)", unset="all that communicate are rewritten", metavar="NAME"))
+        "the module's name (`jit_NAME`)", unset="all functions that communicate are rewritten", metavar="NAME"))
     on_error: OnError | None = field(default=None, metadata=_about(
         "what to do when a pass fails: `raise` an error, or `fallback` to the original with one warning. In a program "
         "of [several processes](#many-processes) it applies to all of them, whichever one fails or differs",

@@ -109,7 +109,7 @@ def make_folder(path: str) -> Path:
         others = sorted(os.listdir(folder))
     except OSError as error:
         raise OutputError(f"the trace cannot be written ({os.strerror(error.errno or 0)})", location=path,
-                          hint="name a folder that can be created and written") from None
+                          hint="name a folder that can be created and is writable") from None
     if others and read_manifest(folder) is None:
         raise OutputError(f'the folder contains "{others[0]}" and no trace', location=path,
                           hint="name a new or an empty folder: a trace replaces files")

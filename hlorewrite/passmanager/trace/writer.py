@@ -78,7 +78,7 @@ class TraceWriter:
             self._file, self._remarks = self._opened(form.REWRITES), self._opened(form.REMARKS)
         except OSError as error:
             raise OutputError(f"the trace cannot be written ({os.strerror(error.errno or 0)})", location=folder,
-                              hint="name a folder that can be created and written") from None
+                              hint="name a folder that can be created and is writable") from None
         form.write_json(self.folder / form.MANIFEST, self.manifest)
 
     def _opened(self, name: str) -> IO[str]:
