@@ -98,8 +98,8 @@ class HierarchicalAllReduce(Pass):
             tell(ctx, "unprofitable", self.name, f"in one call it takes {before * 1e6:.0f} us, in three steps "
                  f"{after * 1e6:.0f} us on {times.topology.spec}", view, op)
             return False
-        tell(ctx, "applied", self.name, f"in three steps it takes {after * 1e6:.0f} us, in one call {before * 1e6:.0f} us "
-             f"on {times.topology.spec}", view, op)
+        tell(ctx, "applied", self.name, f"in three steps it takes {after * 1e6:.0f} us, in one call "
+             f"{before * 1e6:.0f} us on {times.topology.spec}", view, op)
         _rewrite(ctx.editor(view.module, self.name), op, kind, levels)
         ctx.count("all-reduces split")
         return True

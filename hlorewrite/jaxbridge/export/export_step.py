@@ -226,8 +226,8 @@ def _exported(traced: jax.stages.Traced, platforms: tuple[str, ...], name: str) 
     except (NotImplementedError, ValueError) as error:
         if private.changes_references(traced.lower()):
             raise UsageError(f"{name} changes references (jax.new_ref) that it closes over, which a file cannot store",
-                             location=users_line(), hint="take their values as arguments and return the new ones") from
-                             None
+                             location=users_line(),
+                             hint="take their values as arguments and return the new ones") from None
         where, target = _unwritable_call(traced)
         if not target:
             raise UsageError(f"{name} cannot be exported ({str(error).partition(chr(10))[0]})", location=users_line(),
