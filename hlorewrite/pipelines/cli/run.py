@@ -17,7 +17,7 @@ def add_run_arguments(parser: argparse.ArgumentParser) -> None:
     """Adds the arguments that only ``pipeline run`` takes."""
     group = parser.add_argument_group("run", "of a program, on random inputs")
     group.add_argument("--on", choices=["cpu", "gpu"], default="cpu",
-                       help="CPU devices, one for each device of the program, or the GPUs of this machine (default: cpu)")
+                       help="CPU devices, as many as the program needs, or the GPUs of this machine (default: cpu)")
     group.add_argument("--steps", type=int, default=5, metavar="N", help="timed steps of each schedule (default: 5)")
     group.add_argument("--seed", type=int, metavar="N", default=0, help="of the random inputs")
     group.add_argument("--save-times", metavar="FILE", help="write measured seconds of each fragment and transfer, for "
