@@ -68,13 +68,14 @@ def _decidable(source: StepInput) -> bool:
 
 def _decision(args: argparse.Namespace, source: StepInput) -> AuditedDecision:
     """What hlorewrite makes of the step; also as a page, if one was asked for."""
+    from hlorewrite.cli.compile import parse_flags
     from hlorewrite.jaxbridge.choose.audited import decided_dump, decided_module
     from hlorewrite.util.progress import progress
 
     cluster = args.topology or args.target
     with progress(f"trying {args.passes} for {args.target}"):
         if source.module is not None:
-            made, report = decided_module(source.module, args.target, cluster, args.passes)
+            made, report = decided_module(source.module, args.target, cluster, args.passes, parse_flags(args.xla_flag))
         else:
             assert source.dump is not None
             made, report = decided_dump(source.dump.partitioned, source.name, args.target, cluster, args.passes)

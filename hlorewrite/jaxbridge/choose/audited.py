@@ -1,5 +1,6 @@
 """The decision of an audit: a step, or the program of an XLA dump, rewritten and compared with XLA alone."""
 
+from collections.abc import Mapping
 from dataclasses import replace
 
 from hlorewrite.audit.step_audit import AuditedDecision
@@ -44,8 +45,8 @@ def decided_dump(text: str, name: str, target: str, cluster: str, passes: str
         return AuditedDecision(passes, why_not=error.what), None
 
 
-def decided_module(original: Module, target: str, cluster: str, passes: str
-                   ) -> tuple[AuditedDecision, RewriteReport | None]:
+def decided_module(original: Module, target: str, cluster: str, passes: str,
+                   flags: Mapping[str, str | bool | int] | None = None) -> tuple[AuditedDecision, RewriteReport | None]:
     """Makes the decision that the decorator would make for a step.
 
     Args:
@@ -53,6 +54,7 @@ def decided_module(original: Module, target: str, cluster: str, passes: str
       target: its devices, such as ``h200:4x8``.
       cluster: the topology that times are predicted for.
       passes: ``auto``, a pipeline, or the name of one.
+      flags: XLA flags that the user sets; they hold for every way.
 
     Returns:
       The decision for a terminal, and its report. Without the CUDA compiler, calls and bytes are those of the program
@@ -61,6 +63,7 @@ def decided_module(original: Module, target: str, cluster: str, passes: str
     try:
         try:
             place = place_of(parse_target(target), original)
+            place = replace(place, flags={**place.flags, **(flags or {})})
         except UsageError as error:
             return _counted(original, passes, cluster, error.what)
         asked = AUTO if passes == AUTO else as_passes(PIPELINES.get(passes, passes))

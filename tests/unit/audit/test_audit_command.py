@@ -72,6 +72,10 @@ def test_a_module_is_decided_as_opt_decides_it(tmp_path: Path, capsys: pytest.Ca
     assert "tokens to experts" in made["chosen"] and "expert_steps.py:" in made["made"][0]
     code, text, _ = run(capsys, "audit", str(step), "--target=h200:1x8", "--no-rewrite")
     assert code == 0 and "tokens to experts" not in text
+    code, text, _ = run(capsys, "audit", str(step), "--target=h200:1x8", "-O", "time", "--json",
+                        "--xla-flag=xla_gpu_enable_latency_hiding_scheduler=false")
+    made = json.loads(text)  # the schedule and the table are of the same compilation
+    assert made["rewritten"]["rows"][0]["step_s"] == pytest.approx(made["step_s"], rel=0.02)
 
 
 @needs_cuda_compiler
