@@ -348,6 +348,7 @@ HEAVY = (
         ("unit/pipelines/decorator/test_pipeline_search.py", "test_each_line_of_python_gives_the_time_it_stands_for"),
         ("unit/pipelines/runtime/test_run.py", "test_a_schedule_with_and_without_comm_shift"),
         ("unit/audit/test_audit_command.py", "test_the_passes_are_tried_on_the_program_of_a_dump"),
+        ("unit/audit/test_audit_command.py", "test_a_module_is_decided_as_opt_decides_it"),
         ("unit/jaxbridge/decorator/test_remarks.py", "test_equinox_under_patch_jit_and_on_the_page"),
         ("unit/jaxbridge/test_large_models.py", "test_gradients_cross_the_replicas_once_a_step_in_no_memory"),
         ("unit/passes/overlap/test_peeling_gain.py", "test_values_share_what_they_are_made_from"),

@@ -1,5 +1,7 @@
 """The share of XLA's passes that is proved: ``python bench/xla/passes.py [--targets h200:1x8,cpu:8] [--keep DIR]``.
 
+``--steps DIR`` takes other steps, and ``--pass NAME`` also counts the verdicts on one pass.
+
 Each step of ``steps.py`` is compiled for each target with a dump of every pass, and compared as ``hlorewrite
 validate-xla`` does. Prints for each how many changes after the partitioner were proved, how many of those that touch
 collectives or loops, whether all of them were proved at once, and what was equal on inputs, unknown or differed; exit
@@ -36,6 +38,7 @@ class Tally:
     dumps: int = 0
     whole: int = 0
     seconds: float = 0.0
+    of_pass: Counter[str] = field(default_factory=Counter)
 
     def add(self, other: Tally) -> None:
         """Adds another tally."""
@@ -43,6 +46,7 @@ class Tally:
         self.touching += other.touching
         self.dumps, self.whole = self.dumps + other.dumps, self.whole + other.whole
         self.seconds += other.seconds
+        self.of_pass += other.of_pass
 
     def row(self, name: str) -> str:
         """One line."""
@@ -65,8 +69,8 @@ def _skeleton(stage: DumpStage) -> Counter[tuple[str, str, str]]:
                    if each.opcode in ("while", "conditional") or collective_kind(each.opcode))
 
 
-def measured(folder: Path) -> Tally:
-    """What is found of one dump."""
+def measured(folder: Path, watched: str = "") -> Tally:
+    """What is found of one dump, and of one of XLA's passes."""
     found = validate_dump(folder, seconds=20.0)
     _, stages = dump_chain(folder)
     local = [stage for stage in stages if stage.local]
@@ -74,6 +78,7 @@ def measured(folder: Path) -> Tally:
     tally, at = Tally(dumps=1, whole=int(found.whole), seconds=found.seconds), 0
     for row in (row for row in found.rows if row.local):
         tally.verdicts[row.answer.verdict] += len(row.passes)
+        tally.of_pass[row.answer.verdict] += sum(bool(watched) and watched in each for each in row.passes)
         for touches in touched[at:at + len(row.passes)]:
             tally.touching[row.answer.verdict] += touches
         at += len(row.passes)
@@ -88,6 +93,7 @@ def main() -> int:
     parser.add_argument("--targets", default="h200:1x8,cpu:8")
     parser.add_argument("--steps", metavar="DIR", help="exports that steps.py wrote; written anew by default")
     parser.add_argument("--keep", metavar="DIR", help="leave the dumps there, and read those that are there")
+    parser.add_argument("--pass", dest="watched", default="", metavar="NAME", help="also count verdicts on this pass")
     args = parser.parse_args()
     total = Tally()
     with tempfile.TemporaryDirectory() as name:
@@ -103,12 +109,15 @@ def main() -> int:
                 if not dump.exists():
                     place.mkdir(parents=True)
                     dump = compile_with_dump(load(str(export)), target, place)
-                tally = measured(dump)
+                tally = measured(dump, args.watched)
                 print(tally.row(f"{target} {export.stem}"), flush=True)
                 every.add(tally)
             print(every.row(f"{target} all"), flush=True)
             total.add(every)
     print(total.row("all"))
+    if args.watched:
+        counts = ", ".join(f"{count} {verdict}" for verdict, count in sorted(total.of_pass.items()) if count)
+        print(f"{args.watched}: {counts or 'changed no program'}")
     return 1 if total.verdicts[Certainty.DIFFERS] else 0
 
 

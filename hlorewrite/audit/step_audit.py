@@ -13,14 +13,15 @@ from hlorewrite.timeline.simulate import ScheduledStep
 
 
 @dataclass(frozen=True)
-class DumpRewrite:
-    """The program of a dump before XLA's optimisations, rewritten by hlorewrite.
+class AuditedDecision:
+    """What hlorewrite makes of the step, or of the program that a dump holds from before XLA's optimisations.
 
     Attributes:
       passes: what was asked for: ``auto``, a pipeline or its name.
       table: XLA alone and the other ways to compile the program, line by line.
       sentence: which is compiled, and why.
-      remarks: what the passes say about what stays, one sentence each.
+      made: what passes changed before XLA's partitioner, one sentence each.
+      stays: what the passes say about what stays, one sentence each.
       decision: the figures of all ways; None if nothing was compared.
       why_not: why nothing is known, or no times are; empty otherwise.
     """
@@ -28,13 +29,15 @@ class DumpRewrite:
     passes: str
     table: tuple[str, ...] = ()
     sentence: str = ""
-    remarks: tuple[str, ...] = ()
+    made: tuple[str, ...] = ()
+    stays: tuple[str, ...] = ()
     decision: Mapping[str, Any] | None = None
     why_not: str = ""
 
     def as_json(self) -> dict[str, Any]:
         """The keys that the command line prints."""
-        return {"passes": self.passes, **(self.decision or {}), "remarks": list(self.remarks), "why_not": self.why_not}
+        return {"passes": self.passes, **(self.decision or {}), "made": list(self.made),
+                "remarks": list(self.stays), "why_not": self.why_not}
 
 
 @dataclass(frozen=True)
@@ -49,7 +52,7 @@ class StepAudit:
       reasons: for each collective why the loop runs it in every iteration; empty outside of loops, and where nothing
         says.
       findings: what could be saved, by the schedule alone.
-      rewritten: what hlorewrite makes of the program before optimisations; None if the input does not contain it.
+      rewritten: what hlorewrite makes of it; None if the input contains only its schedule.
       profile: measured times next to the predicted ones; None without a profile.
     """
 
@@ -58,7 +61,7 @@ class StepAudit:
     loops: tuple[str, ...]
     reasons: tuple[str, ...]
     findings: tuple[AuditFinding, ...]
-    rewritten: DumpRewrite | None = None
+    rewritten: AuditedDecision | None = None
     profile: ReconciledProfile | None = None
 
     @property

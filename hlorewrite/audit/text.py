@@ -2,7 +2,7 @@
 
 from hlorewrite.audit.findings import AuditFinding
 from hlorewrite.audit.profile.reconcile import ReconciledProfile
-from hlorewrite.audit.step_audit import DumpRewrite, StepAudit
+from hlorewrite.audit.step_audit import AuditedDecision, StepAudit
 from hlorewrite.timeline.text import unknown_line
 from hlorewrite.util.sizes import format_bytes, format_seconds
 from hlorewrite.util.tables import table
@@ -80,14 +80,15 @@ def _calls(number: int) -> str:
     return f"{number} call{'' if number == 1 else 's'}"
 
 
-def _rewritten(made: DumpRewrite) -> list[str]:
-    """The decision for the program before optimisations, and what stays as it is."""
-    if not made.table and not made.sentence:
-        return [f"hlorewrite cannot rewrite the program: {made.why_not}"]
-    said = [each for each in (made.sentence, made.why_not) if each]
-    stays = [f"stays: {remark}" for remark in made.remarks[:_MOST_REMARKS]]
-    left = len(made.remarks) - _MOST_REMARKS
-    return [*made.table, *said, *stays, *([f"and {left} more, with --json"] if left > 0 else [])]
+def _rewritten(decision: AuditedDecision) -> list[str]:
+    """The decision, and what stays as it is."""
+    if not decision.table and not decision.sentence:
+        return [f"hlorewrite cannot rewrite the program: {decision.why_not}"]
+    said = [each for each in (decision.sentence, decision.why_not) if each]
+    stays = [f"stays: {remark}" for remark in decision.stays[:_MOST_REMARKS]]
+    left = len(decision.stays) - _MOST_REMARKS
+    return [*decision.table, *said, *(f"made: {remark}" for remark in decision.made), *stays,
+            *([f"and {left} more, with --json"] if left > 0 else [])]
 
 
 def _profile(profile: ReconciledProfile) -> list[str]:

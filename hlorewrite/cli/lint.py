@@ -169,7 +169,7 @@ def _read(args: argparse.Namespace) -> LintInput:
         return LintInput(found.name, None, lines, "lint needs the program before XLA's optimisations; give "
                          "StableHLO, or a dump that contains after_spmd_partitioner.txt")
     quiet_xla("cpu")
-    from hlorewrite.jaxbridge.choose.dumped import program_of_dump
+    from hlorewrite.jaxbridge.choose.audited import program_of_dump
     return LintInput(found.name, program_of_dump(found.dump.partitioned, found.name), lines)
 
 

@@ -15,6 +15,7 @@ from hlorewrite.cli.step.read_module import hlo_text, read_module
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from hlorewrite.ir import Module
     from hlorewrite.timeline.dumps import DumpedModule
     from hlorewrite.timeline.simulate import ScheduledStep
 
@@ -47,6 +48,7 @@ class StepInput:
       memory_bytes: the memory of one device in bytes, if known.
       line_trips: trip counts of the source module by line.
       dump: the module of a dump, where it comes from one.
+      module: what was compiled; None where the input is a schedule.
     """
 
     name: str
@@ -54,6 +56,7 @@ class StepInput:
     memory_bytes: int | None = None
     line_trips: dict[str, int] = field(default_factory=dict)
     dump: DumpedModule | None = None
+    module: Module | None = None
 
 
 def scheduled_step(args: argparse.Namespace,
@@ -160,7 +163,7 @@ def _compiled(args: argparse.Namespace, data: bytes, name: str) -> StepInput:
     with progress(f"compiling for {args.target}"):
         made = compile_for(module, parse_target(args.target), protect=was_rewritten(module),
                            xla_flags=parse_flags(args.xla_flag))
-    return StepInput(name, made.hlo, made.memory.total, trips)
+    return StepInput(name, made.hlo, made.memory.total, trips, module=module)
 
 
 def _trips(given: list[str]) -> dict[str, int]:

@@ -7,7 +7,7 @@ import functools
 import os
 import types
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import jax
@@ -48,7 +48,7 @@ class ExportedStep:
       platforms: what it was lowered for.
     """
 
-    data: bytes
+    data: bytes = field(repr=False)
     arguments: tuple[str, ...]
     results: tuple[str, ...]
     devices: int

@@ -9,6 +9,7 @@ from pathlib import Path
 import gpt
 import pytest
 from audit_steps import REDUCED, looped
+from expert_steps import ExpertModel, exported
 from printed_page import assert_page_prints
 
 from hlorewrite.cli.main import guarded
@@ -53,6 +54,28 @@ def test_the_passes_are_tried_on_the_program_of_a_dump(dump: Path, tmp_path: Pat
     assert "What each pass changed: " in page.read_text()
     code, text, _ = run(capsys, "audit", str(dump), "--target=h200:4x8", "--no-rewrite")
     assert code == 0 and "before optimisations" not in text
+
+
+@needs_cuda_compiler
+def test_a_module_is_decided_as_opt_decides_it(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    step, page = tmp_path / "step.export", tmp_path / "page.html"
+    step.write_bytes(exported(ExpertModel(rows=8, length=512, slots=160, width=512, hidden=2048, layers=2)))
+    code, text, _ = run(capsys, "audit", str(step), "--target=h200:1x8", "--json", f"--report={page}")
+    made = json.loads(text)["rewritten"]
+    assert code == 0
+    code, text, _ = run(capsys, "opt", str(step), "-O", "auto", "--target=h200:1x8", "--json", "-o",
+                        str(tmp_path / "out.mlir"))
+    said = json.loads(text)
+    assert code == 0 and made["chosen"] == said["chosen"]
+    assert {row["name"]: row["step_s"] for row in made["rows"]} == {row["name"]: row["step_s"] for row in said["rows"]}
+    assert_page_prints(page.read_text(), made)
+    assert "tokens to experts" in made["chosen"] and "expert_steps.py:" in made["made"][0]
+    code, text, _ = run(capsys, "audit", str(step), "--target=h200:1x8", "--no-rewrite")
+    assert code == 0 and "tokens to experts" not in text
+    code, text, _ = run(capsys, "audit", str(step), "--target=h200:1x8", "-O", "time", "--json",
+                        "--xla-flag=xla_gpu_enable_latency_hiding_scheduler=false")
+    made = json.loads(text)  # the schedule and the table are of the same compilation
+    assert made["rewritten"]["rows"][0]["step_s"] == pytest.approx(made["step_s"], rel=0.02)
 
 
 @needs_cuda_compiler

@@ -69,6 +69,7 @@ def test_optax_state_is_exported_with_names_donation_and_shardings():
     assert exported.arguments == ARGUMENTS
     assert exported.results == (*(name.replace("state", "result[0]", 1) for name in ARGUMENTS[:4]), "result[1]['loss']")
     assert (exported.devices, exported.platforms) == (8, ("cpu",))
+    assert "devices=8" in repr(exported) and "data=" not in repr(exported)  # a prompt prints it
     text = exported.text()
     assert text.count("tf.aliasing_output") + text.count("jax.buffer_donor") == 4
     assert 'sdy.mesh @mesh = <["data"=8]>' in text and 'sdy.sharding = #sdy.sharding<@mesh, [{"data"}' in text
