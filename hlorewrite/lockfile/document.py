@@ -101,7 +101,7 @@ def read_document(raw: bytes, name: str) -> PlanDocument:
     version = data.get("format_version")
     if version != FORMAT_VERSION:
         newer = isinstance(version, int) and version > FORMAT_VERSION
-        raise PlanMismatch(f"is of plan format {version!r}, but this hlorewrite reads {FORMAT_VERSION}"
+        raise PlanMismatch(f"has plan format {version!r}, but this hlorewrite reads {FORMAT_VERSION}"
                            + ("; a newer hlorewrite wrote it" if newer else ""), location=name)
     checksum = data.pop("checksum", None)
     if checksum != _checksum(data):

@@ -53,7 +53,7 @@ class OpsChange:
     """One rewrite.
 
     Attributes:
-      rule: that did it; of a pass without rules, the pass.
+      rule: the rule that did it; for a pass without rules, the pass.
       location: the user's line.
       before: the ops that were matched.
       after: the ops in their place; without lines where ops only vanished.

@@ -36,7 +36,7 @@ class Expectation:
     Attributes:
       severity: the severity it expects.
       line: the line it expects the diagnostic on; None for ``@unknown``.
-      text: what the message must hold.
+      text: what the message must contain.
       regex: whether ``{{...}}`` in the text are regular expressions.
       written_at: the line of the comment.
     """

@@ -131,7 +131,7 @@ class OverlapModel:
 
         Args:
           op: the collective.
-          seconds: what is sent takes.
+          seconds: the time that sending takes.
           sources: the tasks that it waits for.
         """
         return StreamTask(seconds, tuple(sources), True, int(self.separate and uses_ports_alone(

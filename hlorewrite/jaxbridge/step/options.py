@@ -47,7 +47,7 @@ class OptionField:
     Attributes:
       text: its effect, as Markdown without a final full stop; the first sentence is the help of the flag.
       choices: the values there are; empty for any.
-      check: makes of what a user writes what is kept; raises ``UsageError``.
+      check: converts what a user writes to the stored value; raises ``UsageError``.
       metavar: the metavar of the flag; empty for a flag without a value.
       unset: what happens if it is not given and has no default.
       negated: help of the flag that switches off what is on by default.
@@ -301,7 +301,7 @@ class Surface:
 
     Attributes:
       name: as users call it.
-      defaults: that differ from those of the fields.
+      defaults: the defaults that differ from those of the fields.
       without: options that do not apply here, each with a sentence that says why.
     """
 

@@ -281,7 +281,7 @@ class Driver:
         return PassFailed(f"{what} ({link.depth} rewrites in a row, {self.applied} in total, the last: "
                           f"{' <- '.join(last[:4])})",
                           location=self.view.source(op),
-                          hint="add to one a `where` or `cost` that fails on the other's result, or `recursive(k)`")
+                          hint="let a `where` or `cost` of one fail on the other's result, or add `recursive(k)`")
 
     # ---- statistics
 

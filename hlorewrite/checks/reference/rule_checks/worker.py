@@ -27,7 +27,7 @@ def results(file: str, programs: int, start: int) -> Iterator[dict[str, Any]]:
     Args:
       file: a path, or the name of a shipped file.
       programs: how many programs to generate for each rule.
-      start: how many rules and facts to pass over.
+      start: how many rules and facts to skip.
     """
     source = read_source(file)
     natives = bind(checked(source)[1], source.name)
