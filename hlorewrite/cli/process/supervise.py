@@ -273,7 +273,7 @@ class _Watch:
                 again = reproduce()
             crash = f"{doing}: {self.shared.author} crashed ({signal.Signals(number).name})"
             if self.shared.author == "XLA" and doing.endswith(_READ):
-                return 2, f"{crash}; give HLO as XLA prints it"
+                return 2, f"{crash}; pass HLO as XLA prints it"
             return 2 if doing.endswith(_READ) else 1, (f"{crash}; if the file is not damaged, report it"
                        + (f"; {again}" if again else " with the file and the command"))
         hint = ("the system does that when memory runs out: use a smaller module, or see --memory-limit"
