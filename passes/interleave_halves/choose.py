@@ -5,19 +5,18 @@ are in halves, so each collective has compute to overlap with. Other ops are in 
 joining values that are made in halves and read whole, and cutting values that are made whole and read in halves.
 """
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from hlorewrite.analysis.block_frequency import executed_times
 from hlorewrite.analysis.deferral_graph.max_flow import FlowNetwork
 from hlorewrite.cost.kernels.clock import kernel_op
-from hlorewrite.ir import COLLECTIVES, Loop, defining_op, ir, nested_ops, op_key, tensor_bytes, terminator
+from hlorewrite.ir import COLLECTIVES, Loop, defining_op, ir, op_key, tensor_bytes, terminator
 from hlorewrite.ir.regions import WHILE
 from hlorewrite.ops.dims import repeats_whole
 from hlorewrite.passes.common.dimension_region import Region, RegionMember
 from hlorewrite.passes.common.overlap_model import OverlapModel
 from hlorewrite.passes.interleave_halves.region import HALVES
-from hlorewrite.util.reachability import reachable
 
 _SOURCE, _SINK, _FIRST = 0, 1, 2
 _UNIT = 1e12
@@ -48,71 +47,6 @@ class HalvesChoice:
             member = self.region.members[index]
             members.setdefault(op_key(member.op), []).append(member)
         return members
-
-
-def chained(seeds: Mapping[int, ir.Operation]) -> tuple[dict[int, ir.Operation], set[int]]:
-    """The collectives of chains, in which each waits for the one before it through ops in between.
-
-    A reduction of gradients, for which no other collective waits, is not among them.
-
-    Args:
-      seeds: key of an op to the op, for collectives of one block or several.
-
-    Returns:
-      (seeds on a path from or to another seed, by key; the keys of all ops on the paths between them, within their
-      block and around its loop).
-    """
-    behind = {op_key(op) for op in reachable(_all(seeds.values(), _readers), _readers, op_key)}
-    in_front = {op_key(op) for op in reachable(_all(seeds.values(), _sources), _sources, op_key)}
-    linked = {key: op for key, op in seeds.items() if key in behind or key in in_front}
-    return linked, linked.keys() | (behind & in_front)
-
-
-def _all(ops: Iterable[ir.Operation], following: Callable[[ir.Operation], list[ir.Operation]]) -> list[ir.Operation]:
-    return [each for op in ops for each in following(op)]
-
-
-def _readers(op: ir.Operation) -> list[ir.Operation]:
-    """The ops of its block that read an op's results, in this iteration or the next."""
-    block, found = op.block, list[ir.Operation]()
-    values = list(op.results)
-    if op == terminator(block) and _is_body(block):
-        values = list(block.arguments)
-    for value in values:
-        for use in value.uses:
-            reader = _in_block(use.owner.operation, block)
-            if reader is not None:
-                found.append(reader)
-    return found
-
-
-def _sources(op: ir.Operation) -> list[ir.Operation]:
-    """The ops of its block that make an op's operands, in this iteration or the previous one."""
-    block, found = op.block, list[ir.Operation]()
-    for inner in nested_ops(op) if len(op.regions) and op.name not in COLLECTIVES else (op,):
-        for value in inner.operands:
-            maker = defining_op(value)
-            if maker is None and value.owner == block and _is_body(block):
-                maker = defining_op(terminator(block).operands[ir.BlockArgument(value).arg_number])
-            if maker is not None and maker.block == block:
-                found.append(maker)
-    return found
-
-
-def _is_body(block: ir.Block) -> bool:
-    owner = block.owner.operation
-    return owner.name == WHILE and Loop(owner).body == block
-
-
-def _in_block(op: ir.Operation, block: ir.Block) -> ir.Operation | None:
-    """The op directly in a block that is, or contains, an op."""
-    # Ends: each step goes to the op around.
-    while op.block != block:
-        parent = op.parent
-        if parent is None or op.block is None:
-            return None
-        op = parent.operation
-    return op
 
 
 class HalvesChooser:

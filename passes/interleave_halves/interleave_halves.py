@@ -10,7 +10,8 @@ from hlorewrite.passes.common.dimension_region import Region
 from hlorewrite.passes.common.loop_copies.copies import ChannelHandles
 from hlorewrite.passes.common.overlap_model import HALF, OverlapModel
 from hlorewrite.passes.common.pass_support import tell, with_inlined
-from hlorewrite.passes.interleave_halves.choose import HalvesChoice, HalvesChooser, calls_longer, chained
+from hlorewrite.passes.interleave_halves.chains import chained
+from hlorewrite.passes.interleave_halves.choose import HalvesChoice, HalvesChooser, calls_longer
 from hlorewrite.passes.interleave_halves.emit import HalvesEmitter
 from hlorewrite.passes.interleave_halves.gain import saved_seconds, waiting
 from hlorewrite.passes.interleave_halves.region import HalfRegionFinder

@@ -1,0 +1,182 @@
+"""Chains of collectives: which of a block wait for one another, and the ops in between.
+
+Ops of a block are nodes, and so is each position of what an inner loop carries, because what enters a loop at one
+position need not reach the others: no layer waits for the gradients that a loop of layers stacks.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Iterable, Mapping
+from typing import NamedTuple
+
+from hlorewrite.ir import COLLECTIVES, Loop, defining_op, ir, nested_ops, op_key, terminator
+from hlorewrite.ir.regions import WHILE
+from hlorewrite.util.reachability import reachable
+
+
+class _Node(NamedTuple):
+    """An op of a block, or a position of what a loop in it carries; the position of other ops is 0."""
+
+    op: ir.Operation
+    position: int = 0
+
+
+def chained(seeds: Mapping[int, ir.Operation]) -> tuple[dict[int, ir.Operation], set[int]]:
+    """The collectives of chains, in which each waits for the one before it through ops in between.
+
+    A reduction of gradients, for which no other collective waits, is not among them.
+
+    Args:
+      seeds: key of an op to the op, for collectives of one block or several.
+
+    Returns:
+      (seeds on a path from or to another seed, by key; the keys of all ops on the paths between them, within their
+      block and around its loop).
+    """
+    walk = _Walk()
+    behind = walk.all(seeds.values(), walk.readers)
+    in_front = walk.all(seeds.values(), walk.sources)
+    linked = {key: op for key, op in seeds.items() if (key, 0) in behind or (key, 0) in in_front}
+    return linked, linked.keys() | {key for key, _ in behind & in_front}
+
+
+class _Walk:
+    """Edges between the nodes of blocks."""
+
+    def __init__(self) -> None:
+        self._slots: dict[int, LoopSlots] = {}
+
+    def all(self, ops: Iterable[ir.Operation], following: Callable[[_Node], list[_Node]]) -> set[tuple[int, int]]:
+        """Keys of the nodes that some ops lead to."""
+        starts = [each for op in ops for each in following(_Node(op))]
+        return {_key(node) for node in reachable(starts, following, _key)}
+
+    def readers(self, node: _Node) -> list[_Node]:
+        """The nodes of its block that read what a node makes, in this iteration or the next."""
+        op, block = node.op, node.op.block
+        if op.name == WHILE:
+            slots = self._of(op)
+            return [*(_Node(op, each) for each in slots.readers[node.position]),
+                    *self._using([op.results[node.position]], block)]
+        around = op == terminator(block) and _is_body(block)
+        return self._using(block.arguments if around else op.results, block)
+
+    def _using(self, values: Iterable[ir.Value], block: ir.Block) -> list[_Node]:
+        found = list[_Node]()
+        for value in values:
+            for use in value.uses:
+                user = use.owner.operation
+                reader = _in_block(user, block)
+                if reader is None:
+                    continue
+                if reader.name != WHILE:
+                    found.append(_Node(reader))
+                elif user == reader:
+                    found.append(_Node(reader, use.operand_number))
+                else:
+                    found += [_Node(reader, each) for each in self._of(reader).capturing(value)]
+        return found
+
+    def sources(self, node: _Node) -> list[_Node]:
+        """The nodes of its block that make what a node reads, in this iteration or the previous one."""
+        op, block = node.op, node.op.block
+        if op.name == WHILE:
+            slots = self._of(op)
+            read = [op.operands[node.position], *slots.captured[node.position]]
+            return [*(_Node(op, each) for each in slots.sources[node.position]), *self._making(read, block)]
+        inside = nested_ops(op) if len(op.regions) and op.name not in COLLECTIVES else (op,)
+        return self._making((value for inner in inside for value in inner.operands), block)
+
+    def _making(self, values: Iterable[ir.Value], block: ir.Block) -> list[_Node]:
+        found = list[_Node]()
+        for value in values:
+            if defining_op(value) is None and value.owner == block and _is_body(block):
+                value = terminator(block).operands[ir.BlockArgument(value).arg_number]
+            maker = defining_op(value)
+            if maker is not None and maker.block == block:
+                found.append(_Node(maker, ir.OpResult(value).result_number if maker.name == WHILE else 0))
+        return found
+
+    def _of(self, loop: ir.Operation) -> LoopSlots:
+        key = op_key(loop)
+        if key not in self._slots:
+            self._slots[key] = LoopSlots(Loop(loop))
+        return self._slots[key]
+
+
+class LoopSlots:
+    """Which of the values that a loop carries its iterations compute from which.
+
+    One walk over the body in program order: each value has the set of carried and captured values that it is computed
+    from, as bits. Ops with regions inside of the body count as one.
+
+    Args:
+      loop: the loop.
+
+    Attributes:
+      sources: for each position, the positions that its next value reads, and those that the condition reads.
+      readers: the same edges the other way around.
+      captured: for each position, the values from outside that its next value reads.
+    """
+
+    def __init__(self, loop: Loop) -> None:
+        count = len(loop.op.operands)
+        bits = {value: 1 << place for place, value in enumerate(loop.body.arguments)}
+        outside = list[ir.Value]()
+        for op in loop.body.operations:
+            read = 0
+            for inner in nested_ops(op.operation):
+                for value in inner.operands:
+                    if value not in bits and _is_outside(value, loop.op):
+                        bits[value] = 1 << (count + len(outside))
+                        outside.append(value)
+                    read |= bits.get(value, 0)
+            for result in op.operation.results:
+                bits[result] = read
+        tested = [place for place in range(count) if loop.tests(place)]
+        needed = [bits.get(value, 0) for value in loop.yields]
+        self.sources = [[place for place in range(count) if read >> place & 1 or place in tested] for read in needed]
+        self.captured = [[value for place, value in enumerate(outside, count) if read >> place & 1] for read in needed]
+        self.readers: list[list[int]] = [[] for _ in range(count)]
+        for place, read_by in enumerate(self.sources):
+            for each in read_by:
+                self.readers[each].append(place)
+
+    def capturing(self, value: ir.Value) -> list[int]:
+        """The positions whose next value reads a value from outside; all, if only the condition reads it."""
+        found = [place for place, values in enumerate(self.captured) if value in values]
+        return found or list(range(len(self.captured)))
+
+
+def _key(node: _Node) -> Hashable:
+    return op_key(node.op), node.position
+
+
+def _is_outside(value: ir.Value, loop: ir.Operation) -> bool:
+    """Whether a value comes from outside of a loop."""
+    owner = value.owner
+    block = owner if isinstance(owner, ir.Block) else owner.operation.block
+    while block is not None and block.owner is not None:
+        around = block.owner.operation
+        if around == loop:
+            return False
+        if around.name == "builtin.module" or around.parent is None:
+            return True
+        block = around.block
+    return True
+
+
+def _is_body(block: ir.Block) -> bool:
+    owner = block.owner.operation
+    return owner.name == WHILE and Loop(owner).body == block
+
+
+def _in_block(op: ir.Operation, block: ir.Block) -> ir.Operation | None:
+    """The op directly in a block that is, or contains, an op."""
+    # Ends: each step goes to the op around.
+    while op.block != block:
+        parent = op.parent
+        if parent is None or op.block is None:
+            return None
+        op = parent.operation
+    return op
