@@ -73,7 +73,7 @@ class DivisionChooser:
         for graph in graphs:
             if not graph.has_effects:
                 classes.setdefault(graph.key, []).append(graph)
-        kinds = sorted(classes.values(), key=lambda each: (-each[0].work, -len(each[0].ops)))
+        kinds = sorted(classes.values(), key=lambda each: (-each[0].work, -len(each[0].ops), len(each[0].returned)))
         touched: set[int] = set()
         for position, hosts in enumerate(kinds):
             for place, parts in enumerate(kinds[position + 1:], position + 1):
