@@ -77,7 +77,7 @@ class DivisionChooser:
         touched: set[int] = set()
         for position, hosts in enumerate(kinds):
             for place, parts in enumerate(kinds[position + 1:], position + 1):
-                found = occurrence_in(parts[0], hosts[0]) if self._pays(parts[0], len(hosts)) else None
+                found = occurrence_in(parts[0], hosts[0]) if self._pays(parts[0].work, hosts) else None
                 if found is not None and self._add(hosts, parts[0], found):
                     touched |= {position, place}
                     break
@@ -87,11 +87,10 @@ class DivisionChooser:
         """Divides two kinds of fragments around what they share; the others wait for the next round."""
         for position, hosts in enumerate(kinds):
             for parts in (each for place, each in enumerate(kinds) if place != position):
-                count = len(hosts) + len(parts)
-                if common_work(parts[0], hosts[0]) < self.least * count:
+                if not self._pays(common_work(parts[0], hosts[0]), hosts + parts):
                     continue
                 common, values = prefix_of(parts[0], common_prefix(parts[0], hosts[0]))
-                found = occurrence_in(common, hosts[0]) if self._pays(common, count) else None
+                found = occurrence_in(common, hosts[0]) if self._pays(common.work, hosts + parts) else None
                 own = Occurrence(tuple(parts[0].maker[values[op.results[0]]] for op in common.ops), values)
                 before = dict(self.chosen)
                 if found is not None and self._add(hosts, common, found):
@@ -99,9 +98,10 @@ class DivisionChooser:
                         return
                     self.chosen = before
 
-    def _pays(self, part: FragmentGraph, calls: int) -> bool:
-        """Whether a fragment is large enough to be worth the calls that sharing it adds."""
-        return part.work >= self.least * calls
+    def _pays(self, work: int, hosts: list[FragmentGraph]) -> bool:
+        """Whether what is shared is worth the calls that it adds: each micro-batch makes those in the loop."""
+        calls = sum(self.program.executions(host.call) for host in hosts)
+        return work * max(1, self.program.iterations) >= self.least * calls
 
     def _add(self, hosts: list[FragmentGraph], part: FragmentGraph, found: Occurrence) -> bool:
         """Adds the divisions of equal fragments, where they are legal and cheap; returns whether they are."""
