@@ -13,7 +13,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import jax
-import jax.numpy as jnp
+import numpy as np
+from jax import lax
 from jax.sharding import NamedSharding, PartitionSpec
 from jaxlib import version as jaxlib_version
 
@@ -228,14 +229,13 @@ class Fragments:
         outputs = [self._shape(value) for value in fragment.results]
         if self._token(call):
             everywhere = NamedSharding(self.meshes.jax_mesh(call.mesh), PartitionSpec())
-            outputs.append(jax.ShapeDtypeStruct((), jnp.int8, sharding=everywhere))
+            outputs.append(jax.ShapeDtypeStruct((), np.int8, sharding=everywhere))
         taken, given = (tuple(each.sharding for each in side) for side in (inputs, outputs))
         like = self._shells.get(fragment.shared) if fragment.shared and outputs else None
         if like is not None:
             return jax.stages.Lowered(private.with_devices(private.lowering_key(like), taken, given),
                                       **private.lowered_fields(like))
-        shell = jax.jit(lambda *_: tuple(jnp.zeros(each.shape, each.dtype) for each in outputs), keep_unused=True,
-                        in_shardings=taken, out_shardings=given)
+        shell = jax.jit(lambda *_: _arrays_like(outputs), keep_unused=True, in_shardings=taken, out_shardings=given)
         # Constants of the shell are replaced with everything else in it; only its signature counts.
         lowered = shell.lower(*inputs)
         buffer = io.BytesIO()
@@ -247,3 +247,10 @@ class Fragments:
     def _shape(self, value: int) -> jax.ShapeDtypeStruct:
         type_ = self.types[value]
         return jax.ShapeDtypeStruct(type_.shape, numpy_type(type_), sharding=self.meshes.sharding(type_))
+
+
+def _arrays_like(outputs: Sequence[jax.ShapeDtypeStruct]) -> tuple[jax.Array, ...]:
+    """Zeros; equal ones are one value, since JAX traces and lowers each op of a shell."""
+    kinds = dict.fromkeys((each.shape, each.dtype) for each in outputs)
+    made = {(shape, dtype): lax.broadcast(np.zeros((), dtype), shape) for shape, dtype in kinds}
+    return tuple(made[each.shape, each.dtype] for each in outputs)

@@ -1,5 +1,6 @@
 """Chooses the fragments that are divided, and what they are divided around."""
 
+import functools
 from collections.abc import Hashable
 from dataclasses import dataclass, field
 
@@ -100,8 +101,13 @@ class DivisionChooser:
 
     def _pays(self, work: int, hosts: list[FragmentGraph]) -> bool:
         """Whether what is shared is worth the calls that it adds: each micro-batch makes those in the loop."""
-        calls = sum(self.program.executions(host.call) for host in hosts)
-        return work * max(1, self.program.iterations) >= self.least * calls
+        often = max(1, self.program.iterations)
+        return work * often >= self.least * sum(often if id(host.call) in self._looped else 1 for host in hosts)
+
+    @functools.cached_property
+    def _looped(self) -> frozenset[int]:
+        """Identities of the calls that each micro-batch makes."""
+        return frozenset(map(id, self.program.body))
 
     def _add(self, hosts: list[FragmentGraph], part: FragmentGraph, found: Occurrence) -> bool:
         """Adds the divisions of equal fragments, where they are legal and cheap; returns whether they are."""

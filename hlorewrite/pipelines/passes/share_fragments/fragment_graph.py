@@ -93,7 +93,8 @@ class FragmentGraph:
     @functools.cached_property
     def key(self) -> Hashable:
         """Equal for fragments that XLA compiles to the same, apart from what is donated to them."""
-        kinds = tuple(replace(self.crossing[value].kind, mesh="") for value in (*range(self.arguments), *self.returned))
+        crossing = (self.crossing[value].kind for value in (*range(self.arguments), *self.returned))
+        kinds = tuple((kind.tensor, kind.spec, kind.unreduced) for kind in crossing)
         return tuple((op.signature, op.reads) for op in self.ops), self.returned, kinds, self.mesh
 
     @functools.cached_property
