@@ -71,7 +71,7 @@ class _FragmentDivision:
         if len(set(host.returned)) < len(host.returned) or any(value in arguments for value in host.returned):
             raise CannotDivide("it returns an argument, or a value twice")
         if len(self.middle) == len(host.ops):
-            if not set(host.returned) < set(self.given):
+            if not set(host.returned) < set(self.given) or any(value not in arguments for value in self.taken):
                 raise CannotDivide("there is nothing around it")
             return (FragmentPiece(self.order, self.taken, self.given, True),)
         before = self._needed(value for value in self.taken if value not in arguments)
