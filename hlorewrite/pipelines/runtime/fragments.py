@@ -69,7 +69,7 @@ class Fragments:
       types: types of the program's values.
       tokens: whether fragments over several devices return one more result, a scalar that is ready when they have
         run: results may be donated to others before they can be waited for.
-      made: numbers of the values that the step itself makes, which nobody outside expects to be deleted.
+      made: numbers of the values that the step itself makes; the others may be buffers of the caller.
     """
 
     module: Module

@@ -343,6 +343,8 @@ def loop(large: tuple[str, str, str], carried: int, update: tuple[str, str, str]
     topology = 'topology = #mpmd.topology<<"m0" : <["d"=1]>>, <"m1" : <["d"=1]>>>'
     call = ('mpmd.fragment_call<mesh="{0}", origin=["x"]> @{1}({2}) '
             '{{hlorewrite.stage = {3} : i64, hlorewrite.task = "F"}}')
+    after = call.replace('"F"', '"update"').format("m0", "update", f"%r#0, {rest[0]}", 0)
+    following = [f"%u = {after} : ({a}, {a}) -> {a}"] if update else []
     return parse("\n".join([
         'module @loop { sdy.mesh @m0 = <["d"=1]>', 'sdy.mesh @m1 = <["d"=1]>',
         f"func.func public @main({taken.replace('%c', '%i')}) -> ({a}, {b}) attributes {{{topology}}} {{",
@@ -350,8 +352,7 @@ def loop(large: tuple[str, str, str], carried: int, update: tuple[str, str, str]
         f"(%c0: {a}, %c1: {b}, %index: tensor<ui32>) {{",
         f"%n:2 = mpmd.call @microbatch(%c0, %c1, {', '.join(rest)}, %q) : ({kinds}) -> ({a}, {b})",
         f"mpmd.return %n#0, %n#1 : {a}, {b} }} : {a}, {b}",
-        *([f"%u = {call.format('m0', 'update', f'%r#0, {rest[0]}', 0).replace('\"F\"', '\"update\"')} : ({a}, {a}) -> {a}",
-           f"return %u, %r#1 : {a}, {b} }}"] if update else [f"return %r#0, %r#1 : {a}, {b} }}"]),
+        *following, f"return {'%u' if update else '%r#0'}, %r#1 : {a}, {b} }}",
         f"func.func private @microbatch({taken}) -> ({a}, {b}) attributes {{{topology}}} {{",
         f"%n0 = {call.format('m0', 'large', ', '.join(given), 0)} : ({', '.join([a] * len(given))}) -> {a}",
         f"%n1 = {call.format('m1', 'small', '%c1, %q', 1)} : ({b}, {b}) -> {b}", f"return %n0, %n1 : {a}, {b} }}",
