@@ -91,7 +91,7 @@ def pipelines() -> Iterator[Pair]:
 
 def _steps_of_tests() -> Any:
     """The steps with stage marks of the tests, in a file that is named as one of the benches."""
-    path = Path(__file__).resolve().parents[2] / "tests" / "unit" / "jaxbridge" / "pipeline_steps.py"
+    path = Path(__file__).resolve().parents[2] / "tests" / "unit" / "pipelines" / "pipeline_steps.py"
     found = importlib.util.spec_from_file_location("steps_of_tests", path)
     assert found is not None and found.loader is not None
     made = importlib.util.module_from_spec(found)

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 sys.path.append(str(Path(__file__).resolve().parents[2]))
-sys.path.append(str(Path(__file__).resolve().parents[2] / "tests" / "unit" / "jaxbridge"))
+sys.path.append(str(Path(__file__).resolve().parents[2] / "tests" / "unit" / "pipelines"))
 
 import jax
 from pipeline_models import BlockModel, ScannedGpt, gpt, moe_gpt, t5, unet

@@ -27,6 +27,10 @@ class ExecutableStore:
         self._written: dict[str, bytes] = {}
         self.read = 0
 
+    def holds(self, key: str) -> bool:
+        """Whether an executable of a digest is kept."""
+        return key in self._written
+
     @contextmanager
     def of(self, key: str) -> Iterator[None]:
         """Reads executables that this thread compiles in the body for its devices if they exist; writes them out
@@ -126,7 +130,11 @@ def compile_all(work: Mapping[Key, tuple[str, Callable[[], jax.stages.Compiled]]
     options = private.own_configuration()  # each thread of JAX has its own
     with shared_executables(), ThreadPoolExecutor(len(os.sched_getaffinity(0))) as pool:
         largest_first = sorted(groups.values(), key=lambda keys: -len(work[keys[0]][0]))
-        running = {pool.submit(_run, options, store, *work[keys[0]]): keys for keys in largest_first}
+        running = {}
+        for keys in largest_first:
+            text, function = work[keys[0]]
+            kept = len(keys) > 1 or store.holds(text)  # writing takes milliseconds
+            running[pool.submit(_run, options, store, text if kept else "", function)] = keys
         try:
             # Ends: each round takes at least one program out of those that run, and each is started once.
             while running:

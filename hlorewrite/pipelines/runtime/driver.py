@@ -105,7 +105,9 @@ class PipelineDriver:
         agreement = agreement or meet(self.program, self.meshes, timeout_s)
         self._transfers = TransferCompiler(module, self.program, self.meshes, topology=topology, strategy=strategy,
                                            tokens=self._tokens, solver_effort=solver_effort(agreement))
-        self._fragments = Fragments(module, self.meshes, self.program.types, self._tokens)
+        made = frozenset(value for step in self.program.steps
+                         for value in (step.results if isinstance(step, FragmentCall) else (step.result,)))
+        self._fragments = Fragments(module, self.meshes, self.program.types, self._tokens, made)
         self.plans = self._transfers.plans()
         how = _how(self.schedule, list(self.plans.values()))
         text = module.text()

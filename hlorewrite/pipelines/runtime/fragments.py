@@ -8,12 +8,13 @@ import functools
 import hashlib
 import io
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 import jax
-import jax.numpy as jnp
+import numpy as np
+from jax import lax
 from jax.sharding import NamedSharding, PartitionSpec
 from jaxlib import version as jaxlib_version
 
@@ -23,7 +24,7 @@ from hlorewrite.jaxbridge.xla import miscompile_workarounds, private
 from hlorewrite.jaxbridge.xla.own_compilations import own_compilation
 from hlorewrite.jaxbridge.xla.platform_passes import legal_module
 from hlorewrite.pipelines.mpmd.program import FragmentCall
-from hlorewrite.pipelines.mpmd.types import MeshTensor
+from hlorewrite.pipelines.mpmd.types import MeshTensor, device_bytes
 from hlorewrite.pipelines.runtime.compile_once import ExecutableStore, compile_all, spread
 from hlorewrite.pipelines.runtime.host_splats import FilledCall, Number, filled_maker, take_filled
 from hlorewrite.pipelines.runtime.meshes import PlacedMeshes, numpy_type
@@ -31,6 +32,9 @@ from hlorewrite.pipelines.runtime.standalone import add_token, standalone
 
 Compiled = Callable[..., Sequence[jax.Array]]
 Key = tuple[str, tuple[Any, ...]]
+KEPT = 0.1
+"""Limit of bytes that a fragment does not take over so that it equals another one, as a share of all its bytes."""
+_DONOR = re.compile(r"jax\.buffer_donor = true(, )?")
 _COLLECTIVE = re.compile(r"= .*\b(all-reduce|all-gather|reduce-scatter|collective-|all-to-all|ragged-all)")
 
 
@@ -65,12 +69,14 @@ class Fragments:
       types: types of the program's values.
       tokens: whether fragments over several devices return one more result, a scalar that is ready when they have
         run: results may be donated to others before they can be waited for.
+      made: numbers of the values that the step itself makes; the others may be buffers of the caller.
     """
 
     module: Module
     meshes: PlacedMeshes
     types: Sequence[MeshTensor]
     tokens: bool = False
+    made: frozenset[int] = frozenset()
     _known: dict[Key, jax.stages.Compiled] = field(default_factory=dict, repr=False)
     _of_call: dict[tuple[str, frozenset[int]], Key | None] = field(default_factory=dict, repr=False)
     _functions: dict[tuple[str, frozenset[int]], Compiled] = field(default_factory=dict, repr=False)
@@ -99,9 +105,11 @@ class Fragments:
         names: dict[Key, list[FragmentCall]] = {}
         view = View(self.module)
         for call, donated in calls:
-            if (call.callee, donated) in self._functions or (call.callee, donated) in prepared:
-                continue
-            each = prepared[call.callee, donated] = self._prepared(view, call, donated)
+            if (call.callee, donated) not in self._functions and (call.callee, donated) not in prepared:
+                prepared[call.callee, donated] = self._prepared(view, call, donated)
+        self._donate_equally(view, prepared)
+        for each in prepared.values():
+            call = each.call
             if each.key is None:
                 done(call.callee)
                 continue
@@ -133,6 +141,28 @@ class Fragments:
         """
         self.compile_all([(call, donated)], lambda name: None)
         return self._functions[call.callee, donated]
+
+    def _donate_equally(self, view: View, prepared: dict[tuple[str, frozenset[int]], PreparedFragment]) -> None:
+        """Drops donations that only some of otherwise equal fragments have, if the operands are small: the fragments
+        then share one executable.
+        """
+        alike: dict[str, list[tuple[str, frozenset[int]]]] = {}
+        for name, each in prepared.items():
+            if each.shared:
+                alike.setdefault(_DONOR.sub("", each.shared), []).append(name)
+        for names in alike.values():
+            common = frozenset.intersection(*(donated for _, donated in names))
+            for callee, donated in names:
+                call = prepared[callee, donated].call
+                kept = [call.operands[place] for place in donated - common]
+                if kept and self.made.issuperset(kept) and \
+                        self._bytes(call, kept) <= KEPT * self._bytes(call, (*call.operands, *call.results)):
+                    prepared[callee, donated] = self._prepared(view, call, common)
+
+    def _bytes(self, call: FragmentCall, values: Iterable[int]) -> float:
+        """Bytes of some values on each device of a call."""
+        mesh = self.meshes.program.meshes[call.mesh]
+        return sum(device_bytes(self.types[value], mesh) for value in values)
 
     def _prepared(self, view: View, call: FragmentCall, donated: frozenset[int]) -> PreparedFragment:
         """What is compiled for a fragment, and what other meshes' fragments share with it."""
@@ -199,14 +229,13 @@ class Fragments:
         outputs = [self._shape(value) for value in fragment.results]
         if self._token(call):
             everywhere = NamedSharding(self.meshes.jax_mesh(call.mesh), PartitionSpec())
-            outputs.append(jax.ShapeDtypeStruct((), jnp.int8, sharding=everywhere))
+            outputs.append(jax.ShapeDtypeStruct((), np.int8, sharding=everywhere))
         taken, given = (tuple(each.sharding for each in side) for side in (inputs, outputs))
         like = self._shells.get(fragment.shared) if fragment.shared and outputs else None
         if like is not None:
             return jax.stages.Lowered(private.with_devices(private.lowering_key(like), taken, given),
                                       **private.lowered_fields(like))
-        shell = jax.jit(lambda *_: tuple(jnp.zeros(each.shape, each.dtype) for each in outputs), keep_unused=True,
-                        in_shardings=taken, out_shardings=given)
+        shell = jax.jit(lambda *_: _arrays_like(outputs), keep_unused=True, in_shardings=taken, out_shardings=given)
         # Constants of the shell are replaced with everything else in it; only its signature counts.
         lowered = shell.lower(*inputs)
         buffer = io.BytesIO()
@@ -218,3 +247,10 @@ class Fragments:
     def _shape(self, value: int) -> jax.ShapeDtypeStruct:
         type_ = self.types[value]
         return jax.ShapeDtypeStruct(type_.shape, numpy_type(type_), sharding=self.meshes.sharding(type_))
+
+
+def _arrays_like(outputs: Sequence[jax.ShapeDtypeStruct]) -> tuple[jax.Array, ...]:
+    """Zeros; equal ones are one value, since JAX traces and lowers each op of a shell."""
+    kinds = dict.fromkeys((each.shape, each.dtype) for each in outputs)
+    made = {(shape, dtype): lax.broadcast(np.zeros((), dtype), shape) for shape, dtype in kinds}
+    return tuple(made[each.shape, each.dtype] for each in outputs)

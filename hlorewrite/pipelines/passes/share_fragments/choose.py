@@ -1,5 +1,6 @@
 """Chooses the fragments that are divided, and what they are divided around."""
 
+import functools
 from collections.abc import Hashable
 from dataclasses import dataclass, field
 
@@ -73,11 +74,11 @@ class DivisionChooser:
         for graph in graphs:
             if not graph.has_effects:
                 classes.setdefault(graph.key, []).append(graph)
-        kinds = sorted(classes.values(), key=lambda each: (-each[0].work, -len(each[0].ops)))
+        kinds = sorted(classes.values(), key=lambda each: (-each[0].work, -len(each[0].ops), len(each[0].returned)))
         touched: set[int] = set()
         for position, hosts in enumerate(kinds):
             for place, parts in enumerate(kinds[position + 1:], position + 1):
-                found = occurrence_in(parts[0], hosts[0]) if self._pays(parts[0], len(hosts)) else None
+                found = occurrence_in(parts[0], hosts[0]) if self._pays(parts[0].work, hosts) else None
                 if found is not None and self._add(hosts, parts[0], found):
                     touched |= {position, place}
                     break
@@ -87,11 +88,10 @@ class DivisionChooser:
         """Divides two kinds of fragments around what they share; the others wait for the next round."""
         for position, hosts in enumerate(kinds):
             for parts in (each for place, each in enumerate(kinds) if place != position):
-                count = len(hosts) + len(parts)
-                if common_work(parts[0], hosts[0]) < self.least * count:
+                if not self._pays(common_work(parts[0], hosts[0]), hosts + parts):
                     continue
                 common, values = prefix_of(parts[0], common_prefix(parts[0], hosts[0]))
-                found = occurrence_in(common, hosts[0]) if self._pays(common, count) else None
+                found = occurrence_in(common, hosts[0]) if self._pays(common.work, hosts + parts) else None
                 own = Occurrence(tuple(parts[0].maker[values[op.results[0]]] for op in common.ops), values)
                 before = dict(self.chosen)
                 if found is not None and self._add(hosts, common, found):
@@ -99,9 +99,15 @@ class DivisionChooser:
                         return
                     self.chosen = before
 
-    def _pays(self, part: FragmentGraph, calls: int) -> bool:
-        """Whether a fragment is large enough to be worth the calls that sharing it adds."""
-        return part.work >= self.least * calls
+    def _pays(self, work: int, hosts: list[FragmentGraph]) -> bool:
+        """Whether what is shared is worth the calls that it adds: each micro-batch makes those in the loop."""
+        often = max(1, self.program.iterations)
+        return work * often >= self.least * sum(often if id(host.call) in self._looped else 1 for host in hosts)
+
+    @functools.cached_property
+    def _looped(self) -> frozenset[int]:
+        """Identities of the calls that each micro-batch makes."""
+        return frozenset(map(id, self.program.body))
 
     def _add(self, hosts: list[FragmentGraph], part: FragmentGraph, found: Occurrence) -> bool:
         """Adds the divisions of equal fragments, where they are legal and cheap; returns whether they are."""

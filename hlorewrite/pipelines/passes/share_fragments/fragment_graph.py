@@ -10,6 +10,7 @@ from dataclasses import dataclass, field, replace
 from hlorewrite.analysis.mesh import Mesh
 from hlorewrite.ir import CHANNEL, channel_number, does_more_than_compute, ir, renumbered, sdy
 from hlorewrite.ir.view import nested_ops, readable, terminator
+from hlorewrite.ops.table import OpClass, op_class
 from hlorewrite.pipelines.mpmd.mesh_view import body_of, manual_body
 from hlorewrite.pipelines.mpmd.program import MOVES, FragmentCall
 from hlorewrite.pipelines.mpmd.types import MeshTensor, mesh_tensor
@@ -45,14 +46,20 @@ class GraphOp:
       signature: a number for what it is, apart from which values it reads; see ``OpSignatures``.
       reads: numbers of the values it reads, each once; what its regions capture too.
       results: numbers of its results.
-      moves: whether it only makes, moves or chooses data, so that it may be made again.
+      work: how many ops compute something in it; 0 if it only makes, moves or chooses data, so that it may be made
+        again.
     """
 
     op: ir.Operation
     signature: int
     reads: tuple[int, ...]
     results: tuple[int, ...]
-    moves: bool
+    work: int
+
+    @property
+    def moves(self) -> bool:
+        """Whether it only makes, moves or chooses data."""
+        return not self.work
 
 
 @dataclass(frozen=True, eq=False)
@@ -86,7 +93,8 @@ class FragmentGraph:
     @functools.cached_property
     def key(self) -> Hashable:
         """Equal for fragments that XLA compiles to the same, apart from what is donated to them."""
-        kinds = tuple(replace(self.crossing[value].kind, mesh="") for value in (*range(self.arguments), *self.returned))
+        crossing = (self.crossing[value].kind for value in (*range(self.arguments), *self.returned))
+        kinds = tuple((kind.tensor, kind.spec, kind.unreduced) for kind in crossing)
         return tuple((op.signature, op.reads) for op in self.ops), self.returned, kinds, self.mesh
 
     @functools.cached_property
@@ -126,7 +134,7 @@ class FragmentGraph:
     @functools.cached_property
     def work(self) -> int:
         """How many ops compute something."""
-        return sum(not op.moves for op in self.ops)
+        return sum(op.work for op in self.ops)
 
 
 class OpSignatures:
@@ -247,7 +255,7 @@ class _GraphReader:
         signature = self.signatures.number(self._described(op, {}, outside))
         reads = tuple(self.number(value) for value in outside)
         self.has_effects |= any(map(does_more_than_compute, nested_ops(op)))
-        return GraphOp(op, signature, reads, tuple(self.number(result) for result in op.results), op.name in MOVES)
+        return GraphOp(op, signature, reads, tuple(self.number(result) for result in op.results), _work(op))
 
     def _described(self, op: ir.Operation, inside: dict[ir.Value, int], outside: dict[ir.Value, int]) -> Hashable:
         reads = tuple(("inside", inside[value]) if value in inside else
@@ -271,6 +279,14 @@ class _GraphReader:
         if name.startswith("sdy.") or op.name.startswith("sdy."):
             return str(attribute).replace(f"@{self.mesh}", "@")
         return attribute
+
+
+def _work(op: ir.Operation) -> int:
+    """How many ops compute something. In a loop or branch XLA makes kernels of what moves data too."""
+    if op.name in MOVES:
+        return 0
+    inside = nested_ops(op) if op_class(op.name) is OpClass.CONTROL else ()
+    return sum((op_class(each.name) not in (OpClass.CONSTANT, OpClass.TERMINATOR) for each in inside), 0) or 1
 
 
 def _number_new(values: Iterable[ir.Value], numbers: dict[ir.Value, int]) -> None:

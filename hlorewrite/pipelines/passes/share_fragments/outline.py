@@ -47,7 +47,7 @@ def divide(host: FragmentGraph, part: FragmentGraph, found: Occurrence) -> tuple
 
     Returns:
       Two or three pieces, in the order they run; every result is given by one of them, and a piece reads what the
-      fragment reads or an earlier piece gives.
+      fragment reads or an earlier piece gives. One piece if the fragment is the part without some results.
 
     Raises:
       CannotDivide: the part around the contained fragment both feeds it and depends on it, or reads one of its inner
@@ -71,7 +71,9 @@ class _FragmentDivision:
         if len(set(host.returned)) < len(host.returned) or any(value in arguments for value in host.returned):
             raise CannotDivide("it returns an argument, or a value twice")
         if len(self.middle) == len(host.ops):
-            raise CannotDivide("there is nothing around it")
+            if not set(host.returned) < set(self.given) or any(value not in arguments for value in self.taken):
+                raise CannotDivide("there is nothing around it")
+            return (FragmentPiece(self.order, self.taken, self.given, True),)
         before = self._needed(value for value in self.taken if value not in arguments)
         if before & self.middle:
             raise CannotDivide("ops before it depend on the ops in it")

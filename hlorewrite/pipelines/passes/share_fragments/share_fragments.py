@@ -22,10 +22,12 @@ class ShareFragments(Pass):
     A first stage is often an embedding and a layer, the next one a layer: equal fragments are compiled once, and equal
     parts of fragments for each. The fragment becomes two or three, which run one after the other on its mesh; the one
     that is shared is equal to the other fragment except for the mesh. That costs a dispatch in each micro-batch, and
-    what XLA would fuse across the cut; it pays where compilation is what takes long, as on CPU.
+    what XLA would fuse across the cut; it pays where compilation is what takes long, as on CPU. A fragment that returns
+    less than an equal one returns the rest too.
 
     Attributes:
-      least: how many ops that compute something a fragment must have to be shared, for each call that is added.
+      least: how many ops that compute something a fragment must have to be shared, for each call that is added; those
+        in a loop count, too. A call outside of the micro-batch loop counts as 1/m of one in it.
     """
 
     name = "share-fragments"
@@ -37,7 +39,7 @@ class ShareFragments(Pass):
             ctx.remark(Remark("missed", self.name, "the module is not a program of several meshes", module.name))
             return False
         rounds, limit, graphs = 0, -1, _Graphs()
-        # Ends: each round replaces fragments by smaller ones.
+        # Ends: each round replaces fragments by smaller ones, or by equal ones of which others exist.
         while True:
             program, ops = read_program_ops(module)
             limit = int((1 + GROWTH) * len(program.body)) if limit < 0 else limit
@@ -51,9 +53,10 @@ class ShareFragments(Pass):
                 module.mlir = write_program(module, _draft(program, ops, chooser.chosen, scratch.body))
             rounds += 1
             for each in chooser.chosen.values():
-                ctx.remark(Remark("applied", self.name, f"@{each.host.call.callee} runs as {len(each.pieces)} "
-                                  f"fragments; {each.part.work} ops are compiled once for it and "
-                                  f"@{each.part.call.callee}", each.host.call.where, "func.func"))
+                how = f"runs as {len(each.pieces)} fragments" if len(each.pieces) > 1 else "returns more than is read"
+                ctx.remark(Remark("applied", self.name, f"@{each.host.call.callee} {how}; {each.part.work} ops are "
+                                  f"compiled once for it and @{each.part.call.callee}", each.host.call.where,
+                                  "func.func"))
             ctx.count("fragments divided", len(chooser.chosen))
         for call, why in chooser.refused.values():
             ctx.remark(Remark("blocked", self.name, f"@{call.callee} stays whole: {why}", call.where, "func.func"))

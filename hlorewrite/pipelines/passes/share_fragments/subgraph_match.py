@@ -74,8 +74,8 @@ def common_prefix(part: FragmentGraph, host: FragmentGraph) -> tuple[int, ...]:
 
 def common_work(part: FragmentGraph, host: FragmentGraph) -> int:
     """How many ops that compute something two fragments can have in common at most."""
-    moves = {op.signature for op in part.ops if op.moves}
-    return sum(count for signature, count in (part.signatures & host.signatures).items() if signature not in moves)
+    work = {op.signature: op.work for op in part.ops}
+    return sum(count * work[signature] for signature, count in (part.signatures & host.signatures).items())
 
 
 @dataclass

@@ -226,9 +226,10 @@ class SplitStages(Pass):
     def _by_part(self, step: TrainStep, ctx: PassContext) -> TrainStep:
         """The step with each stage's rows of what is stacked."""
         module = step.view.module
-        if step.stages == 1:
+        cut = None if step.stages == 1 else cut_stacks(module)
+        if cut is None:
             return step
-        ctx.count("stacks cut", cut_stacks(module))
+        ctx.count("stacks cut", cut)
         view = View(module)
         return read_step(view, view.functions["main"])
 

@@ -9,6 +9,7 @@ import pytest
 
 import hlorewrite
 from hlorewrite.pipelines.mpmd.program import FragmentCall
+from hlorewrite.pipelines.runtime import fragments as fragments_module
 
 WIDTH, VOCAB, MICROBATCHES = 16, 32, 4
 
@@ -105,6 +106,33 @@ def test_what_is_shared_is_one_compilation_of_xla():
     assert added > 0
     # Forwards and backwards of the first and the last stage, and updates: the layer in each is read.
     assert read[0] - read[1] >= 4
+
+
+def residual_step(params, rows):
+    def loss(params, x):
+        for index, w in enumerate(params):
+            x = hlorewrite.stage(x[:, 0] if index == 0 else x, index)
+            for _ in range(5):
+                x = x + jnp.tanh(x @ w) @ w
+        return jnp.mean(x ** 2)
+
+    value, grads = hlorewrite.mean_over_microbatches(
+        lambda part: jax.value_and_grad(loss)(params, part), rows, MICROBATCHES)
+    return jax.tree.map(lambda p, g: p - 0.1 * g, params, grads), value
+
+
+def test_what_one_fragment_could_take_over_all_keep_if_it_is_small(monkeypatch):
+    """The first stage cuts its input out of the batch and needs it no more; the others keep theirs for the backward."""
+    args = [0.1 * jnp.eye(WIDTH)] * 4, jax.random.normal(jax.random.key(0), (16, 2, WIDTH))
+    (values, driver), (others, apart) = (run_with(monkeypatch, share, args) for share in (fragments_module.KEPT, 0.0))
+    jax.tree.map(np.testing.assert_array_equal, values, others)
+    assert driver.compilations == apart.compilations - 1
+    assert driver.liveness.donated == apart.liveness.donated
+
+
+def run_with(monkeypatch, share, args):
+    monkeypatch.setattr(fragments_module, "KEPT", share)
+    return run(hlorewrite.pipeline(residual_step, meshes=[(1,)] * 4, donate_argnums=0), args)
 
 
 def test_it_is_the_default_on_cpu():

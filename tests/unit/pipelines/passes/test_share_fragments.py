@@ -203,6 +203,43 @@ def test_the_same_ops_in_another_order_end():
     assert "there is nothing around it" in said[0]
 
 
+def test_a_fragment_that_returns_less_returns_the_rest_too():
+    after, said = divided(program(SMALL, ("x w", LAYER, "y b")))
+    assert pieces(after) == [("m0", 2, 2), ("m1", 2, 2)]
+    assert shared_text(after, "large") == shared_text(after, "small")
+    assert said == ["@large returns more than is read; 4 ops are compiled once for it and @small"]
+
+
+def test_what_it_returns_in_addition_takes_few_bytes(monkeypatch):
+    monkeypatch.setattr(choose, "EXTRA", 0.3)  # one value besides three
+    after, said = divided(program(SMALL, ("x w", LAYER, "y b")))
+    assert pieces(after)[0] == ("m0", 2, 1)
+    assert "of the bytes of its inputs and outputs" in said[0]
+
+
+LOOP = """%zero = stablehlo.constant dense<0> : tensor<i32>
+  %l:2 = stablehlo.while(%i = %zero, %v = %x) : tensor<i32>, T
+  cond {
+    %n = stablehlo.constant dense<3> : tensor<i32>
+    %p = stablehlo.compare NE, %i, %n : (tensor<i32>, tensor<i32>) -> tensor<i1>
+    stablehlo.return %p : tensor<i1>
+  } do {
+    %s = stablehlo.reverse %v, dims = [0] : T
+    %t = stablehlo.dot_general %s, %w, contracting_dims = [1] x [0] : (T, T) -> T
+    %one = stablehlo.constant dense<1> : tensor<i32>
+    %j = stablehlo.add %i, %one : tensor<i32>
+    stablehlo.return %j, %t : tensor<i32>, T
+  }
+  %y = stablehlo.tanh %l#1 : T"""
+
+
+def test_a_loop_counts_for_its_ops():
+    """The loop, the comparison, what moves data in it, the product, the addition; and the tanh."""
+    large = "x w", LOOP + "\n%z = stablehlo.cosine %y : T", "z"
+    assert len(pieces(divided(program(large, ("x w", LOOP, "y")), least=6)[0])) == 3
+    assert len(pieces(divided(program(large, ("x w", LOOP, "y")), least=7)[0])) == 2
+
+
 def test_common_parts_of_two_fragments_that_do_not_hold_each_other():
     after, said = divided(program(("x w", f"{LAYER}\n%z = stablehlo.cosine %y : T", "z"),
                                   ("x w", f"{LAYER}\n%z = stablehlo.exponential %y : T", "z")), least=2)
@@ -294,8 +331,10 @@ def test_few_calls(monkeypatch):
     assert "its task would be more than 2 fragments" in said[0]
 
 
-def loop(large: tuple[str, str, str], carried: int) -> Module:
-    """The large fragment in a loop: it takes what is carried as one of its arguments, and makes the next."""
+def loop(large: tuple[str, str, str], carried: int, update: tuple[str, str, str] | None = None) -> Module:
+    """The large fragment in a loop: it takes what is carried as one of its arguments, and makes the next. An update may
+    follow, of the result and the first argument.
+    """
     a, b = value_type("m0"), value_type("m1")
     rest = [f"%p{place}" for place in range(len(large[0].split()) - 1)]
     given = [*rest[:carried], "%c0", *rest[carried:]]
@@ -304,17 +343,21 @@ def loop(large: tuple[str, str, str], carried: int) -> Module:
     topology = 'topology = #mpmd.topology<<"m0" : <["d"=1]>>, <"m1" : <["d"=1]>>>'
     call = ('mpmd.fragment_call<mesh="{0}", origin=["x"]> @{1}({2}) '
             '{{hlorewrite.stage = {3} : i64, hlorewrite.task = "F"}}')
+    after = call.replace('"F"', '"update"').format("m0", "update", f"%r#0, {rest[0]}", 0)
+    following = [f"%u = {after} : ({a}, {a}) -> {a}"] if update else []
     return parse("\n".join([
         'module @loop { sdy.mesh @m0 = <["d"=1]>', 'sdy.mesh @m1 = <["d"=1]>',
         f"func.func public @main({taken.replace('%c', '%i')}) -> ({a}, {b}) attributes {{{topology}}} {{",
         "%r:2 = mpmd.for (%i0, %i1) {hlorewrite.sums = array<i1: false, false>, iterations = 5 : ui32} "
         f"(%c0: {a}, %c1: {b}, %index: tensor<ui32>) {{",
         f"%n:2 = mpmd.call @microbatch(%c0, %c1, {', '.join(rest)}, %q) : ({kinds}) -> ({a}, {b})",
-        f"mpmd.return %n#0, %n#1 : {a}, {b} }} : {a}, {b}", f"return %r#0, %r#1 : {a}, {b} }}",
+        f"mpmd.return %n#0, %n#1 : {a}, {b} }} : {a}, {b}",
+        *following, f"return {'%u' if update else '%r#0'}, %r#1 : {a}, {b} }}",
         f"func.func private @microbatch({taken}) -> ({a}, {b}) attributes {{{topology}}} {{",
         f"%n0 = {call.format('m0', 'large', ', '.join(given), 0)} : ({', '.join([a] * len(given))}) -> {a}",
         f"%n1 = {call.format('m1', 'small', '%c1, %q', 1)} : ({b}, {b}) -> {b}", f"return %n0, %n1 : {a}, {b} }}",
-        fragment("large", "m0", *large, '"d"=1', "{}, {}"), fragment("small", "m1", *SMALL, '"d"=1', "{}, {}"), "}"]))
+        fragment("large", "m0", *large, '"d"=1', "{}, {}"), fragment("small", "m1", *SMALL, '"d"=1', "{}, {}"),
+        fragment("update", "m0", *update, '"d"=1', "{}, {}") if update else "", "}"]))
 
 
 def test_what_is_carried_passes_through_one_piece():
@@ -325,6 +368,16 @@ def test_what_is_carried_passes_through_one_piece():
         after, said = divided(before)
         assert after.text() == before.text()
         assert "carried to the next micro-batch would pass through both" in said[0]
+
+
+def test_a_call_after_the_loop_counts_once_for_all_micro_batches():
+    """Five micro-batches: four ops in the loop are worth a call for four ops each, after it a call for twenty."""
+    after_loop = ("x w", f"{LAYER}\n%z = stablehlo.cosine %y : T", "z")
+    added = ("x w v", f"{LAYER}\n%z = stablehlo.add %v, %y : T", "z")
+    assert len(pieces(divided(loop(added, 2), least=4)[0])) == 3
+    assert len(pieces(divided(loop(added, 2), least=5)[0])) == 2
+    assert len(pieces(divided(loop(SMALL, 0, after_loop), least=20)[0])) == 4
+    assert len(pieces(divided(loop(SMALL, 0, after_loop), least=21)[0])) == 3
 
 
 def test_a_micro_batch_makes_few_more_calls(monkeypatch):

@@ -21,7 +21,7 @@ from hlorewrite.pipelines.passes.split_stages.step import (
 )
 
 
-def cut_stacks(module: Module) -> int:
+def cut_stacks(module: Module) -> int | None:
     """Writes a step with its stacks by part: arguments, results, accumulators, and all that is computed row by row.
 
     A stack is cut where the slices of its rows in the micro-batch are read by another stage. Stages may have different
@@ -31,7 +31,8 @@ def cut_stacks(module: Module) -> int:
       module: a step without calls, stage marks written as barriers; it is changed.
 
     Returns:
-      How many stacks were cut, a parameter, its gradient and the optimizer's state for it being one.
+      How many stacks were cut, a parameter, its gradient and the optimizer's state for it being one; None where the
+      module is as it was.
     """
     view = View(module)
     main = view.functions["main"]
@@ -40,7 +41,7 @@ def cut_stacks(module: Module) -> int:
               if (taken := row_range(op)) is not None and taken != (0, rows_of(op.operands[0]))]
     flat = any(map(joins_tensors, _behind(main, loop)))
     if not slices and not flat:
-        return 0
+        return None
     stages = _reading_stages(module) if slices else {}
     stacks = stacks_of(main, loop)
     found: dict[ir.Value, list[tuple[int, int, int]]] = {}
@@ -52,9 +53,10 @@ def cut_stacks(module: Module) -> int:
         edges = _segments(reads, rows_of(leader))
         if len(edges) > 2 and not _cut_over_axes(main, stacks, leader):
             cuts[leader] = StackCut(edges)
-    if cuts or flat:
-        _write(view, main, loop, stacks, cuts)
-        passmanager.PassManager.parse("builtin.module(cse)", module.context).run(module.operation)
+    if not cuts and not flat:
+        return None
+    _write(view, main, loop, stacks, cuts)
+    passmanager.PassManager.parse("builtin.module(cse)", module.context).run(module.operation)
     return len(cuts)
 
 
