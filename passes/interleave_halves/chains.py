@@ -1,4 +1,4 @@
-"""Chains of collectives: which of a block wait for one another, and the ops in between.
+"""Chains of collectives: those of a block that wait for one another, and the ops in between.
 
 Ops of a block are nodes, and so is each position of what an inner loop carries, because what enters a loop at one
 position need not reach the others: no layer waits for the gradients that a loop of layers stacks.
@@ -6,7 +6,7 @@ position need not reach the others: no layer waits for the gradients that a loop
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import NamedTuple
 
 from hlorewrite.ir import COLLECTIVES, Loop, defining_op, ir, nested_ops, op_key, terminator
@@ -33,14 +33,14 @@ def chained(seeds: Mapping[int, ir.Operation]) -> tuple[dict[int, ir.Operation],
       (seeds on a path from or to another seed, by key; the keys of all ops on the paths between them, within their
       block and around its loop).
     """
-    walk = _Walk()
+    walk = _ChainWalk()
     behind = walk.all(seeds.values(), walk.readers)
     in_front = walk.all(seeds.values(), walk.sources)
     linked = {key: op for key, op in seeds.items() if (key, 0) in behind or (key, 0) in in_front}
     return linked, linked.keys() | {key for key, _ in behind & in_front}
 
 
-class _Walk:
+class _ChainWalk:
     """Edges between the nodes of blocks."""
 
     def __init__(self) -> None:
@@ -105,7 +105,7 @@ class _Walk:
 
 
 class LoopSlots:
-    """Which of the values that a loop carries its iterations compute from which.
+    """The values that iterations of a loop compute the next carried values from.
 
     One walk over the body in program order: each value has the set of carried and captured values that it is computed
     from, as bits. Ops with regions inside of the body count as one.
@@ -121,7 +121,7 @@ class LoopSlots:
 
     def __init__(self, loop: Loop) -> None:
         count = len(loop.op.operands)
-        bits = {value: 1 << place for place, value in enumerate(loop.body.arguments)}
+        bits: dict[ir.Value, int] = {value: 1 << place for place, value in enumerate(loop.body.arguments)}
         outside = list[ir.Value]()
         for op in loop.body.operations:
             read = 0
@@ -148,7 +148,7 @@ class LoopSlots:
         return found or list(range(len(self.captured)))
 
 
-def _key(node: _Node) -> Hashable:
+def _key(node: _Node) -> tuple[int, int]:
     return op_key(node.op), node.position
 
 
@@ -156,7 +156,7 @@ def _is_outside(value: ir.Value, loop: ir.Operation) -> bool:
     """Whether a value comes from outside of a loop."""
     owner = value.owner
     block = owner if isinstance(owner, ir.Block) else owner.operation.block
-    while block is not None and block.owner is not None:
+    while block is not None and block.owner is not None:  # Ends: each step goes to the op around.
         around = block.owner.operation
         if around == loop:
             return False
