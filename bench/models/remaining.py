@@ -60,7 +60,7 @@ def main() -> int:
         done = subprocess.run([sys.executable, __file__, str(args.folder), "--one", str(file), target],  # own memory
                               capture_output=True, text=True, env=os.environ)
         failed |= bool(done.returncode)
-        lines += done.stdout.splitlines() if not done.returncode else []
+        lines += [line for line in done.stdout.splitlines() if line] if not done.returncode else []
         if done.returncode:
             print(f"{name}: {(done.stderr.strip().splitlines() or ['no output'])[-1]}", file=sys.stderr)
     text = "\n".join(lines)
@@ -77,7 +77,7 @@ def remaining(file: Path, target: str) -> list[str]:
     made, _ = rewrite_step(module.clone(), StepOptions.of(OPTIMIZE, {"passes": "auto"}), place)
     found = made.report.comparison
     if found is None or not next(row for row in found.rows if row.name == found.chosen).as_json(found.chosen)["fits"]:
-        return []
+        return []  # what does not fit gains nothing
     chosen = parse(made.bytecode, name=file.stem) if made.bytecode else module
     flags = dict(made.report.compiler_options)
     step = ScheduledStep(scheduled(chosen, place, flags)[0].hlo, topology(target))
@@ -89,11 +89,13 @@ def remaining(file: Path, target: str) -> list[str]:
             row[place_] += seconds
     ordered = sorted(rows.items(), key=lambda each: -(each[1][1] + each[1][2]))
     shown = [each for each in ordered[:_SHOWN] if sum(each[1][1:]) >= _LEAST_SHARE * audit.timeline.step_s]
-    lines = [f"| {file.stem} | {kind}, `{source}` | {_seconds(row)} | {reason or 'it runs once'} |"
-             for (kind, source, reason), row in shown]
+    lines = [f"| {'' if number else file.stem} | {kind}, `{source}` | {_seconds(row)} | {reason or 'it runs once'} |"
+             for number, ((kind, source, reason), row) in enumerate(shown)]
     rest = [sum(column) for column in zip(*(row for _, row in ordered[len(shown):]), strict=True)]
-    others = [f"| {file.stem} | {len(ordered) - len(shown)} other lines | {_seconds(rest)} | |"] if rest else []
-    return [*lines, *others]
+    if not rest:
+        return lines
+    name = "" if shown else file.stem
+    return [*lines, f"| {name} | {len(ordered) - len(shown)} other lines | {_seconds(rest)} | |"]
 
 
 def _seconds(row: list[float]) -> str:
