@@ -120,7 +120,7 @@ def unread_communication(op: ir.Operation) -> str:
       ...                   'frontend_attributes = {c = "{replica_groups: [[0, 1]]}"}} : (tensor<f32>) -> tensor<f32>'
       ...                   '  return }'))
       >>> unread_communication(view.ops("stablehlo.custom_call")[0])
-      'custom call "exchange" names groups of devices in a form that is not known'
+      'custom call "exchange" names groups of devices in an unknown form'
     """
     if op.name in COLLECTIVES:
         return ""

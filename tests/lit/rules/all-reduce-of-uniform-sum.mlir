@@ -76,7 +76,7 @@ module attributes {mhlo.num_partitions = 4 : i32, mhlo.num_replicas = 1 : i32} {
 module attributes {mhlo.num_partitions = 16 : i32, mhlo.num_replicas = 1 : i32} {
   func.func @main(%x: tensor<4xf32>) -> tensor<2xf8E3M4> {
     %table = stablehlo.constant dense<5.000000e-01> : tensor<2xf8E3M4>
-    // expected-remark@+1 {{blocked: all-reduce-of-uniform-sum: f8E3M4 does not hold the number 16}}
+    // expected-remark@+1 {{blocked: all-reduce-of-uniform-sum: f8E3M4 cannot represent the number 16}}
     %sum = "stablehlo.all_reduce"(%table) <{channel_handle = #stablehlo.channel_handle<handle = 1, type = 1>, replica_groups = dense<[[0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15]]> : tensor<1x16xi64>, use_global_device_ids}> ({
     ^bb0(%l: tensor<f8E3M4>, %r: tensor<f8E3M4>):
       %s = stablehlo.add %l, %r : tensor<f8E3M4>

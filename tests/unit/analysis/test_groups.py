@@ -99,7 +99,7 @@ def test_a_mesh_written_in_place_may_list_its_devices() -> None:
 
     assert along("dense<[0, 2, 1, 3]> : tensor<4xi64>") == rows((0, 1), (2, 3))
     for wrong in ("dense<[0, 2]> : tensor<2xi64>", "dense<0> : tensor<4xi64>", "dense<[0, 1, 2, -3]> : tensor<4xi64>"):
-        with pytest.raises(InputError, match="not one for each of the 4 places"):
+        with pytest.raises(InputError, match="not one for each of the 4 positions"):
             along(wrong)
 
 

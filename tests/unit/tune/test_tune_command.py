@@ -76,7 +76,7 @@ GPUS = "--target=h200:1x8"
     (TINY, ["--target=h300:1x8"], 2, "h300"),
     (TINY, [GPUS, "--plan=plans"], 2, "--plan plans would be read as a folder of plans; use a name that ends in .plan"),
     (TINY, [GPUS, "--plot=a.pdf"], 2, '"a.pdf" is neither PNG nor SVG'),
-    (TINY, [GPUS, "--cache=a.mlir/cache"], 1, "a.mlir/cache: cannot be a cache (Not a directory); name a folder"),
+    (TINY, [GPUS, "--cache=a.mlir/cache"], 1, "a.mlir/cache: cannot be a cache (Not a directory); pass a writable folder with --cache"),
     ("func.func @main(", [GPUS], 2, "a.mlir:1:"),
     (None, [GPUS], 2, "a.mlir: "),
     pytest.param(SIXTEEN, [GPUS], 2, "the module is for 16 devices but target h200:1x8 has 8", marks=DESCRIBED),
