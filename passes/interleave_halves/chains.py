@@ -33,14 +33,14 @@ def chained(seeds: Mapping[int, ir.Operation]) -> tuple[dict[int, ir.Operation],
       (seeds on a path from or to another seed, by key; the keys of all ops on the paths between them, within their
       block and around its loop).
     """
-    walk = _ChainWalk()
+    walk = _WaitWalk()
     behind = walk.all(seeds.values(), walk.readers)
     in_front = walk.all(seeds.values(), walk.sources)
     linked = {key: op for key, op in seeds.items() if (key, 0) in behind or (key, 0) in in_front}
     return linked, linked.keys() | {key for key, _ in behind & in_front}
 
 
-class _ChainWalk:
+class _WaitWalk:
     """Edges between the nodes of blocks."""
 
     def __init__(self) -> None:
