@@ -13,6 +13,7 @@ import argparse
 import os
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -30,6 +31,22 @@ def configurations(only: str = "") -> dict[str, tuple[str, list[str]]]:
     """
     lines = (line.split() for line in CONFIGURATIONS.read_text().splitlines() if line and line[0] != "#")
     return {name: (target, given) for name, target, *given in lines if only in name}
+
+
+def captured_steps(folder: Path, only: str = "") -> Iterator[tuple[str, str, Path]]:
+    """Name, described GPUs and module of each configuration that was captured, saying on stderr which comes next.
+
+    Args:
+      folder: where modules were written.
+      only: a part of the names.
+    """
+    for name, (target, _) in configurations(only).items():
+        file = folder / f"{name}.mlirbc"
+        if file.exists():
+            print(f"{name} for {target} ...", file=sys.stderr, flush=True)
+            yield name, target, file
+        else:
+            print(f"{name}: not captured", file=sys.stderr)
 
 
 def devices_of(target: str) -> int:

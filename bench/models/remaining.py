@@ -20,7 +20,7 @@ from pathlib import Path
 HERE = Path(__file__).resolve().parent
 sys.path[:0] = [str(HERE.parents[1]), str(HERE)]
 
-from capture import configurations  # noqa: E402
+from capture import captured_steps  # noqa: E402
 
 from hlorewrite.audit.step_audit import audit_step  # noqa: E402
 from hlorewrite.cost import topology  # noqa: E402
@@ -40,7 +40,7 @@ _SHOWN, _LEAST_SHARE = 3, 0.001
 
 
 def main() -> int:
-    """Prints the table; 1 where a step cannot be decided."""
+    """Prints the table; 1 if a step cannot be decided."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("folder", type=Path, help="of capture.py")
     parser.add_argument("--only", default="", metavar="TEXT", help="configurations whose name contains this")
@@ -51,12 +51,7 @@ def main() -> int:
         print("\n".join(remaining(Path(args.one[0]), args.one[1])))
         return 0
     lines, failed = list(_HEAD), False
-    for name, (target, _) in configurations(args.only).items():
-        file = args.folder / f"{name}.mlirbc"
-        if not file.exists():
-            print(f"{name}: not captured", file=sys.stderr)
-            continue
-        print(f"{name} for {target} ...", file=sys.stderr, flush=True)
+    for name, target, file in captured_steps(args.folder, args.only):
         done = subprocess.run([sys.executable, __file__, str(args.folder), "--one", str(file), target],  # own memory
                               capture_output=True, text=True, env=os.environ)
         failed |= bool(done.returncode)

@@ -2,7 +2,7 @@
 
     JAX_PLATFORMS=cpu python bench/models/table.py FOLDER [--only TEXT] [--write PAGE] [--json FILE]
 
-FOLDER contains the modules that ``capture.py`` wrote. Each is decided in a process of its own, without a GPU.
+FOLDER contains the modules that ``capture.py`` wrote. Each is decided in a separate process, without a GPU.
 ``--write`` puts the table into a page, in place of the one that it has. The command fails where a step that is kept
 does not fit, or is more than 0.2 % longer than XLA alone at its defaults or its best flags.
 """
@@ -22,7 +22,7 @@ HERE = Path(__file__).resolve().parent
 ROOT = HERE.parents[1]
 sys.path[:0] = [str(ROOT), str(HERE), str(ROOT / "bench" / "passes")]
 
-from capture import configurations  # noqa: E402
+from capture import captured_steps  # noqa: E402
 
 _IN_A_PAGE = re.compile(r"\| step \| for \| XLA alone .*?\nMean of [^\n]*\n", re.DOTALL)
 _CHILD = """
@@ -45,12 +45,7 @@ def main() -> int:
     parser.add_argument("--json", type=Path, metavar="FILE", help="also write all rows to this file")
     args = parser.parse_args()
     rows, wrong = dict[str, dict[str, Any]](), list[str]()
-    for name, (target, _) in configurations(args.only).items():
-        file = args.folder / f"{name}.mlirbc"
-        if not file.exists():
-            print(f"{name}: not captured", file=sys.stderr)
-            continue
-        print(f"{name} for {target} ...", file=sys.stderr, flush=True)
+    for name, target, file in captured_steps(args.folder, args.only):
         row = decided(name, target, file)
         wrong += [row] if isinstance(row, str) else row["faults"]
         if not isinstance(row, str):

@@ -210,7 +210,7 @@ def judged(text: str, other: str, name: str, of: str, seed: int, *, quick: bool)
 
 
 def in_fork(work: Callable[[], tuple[str, str, str] | None]) -> tuple[str, str, str] | None:
-    """The result of some work in a process of its own; None if the process ends: XLA aborts on some texts."""
+    """The result of some work in a separate process; None if that process ends, because XLA aborts on some texts."""
     ours, theirs = os.pipe()
     child = os.fork()
     if child == 0:

@@ -11,6 +11,7 @@ from typing import NamedTuple
 
 from hlorewrite.ir import COLLECTIVES, Loop, defining_op, ir, nested_ops, op_key, terminator
 from hlorewrite.ir.regions import WHILE
+from hlorewrite.ir.view import ancestors
 from hlorewrite.util.reachability import reachable
 
 
@@ -155,15 +156,10 @@ def _key(node: _Node) -> tuple[int, int]:
 def _is_outside(value: ir.Value, loop: ir.Operation) -> bool:
     """Whether a value comes from outside of a loop."""
     owner = value.owner
-    block = owner if isinstance(owner, ir.Block) else owner.operation.block
-    while block is not None and block.owner is not None:  # Ends: each step goes to the op around.
-        around = block.owner.operation
-        if around == loop:
-            return False
-        if around.name == "builtin.module" or around.parent is None:
-            return True
-        block = around.block
-    return True
+    if not isinstance(owner, ir.Block):
+        return loop not in ancestors(owner.operation)
+    around = owner.owner.operation
+    return around != loop and loop not in ancestors(around)
 
 
 def _is_body(block: ir.Block) -> bool:

@@ -48,7 +48,7 @@ class RotateCollectives(Pass):
     contain ops with effects. Copies get new channel handles. Executed bytes stay as they are. Values that ``U``
     gives to ``V`` are carried, and one copy of each half is outside the loop. Carried values are copied once, and
     both are taken from the memory budget. Pays when the loop takes at least ``min_gain`` less time, by a simulation of
-    an iteration before and after. Gathers that are hidden by compute of their own iteration stay there, unless the
+    an iteration before and after. Gathers that compute of the same iteration hides stay there, unless the
     collectives fill most of an iteration: such a loop is marked, and ``all-reduce-fusion{crowded=true}`` merges its
     calls.
 

@@ -172,7 +172,7 @@ class TraceWriter:
             self._write(form.BEFORE, self._first.as_dict())
 
     def _tell_differences(self, pass_: Pass, before: Snapshot, after: Snapshot) -> None:
-        """Rewrites of a pass that records none of its own: which collectives are gone, and which are new."""
+        """The rewrites of a pass that records none: the collectives it removed and added."""
         from hlorewrite.passmanager.trace.snapshot import differences
         name = pass_.name if pass_.name != "mlir" else str(pass_)
         for difference in differences(before, after):
