@@ -15,9 +15,12 @@ from hlorewrite.checks.translation_validation.value_graph.per_process_constants 
 )
 from hlorewrite.checks.translation_validation.value_graph.views.comparisons import Comparisons
 from hlorewrite.checks.translation_validation.value_graph.views.constants import RealConstants, is_real
+from hlorewrite.checks.translation_validation.value_graph.views.dynamic_parts import SLICE, UPDATE, DynamicParts
 from hlorewrite.checks.translation_validation.value_graph.views.indexed import IndexedRows
+from hlorewrite.checks.translation_validation.value_graph.views.joined import JoinedRows
 from hlorewrite.checks.translation_validation.value_graph.views.moves import (
     ACROSS,
+    CONCATENATE,
     OF_PLACES,
     REDUCE,
     VIEW_OPS,
@@ -59,11 +62,13 @@ class Forms:
         self.moves = Moves(graph, self.op, lambda *args: self.rows.of_rows(*args))
         hashes = StructuralHashes(graph)
         self.layouts = Layouts(self.moves, hashes)
-        self.indexed = IndexedRows(self.moves, self.layouts, hashes)
         make: MakeOp = self.op
+        self.indexed = IndexedRows(self.moves, self.layouts, hashes, make)
         self.rows = Rows(self.moves, self.layouts, self.polynomials, make)
         self.comparisons = Comparisons(graph, make)
         self.narrow = Narrow(self.moves, make)
+        self.parts = DynamicParts(self.moves, make)
+        self.joined = JoinedRows(self.moves, self.layouts)
 
     def op(self, label: Label, type_: str, args: tuple[int, ...]) -> int:
         """The node of an op in its one form."""
@@ -104,6 +109,10 @@ class Forms:
             return self.moves.of_op(name, attributes, type_, args[0])
         if name == "stablehlo.iota":
             return iota_view(self.moves, attributes, type_)
+        if name in (SLICE, UPDATE):
+            return self.parts.op(label, type_, args)
+        if name == CONCATENATE:
+            return self.joined.op(attributes, type_, args)
         if name == "stablehlo.gather":
             return self.indexed.gather(attributes, type_, args)
         if name == "stablehlo.dot_general":

@@ -3,7 +3,8 @@
 XLA writes batching dimensions as columns that count, collapses or restores dimensions of size 1, flattens the batch
 and transposes the operand. Here a gather is a tensor [rows, elements of a slice],
 and a scatter takes updates of this shape. A start of a gather is clamped: 0 if a slice takes a whole dimension.
-An update of a scatter that is outside is left out, so its columns stay.
+An update of a scatter that is outside is left out, so its columns stay. A scatter that adds is a sum of its operand and
+of a scatter into zeros.
 """
 
 from __future__ import annotations
@@ -14,7 +15,8 @@ from collections.abc import Sequence
 from hlorewrite.checks.translation_validation.value_graph.graph import Graph, Label, shape_and_element, tensor_type
 from hlorewrite.checks.translation_validation.value_graph.normalize import op_label
 from hlorewrite.checks.translation_validation.value_graph.per_process_constants import numbers_in
-from hlorewrite.checks.translation_validation.value_graph.views.moves import Moves
+from hlorewrite.checks.translation_validation.value_graph.views.constants import is_real, is_whole_number
+from hlorewrite.checks.translation_validation.value_graph.views.moves import MakeOp, Moves
 from hlorewrite.checks.translation_validation.value_graph.views.rows import combiner
 from hlorewrite.checks.translation_validation.value_graph.views.strided import count_of, places, strided
 from hlorewrite.checks.translation_validation.value_graph.views.structure import Layouts, StructuralHashes
@@ -29,10 +31,11 @@ class IndexedRows:
       moves: the views.
       layouts: the orders of dimensions.
       hashes: the order of columns.
+      make: makes the node of an op, in its one form.
     """
 
-    def __init__(self, moves: Moves, layouts: Layouts, hashes: StructuralHashes) -> None:
-        self.moves, self.layouts, self.hashes = moves, layouts, hashes
+    def __init__(self, moves: Moves, layouts: Layouts, hashes: StructuralHashes, make: MakeOp) -> None:
+        self.moves, self.layouts, self.hashes, self._make = moves, layouts, hashes, make
         self.graph: Graph = moves.graph
 
     def gather(self, attributes: dict[str, str], type_: str, args: tuple[int, ...]) -> int | None:
@@ -77,12 +80,17 @@ class IndexedRows:
         made: Label = ("scattered rows", tuple(sizes[d] for d in order), _indexed(order, columns),
                        (_flags(attributes), combiner(label) or label[2]))
         turned = tensor_type(tuple(shape[d] for d in order), element)
+        adds = made[3][1] == "sum" and (is_real(element) or is_whole_number(element))  # type: ignore[index]
+        zeros = self.graph.identity("sum", turned) if adds else None
         node = self.graph.node(made, turned, (
-            self.moves.arranged(operand, [[d] for d in order]),
+            self.moves.arranged(operand, [[d] for d in order]) if zeros is None else zeros,
             self.moves.arranged(updates, [rows, [within[d] for d in order if d in within]]),
             *(columns[d] for d in order if d in columns)))
         at = dict(zip(order, places([shape[d] for d in order]), strict=True))
-        return self.moves.viewed(node, strided(0, [[(n, at[d])] for d, n in enumerate(shape)]), type_)
+        added = self.moves.viewed(node, strided(0, [[(n, at[d])] for d, n in enumerate(shape)]), type_)
+        if zeros is None or self.graph.is_identity(operand, "sum"):
+            return added
+        return self._make(op_label("stablehlo.add"), type_, (operand, added))
 
     def _columns(self, indices: int, text: str, batching: str, map_: Sequence[int], of: Sequence[int]
                  ) -> dict[int, int]:

@@ -33,6 +33,7 @@ OF_PLACES = frozenset({"sum", "product", "power"})
 """Sorts of nodes made here that work element by element."""
 ACROSS = frozenset({"reduced", "fetch"})
 """Sorts of nodes that combine or move elements of the same place on several devices."""
+CONCATENATE = "stablehlo.concatenate"
 REDUCE = "reduce over rows"
 """Nodes of operands [rows, size] that combine each row to one element."""
 _FILLED = ("splat", "number")
@@ -139,7 +140,7 @@ class Moves:
             return self._through_places(node, label, view, type_)
         if label[0] == REDUCE and not covers(view, count_of(self.shape(node))):
             return self._through_rows(node, label, view, type_)
-        if label[0] == "stablehlo.concatenate":
+        if label[0] == CONCATENATE:
             part = self._part_of_joined(node, view, type_)
             if part is not None:
                 return part

@@ -237,6 +237,20 @@ def _cut(digit: Digit, radix: Sequence[tuple[int, int, int]]) -> list[tuple[int,
     return None
 
 
+def cut_within(digit: Digit, shape: Sequence[int]) -> list[tuple[int, int, int]] | None:
+    """A digit of a view as parts that each step within one dimension of the tensor that is viewed.
+
+    Returns:
+      Of each part, slowest first: its size, its step along a dimension, and which one; None if it carries.
+
+    Example:
+      >>> cut_within((6, 4), (3, 2, 4)), cut_within((3, 2), (3, 4))
+      ([(3, 1, 0), (2, 1, 1)], None)
+    """
+    parts = _cut(digit, [(place, size, place) for place, size in zip(places(shape)[::-1], shape[::-1], strict=True)])
+    return None if parts is None else [(size, step, len(shape) - 1 - at) for size, step, at in parts]
+
+
 def of_kept(view: Strided, within: int) -> Strided:
     """A view of rows as a view of all elements: each row contains ``within`` of them, and all are read, in one more
     dimension."""

@@ -1,0 +1,61 @@
+"""Concatenations, however their parts lie: as one of rows, along the first of two dimensions.
+
+A concatenation along a dimension leaves the others alone, so they may be in any order as long as all parts have the
+same: ``concatenate(v(a), v(b)) = w(concatenate(a, b))``. They take the order in which the first part that is no
+constant lies. A part that is itself a concatenation of rows becomes its parts.
+"""
+
+from __future__ import annotations
+
+from hlorewrite.checks.translation_validation.value_graph.graph import Graph, shape_and_element, tensor_type
+from hlorewrite.checks.translation_validation.value_graph.normalize import normalized, op_label
+from hlorewrite.checks.translation_validation.value_graph.per_process_constants import numbers_in
+from hlorewrite.checks.translation_validation.value_graph.views.moves import CONCATENATE, Moves
+from hlorewrite.checks.translation_validation.value_graph.views.strided import count_of, places, strided
+from hlorewrite.checks.translation_validation.value_graph.views.structure import Layouts
+
+_ATTRIBUTES = (("dimension", "0 : i64"),)
+_LABEL = op_label(CONCATENATE, _ATTRIBUTES)
+
+
+class JoinedRows:
+    """Concatenations of both programs.
+
+    Args:
+      moves: the views.
+      layouts: the orders of dimensions.
+    """
+
+    def __init__(self, moves: Moves, layouts: Layouts) -> None:
+        self.moves, self.layouts = moves, layouts
+        self.graph: Graph = moves.graph
+
+    def op(self, attributes: dict[str, str], type_: str, args: tuple[int, ...]) -> int | None:
+        """The node of a concatenation; None if it has no elements."""
+        known = shape_and_element(type_)
+        parts = [arg for arg in args if 0 not in self.moves.shape(arg)]
+        if known is None or not parts:
+            return None
+        shape, along = known[0], numbers_in(attributes["dimension"])[0]
+        rest = [dim for dim in range(len(shape)) if dim != along]
+        first = next((part for part in parts if self.layouts.leaves(part)), parts[0])
+        order = self.layouts.order(first, rest)
+        within = count_of([shape[dim] for dim in rest])
+        rows: list[int] = []
+        for part in parts:
+            held = self.moves.shape(part)
+            steps = places(held)
+            view = strided(0, [[(held[along], steps[along])], [(run.size, run.place * steps[run.dim]) for run in order]])
+            rows += self._rows(self.moves.viewed(part, view, tensor_type((held[along], within), known[1])))
+        made = tensor_type((shape[along], within), known[1])
+        node = normalized(self.graph, CONCATENATE, _ATTRIBUTES, made, tuple(rows))
+        node = self.graph.node(_LABEL, made, tuple(rows)) if node is None else node
+        digits: list[list[tuple[int, int, int]]] = [[] for _ in shape]
+        digits[along].append((1, shape[along], within))
+        for run, place in zip(order, places([run.size for run in order]), strict=True):
+            digits[run.dim].append((run.place, run.size, place))
+        back = strided(0, [[(size, place) for _, size, place in sorted(dim, reverse=True)] for dim in digits])
+        return self.moves.viewed(node, back, type_)
+
+    def _rows(self, part: int) -> tuple[int, ...]:
+        return self.graph.args[part] if self.graph.labels[part] == _LABEL else (part,)
