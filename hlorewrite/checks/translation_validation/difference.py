@@ -1,5 +1,6 @@
 """Describes where two programs differ, and whether the result may hang although the original does not."""
 
+import re
 from collections.abc import Sequence
 
 from hlorewrite.checks.translation_validation.program.state import CollectiveRun, ProgramState
@@ -10,6 +11,7 @@ from hlorewrite.ir.binding import ir, op_key
 from hlorewrite.ops.table import COMMUTATIVE
 
 _MOST_STEPS = 10_000
+_ARTICLE = re.compile("^(an?|the) ")
 
 
 def first_difference(original: ProgramState, result: ProgramState, colors: Sequence[int], pair: tuple[int, int],
@@ -33,7 +35,7 @@ def first_difference(original: ProgramState, result: ProgramState, colors: Seque
     key = graph.origins[b] or key
     name = _name(graph, b), _name(graph, a)
     said = f"{what} is {name[0]} where the original has {name[1]}" if name[0] != name[1] else (
-        f"{what} is a different {name[0].removeprefix('a ').removeprefix('an ')} than in the original")
+        f"{what} is not the same {_ARTICLE.sub('', name[0])} as in the original")
     return Unknown(said, _source(original, result, key))
 
 
@@ -67,10 +69,11 @@ def _name(graph: Graph, node: int) -> str:
     if sort == "source":
         return f"argument {label[1][1]}" if label[1][0] == "argument" else "a part of a value"  # type: ignore[index]
     second = str(label[1]) if len(label) > 1 else ""
-    return {"splat": f"the number {second}", "table": "numbers by device",
-            "stream": "what a loop carries", "exit": "what a loop leaves", "case": "a branch",
-            "opaque": second, "pick": "elements moved", "effect": "an effect", "world": "an effect",
-            "constant": "a constant", "fetch": "a value of another device"}.get(sort, sort)
+    return {"splat": f"the number {second}", "number": f"the number {second}", "table": "numbers by device",
+            "stream": "a loop-carried value", "exit": "the result of a loop", "case": "a branch", "sum": "a sum",
+            "product": "a product", "power": "a power", "view": "a rearranged value", "opaque": second,
+            "pick": "a selection of elements", "effect": "an effect", "world": "an effect", "constant": "a constant",
+            "fetch": "a value of another device"}.get(sort, sort)
 
 
 def hanging(original: ProgramState, result: ProgramState, colors: Sequence[int]) -> Unknown | None:
