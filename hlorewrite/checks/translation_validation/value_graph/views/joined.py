@@ -45,7 +45,8 @@ class JoinedRows:
         for part in parts:
             held = self.moves.shape(part)
             steps = places(held)
-            view = strided(0, [[(held[along], steps[along])], [(run.size, run.place * steps[run.dim]) for run in order]])
+            flat = [(run.size, run.place * steps[run.dim]) for run in order]
+            view = strided(0, [[(held[along], steps[along])], flat])
             rows += self._rows(self.moves.viewed(part, view, tensor_type((held[along], within), known[1])))
         made = tensor_type((shape[along], within), known[1])
         node = normalized(self.graph, CONCATENATE, _ATTRIBUTES, made, tuple(rows))
