@@ -81,12 +81,13 @@ def _exit_code(found: ChainReport) -> int:
 def as_dict(found: ChainReport, seed: int) -> dict[str, object]:
     """A report as JSON."""
     from hlorewrite.cli.validate import as_dict as answer_as_dict
+    compared = found.partitioning is not None
     return {"module": found.module, "verdict": found.verdict.value, "in_one_proof": found.whole, "seed": seed,
-            "seconds": round(found.seconds, 3), "partitioner_compared": False if found.partitioned else None,
+            "seconds": round(found.seconds, 3), "partitioner_compared": compared if found.partitioned else None,
             "passes": [{"passes": list(row.passes), "before": row.before, "after": row.after,
-                        "of_one_device": row.local, "seconds": round(row.seconds, 3),
-                        "instruction": row.instruction, "source": row.source,
-                        "moved": list(row.moved), **answer_as_dict(row.answer)} for row in found.rows],
+                        "of_one_device": row.local, "partitions": row is found.partitioning,
+                        "seconds": round(row.seconds, 3), "instruction": row.instruction, "source": row.source,
+                        "moved": list(row.moved), **answer_as_dict(row.answer)} for row in found.every],
             "unread": [{"file": file, "reason": reason} for file, reason in found.unread]}
 
 
@@ -94,15 +95,17 @@ def _text(found: ChainReport, seed: int) -> str:
     from hlorewrite.checks.translation_validation.equivalence import Certainty
 
     lines = [f"{found.module}: {found.verdict} ({_counts(found)}, {found.seconds:.1f} s)"]
-    sides = {row.local for row in found.rows}
-    for local in (False, True):
-        rows = [row for row in found.rows if row.local is local]
-        if rows and (found.partitioned or len(sides) > 1):
-            lines.append("after partitioning:" if local else "before partitioning:")
+    before, after = ([row for row in found.rows if row.local is local] for local in (False, True))
+    partitioning = [] if found.partitioning is None else [found.partitioning]
+    for title, rows in (("before partitioning:", before), ("partitioning:", partitioning),
+                        ("after partitioning:", after)):
+        if rows and (found.partitioned or (before and after)):
+            lines.append(title)
         for row in rows:
             lines += _row(row)
-    if found.partitioned:
-        lines.append("the partitioner itself is not compared: it maps global values to values of one device")
+    if found.partitioned and not partitioning:
+        lines.append("the partitioner is not compared: only a step that is one shard_map over all axes says what each "
+                     "device computes")
     lines += [f"not read: {file}: {reason}" for file, reason in found.unread]
     if found.verdict is Certainty.DIFFERS:
         lines.append(f"again with --seed {seed}")

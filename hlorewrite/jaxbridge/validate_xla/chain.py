@@ -16,6 +16,7 @@ from hlorewrite.errors import InputError
 from hlorewrite.hlo.aliasing import alias_fault
 from hlorewrite.hlo.collectives import collective_kind
 from hlorewrite.hlo.dump_chain import DumpStage, dump_chain
+from hlorewrite.hlo.manual_program import manual_program
 from hlorewrite.hlo.plain_hlo import FILE, PlainHlo
 from hlorewrite.ir import Module
 from hlorewrite.jaxbridge.validate_xla.read_hlo import read_hlo
@@ -60,10 +61,11 @@ class ChainReport:
 
     Attributes:
       module: which module of the dump.
-      rows: the rows, in the order of the passes.
+      rows: the rows on passes before the partitioner and after it, in their order.
       unread: files that could not be read as StableHLO, with the reason; the passes around are compared across them.
-      partitioned: whether the partitioner's own step is in between, which is not compared.
+      partitioned: whether the partitioner is in between.
       seconds: what it took.
+      partitioning: the row on the partitioner; None if it is not compared.
     """
 
     module: str
@@ -71,11 +73,17 @@ class ChainReport:
     unread: tuple[tuple[str, str], ...]
     partitioned: bool
     seconds: float
+    partitioning: PassVerdict | None = None
+
+    @property
+    def every(self) -> tuple[PassVerdict, ...]:
+        """All rows, that on the partitioner last."""
+        return self.rows if self.partitioning is None else (*self.rows, self.partitioning)
 
     @property
     def verdict(self) -> Certainty:
         """The worst verdict of all rows."""
-        return max((row.answer.verdict for row in self.rows), key=_ORDER.index, default=Certainty.PROVED)
+        return max((row.answer.verdict for row in self.every), key=_ORDER.index, default=Certainty.PROVED)
 
     @property
     def whole(self) -> bool:
@@ -117,16 +125,27 @@ def validate_dump(folder: Path, *, module: str = "", seed: int = 0, draws: int =
     name, stages = dump_chain(folder, module)
     unread: list[tuple[str, str]] = []
     rows: list[PassVerdict] = []
-    for local in (False, True):
-        part = [stage for stage in stages if stage.local is local]
-        if not local:
-            part = part[:next((at for at, stage in enumerate(part) if stage.done in _PARTITIONS), len(part))]
-        programs = _read(part, unread)
-        progress(f"{name}: {len(part)} programs")
+    whole = [stage for stage in stages if not stage.local]
+    at = next((at for at, stage in enumerate(whole) if stage.done in _PARTITIONS), len(whole))
+    manual = _of_each_device(whole[:at])
+    sides = [_read(part, unread) for part in (manual or whole[:at], [stage for stage in stages if stage.local])]
+    for local, programs in zip((False, True), sides, strict=True):
+        progress(f"{name}: {len(programs)} programs")
         walk = _ChainWalk(programs, local, seed, draws, seconds, progress=progress)
         rows += walk.rows(0, len(programs) - 1) if len(programs) > 1 else []
-    return ChainReport(name, tuple(rows), tuple(unread), any(not stage.local for stage in stages),
-                       time.monotonic() - started)
+    partitioning = None
+    if manual and all(sides):
+        first = replace(sides[1][0], passes=(*(stage.pass_name for stage in whole[at:]), *sides[1][0].passes))
+        partitioning, = _ChainWalk([sides[0][-1], first], True, seed, draws, seconds, progress=progress).rows(0, 1)
+    return ChainReport(name, tuple(rows), tuple(unread), bool(whole), time.monotonic() - started,
+                       partitioning=partitioning)
+
+
+def _of_each_device(stages: Sequence[DumpStage]) -> list[DumpStage]:
+    """What each device computes in programs that are not partitioned yet; empty if that is not known of all."""
+    programs = [manual_program(stage.parsed) for stage in stages]
+    known = [replace(stage, parsed=each) for stage, each in zip(stages, programs, strict=True) if each is not None]
+    return known if len(known) == len(stages) else []
 
 
 def _read(stages: Sequence[DumpStage], unread: list[tuple[str, str]]) -> list[_Program]:

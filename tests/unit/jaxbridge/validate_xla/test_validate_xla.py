@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shutil
 import time
 from pathlib import Path
@@ -15,7 +16,9 @@ from hlorewrite.checks.translation_validation.equivalence import Certainty, prov
 from hlorewrite.cli.main import main
 from hlorewrite.errors import InputError, UsageError
 from hlorewrite.hlo.parse import parse_hlo
+from hlorewrite.ir.load import parse
 from hlorewrite.jaxbridge.validate_xla.chain import validate_dump
+from hlorewrite.jaxbridge.validate_xla.compile_dump import compile_with_dump
 from hlorewrite.jaxbridge.validate_xla.read_hlo import read_hlo
 
 DUMPS = Path(__file__).parent / "dumps"
@@ -119,3 +122,36 @@ def test_a_step_is_compiled_and_its_passes_proved(tmp_path: Path, capsys: pytest
         main(["validate-xla", str(tmp_path / "missing.mlir")])
     with pytest.raises(InputError, match="contains no dump of XLA's passes"):
         main(["validate-xla", str(tmp_path)])
+
+
+MANUAL = """module attributes {mhlo.num_partitions = 2 : i32, mhlo.num_replicas = 1 : i32} {
+  sdy.mesh @mesh = <["d"=2]>
+  func.func public @main(%x: tensor<4xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"d"}]>}) ->
+      (tensor<4xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"d"}]>}) {
+    %0 = sdy.manual_computation(%x) in_shardings=[<@mesh, [{"d"}]>] out_shardings=[<@mesh, [{"d"}]>]
+        manual_axes={"d"} (%a: tensor<2xf32>) {
+      %1 = "stablehlo.all_reduce"(%a) <{channel_handle = #stablehlo.channel_handle<handle = 1, type = 1>,
+        replica_groups = dense<[[0, 1]]> : tensor<1x2xi64>, use_global_device_ids}> ({
+        ^bb0(%p: tensor<f32>, %q: tensor<f32>):
+          %s = stablehlo.add %p, %q : tensor<f32>
+          stablehlo.return %s : tensor<f32> }) : (tensor<2xf32>) -> tensor<2xf32>
+      %2 = stablehlo.subtract %a, %1 : tensor<2xf32>
+      sdy.return %2 : tensor<2xf32>
+    } : (tensor<4xf32>) -> tensor<4xf32>
+    return %0 : tensor<4xf32>
+  }
+}"""
+
+
+def test_the_partitioner_is_compared_where_each_device_has_its_program(tmp_path: Path):
+    dump = compile_with_dump(parse(MANUAL), "cpu:2", tmp_path)
+    found = validate_dump(dump)
+    assert found.partitioning is not None
+    assert (found.verdict, found.partitioning.answer.proved) == (Certainty.PROVED, True)
+    for file in dump.glob("*spmd-cleanup*"):  # as if the partitioner had exchanged the operands
+        text = file.read_text()
+        file.write_text(re.sub(r"subtract\((%[\w.\-]+), (%[\w.\-]+)\)", r"subtract(\2, \1)", text))
+    wrong = validate_dump(dump)
+    assert wrong.partitioning is not None
+    assert wrong.partitioning.answer.verdict is Certainty.DIFFERS
+    assert "spmd-partitioner/shardy-xla" in wrong.partitioning.passes

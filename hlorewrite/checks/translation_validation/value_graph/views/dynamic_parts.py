@@ -86,7 +86,7 @@ class _Mapped:
 
 
 def _mapped(view: Strided, shape: Sequence[int], seen: Sequence[int], sizes: Sequence[int]) -> _Mapped | None:
-    """The part of sizes ``sizes`` of a view of shape ``seen``; None if it is no such part of the viewed tensor."""
+    """The part of sizes ``sizes`` of a view of shape ``seen``; None if the viewed tensor has no such part."""
     if count_of(shape) != count_of(seen) or not covers(view, count_of(shape)):
         return None
     steps = places(shape)

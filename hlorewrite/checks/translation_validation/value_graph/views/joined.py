@@ -1,8 +1,8 @@
 """Concatenations, however their parts lie: as one of rows, along the first of two dimensions.
 
 A concatenation along a dimension leaves the others alone, so they may be in any order as long as all parts have the
-same: ``concatenate(v(a), v(b)) = w(concatenate(a, b))``. They take the order in which the first part that is no
-constant lies. A part that is itself a concatenation of rows becomes its parts.
+same: ``concatenate(v(a), v(b)) = w(concatenate(a, b))``. They take the order of the first part that is not
+a constant. A part that is itself a concatenation of rows becomes its parts.
 """
 
 from __future__ import annotations

@@ -1,0 +1,140 @@
+"""What each device computes in a program that is one manual computation, before the partitioner reads it.
+
+JAX writes ``jax.shard_map`` over all axes as a call between two custom calls, which take the local part of each
+argument and put the results together. If nothing else happens in the entry, the called computation is the program of
+each device, and the partitioner has to leave one that computes the same. Releases before 0.12 name the shardings of the
+parts in the attributes of the custom call, later ones before it.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import replace
+
+from hlorewrite.hlo.parse import Computation, HloInstruction, HloText, custom_call_target
+from hlorewrite.hlo.shapes import split_top
+
+_TO_LOCAL, _TO_GLOBAL, _SHARDING = "xla.sdy.GlobalToLocalShape", "xla.sdy.LocalToGlobalShape", "Sharding"
+_MANUAL = re.compile(r"\{mesh\[[^\]]*\], manual\}")
+_IN_MESH, _AXIS = re.compile(r"<(@[^<>]*)>"), re.compile(r'"([^"]+)"')
+_COMMENT, _INDEX = re.compile(r"/\*.*?\*/"), re.compile(r"\bindex=(\d+)")
+
+
+def manual_program(module: HloText) -> HloText | None:
+    """The program of each device.
+
+    Args:
+      module: a program that no pass has partitioned yet.
+
+    Returns:
+      The module with the body of the manual computation as its entry; None if the entry does anything else, reshards an
+      argument or a result, or leaves an axis to the partitioner.
+    """
+    entry = module.computations[module.entry]
+    made = list(entry.instructions.values())
+    calls = {target: [each for each in made if custom_call_target(each) == target]
+             for target in (_TO_LOCAL, _TO_GLOBAL)}
+    bodies = [each for each in made if each.opcode == "call"]
+    if len(bodies) != 1 or any(len(each) != 1 for each in calls.values()):
+        return None
+    (to_local,), (to_global,), (body,) = calls[_TO_LOCAL], calls[_TO_GLOBAL], bodies
+    parameters = [each for each in made if each.opcode == "parameter"]
+    known = (*parameters, to_local, body, to_global)
+    others = [each for each in made if each not in known and each.opcode not in ("tuple", "get-tuple-element")
+              and custom_call_target(each) != _SHARDING]
+    if others or _entered(module, to_local) != [each.name for each in parameters]:
+        return None
+    root = entry.instructions[entry.root]
+    returned = root.operands if root.opcode == "tuple" else (root.name,)
+    if root is not to_global and not _in_order(entry, returned, to_global):
+        return None
+    if _shardings(root) not in ([], _shardings(to_global)):  # the results are resharded
+        return None
+    if not _in_order(entry, body.operands, to_local) or not _in_order(entry, to_global.operands, body):
+        return None
+    name, = body.called("to_apply")
+    rest = {key: each for key, each in module.computations.items() if key != module.entry}
+    return replace(module, computations=rest, entry=name)
+
+
+def _entered(module: HloText, to_local: HloInstruction) -> list[str]:
+    """The parameters whose local parts are taken as they are sharded; an empty name for another value."""
+    entry = module.computations[module.entry]
+    attributes = to_local.attributes.replace(r'\"', '"')
+    if "xla.sdy.in_shardings=" not in attributes:
+        manual = _all_manual(to_local)
+        return [_argument(entry, name) if manual else "" for name in to_local.operands]
+    wanted = _IN_MESH.findall(attributes.partition("xla.sdy.in_shardings=")[2].partition(">]>")[0] + ">")
+    if len(wanted) != len(to_local.operands) or not _takes_all_axes(module.header, attributes, wanted):
+        return []
+    taken = [entry.instructions[name] for name in to_local.operands]
+    return [_held_so(value, sharding) for value, sharding in zip(taken, wanted, strict=True)]
+
+
+def _held_so(value: HloInstruction, sharding: str) -> str:
+    """A parameter that is sharded so; empty for another value."""
+    own = value.attributes.replace(r'\"', '"').partition('xla.sdy.sharding="#sdy.sharding')[2]
+    return value.name if value.opcode == "parameter" and own.startswith(f"<{sharding}>") else ""
+
+
+def _takes_all_axes(header: str, attributes: str, shardings: Sequence[str]) -> bool:
+    """Whether the manual axes are those of the mesh."""
+    meshes = {each.partition(",")[0] for each in shardings}
+    axes = _AXIS.findall(attributes.partition("manual_axes{")[2].partition("}")[0])
+    if len(meshes) != 1:
+        return False
+    mesh = header.partition(f"{meshes.pop().removeprefix('@')} = #sdy.mesh<[")[2].partition("]")[0]
+    return bool(axes) and axes == _AXIS.findall(mesh)
+
+
+def _sharding(instruction: HloInstruction) -> str:
+    """How the value of an instruction is sharded; empty if nothing is said."""
+    parts = split_top(_COMMENT.sub("", instruction.attributes))
+    return next((part.strip().removeprefix("sharding=") for part in parts if part.strip().startswith("sharding=")), "")
+
+
+def _shardings(instruction: HloInstruction) -> list[str]:
+    """How each result of an instruction is sharded; empty if nothing is said."""
+    text = _sharding(instruction)
+    return split_top(text[1:-1]) if text.startswith("{{") else [text] * bool(text)
+
+
+def _all_manual(to_local: HloInstruction) -> bool:
+    """Whether all axes are manual in each part."""
+    return all(_MANUAL.fullmatch(each) for each in _shardings(to_local) or [""])
+
+
+def _argument(entry: Computation, name: str) -> str:
+    """The parameter that a value is, if its sharding is the parameter's; empty for others."""
+    value = entry.instructions.get(name)
+    if value is None or custom_call_target(value) != _SHARDING:
+        return ""
+    source = entry.instructions.get(value.operands[0])
+    same = source is not None and bool(_sharding(value)) and _sharding(source) == _sharding(value)
+    return source.name if source is not None and same and source.opcode == "parameter" else ""
+
+
+def _in_order(entry: Computation, values: Sequence[str], made: HloInstruction) -> bool:
+    """Whether values are all results of an instruction, in their order, and nothing else."""
+    if not made.shape.startswith("("):
+        return [_source(entry, each) for each in values] == [(made.name, -1)]
+    results = split_top(_COMMENT.sub("", made.shape)[1:-1])
+    return [_source(entry, each) for each in values] == [(made.name, at) for at in range(len(results))]
+
+
+def _source(entry: Computation, name: str) -> tuple[str, int]:
+    """The instruction that a value comes from, and which of its results it is; -1 for its only one."""
+    # Ends: an operand comes before its reader.
+    while True:
+        source, mark, at = name.rpartition("#")
+        if not mark:
+            value = entry.instructions.get(name)
+            index = _INDEX.search(value.attributes) if value is not None else None
+            if value is None or value.opcode != "get-tuple-element" or index is None:
+                return name, -1
+            source, at = value.operands[0], index[1]
+        tuple_ = entry.instructions.get(source)
+        if tuple_ is None or tuple_.opcode != "tuple":
+            return source, int(at)
+        name = tuple_.operands[int(at)]
