@@ -4,8 +4,9 @@
 
 Each step of ``steps.py`` is compiled for each target with a dump of every pass, and compared as ``hlorewrite
 validate-xla`` does. Prints for each how many changes after the partitioner were proved, how many of those that touch
-collectives or loops, whether all of them were proved at once, and what was equal on inputs, unknown or differed; exit
-code 1 when a pass was said to differ. XLA's passes are right on these steps, so a difference is a false alarm.
+collectives or loops, whether all of them were proved at once, and what was equal on inputs, unknown or differed. Also how
+often the partitioner was proved, of the steps on which it is compared. Exit code 1 when a pass was said to differ: XLA's
+passes are right on these steps, so a difference is a false alarm.
 """
 
 from __future__ import annotations
@@ -39,6 +40,7 @@ class Tally:
     whole: int = 0
     seconds: float = 0.0
     of_pass: Counter[str] = field(default_factory=Counter)
+    partitioner: Counter[str] = field(default_factory=Counter)
 
     def add(self, other: Tally) -> None:
         """Adds another tally."""
@@ -47,6 +49,7 @@ class Tally:
         self.dumps, self.whole = self.dumps + other.dumps, self.whole + other.whole
         self.seconds += other.seconds
         self.of_pass += other.of_pass
+        self.partitioner += other.partitioner
 
     def row(self, name: str) -> str:
         """One line."""
@@ -55,7 +58,8 @@ class Tally:
         return (f"{name:24} {proved:4}/{total:<4} {100 * proved / max(total, 1):5.1f} %   {touching:3}/{all_touching}"
                 f" {100 * touching / max(all_touching, 1):5.1f} %   whole {self.whole}/{self.dumps}  "
                 f"equal {self.verdicts[Certainty.EQUAL]} unknown {self.verdicts[Certainty.UNKNOWN]} "
-                f"differs {self.verdicts[Certainty.DIFFERS]}   {self.seconds:.0f} s")
+                f"differs {self.verdicts[Certainty.DIFFERS]}   "
+                f"partitioner {_proved(self.partitioner)}/{self.partitioner.total()}   {self.seconds:.0f} s")
 
 
 def _proved(counts: Counter[str]) -> int:
@@ -76,6 +80,8 @@ def measured(folder: Path, watched: str = "") -> Tally:
     local = [stage for stage in stages if stage.local]
     touched = [_skeleton(before) != _skeleton(after) for before, after in pairwise(local)]
     tally, at = Tally(dumps=1, whole=int(found.whole), seconds=found.seconds), 0
+    if found.partitioning is not None:
+        tally.partitioner[found.partitioning.answer.verdict] += 1
     for row in (row for row in found.rows if row.local):
         tally.verdicts[row.answer.verdict] += len(row.passes)
         tally.of_pass[row.answer.verdict] += sum(bool(watched) and watched in each for each in row.passes)
