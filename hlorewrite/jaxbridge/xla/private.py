@@ -377,7 +377,8 @@ def with_signature(lowered: jax.stages.Lowered, module: ir.Module, inputs: Seque
 
 def parsed_beside(lowered: jax.stages.Lowered, source: bytes | str) -> ir.Module:
     """A module, from bytecode or text, in the context of a lowering's own."""
-    return ir.Module.parse(source, lowered._lowering._hlo.context)
+    lowering: Any = lowered._lowering
+    return ir.Module.parse(source, lowering._hlo.context)
 
 
 def with_shardings(lowering: Any, inputs: Mapping[int, Any], outputs: Mapping[int, Any]) -> Any:
