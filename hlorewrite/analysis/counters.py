@@ -1,5 +1,7 @@
 """Values of a loop's integers in each iteration, for counters with constant start, step and end."""
 
+import functools
+
 import numpy as np
 
 from hlorewrite.analysis.loops import constant_integer, counter_step, trip_count
@@ -36,11 +38,30 @@ def in_each_iteration(loop: Loop, value: ir.Value) -> list[int] | None:
     Returns:
       One number for each iteration; None unless it is computed from constants and counters alone.
     """
-    counters = loop_counters(loop)
-    if counters is None:
-        return None
-    table = PerDeviceConstants.of_iterations(counters[0]).table(value)
-    return None if table is None else [int(number) for number in np.broadcast_to(table[0], (counters[1],))]
+    return IterationNumbers(loop).of(value)
+
+
+class IterationNumbers:
+    """The scalar integers of a loop's body, iteration by iteration; its counters are read once.
+
+    Args:
+      loop: the loop; it stays as it is while this is used.
+    """
+
+    def __init__(self, loop: Loop) -> None:
+        self._loop = loop
+
+    @functools.cached_property
+    def _known(self) -> tuple[PerDeviceConstants, int] | None:
+        counters = loop_counters(self._loop)
+        return None if counters is None else (PerDeviceConstants.of_iterations(counters[0]), counters[1])
+
+    def of(self, value: ir.Value) -> list[int] | None:
+        """The numbers of a value; see ``in_each_iteration``."""
+        if self._known is None:
+            return None
+        table = self._known[0].table(value)
+        return None if table is None else [int(number) for number in np.broadcast_to(table[0], (self._known[1],))]
 
 
 def _counted(loop: Loop, argument: ir.BlockArgument, trips: int) -> np.ndarray | None:

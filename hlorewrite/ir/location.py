@@ -2,8 +2,9 @@
 
 import os
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import chain
 
 from hlorewrite.ir.binding import ir
 from hlorewrite.util.frames import USUAL_FRAMES, Frames
@@ -11,8 +12,6 @@ from hlorewrite.util.frames import USUAL_FRAMES, Frames
 _QUOTED = r'"([^"\\]*(?:\\.[^"\\]*)*)"'
 _FILE_LINE = re.compile(_QUOTED + r":(\d+):(\d+)")
 _FUNCTION = re.compile(_QUOTED + r'\("[^"]*":\d')
-_ARGUMENT = re.compile(rf"loc\({_QUOTED}(?:\(unknown\))?\)")
-_NAME = re.compile(rf"loc\({_QUOTED}\(")
 
 UNKNOWN = "?"
 """Shown for ops without a source line."""
@@ -31,14 +30,13 @@ class SourceLines:
     framework: str = ""
 
 
-def source_lines(location: ir.Location | str, frames: Frames = USUAL_FRAMES) -> SourceLines:
+def source_lines(location: ir.Location, frames: Frames = USUAL_FRAMES) -> SourceLines:
     """The user's line of an op, and the line of the library that made it.
 
-    JAX nests locations (``"psum"(callsite("body"("train.py":13:14) at ...))``): the frames come in the text innermost
-    first.
+    JAX nests locations: ``"psum"(callsite("body"("train.py":13:14) at ...))``.
 
     Args:
-      location: the location of an op, or its text.
+      location: the location of an op.
       frames: which frames are the user's own.
 
     Returns:
@@ -52,11 +50,29 @@ def source_lines(location: ir.Location | str, frames: Frames = USUAL_FRAMES) -> 
       ...     source_lines(ir.Location.callsite(inner, [ir.Location.file("train.py", 13, 14)]))
       SourceLines(own='train.py:13:14', framework='flax/linear.py:97:12')
     """
-    stack = _FILE_LINE.findall(str(location))
-    if not stack:
+    stack = _stack(location)
+    innermost = next(stack, None)
+    if innermost is None:
         return SourceLines(UNKNOWN)
-    chosen = next((frame for frame in stack if frames.are_own(frame[0])), stack[0])
-    return SourceLines(_shown(chosen), _shown(stack[0]) if chosen != stack[0] else "")
+    chosen = next((frame for frame in chain((innermost,), stack) if frames.are_own(frame[0])), innermost)
+    return SourceLines(_shown(chosen), _shown(innermost) if chosen != innermost else "")
+
+
+def _stack(location: ir.Location) -> Iterator[tuple[str, int, int]]:
+    """(file, line, column) of the frames of an op, innermost first; printing the location takes far longer."""
+    pending: list[object] = [location]
+    # Ends: what is pushed is part of what was taken.
+    while pending:
+        part = pending.pop()
+        part = part[0].caller if isinstance(part, tuple) else part
+        if isinstance(part, ir.FileLineColLoc):
+            yield part.filename, part.start_line, part.start_col
+        elif isinstance(part, ir.NameLoc):
+            pending.append(part.child_loc)
+        elif isinstance(part, ir.CallSiteLoc):
+            pending += (part,), part.callee  # most often the callee says enough
+        elif isinstance(part, ir.FusedLoc):
+            pending += reversed(part.locations)
 
 
 def source_line(location: ir.Location) -> str:
@@ -104,13 +120,13 @@ def argument_path(location: ir.Location) -> str:
       ...     argument_path(ir.Location.name("params['w']")), argument_path(ir.Location.file("t.py", 1, 2))
       ("params['w']", '')
     """
-    match = _ARGUMENT.fullmatch(str(location))
-    return match.group(1).replace('\\"', '"') if match else ""
+    return location.name_str if isinstance(location, ir.NameLoc) and \
+        isinstance(location.child_loc, ir.UnknownLoc) else ""
 
 
-def _shown(frame: Sequence[str]) -> str:
+def _shown(frame: Sequence[str | int]) -> str:
     name, line, column = frame
-    return f"{shown_path(name)}:{line}:{column}"
+    return f"{shown_path(str(name))}:{line}:{column}"
 
 
 def shown_path(name: str) -> str:
@@ -138,8 +154,8 @@ def _package_roots(name: str) -> tuple[str, ...]:
 
 def op_name(location: ir.Location) -> str:
     """The name JAX gave an op (``transpose(jvp())/dot_general``), or an empty string."""
-    match = _NAME.match(str(location))
-    return match.group(1) if match else ""
+    return location.name_str if isinstance(location, ir.NameLoc) and \
+        not isinstance(location.child_loc, ir.UnknownLoc) else ""
 
 
 def stamped(location: ir.Location, rule: str) -> ir.Location:
@@ -153,6 +169,6 @@ def stamped(location: ir.Location, rule: str) -> ir.Location:
       ``loc("hlorewrite.RULE"(location))``; XLA shows it in the op metadata.
     """
     name = f"hlorewrite.{rule}"
-    if str(location).startswith(f'loc("{name}"'):
+    if isinstance(location, ir.NameLoc) and location.name_str == name:
         return location
     return ir.Location.name(name, childLoc=location, context=location.context)

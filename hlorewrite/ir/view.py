@@ -9,6 +9,7 @@ Never use an ``ir.Operation`` as a key of a dict or set: its hash is structural 
 """
 
 from collections.abc import Callable, Hashable, Iterable, Iterator
+from dataclasses import replace
 from typing import TypeVar, cast
 
 from hlorewrite.ir.binding import ir, op_key
@@ -49,7 +50,6 @@ class View:
         self._calls: CallIndex | None = None
         self._calls_in_order = True
         self.erased: dict[int, int] = {}
-        self._lines: dict[str, SourceLines] = {}
         self._remembered: dict[Hashable, object] = {}
 
     # ---- ops by name
@@ -145,13 +145,8 @@ class View:
 
     def source_lines(self, op: ir.Operation) -> SourceLines:
         """The same, and the line of the library that made the op where that is another one."""
-        location = str(op.location)
-        found = self._lines.get(location)
-        if found is None:
-            lines = source_lines(location, self.module.frames)
-            own = f"{self.module.name}{lines.own[1:]}" if lines.own.startswith("-:") else lines.own
-            found = self._lines[location] = SourceLines(own, lines.framework)
-        return found
+        lines = source_lines(op.location, self.module.frames)
+        return replace(lines, own=f"{self.module.name}{lines.own[1:]}") if lines.own.startswith("-:") else lines
 
     def whereabouts(self, op: ir.Operation) -> str:
         """The place of an op, for a sentence: ops that transformations make often have no source line.

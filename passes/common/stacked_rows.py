@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from hlorewrite.analysis.counters import in_each_iteration
+from hlorewrite.analysis.counters import IterationNumbers
 from hlorewrite.analysis.loops import constant_integer
 from hlorewrite.ir import Editor, Loop, defining_op, element_type, ir, tensor_type, users
 
@@ -33,7 +33,7 @@ class RowStack:
         return list(self.update.operands)[2:]
 
 
-def row_stacks(loop: Loop) -> dict[int, RowStack]:
+def row_stacks(loop: Loop, numbers: IterationNumbers | None = None) -> dict[int, RowStack]:
     """The tensors that a loop stacks, by position.
 
     Each slice is written exactly once: the index, evaluated for all iterations, is a permutation of the slices. So the
@@ -41,8 +41,10 @@ def row_stacks(loop: Loop) -> dict[int, RowStack]:
 
     Args:
       loop: a loop; its trip count and its indices must be computed from constants.
+      numbers: the numbers of its iterations, if they are read already.
     """
-    found = (_row_stack(loop, argument) for argument in loop.body.arguments)
+    numbers = numbers or IterationNumbers(loop)
+    found = (_row_stack(loop, argument, numbers) for argument in loop.body.arguments)
     return {stack.position: stack for stack in found if stack is not None}
 
 
@@ -62,7 +64,7 @@ def row_of(whole: ir.Value, stack: RowStack, editor: Editor) -> ir.Value:
                          attributes={"slice_sizes": sizes}, location=update.location, before=update).results[0]
 
 
-def _row_stack(loop: Loop, argument: ir.BlockArgument) -> RowStack | None:
+def _row_stack(loop: Loop, argument: ir.BlockArgument, numbers: IterationNumbers) -> RowStack | None:
     position = argument.arg_number
     uses = users(argument)
     update = defining_op(loop.yields[position])
@@ -73,7 +75,7 @@ def _row_stack(loop: Loop, argument: ir.BlockArgument) -> RowStack | None:
     dimension = _sliced(update)
     if dimension is None:
         return None
-    rows = in_each_iteration(loop, update.operands[2 + dimension])
+    rows = numbers.of(update.operands[2 + dimension])
     size = ir.RankedTensorType(argument.type).shape[dimension]
     return RowStack(position, update, dimension) if rows is not None and sorted(rows) == [*range(size)] else None
 

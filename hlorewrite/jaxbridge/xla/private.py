@@ -341,23 +341,44 @@ def with_module(lowered: jax.stages.Lowered, bytecode: bytes) -> Any:
     """A lowering like another one, with another module; the original and JAX's caches stay as they are."""
     old: Any = lowered._lowering
     lowering: Any = copy.copy(old)
-    lowering._hlo = ir.Module.parse(bytecode, old._hlo.context)
+    lowering._hlo = parsed_beside(lowered, bytecode)
     lowering._executable = None
     return lowering
 
 
-def with_devices(lowering: Any, inputs: Sequence[Any], outputs: Sequence[Any]) -> Any:
-    """A lowering whose compiled function takes and returns the same arrays on as many other devices.
+def with_signature(lowered: jax.stages.Lowered, module: ir.Module, inputs: Sequence[jax.ShapeDtypeStruct],
+                   outputs: Sequence[jax.ShapeDtypeStruct]) -> jax.stages.Lowered:
+    """A lowering whose compiled function takes and returns any arrays; JAX traces and lowers nothing for it.
 
     Args:
-      lowering: the lowering; it stays as it is.
-      inputs: shardings of the arguments of its module.
-      outputs: shardings of its results; there is one at least.
+      lowered: the lowering of a function without effects, whose arguments are not donated; it stays as it is.
+      module: what is compiled.
+      inputs: shapes and shardings of the arguments of the module; they have the platform of the lowering.
+      outputs: the same for results, which are returned as a tuple. There is an argument or a result.
     """
-    made: Any = copy.copy(lowering)
-    made.compile_args = {**lowering.compile_args, "in_shardings": tuple(inputs), "out_shardings": tuple(outputs)}
-    made._device_list, made._executable = outputs[0]._internal_device_list, None
-    return made
+    old: Any = lowered._lowering
+    arguments, info = dict(old.compile_args), old.compile_args["all_args_info"]
+    avals = {each: core.update_aval_with_sharding(core.ShapedArray(each.shape, each.dtype), each.sharding)
+             for each in {*inputs, *outputs}}
+    for side, arrays in (("in", inputs), ("out", outputs)):
+        arguments[f"global_{side}_avals"] = tuple(avals[each] for each in arrays)
+        arguments[f"{side}_shardings"] = tuple(each.sharding for each in arrays)
+        arguments[f"{side}_layouts"] = (None,) * len(arrays)
+    devices = (*outputs, *inputs)[0].sharding._internal_device_list
+    arguments["kept_var_idx"], arguments["num_devices"] = set(range(len(inputs))), len(devices)
+    arguments["all_args_info"] = info._replace(in_avals=arguments["global_in_avals"],
+                                               debug_info=info.debug_info._replace(arg_names=None))
+    made: Any = copy.copy(old)
+    made.compile_args, made._hlo, made._device_list, made._executable = arguments, module, devices, None
+    made._donated_invars = (False,) * len(inputs)
+    args_info = tuple(jax.stages.ArgInfo(aval, False) for aval in arguments["global_in_avals"]), {}
+    return jax.stages.Lowered(made, args_info, jax.tree.structure(tuple(outputs)))
+
+
+def parsed_beside(lowered: jax.stages.Lowered, source: bytes | str) -> ir.Module:
+    """A module, from bytecode or text, in the context of a lowering's own."""
+    lowering: Any = lowered._lowering
+    return ir.Module.parse(source, lowering._hlo.context)
 
 
 def with_shardings(lowering: Any, inputs: Mapping[int, Any], outputs: Mapping[int, Any]) -> Any:

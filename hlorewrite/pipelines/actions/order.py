@@ -8,6 +8,7 @@ to the result of the call before it, whichever micro-batch that was, because a +
 value, micro-batch k reads the result of k-1, so a schedule that runs k before k-1 is refused.
 """
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from hlorewrite.errors import PlanError
@@ -186,7 +187,7 @@ class _OrderBuilder:
         for carry in self.program.carries:
             chain = _chain(self.program, carry, self.made, readers) if carry.is_sum else None
             first = self.slot(carry.first, OUTSIDE)
-            if readers.get(carry.inside) and not self.exclusive(carry):
+            if readers.get(carry.inside) and not self.exclusive(carry, readers):
                 copy = self.fresh(carry.first)
                 self.actions.append(Action(Copy(carry.first), OUTSIDE, (first,), (copy,)))
                 self.defined.add(copy)
@@ -200,14 +201,17 @@ class _OrderBuilder:
             if isinstance(step, Transfer) and self.hoisted(step.result):
                 self.emit(step, OUTSIDE)
 
-    def exclusive(self, carry: Carry) -> bool:
-        """Whether the loop may write over a carry's first value."""
+    def exclusive(self, carry: Carry, readers: Mapping[int, Sequence[object]]) -> bool:
+        """Whether the loop may write over a carry's first value: the last carry that begins with it, after copies were
+        made for the others.
+        """
         program, value = self.program, carry.first
         if value in program.arguments and program.arguments.index(value) not in program.donated:
             return False
         used = [operand for step in (*program.body, *program.after) for operand in _operands(step)]
-        firsts = [other.first for other in program.carries]
-        return value not in used and value not in program.results and firsts.count(value) == 1
+        sharing = [other for other in program.carries if other.first == value]
+        return value not in used and value not in program.results and sharing[-1] is carry and \
+            all(readers.get(other.inside) for other in sharing)
 
     def hoisted(self, value: int) -> bool:
         """Whether a value is sent in the loop and is the same for all micro-batches: it is sent once, before."""

@@ -325,7 +325,7 @@ class _Cutter:
         interface = Interface(tuple(values[n] for n in call.operands), tuple(values[n] for n in call.results))
         types = [[self.program.types[n] for n in side] for side in (call.operands, call.results)]
         original = then.emit(call.callee, was, interface, types[0], types[1], function.location)
-        same = str(original.get_asm()) == str(function.get_asm())
+        same = str(original.get_asm(use_local_scope=True)) == str(function.get_asm(use_local_scope=True))
         original.erase()
         return same
 

@@ -109,7 +109,7 @@ class _ProgramWriter:
         for each, step in calls:
             if each.function is None:
                 continue
-            text = str(each.function.get_asm())
+            text = str(each.function.get_asm(use_local_scope=True))  # otherwise all of the module is walked
             if text not in texts:
                 texts[text] = _free(step.callee, taken)
                 taken.add(texts[text])

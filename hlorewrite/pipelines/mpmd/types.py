@@ -2,6 +2,7 @@
 else.
 """
 
+import functools
 import math
 import re
 from dataclasses import dataclass
@@ -9,6 +10,7 @@ from dataclasses import dataclass
 from hlorewrite.analysis.mesh import Mesh, check_device_count
 from hlorewrite.errors import InputError
 from hlorewrite.ir import element_bytes, ir, sdy
+from hlorewrite.ir.context import new_context
 
 _NAMED_MESH = re.compile(r'<"([^"]+)"\s*:\s*(<\[[^\]]*\](?:,\s*device_ids=\[[^\]]*\])?>)>')
 _TENSOR = re.compile(r'!mpmd\.mesh_tensor<"([^"]+)",\s*(tensor<(?:[^<>]|<[^<>]*>)*>)')
@@ -100,16 +102,27 @@ def mesh_tensor(type_: ir.Type) -> MeshTensor:
     Raises:
       InputError: it is not a tensor of a static shape.
     """
-    text = str(type_)
-    head = _TENSOR.match(text)
-    tensor = ir.Type.parse(head[2], context=type_.context) if head else type_
+    return _mesh_tensor(str(type_))
+
+
+@functools.lru_cache(maxsize=1 << 12)
+def _mesh_tensor(text: str) -> MeshTensor:
+    """The same, of its text: a program has few types and is read several times."""
+    head, context = _TENSOR.match(text), _scratch_context()
+    tensor = ir.Type.parse(head[2] if head else text, context=context)
     if not isinstance(tensor, ir.RankedTensorType) or not tensor.has_static_shape:
         raise InputError(f"a value of type {text[:80]} has no static shape", hint="use tensors of fixed shape")
     size = element_bytes(tensor.element_type)
-    spec, unreduced = _sharding(text, type_.context) if head else ((), ())
+    spec, unreduced = _sharding(text, context) if head else ((), ())
     spec = spec or ((),) * tensor.rank
     return MeshTensor(head[1] if head else "", str(tensor), tuple(tensor.shape), element=str(tensor.element_type),
                       bytes=int(math.prod(tensor.shape) * size), spec=spec, unreduced=unreduced)
+
+
+@functools.cache
+def _scratch_context() -> ir.Context:
+    """Where types are parsed again, whatever context they are from."""
+    return new_context(load=False)
 
 
 def _sharding(text: str, context: ir.Context) -> tuple[Spec, tuple[str, ...]]:

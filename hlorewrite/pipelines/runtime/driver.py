@@ -109,13 +109,10 @@ class PipelineDriver:
                          for value in (step.results if isinstance(step, FragmentCall) else (step.result,)))
         self._fragments = Fragments(module, self.meshes, self.program.types, self._tokens, made)
         self.plans = self._transfers.plans()
-        how = _how(self.schedule, list(self.plans.values()))
-        text = module.text()
-        self.digest: str = _sha256("\n".join([VERSIONS, text, how]))
         self._donate, self._progress = donate, progress
         self._turns: dict[str, int] = {}
-        decision = Decision(_sha256(text), self.digest, how, VERSIONS)
-        self.watch: Watch | None = settled(agreement, self.program, self.meshes, decision)
+        self.watch: Watch | None = None if agreement is None else settled(
+            agreement, self.program, self.meshes, _decision(module, _how(self.schedule, list(self.plans.values()))))
         self._types = tuple(self.program.types[value] for value in self.program.arguments)
         self._here = tuple(self.meshes.here(kind.mesh) for kind in self._types)
         self.instructions: tuple[DriverInstruction, ...] = self._compiled(donate)
@@ -345,6 +342,12 @@ def _copy(sharding: NamedSharding) -> Function:
     copy = private.device_copier(sharding, sharding, always=True) if not spread(tuple(sharding.device_set)) else \
         jax.jit(jnp.copy, in_shardings=sharding, out_shardings=sharding)
     return lambda array: (copy(array),)
+
+
+def _decision(module: Module, how: str) -> Decision:
+    """What this process would run."""
+    text = module.text()
+    return Decision(_sha256(text), _sha256("\n".join([VERSIONS, text, how])), how, VERSIONS)
 
 
 def _how(schedule: Schedule | None, plans: Sequence[TransferPlan]) -> str:

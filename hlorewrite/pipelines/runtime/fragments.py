@@ -1,7 +1,7 @@
 """Fragments of a program as compiled functions of arrays.
 
-A fragment's function becomes ``@main`` of a separate module, with its mesh and the functions it calls. A jitted
-function of the same signature lends JAX's envelope (shardings, C++ dispatch), as in the decorator.
+A fragment's function becomes ``@main`` of a separate module, with its mesh and the functions it calls. One jitted
+function lends all of them JAX's envelope (shardings, C++ dispatch).
 """
 
 import functools
@@ -14,8 +14,7 @@ from typing import Any
 
 import jax
 import numpy as np
-from jax import lax
-from jax.sharding import NamedSharding, PartitionSpec
+from jax.sharding import NamedSharding, PartitionSpec, SingleDeviceSharding
 from jaxlib import version as jaxlib_version
 
 from hlorewrite.errors import InputError
@@ -82,7 +81,8 @@ class Fragments:
     _functions: dict[tuple[str, frozenset[int]], Compiled] = field(default_factory=dict, repr=False)
     _waiting: set[str] = field(default_factory=set, repr=False)
     _store: ExecutableStore = field(default_factory=ExecutableStore, repr=False)
-    _shells: dict[str, jax.stages.Lowered] = field(default_factory=dict, repr=False)
+    _modules: dict[str, ir.Module] = field(default_factory=dict, repr=False)
+    _shapes: dict[MeshTensor, jax.ShapeDtypeStruct] = field(default_factory=dict, repr=False)
     _filled: dict[int, Number] = field(default_factory=dict, repr=False)
 
     @property
@@ -103,9 +103,12 @@ class Fragments:
         work: dict[Key, tuple[str, Callable[[], jax.stages.Compiled]]] = {}
         prepared: dict[tuple[str, frozenset[int]], PreparedFragment] = {}
         names: dict[Key, list[FragmentCall]] = {}
+        unknown = [(call, donated) for call, donated in calls if (call.callee, donated) not in self._functions]
+        if not unknown:
+            return
         view = View(self.module)
-        for call, donated in calls:
-            if (call.callee, donated) not in self._functions and (call.callee, donated) not in prepared:
+        for call, donated in unknown:
+            if (call.callee, donated) not in prepared:
                 prepared[call.callee, donated] = self._prepared(view, call, donated)
         self._donate_equally(view, prepared)
         for each in prepared.values():
@@ -115,9 +118,9 @@ class Fragments:
                 continue
             names.setdefault(each.key, []).append(call)
             if each.key not in self._known:
-                work[each.key] = each.shared, functools.partial(self._compile, each)
+                work[each.key] = each.shared, functools.partial(self._compile, each.call, self._lowered(each))
         self._known |= compile_all(work, self._store, lambda key: done(names[key][0].callee))
-        self._shells.clear()
+        self._modules.clear()
         for name, each in prepared.items():
             self._of_call[name] = each.key
             self._functions[name] = self._function(each)
@@ -210,9 +213,7 @@ class Fragments:
         return FilledCall(rest, {place: (type_.shape, numpy_type(type_), self.meshes.sharding(type_),
                                          fragment.filled[place]) for place, type_ in types.items()})
 
-    def _compile(self, fragment: PreparedFragment) -> jax.stages.Compiled:
-        call = fragment.call
-        lowered = self._lowered(fragment)
+    def _compile(self, call: FragmentCall, lowered: jax.stages.Lowered) -> jax.stages.Compiled:
         options: Any = miscompile_workarounds.options(jaxlib_version.__version_info__, self.meshes.platform)
         try:
             with own_compilation():
@@ -223,34 +224,29 @@ class Fragments:
                              location=call.where or None, hint="check the program with hlorewrite opt") from None
 
     def _lowered(self, fragment: PreparedFragment) -> jax.stages.Lowered:
-        """A fragment in JAX's envelope: that of an equal one for other devices, where there is one."""
+        """A fragment in JAX's envelope; equal ones for other devices have the same module."""
         call = fragment.call
         inputs = [self._shape(value) for value in call.operands]
         outputs = [self._shape(value) for value in fragment.results]
         if self._token(call):
             everywhere = NamedSharding(self.meshes.jax_mesh(call.mesh), PartitionSpec())
             outputs.append(jax.ShapeDtypeStruct((), np.int8, sharding=everywhere))
-        taken, given = (tuple(each.sharding for each in side) for side in (inputs, outputs))
-        like = self._shells.get(fragment.shared) if fragment.shared and outputs else None
-        if like is not None:
-            return jax.stages.Lowered(private.with_devices(private.lowering_key(like), taken, given),
-                                      **private.lowered_fields(like))
-        shell = jax.jit(lambda *_: _arrays_like(outputs), keep_unused=True, in_shardings=taken, out_shardings=given)
-        # Constants of the shell are replaced with everything else in it; only its signature counts.
-        lowered = shell.lower(*inputs)
-        buffer = io.BytesIO()
-        fragment.module.operation.write_bytecode(file=buffer)
-        swapped = jax.stages.Lowered(private.with_module(lowered, buffer.getvalue()), **private.lowered_fields(lowered))
-        self._shells[fragment.shared] = swapped
-        return swapped
+        module = self._modules.get(fragment.shared) if fragment.shared else None
+        if module is None:
+            buffer = io.BytesIO()
+            fragment.module.operation.write_bytecode(file=buffer)
+            module = self._modules[fragment.shared] = private.parsed_beside(self._shell, buffer.getvalue())
+        return private.with_signature(self._shell, module, inputs, outputs)
+
+    @functools.cached_property
+    def _shell(self) -> jax.stages.Lowered:
+        """What lends fragments its envelope: any function that is lowered for the platform."""
+        device = next(iter(self.meshes.devices.values()))
+        return jax.jit(lambda: np.int8(0), out_shardings=SingleDeviceSharding(device)).lower()
 
     def _shape(self, value: int) -> jax.ShapeDtypeStruct:
         type_ = self.types[value]
-        return jax.ShapeDtypeStruct(type_.shape, numpy_type(type_), sharding=self.meshes.sharding(type_))
-
-
-def _arrays_like(outputs: Sequence[jax.ShapeDtypeStruct]) -> tuple[jax.Array, ...]:
-    """Zeros; equal ones are one value, since JAX traces and lowers each op of a shell."""
-    kinds = dict.fromkeys((each.shape, each.dtype) for each in outputs)
-    made = {(shape, dtype): lax.broadcast(np.zeros((), dtype), shape) for shape, dtype in kinds}
-    return tuple(made[each.shape, each.dtype] for each in outputs)
+        if type_ not in self._shapes:
+            self._shapes[type_] = jax.ShapeDtypeStruct(type_.shape, numpy_type(type_),
+                                                       sharding=self.meshes.sharding(type_))
+        return self._shapes[type_]

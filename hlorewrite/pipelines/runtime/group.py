@@ -64,22 +64,22 @@ def meet(program: Program, meshes: PlacedMeshes, timeout_s: float) -> Agreement 
     return begin(members, timeout_s)
 
 
-def settled(agreement: Agreement | None, program: Program, meshes: PlacedMeshes, mine: Decision) -> Watch | None:
+def settled(agreement: Agreement, program: Program, meshes: PlacedMeshes, mine: Decision) -> Watch | None:
     """Makes sure that all processes of a pipeline run the same.
 
     Args:
-      agreement: the agreement of its processes; None when there is one.
+      agreement: the agreement of its processes.
       program: the program.
       meshes: its meshes on devices.
       mine: what this process would run.
 
     Returns:
-      The watch of the processes; None when there is one.
+      The watch of the processes; None if nothing watches them.
 
     Raises:
       PlanError: a process failed, holds another program or does not arrive in time; the message names it.
     """
-    if agreement is None or agreement.watch is None:
+    if agreement.watch is None:
         return None
     agreement.watch.stages |= {process: words_of_stages([
         stage for stage, mesh in enumerate(program.mesh_of_stage()) if mesh and process in meshes.processes(mesh)])

@@ -32,7 +32,7 @@ def place_value(position: int, value: Any, type_: MeshTensor, sharding: NamedSha
         return None
     if isinstance(value, jax.Array):
         _check_kind(position, value, type_)
-        if value.sharding.is_equivalent_to(sharding, value.ndim):
+        if value.sharding is sharding or value.sharding.is_equivalent_to(sharding, value.ndim):
             return value
         local = value.sharding.addressable_devices
         if not value.is_fully_addressable and not (value.is_fully_replicated and local):

@@ -6,7 +6,7 @@ import pytest
 
 from hlorewrite.ir.binding import ir
 from hlorewrite.ir.context import new_context
-from hlorewrite.ir.location import SourceLines, source_lines
+from hlorewrite.ir.location import SourceLines, argument_path, op_name, source_lines, stamped
 from hlorewrite.util.frames import Frames
 
 FLAX = "/venv/lib/python3.11/site-packages/flax/linen/linear.py"
@@ -37,3 +37,23 @@ def test_the_innermost_own_frame_is_named(stack: list[str], frames: Frames, expe
         if files:
             where = ir.Location.callsite(files[0], files[1:]) if len(files) > 1 else files[0]
         assert source_lines(ir.Location.name("jvp()/dot_general", where), frames) == expected
+
+
+def test_fused_and_nested_locations_are_read_from_the_inside_out():
+    with new_context():
+        model, train, flax = (ir.Location.file(file, line, 1) for line, file in enumerate((MODEL, TRAIN, FLAX), 1))
+        inner = ir.Location.callsite(ir.Location.name("apply", flax), [ir.Location.name("loss", train)])
+        assert source_lines(ir.Location.fused([ir.Location.name("mul"), inner, model])) == SourceLines(
+            "train.py:2:1", "flax/linen/linear.py:3:1")
+        span = ir.Module.parse(f'module {{}} loc("dot"("{MODEL}":37:28 to 38:4))').operation.location
+        assert source_lines(span) == SourceLines("model.py:37:28")
+
+
+def test_names_of_ops_and_of_arguments():
+    """An op's name is around where it was written; an argument's stands alone."""
+    with new_context():
+        argument, op = ir.Location.name("params['w']"), ir.Location.name("jvp()/dot", ir.Location.file(MODEL, 1, 1))
+        assert (argument_path(argument), argument_path(op), op_name(argument), op_name(op)) == (
+            "params['w']", "", "", "jvp()/dot")
+        once = stamped(op, "rule")
+        assert op_name(once) == "hlorewrite.rule" and stamped(once, "rule") == once != stamped(once, "other")

@@ -244,6 +244,7 @@ class _GraphReader:
     mesh: str
     signatures: OpSignatures
     numbers: dict[ir.Value, int] = field(default_factory=dict)
+    types: dict[ir.Value, ir.Type] = field(default_factory=dict)
     has_effects: bool = False
 
     def number(self, value: ir.Value) -> int:
@@ -258,17 +259,25 @@ class _GraphReader:
         return GraphOp(op, signature, reads, tuple(self.number(result) for result in op.results), _work(op))
 
     def _described(self, op: ir.Operation, inside: dict[ir.Value, int], outside: dict[ir.Value, int]) -> Hashable:
-        reads = tuple(("inside", inside[value]) if value in inside else
-                      ("outside", outside.setdefault(value, len(outside))) for value in op.operands)
+        operands = tuple(op.operands)
+        reads = tuple([inside[value] if value in inside else ("outside", outside.setdefault(value, len(outside)))
+                       for value in operands])
         regions = []
         for region in op.regions:
             for block in region.blocks:
                 _number_new(block.arguments, inside)
-                regions.append((tuple(argument.type for argument in block.arguments), tuple(
-                    self._described(each.operation, inside, outside) for each in block.operations)))
-        _number_new(op.results, inside)
-        return (op.name, tuple((name, self._attribute(op, name)) for name in sorted(op.attributes)), reads,
-                tuple(value.type for value in op.operands), tuple(result.type for result in op.results), tuple(regions))
+                regions.append((tuple(map(self._type, block.arguments)), tuple(
+                    [self._described(each.operation, inside, outside) for each in block.operations])))
+        results = tuple(op.results)
+        _number_new(results, inside)
+        return (op.name, tuple([(name, self._attribute(op, name)) for name in sorted(op.attributes)]), reads,
+                tuple(map(self._type, operands)), tuple(map(self._type, results)), tuple(regions))
+
+    def _type(self, value: ir.Value) -> ir.Type:
+        known = self.types.get(value)
+        if known is None:
+            known = self.types[value] = value.type
+        return known
 
     def _attribute(self, op: ir.Operation, name: str) -> Hashable:
         attribute = readable(op, name)

@@ -38,6 +38,7 @@ class _StagesWriter:
         self.step, self.values, self.topology = plan.step, plan.step.values, plan.topology
         self.module = ir.Module.create()
         self.types: dict[Key, ir.Type] = {}
+        self.row_of_text: dict[str, ir.Attribute] = {}
         self.index = ir.Type.parse("tensor<ui32>")
         self.texts: dict[tuple[str, int], ir.Attribute] = {}
         self.mesh_names = [ir.StringAttr(op.attributes["sym_name"]).value for op in self.step.view.ops("sdy.mesh")]
@@ -76,7 +77,9 @@ class _StagesWriter:
             text = f"<@{self.topology.name(mesh)}, []>"
         else:
             text = self.placed(number, mesh).sharding
-        return ir.DictAttr.get({"sdy.sharding": ir.Attribute.parse(f"#sdy.sharding{text}")})
+        if text not in self.row_of_text:
+            self.row_of_text[text] = ir.DictAttr.get({"sdy.sharding": ir.Attribute.parse(f"#sdy.sharding{text}")})
+        return self.row_of_text[text]
 
     def indexed(self, mesh: int) -> ir.Type:
         """The type of the micro-batch's index on a mesh."""

@@ -142,14 +142,16 @@ def captured(op: ir.Operation) -> list[ir.Value]:
     """The values from outside that the regions of an op read, each once, in order."""
     if len(op.regions) == 0:
         return []
-    inner = nested_ops(op)[1:]
-    own: set[ir.Value] = {value for each in inner for value in each.results}
-    for each in (op, *inner):
-        own.update(argument for region in each.regions for block in region.blocks for argument in block.arguments)
-    values: dict[ir.Value, None] = {}
-    for each in inner:
-        values.update((operand, None) for operand in each.operands if operand not in own)
-    return list(values)
+    own: set[ir.Value] = set()
+    read: dict[ir.Value, None] = {}
+    for each in nested_ops(op):
+        if each != op:
+            own.update(each.results)
+            read.update(dict.fromkeys(each.operands))
+        for region in each.regions:
+            for block in region.blocks:
+                own.update(block.arguments)
+    return [value for value in read if value not in own]
 
 
 def ops_of(block: ir.Block) -> list[ir.Operation]:

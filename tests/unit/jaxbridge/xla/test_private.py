@@ -131,19 +131,25 @@ def test_an_executable_is_read_for_another_device():
     assert results[0].tolist() == results[1].tolist()
 
 
-def test_a_lowering_is_compiled_for_other_devices():
-    """As many, for the module as it is; the lowering it comes from stays on its own."""
-    shardings = [NamedSharding(Mesh(np.array(jax.devices()[at:at + 2]), ("x",)), PartitionSpec("x")) for at in (0, 2)]
+def test_a_lowering_lends_its_envelope_to_other_arrays():
+    """Of another module, on other devices; the lowering it comes from stays on its own."""
+    halves = [NamedSharding(Mesh(np.array(jax.devices()[at:at + 2]), ("x",)), PartitionSpec("x")) for at in (0, 2)]
+    shell = jax.jit(lambda: np.int8(0)).lower()
     given = np.arange(8.0, dtype=np.float32)
-    lowered = jax.jit(lambda x: (jnp.tanh(x), x.sum(keepdims=True) + x), in_shardings=shardings[0],
-                      out_shardings=shardings[0]).lower(jax.ShapeDtypeStruct((8,), np.float32, sharding=shardings[0]))
-    other = private.with_devices(private.lowering_key(lowered), [shardings[1]], [shardings[1]] * 2)
-    compiled = [jax.stages.Lowered(each, **private.lowered_fields(lowered)).compile()
-                for each in (other, private.lowering_key(lowered))]
-    for made, sharding in zip(compiled, reversed(shardings), strict=True):
-        results = made(jax.device_put(given, sharding))
-        assert [each.sharding for each in results] == [sharding] * 2
-        np.testing.assert_allclose(results[1], given + given.sum())
+    inputs = [jax.ShapeDtypeStruct((8,), np.float32, sharding=halves[0])]
+    lowered = jax.jit(lambda x: (jnp.tanh(x), x.sum(keepdims=True) + x), in_shardings=halves[0],
+                      out_shardings=halves[0]).lower(*inputs)
+    module = private.parsed_beside(shell, lowered.as_text())
+    for sharding in halves:
+        arrays = [jax.ShapeDtypeStruct((8,), np.float32, sharding=sharding)] * 2
+        made = private.with_signature(shell, module, arrays[:1], arrays).compile()
+        for _ in range(2):  # the second call is dispatched by C++
+            results = made(jax.device_put(given, sharding))
+            assert isinstance(results, tuple) and [each.sharding for each in results] == [sharding] * 2
+            np.testing.assert_allclose(results[1], given + given.sum())
+        with pytest.raises(TypeError):
+            made(given[:4])
+    assert shell.compile()() == 0
 
 
 def test_arrays_are_made_of_tiles_on_the_host():
@@ -166,10 +172,11 @@ def test_objects_carry_what_the_bridge_reads():
     assert hasattr(traced, "_consts")
     assert hasattr(traced.jaxpr, "is_high")
     lowered = traced.lower()
-    for name in ("_hlo", "_executable", "_platforms", "_compiler_options_kvs", "_device_list", "compile_args",
-                 "stablehlo"):
+    for name in ("_hlo", "_executable", "_platforms", "_compiler_options_kvs", "_device_list", "_donated_invars",
+                 "compile_args", "stablehlo"):
         assert hasattr(lowered._lowering, name)
-    for name in ("unordered_effects", "ordered_effects", "host_callbacks", "mut"):
+    for name in ("unordered_effects", "ordered_effects", "host_callbacks", "mut", "kept_var_idx", "num_devices",
+                 "in_layouts", "out_layouts"):
         assert name in lowered._lowering.compile_args
     for name in ("args_info", "out_tree", "_no_kwargs", "_in_types", "_out_types"):
         assert hasattr(lowered, name)

@@ -186,7 +186,7 @@ def test_sums_that_begin_as_one_value_of_zeros_are_made_instead_of_copied():
     made = hlorewrite.pipeline(step, meshes=[(1,), (1,)])
     driver = made.lower(*given).compile().driver
     copies = [each.function for each in driver.instructions if isinstance(each.action.step, Copy)]
-    assert len(copies) == 4
+    assert len(copies) == 2  # the last sum of each mesh takes the zeros themselves
     for copy in copies:
         (one,), (other,) = copy(None), copy(None)  # reads nothing
         assert one is not other and not np.asarray(one).any()

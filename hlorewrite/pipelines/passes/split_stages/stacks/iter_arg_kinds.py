@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from hlorewrite.analysis.counters import in_each_iteration
+from hlorewrite.analysis.counters import IterationNumbers
 from hlorewrite.analysis.loops import constant_integer, counter_step
 from hlorewrite.ir import Loop, defining_op, ir, is_number, users
 from hlorewrite.passes.common.stacked_rows import row_stacks
@@ -40,16 +40,17 @@ def iter_arg_kinds(loop: Loop, ranges: Sequence[tuple[int, int]]) -> list[IterAr
     Returns:
       One role for each position.
     """
-    written = row_stacks(loop)
+    numbers = IterationNumbers(loop)
+    written = row_stacks(loop, numbers)
     roles = []
     for position, argument in enumerate(loop.body.arguments):
         stack = written.get(position)
         if stack is not None and stack.dimension == 0:
-            rows = in_each_iteration(loop, stack.indices[0])
+            rows = numbers.of(stack.indices[0])
             found = IterArgKind(WRITTEN_ROWS, tuple(rows or ()), (stack.update,))
             roles.append(found if _side_by_side(found.rows, ranges) else IterArgKind(CARRIED))
         elif loop.yields[position] == argument:
-            roles.append(_read(loop, position, ranges))
+            roles.append(_read(loop, position, ranges, numbers))
         elif counter_step(loop, position) is not None and constant_integer(loop.op.operands[position]) is not None:
             roles.append(IterArgKind(COUNTER))
         else:
@@ -57,13 +58,13 @@ def iter_arg_kinds(loop: Loop, ranges: Sequence[tuple[int, int]]) -> list[IterAr
     return roles
 
 
-def _read(loop: Loop, position: int, ranges: Sequence[tuple[int, int]]) -> IterArgKind:
+def _read(loop: Loop, position: int, ranges: Sequence[tuple[int, int]], numbers: IterationNumbers) -> IterArgKind:
     """A value that never changes: rows that are read, if slices of one row are all that reads it."""
     argument = loop.body.arguments[position]
     readers = [op for op, number in users(argument) if (op.name, number) != ("stablehlo.return", position)]
     if not readers or users(loop.condition.arguments[position]) or any(not _reads_row(op) for op in readers):
         return IterArgKind(SAME)
-    tables = {tuple(in_each_iteration(loop, op.operands[1]) or ()) for op in readers}
+    tables = {tuple(numbers.of(op.operands[1]) or ()) for op in readers}
     rows = tables.pop()
     inside = max(rows, default=0) < ir.RankedTensorType(argument.type).shape[0]
     return IterArgKind(READ_ROWS, rows, tuple(readers)) if not tables and inside and _side_by_side(rows, ranges) else \
