@@ -2,8 +2,8 @@
 
     hlorewrite exec --capture FILE -- python bench/models/levanter_step.py
 
-``Trainer`` builds the state and jits the step; both are lowered from shapes, so nothing is allocated. Sequence 4096,
-full rematerialization, bf16 compute on f32 parameters, four accumulated micro-batches of four rows a device.
+``Trainer`` jits the step, which is lowered from shapes, so nothing is allocated. Sequence 4096, full rematerialization,
+bf16 compute on f32 parameters, four accumulated micro-batches of four rows a device.
 """
 
 from __future__ import annotations
@@ -40,9 +40,9 @@ def train_step() -> Any:
         mp=jmp.get_policy("p=f32,c=bf16"), train_batch_size=ROWS * MICRO_BATCHES * jax.device_count(),
         per_device_parallelism=ROWS, tracker=NoopConfig(), require_accelerator=False, id="captured", log_jaxprs=False,
         log_xla_hlo=False, log_dir=tempfile.mkdtemp(), load_checkpoint=False)
-    loss_of = functools.partial(compute_next_token_loss, reduction=None)  # Trainer takes the mean
+    loss_of = functools.partial(compute_next_token_loss, reduction=None)  # jnp.mean takes no mask of floats any more
     trainer = Trainer(config, AdamConfig().build(1000), loss_of, add_default_hooks=False)
-    with trainer, trainer.device_mesh:
+    with trainer:
         state = placed(eqx.filter_eval_shape(initial_state, trainer), trainer.parameter_axis_mapping)
         examples = placed(eqx.filter_eval_shape(batch, trainer), trainer.compute_axis_mapping)
         return trainer._jit_train_step_fn_no_hook.lower(state, (examples,), {})
@@ -87,6 +87,6 @@ def placed(tree: Any, mapping: Any) -> Any:
 
 
 if __name__ == "__main__":
-    jax.core.is_constant_dim = lambda size: isinstance(size, int)
+    jax.core.is_constant_dim = lambda size: isinstance(size, int)  # Haliax 1.4.dev453 reads it; JAX 0.12 has dropped it
     haliax.partitioning.is_array = lambda leaf: eqx.is_array(leaf) or isinstance(leaf, jax.ShapeDtypeStruct)
     train_step().compile()

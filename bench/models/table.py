@@ -45,6 +45,8 @@ def main() -> int:
     parser.add_argument("--write", type=Path, metavar="PAGE", help="also put the table into this page")
     parser.add_argument("--json", type=Path, metavar="FILE", help="also write all rows to this file")
     args = parser.parse_args()
+    if args.gpu and args.write:
+        parser.error("--write replaces the table of all configurations for their own GPUs: leave out --gpu")
     rows, wrong = dict[str, dict[str, Any]](), list[str]()
     for name, target, file in captured_steps(args.folder, args.only, args.gpu):
         row = decided(name, target, file)
