@@ -25,13 +25,7 @@ KERAS = ("keras==3.15.1", "jax==0.10.2", "jaxlib==0.10.2")
 LEVANTER = ("levanter==1.2.dev1644", "haliax==1.4.dev453", "gitpython", "chex", "jax==0.10.2", "jaxlib==0.10.2")
 """The last release that is not a development version imports a module that JAX has dropped; gitpython is not
 declared."""
-MAXTEXT = (
-    "maxtext==0.2.5", "jax==0.12.0.1", "jaxlib==0.12.0.1", "absl-py==2.5.1", "aqtp==0.9.0",
-    "cloud-accelerator-diagnostics==0.1.1", "datasets==5.2.0", "drjax==0.2.1", "flax==0.12.12", "grain==0.2.18",
-    "jaxtyping==0.3.11", "jinja2==3.1.6", "ml-collections==1.1.0", "ml-goodput-measurement==0.2.3",
-    "omegaconf==2.4.0", "optax==0.2.8", "orbax-checkpoint==0.12.8", "pathwaysutils==0.1.13", "pillow==13.0.0",
-    "pydantic==2.14.3", "qwix==0.1.8", "sentencepiece==0.2.3", "sympy==1.14.0", "tensorboardX==2.6.5",
-    "tiktoken==0.14.0", "tokamax==0.0.17", "transformers==5.23.0")
+MAXTEXT = tuple(line for line in (ROOT / "bench" / "models" / "maxtext.txt").read_text().splitlines() if line[0] != "#")
 """MaxText declares what it needs for accelerators only; these are what its trainer imports."""
 SMALL_MAXTEXT = (
     "dataset_type=synthetic", "base_emb_dim=64", "base_num_query_heads=4", "base_num_kv_heads=4", "head_dim=16",

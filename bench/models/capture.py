@@ -1,6 +1,6 @@
 """Captures the StableHLO of MaxText's own train steps, at real size, on a machine without GPUs.
 
-    python bench/models/capture.py FOLDER --python PYTHON_WITH_MAXTEXT [--only TEXT]
+    python bench/models/capture.py FOLDER --python PYTHON_WITH_MAXTEXT [--only REGEX]
 
 ``--python`` has MaxText and hlorewrite, on Python 3.12 or later (``docs/maxtext.md`` says how to install them). Each
 configuration of ``configurations.txt`` goes through MaxText's ``train_compile`` under ``hlorewrite exec --capture``,
@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import argparse
 import os
+import re
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -27,20 +28,22 @@ def configurations(only: str = "") -> dict[str, tuple[str, list[str]]]:
     """Name -> described GPUs and MaxText's arguments.
 
     Args:
-      only: a part of the names.
+      only: a regular expression that is found in their names.
     """
     lines = (line.split() for line in CONFIGURATIONS.read_text().splitlines() if line and line[0] != "#")
-    return {name: (target, given) for name, target, *given in lines if only in name}
+    return {name: (target, given) for name, target, *given in lines if re.search(only, name)}
 
 
-def captured_steps(folder: Path, only: str = "") -> Iterator[tuple[str, str, Path]]:
+def captured_steps(folder: Path, only: str = "", gpu: str = "") -> Iterator[tuple[str, str, Path]]:
     """Name, described GPUs and module of each configuration that was captured, saying on stderr which comes next.
 
     Args:
       folder: where modules were written.
-      only: a part of the names.
+      only: a regular expression that is found in their names.
+      gpu: the name of other GPUs, as many.
     """
-    for name, (target, _) in configurations(only).items():
+    for name, (given, _) in configurations(only).items():
+        target = gpu + given[given.index(":"):] if gpu else given
         file = folder / f"{name}.mlirbc"
         if file.exists():
             print(f"{name} for {target} ...", file=sys.stderr, flush=True)
@@ -60,7 +63,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("folder", type=Path, help="where modules are written")
     parser.add_argument("--python", required=True, help="of an environment with MaxText and hlorewrite")
-    parser.add_argument("--only", default="", metavar="TEXT", help="configurations whose name contains this")
+    parser.add_argument("--only", default="", metavar="REGEX", help="configurations in whose name this is found")
     args = parser.parse_args()
     args.folder.mkdir(parents=True, exist_ok=True)
     failed = 0

@@ -1,6 +1,6 @@
 """What communication stays exposed in MaxText's train steps after ``auto`` has chosen, collective by collective.
 
-    JAX_PLATFORMS=cpu python bench/models/remaining.py FOLDER [--only TEXT] [--write PAGE]
+    JAX_PLATFORMS=cpu python bench/models/remaining.py FOLDER [--only REGEX] [--write PAGE]
 
 FOLDER holds the modules that ``capture.py`` wrote. For each step that fits, the chosen program is scheduled and
 simulated: what compute waits for, and what only slows it down because both share a GPU. ``--write`` puts the table into
@@ -43,7 +43,7 @@ def main() -> int:
     """Prints the table; 1 if a step cannot be decided."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("folder", type=Path, help="of capture.py")
-    parser.add_argument("--only", default="", metavar="TEXT", help="configurations whose name contains this")
+    parser.add_argument("--only", default="", metavar="REGEX", help="configurations in whose name this is found")
     parser.add_argument("--write", type=Path, metavar="PAGE", help="also put the table into this page")
     parser.add_argument("--one", nargs=2, metavar=("FILE", "TARGET"), help=argparse.SUPPRESS)
     args = parser.parse_args()

@@ -1,6 +1,6 @@
 """MaxText at a small size on eight CPU devices, plain and under ``hlorewrite exec``: the same losses, and a restart.
 
-    python bench/models/small_runs.py --python PYTHON_WITH_MAXTEXT [--only TEXT] [--steps 50]
+    python bench/models/small_runs.py --python PYTHON_WITH_MAXTEXT [--only REGEX] [--steps 50]
 
 The Python of ``--python`` has MaxText and hlorewrite. Each layout trains in f32 for ``--steps`` steps, once plain and
 once under ``exec``; then both stop halfway with a checkpoint, and go on from it. The command fails where losses differ
@@ -12,6 +12,7 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import re
 import subprocess
 import sys
 import tempfile
@@ -33,8 +34,8 @@ LAYOUTS = {
     "fsdp tp": ("ici_data_parallelism=1", "ici_fsdp_parallelism=4", "ici_tensor_parallelism=2",
                 "per_device_batch_size=4", "gradient_accumulation_steps=2"),
     "ep": ("ici_data_parallelism=1", "ici_fsdp_parallelism=2", "ici_expert_parallelism=4", "per_device_batch_size=4",
-           "decoder_block=mixtral", "num_experts=4", "num_experts_per_tok=2", "sparse_matmul=False", "megablox=False",
-           "capacity_factor=1.25"),
+           "decoder_block=mixtral", "base_moe_mlp_dim=128", "num_experts=4", "num_experts_per_tok=2",
+           "sparse_matmul=False", "megablox=False", "capacity_factor=1.25"),
     "pipeline": ("ici_data_parallelism=1", "ici_fsdp_parallelism=2", "ici_pipeline_parallelism=4",
                  "per_device_batch_size=4", "num_pipeline_microbatches=8", "num_layers_per_pipeline_stage=1"),
 }
@@ -66,13 +67,13 @@ def main() -> int:
     """Prints a row for each layout."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--python", required=True, help="of an environment with MaxText and hlorewrite")
-    parser.add_argument("--only", default="", metavar="TEXT", help="layouts whose name contains this")
+    parser.add_argument("--only", default="", metavar="REGEX", help="layouts in whose name this is found")
     parser.add_argument("--steps", type=int, default=50, help="of each run (default: 50)")
     args = parser.parse_args()
     failed = False
     print(f"{'layout':<10}{'steps':>6}  {'last loss':>10}  {'largest difference':>18}  {'after a restart':>15}  "
           "what exec says")
-    for name in (each for each in LAYOUTS if args.only in each):
+    for name in (each for each in LAYOUTS if re.search(args.only, each)):
         with tempfile.TemporaryDirectory() as folder:
             plain = trained(args.python, name, Path(folder) / "plain", args.steps, rewritten=False)
             ours = trained(args.python, name, Path(folder) / "ours", args.steps, rewritten=True)

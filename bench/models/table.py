@@ -1,6 +1,6 @@
 """MaxText's train steps: XLA alone at its defaults and at its best published flags, and what ``auto`` compiles.
 
-    JAX_PLATFORMS=cpu python bench/models/table.py FOLDER [--only TEXT] [--write PAGE] [--json FILE]
+    JAX_PLATFORMS=cpu python bench/models/table.py FOLDER [--only REGEX] [--gpu NAME] [--write PAGE] [--json FILE]
 
 FOLDER contains the modules that ``capture.py`` wrote. Each is decided in a separate process, without a GPU.
 ``--write`` puts the table into a page, in place of the one that it has. The command fails where a step that is kept
@@ -40,12 +40,15 @@ def main() -> int:
     """Prints the table; 1 if a decision is wrong or cannot be made."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("folder", type=Path, help="of capture.py")
-    parser.add_argument("--only", default="", metavar="TEXT", help="configurations whose name contains this")
+    parser.add_argument("--only", default="", metavar="REGEX", help="configurations in whose name this is found")
+    parser.add_argument("--gpu", default="", metavar="NAME", help="compile for as many GPUs of this name, such as b200")
     parser.add_argument("--write", type=Path, metavar="PAGE", help="also put the table into this page")
     parser.add_argument("--json", type=Path, metavar="FILE", help="also write all rows to this file")
     args = parser.parse_args()
+    if args.gpu and args.write:
+        parser.error("--write replaces the table of all configurations for their own GPUs: leave out --gpu")
     rows, wrong = dict[str, dict[str, Any]](), list[str]()
-    for name, target, file in captured_steps(args.folder, args.only):
+    for name, target, file in captured_steps(args.folder, args.only, args.gpu):
         row = decided(name, target, file)
         wrong += [row] if isinstance(row, str) else row["faults"]
         if not isinstance(row, str):

@@ -22,6 +22,9 @@ def run(args: argparse.Namespace) -> int:
     Raises:
       HlorewriteError: what went wrong.
     """
+    from hlorewrite.cli.parser import quiet_xla
+
+    quiet_xla()
     from hlorewrite.passmanager.load_file import load_files
     load_files(args.load)
     if args.list_passes or args.list_rules or args.help_pass:
