@@ -4,9 +4,9 @@
 
 Each step of ``steps.py`` is compiled for each target with a dump of every pass, and compared as ``hlorewrite
 validate-xla`` does. Prints for each how many changes after the partitioner were proved, how many of those that touch
-collectives or loops, whether all of them were proved at once, and what was equal on inputs, unknown or differed. Also how
-often the partitioner was proved, of the steps on which it is compared. Exit code 1 when a pass was said to differ: XLA's
-passes are right on these steps, so a difference is a false alarm.
+collectives or loops, whether all of them were proved at once, and what was equal on inputs, unknown or differed. Also
+how often the partitioner was proved, of the steps on which it is compared. Exit code 1 when a pass was said to
+differ: XLA's passes are right on these steps, so a difference is a false alarm.
 """
 
 from __future__ import annotations
