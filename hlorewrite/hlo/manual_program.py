@@ -13,12 +13,13 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from hlorewrite.hlo.parse import Computation, HloInstruction, HloText, custom_call_target
-from hlorewrite.hlo.shapes import split_top
+from hlorewrite.hlo.shapes import tuple_parts
+from hlorewrite.hlo.sharding_text import shardings
 
 _TO_LOCAL, _TO_GLOBAL, _SHARDING = "xla.sdy.GlobalToLocalShape", "xla.sdy.LocalToGlobalShape", "Sharding"
 _MANUAL = re.compile(r"\{mesh\[[^\]]*\], manual\}")
 _IN_MESH, _AXIS = re.compile(r"<(@[^<>]*)>"), re.compile(r'"([^"]+)"')
-_COMMENT, _INDEX = re.compile(r"/\*.*?\*/"), re.compile(r"\bindex=(\d+)")
+_INDEX = re.compile(r"\bindex=(\d+)")
 
 
 def manual_program(module: HloText) -> HloText | None:
@@ -49,7 +50,7 @@ def manual_program(module: HloText) -> HloText | None:
     returned = root.operands if root.opcode == "tuple" else (root.name,)
     if root is not to_global and not _in_order(entry, returned, to_global):
         return None
-    if _shardings(root) not in ([], _shardings(to_global)):  # the results are resharded
+    if shardings(root) not in ([], shardings(to_global)):  # the results are resharded
         return None
     if not _in_order(entry, body.operands, to_local) or not _in_order(entry, to_global.operands, body):
         return None
@@ -88,21 +89,9 @@ def _takes_all_axes(header: str, attributes: str, shardings: Sequence[str]) -> b
     return bool(axes) and axes == _AXIS.findall(mesh)
 
 
-def _sharding(instruction: HloInstruction) -> str:
-    """How the value of an instruction is sharded; empty if nothing is said."""
-    parts = split_top(_COMMENT.sub("", instruction.attributes))
-    return next((part.strip().removeprefix("sharding=") for part in parts if part.strip().startswith("sharding=")), "")
-
-
-def _shardings(instruction: HloInstruction) -> list[str]:
-    """How each result of an instruction is sharded; empty if nothing is said."""
-    text = _sharding(instruction)
-    return split_top(text[1:-1]) if text.startswith("{{") else [text] * bool(text)
-
-
 def _all_manual(to_local: HloInstruction) -> bool:
     """Whether all axes are manual in each part."""
-    return all(_MANUAL.fullmatch(each) for each in _shardings(to_local) or [""])
+    return all(_MANUAL.fullmatch(each) for each in shardings(to_local) or [""])
 
 
 def _argument(entry: Computation, name: str) -> str:
@@ -111,7 +100,7 @@ def _argument(entry: Computation, name: str) -> str:
     if value is None or custom_call_target(value) != _SHARDING:
         return ""
     source = entry.instructions.get(value.operands[0])
-    same = source is not None and bool(_sharding(value)) and _sharding(source) == _sharding(value)
+    same = source is not None and bool(shardings(value)) and shardings(source) == shardings(value)
     return source.name if source is not None and same and source.opcode == "parameter" else ""
 
 
@@ -119,8 +108,7 @@ def _in_order(entry: Computation, values: Sequence[str], made: HloInstruction) -
     """Whether values are all results of an instruction, in their order, and nothing else."""
     if not made.shape.startswith("("):
         return [_source(entry, each) for each in values] == [(made.name, -1)]
-    results = split_top(_COMMENT.sub("", made.shape)[1:-1])
-    return [_source(entry, each) for each in values] == [(made.name, at) for at in range(len(results))]
+    return [_source(entry, each) for each in values] == [(made.name, at) for at in range(len(tuple_parts(made.shape)))]
 
 
 def _source(entry: Computation, name: str) -> tuple[str, int]:

@@ -18,12 +18,16 @@ from hlorewrite.hlo.collectives import collective_kind
 from hlorewrite.hlo.dump_chain import DumpStage, dump_chain
 from hlorewrite.hlo.manual_program import manual_program
 from hlorewrite.hlo.plain_hlo import FILE, PlainHlo
+from hlorewrite.hlo.shapes import shape_elements
+from hlorewrite.hlo.sharded_program import per_device_pair
 from hlorewrite.ir import Module
 from hlorewrite.jaxbridge.validate_xla.read_hlo import read_hlo
 
 _ORDER = list(Certainty)
 _PLACE = re.compile(rf"{FILE}:(\d+)")
 _MOST_MOVED = 4
+_MOST_ELEMENTS = 1 << 24
+"""Of arguments on all devices: on more, the interpreter would need minutes and gigabytes for the partitioner alone."""
 _PARTITIONS = ("shardy-xla", "sharding-propagation")
 """Passes that begin to partition: what they leave means something else on one device."""
 
@@ -82,8 +86,10 @@ class ChainReport:
 
     @property
     def verdict(self) -> Certainty:
-        """The worst verdict of all rows."""
-        return max((row.answer.verdict for row in self.every), key=_ORDER.index, default=Certainty.PROVED)
+        """The worst verdict of all rows; a partitioner that could not be compared leaves it as it is."""
+        known = [row.answer.verdict for row in self.every
+                 if row is not self.partitioning or row.answer.verdict is not Certainty.UNKNOWN]
+        return max(known, key=_ORDER.index, default=Certainty.PROVED)
 
     @property
     def whole(self) -> bool:
@@ -94,12 +100,21 @@ class ChainReport:
 
 @dataclass(frozen=True, eq=False)
 class _Program:
-    """A stage that was read."""
+    """A stage that was read.
+
+    Attributes:
+      stage: the stage.
+      module: its program, as StableHLO.
+      plain: its program, as it was converted.
+      passes: the passes since the stage before.
+      of_device: whether it is what one device computes.
+    """
 
     stage: DumpStage
     module: Module
     plain: PlainHlo
     passes: tuple[str, ...]
+    of_device: bool
 
 
 def validate_dump(folder: Path, *, module: str = "", seed: int = 0, draws: int = len(DRAWS), seconds: float = 60.0,
@@ -128,17 +143,49 @@ def validate_dump(folder: Path, *, module: str = "", seed: int = 0, draws: int =
     whole = [stage for stage in stages if not stage.local]
     at = next((at for at, stage in enumerate(whole) if stage.done in _PARTITIONS), len(whole))
     manual = _of_each_device(whole[:at])
-    sides = [_read(part, unread) for part in (manual or whole[:at], [stage for stage in stages if stage.local])]
+    local_stages = [stage for stage in stages if stage.local]
+    sides = _read(manual or whole[:at], unread, bool(manual)), _read(local_stages, unread, True)
     for local, programs in zip((False, True), sides, strict=True):
         progress(f"{name}: {len(programs)} programs")
         walk = _ChainWalk(programs, local, seed, draws, seconds, progress=progress)
         rows += walk.rows(0, len(programs) - 1) if len(programs) > 1 else []
-    partitioning = None
-    if manual and all(sides):
-        first = replace(sides[1][0], passes=(*(stage.pass_name for stage in whole[at:]), *sides[1][0].passes))
-        partitioning, = _ChainWalk([sides[0][-1], first], True, seed, draws, seconds, progress=progress).rows(0, 1)
+    pair = _around_partitioner(whole[at:], *sides) if whole[at:] and all(sides) else []
+    size = _elements(sides[0][-1]) if pair else 0
+    walk = _ChainWalk(pair, True, seed, draws if size <= _MOST_ELEMENTS else 0, seconds, progress=progress)
     return ChainReport(name, tuple(rows), tuple(unread), bool(whole), time.monotonic() - started,
-                       partitioning=partitioning)
+                       partitioning=_partitioner(walk.rows(0, 1)[0], size) if pair else None)
+
+
+def _partitioner(row: PassVerdict, size: int) -> PassVerdict:
+    """The row on the partitioner: that it makes collectives is no news, and why a large program is not executed."""
+    answer = row.answer
+    if answer.verdict is Certainty.UNKNOWN and size > _MOST_ELEMENTS:
+        answer = replace(answer, reason=f"{answer.reason}; not executed: its arguments have {size} elements")
+    return replace(row, moved=(), answer=answer)
+
+
+def _elements(program: _Program) -> int:
+    """How many elements the arguments of a program have on all devices."""
+    parsed = program.stage.parsed
+    entry = parsed.computations[parsed.entry].instructions.values()
+    return parsed.devices * sum(shape_elements(each.shape) for each in entry if each.opcode == "parameter")
+
+
+def _around_partitioner(stages: Sequence[DumpStage], before: Sequence[_Program], after: Sequence[_Program]
+                        ) -> list[_Program]:
+    """What each device computes before the partitioner and after it; empty if that is not known of both."""
+    passes = (*(stage.pass_name for stage in stages), f"{stages[-1].pipeline}/spmd-partitioning")
+    first, second = before[-1], replace(after[0], passes=passes)
+    if first.of_device:
+        return [first, second]
+    pair = per_device_pair(first.stage.parsed, stages[-1].parsed, second.stage.parsed)
+    if pair is None:
+        return []
+    made = []
+    for program, parsed in zip((first, second), pair, strict=True):
+        module, plain = read_hlo(parsed, program.stage.file.name)
+        made.append(replace(program, stage=replace(program.stage, parsed=parsed), module=module, plain=plain))
+    return made
 
 
 def _of_each_device(stages: Sequence[DumpStage]) -> list[DumpStage]:
@@ -148,7 +195,7 @@ def _of_each_device(stages: Sequence[DumpStage]) -> list[DumpStage]:
     return known if len(known) == len(stages) else []
 
 
-def _read(stages: Sequence[DumpStage], unread: list[tuple[str, str]]) -> list[_Program]:
+def _read(stages: Sequence[DumpStage], unread: list[tuple[str, str]], of_device: bool) -> list[_Program]:
     """The stages that can be read, each with the passes since the one before it."""
     programs: list[_Program] = []
     passes: list[str] = []
@@ -159,7 +206,7 @@ def _read(stages: Sequence[DumpStage], unread: list[tuple[str, str]]) -> list[_P
         except InputError as error:
             unread.append((stage.file.name, error.what))
             continue
-        programs.append(_Program(stage, module, plain, tuple(passes)))
+        programs.append(_Program(stage, module, plain, tuple(passes), of_device))
         passes = []
     return programs
 

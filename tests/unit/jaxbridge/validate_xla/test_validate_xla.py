@@ -17,6 +17,7 @@ from hlorewrite.cli.main import main
 from hlorewrite.errors import InputError, UsageError
 from hlorewrite.hlo.parse import parse_hlo
 from hlorewrite.ir.load import parse
+from hlorewrite.jaxbridge.validate_xla import chain
 from hlorewrite.jaxbridge.validate_xla.chain import validate_dump
 from hlorewrite.jaxbridge.validate_xla.compile_dump import compile_with_dump
 from hlorewrite.jaxbridge.validate_xla.read_hlo import read_hlo
@@ -155,3 +156,48 @@ def test_the_partitioner_is_compared_where_each_device_has_its_program(tmp_path:
     assert wrong.partitioning is not None
     assert wrong.partitioning.answer.verdict is Certainty.DIFFERS
     assert "spmd-partitioner/shardy-xla" in wrong.partitioning.passes
+
+
+def test_an_update_that_the_partitioner_drops_is_shown():
+    """openxla/xla#49118: the start is not clamped before devices ask whether the update is theirs."""
+    found = validate_dump(DUMPS / "partitioned_update")
+    assert found.partitioning is not None
+    assert found.partitioning.passes == ("spmd-partitioner/shardy-xla", "spmd-partitioner/spmd-partitioning")
+    assert found.partitioning.answer.verdict is found.verdict is Certainty.DIFFERS
+    assert found.partitioning.source == "update.py:12:16"
+
+
+SHARDED = """module attributes {mhlo.num_partitions = 4 : i32, mhlo.num_replicas = 1 : i32} {
+  sdy.mesh @mesh = <["d"=2, "t"=2]>
+  func.func public @main(%x: tensor<4x4xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"d"}, {}]>},
+      %w: tensor<4x4xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"t"}, {}]>}) ->
+      (tensor<4x4xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"d"}, {"t"}]>}) {
+    %0 = stablehlo.dot_general %x, %w, contracting_dims = [1] x [0] : (tensor<4x4xf32>, tensor<4x4xf32>) ->
+      tensor<4x4xf32>
+    %1 = stablehlo.subtract %0, %x : tensor<4x4xf32>
+    return %1 : tensor<4x4xf32>
+  }
+}"""
+
+
+def test_a_sharded_step_is_compared_across_the_partitioner(tmp_path: Path):
+    dump = compile_with_dump(parse(SHARDED), "cpu:4", tmp_path)
+    found = validate_dump(dump)
+    assert found.partitioning is not None
+    assert found.partitioning.answer.verdict in (Certainty.PROVED, Certainty.EQUAL)
+    assert not found.partitioning.moved
+    for file in dump.glob("*spmd-cleanup*"):  # as if the partitioner had exchanged the operands
+        text = file.read_text()
+        file.write_text(re.sub(r"subtract\((%[\w.\-]+), (%[\w.\-]+)\)", r"subtract(\2, \1)", text))
+    wrong = validate_dump(dump)
+    assert wrong.partitioning is not None
+    assert wrong.partitioning.answer.verdict is Certainty.DIFFERS
+
+
+def test_a_partitioner_that_is_too_large_to_execute_leaves_the_verdict(tmp_path: Path,
+                                                                       monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(chain, "_MOST_ELEMENTS", 0)
+    found = validate_dump(compile_with_dump(parse(SHARDED), "cpu:4", tmp_path))
+    assert found.partitioning is not None
+    assert (found.partitioning.answer.verdict, found.verdict) == (Certainty.UNKNOWN, Certainty.PROVED)
+    assert found.partitioning.answer.reason.endswith("not executed: its arguments have 128 elements")
