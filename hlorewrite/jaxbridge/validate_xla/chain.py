@@ -16,10 +16,10 @@ from hlorewrite.errors import InputError
 from hlorewrite.hlo.aliasing import alias_fault
 from hlorewrite.hlo.collectives import collective_kind
 from hlorewrite.hlo.dump_chain import DumpStage, dump_chain
-from hlorewrite.hlo.manual_program import manual_program
+from hlorewrite.hlo.per_device.manual_program import manual_program
+from hlorewrite.hlo.per_device.sharded_program import per_device_pair
 from hlorewrite.hlo.plain_hlo import FILE, PlainHlo
 from hlorewrite.hlo.shapes import shape_elements
-from hlorewrite.hlo.sharded_program import per_device_pair
 from hlorewrite.ir import Module
 from hlorewrite.jaxbridge.validate_xla.read_hlo import read_hlo
 
@@ -157,7 +157,8 @@ def validate_dump(folder: Path, *, module: str = "", seed: int = 0, draws: int =
 
 
 def _partitioner(row: PassVerdict, size: int) -> PassVerdict:
-    """The row on the partitioner: that it makes collectives is no news, and why a large program is not executed."""
+    """The row on the partitioner: without the collectives that it is there to make, and with the reason why a large
+    program is not executed."""
     answer = row.answer
     if answer.verdict is Certainty.UNKNOWN and size > _MOST_ELEMENTS:
         answer = replace(answer, reason=f"{answer.reason}; not executed: its arguments have {size} elements")

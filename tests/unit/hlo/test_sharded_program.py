@@ -7,8 +7,8 @@ import re
 import pytest
 
 from hlorewrite.hlo.parse import parse_hlo
+from hlorewrite.hlo.per_device.sharded_program import per_device_pair
 from hlorewrite.hlo.plain_hlo import plain_hlo
-from hlorewrite.hlo.sharded_program import per_device_pair
 
 BEFORE = """HloModule m, num_partitions=2
 

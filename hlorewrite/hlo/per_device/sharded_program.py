@@ -12,9 +12,8 @@ from dataclasses import dataclass, field, replace
 
 from hlorewrite.hlo.collectives import collective_kind
 from hlorewrite.hlo.parse import Computation, HloInstruction, HloText, custom_call_target
+from hlorewrite.hlo.per_device.tiles import Tiles, shardings, tiles_of
 from hlorewrite.hlo.shapes import arrays, tuple_parts
-from hlorewrite.hlo.sharding_text import shardings
-from hlorewrite.hlo.tiles import Tiles, tiles_of
 
 _ENTRY, _BODY = "every_device", "program"
 _FIRST_CHANNEL = 1 << 20

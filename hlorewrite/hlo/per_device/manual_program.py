@@ -13,8 +13,8 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from hlorewrite.hlo.parse import Computation, HloInstruction, HloText, custom_call_target
+from hlorewrite.hlo.per_device.tiles import shardings
 from hlorewrite.hlo.shapes import tuple_parts
-from hlorewrite.hlo.sharding_text import shardings
 
 _TO_LOCAL, _TO_GLOBAL, _SHARDING = "xla.sdy.GlobalToLocalShape", "xla.sdy.LocalToGlobalShape", "Sharding"
 _MANUAL = re.compile(r"\{mesh\[[^\]]*\], manual\}")

@@ -1,4 +1,4 @@
-"""Which part of a value each device holds, from the shardings that XLA writes into HLO."""
+"""The part of a value that each device holds, by the shardings that XLA writes into HLO."""
 
 from __future__ import annotations
 
@@ -9,11 +9,26 @@ from math import prod
 import numpy as np
 from numpy.typing import NDArray
 
+from hlorewrite.hlo.parse import HloInstruction
 from hlorewrite.hlo.shapes import split_top
 
+_COMMENT = re.compile(r"/\*.*?\*/")
 _MESH = re.compile(r"\{mesh\[([^\]]*)\], (?:(replicated)|\[(.*)\])\}")
 _AXIS_SIZE, _AXIS = re.compile(r"'([^']+)'=(\d+)"), re.compile(r"'([^']+)'")
 _IOTA = re.compile(r"\{devices=\[([\d,]+)\]<=\[([\d,]+)\](?:T\(([\d,]+)\))?( last_tile_dim_replicate)?\}")
+
+
+def shardings(instruction: HloInstruction) -> list[str]:
+    """How each result of an instruction is sharded; empty if nothing is said.
+
+    Example:
+      >>> from hlorewrite.hlo.parse import HloInstruction
+      >>> shardings(HloInstruction("t", "(f32[2], f32[4])", "tuple", (), ", sharding={{replicated}, {replicated}}"))
+      ['{replicated}', '{replicated}']
+    """
+    parts = split_top(_COMMENT.sub("", instruction.attributes))
+    text = next((part.removeprefix("sharding=") for part in parts if part.startswith("sharding=")), "")
+    return split_top(text[1:-1]) if text.startswith("{{") else [text] * bool(text)
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,1 @@
+"""What each device computes before XLA partitions a program and after it."""
