@@ -90,7 +90,7 @@ class LintProof:
     def changed(self) -> list[PassVerdict]:
         """The passes that changed the program."""
         from hlorewrite.checks.translation_validation.equivalence import Certainty
-        return [row for row in self.report.rows if row.answer.verdict is Certainty.DIFFERS]
+        return [row for row in self.report.every if row.answer.verdict is Certainty.DIFFERS]
 
     def as_dict(self) -> dict[str, object]:
         """The same as JSON."""

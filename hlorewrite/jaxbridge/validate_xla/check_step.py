@@ -51,5 +51,5 @@ def _sentence(found: ChainReport) -> str:
         if row.answer.verdict is Certainty.DIFFERS:
             where = f" at {row.source or row.instruction}" if row.source or row.instruction else ""
             return f"is changed by XLA's pass {row.passes[-1]}{where}: {row.answer.example}"
-    unknown = [row.passes[-1] for row in found.every if row.answer.verdict is Certainty.UNKNOWN]
+    unknown = [row.passes[-1] for row in found.rows if row.answer.verdict is Certainty.UNKNOWN]
     return f"has XLA passes that could not be compared: {', '.join(unknown)}" if unknown else ""
