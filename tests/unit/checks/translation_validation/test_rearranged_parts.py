@@ -10,11 +10,14 @@ from collections.abc import Sequence
 from math import prod
 
 import pytest
+from generators.code_mutation import replace_source
 
 from hlorewrite.checks.reference.refute import refute
 from hlorewrite.checks.translation_validation.equivalence import Certainty, prove
 from hlorewrite.ir import Module
 from hlorewrite.ir.load import parse
+
+PARTS = "hlorewrite.checks.translation_validation.value_graph.views.dynamic_parts"
 
 
 def tensor(shape: Sequence[int], element: str = "f32") -> str:
@@ -168,3 +171,44 @@ def test_shapes_are_counted_in_elements():
             f"%r = stablehlo.reshape %a : ({tensor((3, prod(shape[1:])))}) -> {tensor(shape)}"]
     pair = [module(arguments, lines, "r", tensor(shape)) for lines in (plain, flat)]
     assert prove(*pair).verdict is Certainty.PROVED
+
+
+OWN = """module attributes {mhlo.num_partitions = 2 : i32, mhlo.num_replicas = 1 : i32} {
+  func.func @main(%x: tensor<4xf32>) -> tensor<2xf32> {
+    %two = stablehlo.constant dense<2> : tensor<i32>
+    %id = stablehlo.partition_id : tensor<ui32>
+    %n = stablehlo.convert %id : (tensor<ui32>) -> tensor<i32>
+    %i = stablehlo.multiply %n, %two : tensor<i32>
+    BODY
+    return %r : tensor<2xf32>
+  }
+}"""
+REDUCE = ('"stablehlo.all_reduce"(%OF) <{channel_handle = #stablehlo.channel_handle<handle = 1, type = 1>, replica_groups = '
+          "dense<[[0, 1]]> : tensor<1x2xi64>, use_global_device_ids}> ({ ^bb0(%p: tensor<f32>, %q: tensor<f32>): "
+          "%s = stablehlo.add %p, %q : tensor<f32> stablehlo.return %s : tensor<f32> }) : (TYPE) -> TYPE")
+SLICE_OF_SUM = (f"%a = {REDUCE}".replace("OF", "x").replace("TYPE", "tensor<4xf32>"), sliced("r", "a", (4,), (2,), ["i"]))
+SUM_OF_SLICES = (sliced("a", "x", (4,), (2,), ["i"]), f"%r = {REDUCE}".replace("OF", "a").replace("TYPE", "tensor<2xf32>"))
+
+
+@pytest.mark.parametrize("across", [False, True])
+def test_a_slice_stays_outside_of_a_sum_over_devices(across: bool, monkeypatch: pytest.MonkeyPatch):
+    """Each device slices at its own start; with the sum taken for an op that works element by element, it is proved."""
+    if across:
+        replace_source(PARTS, "not in OF_PLACES and", 'not in (*OF_PLACES, "reduced") and', monkeypatch)
+    pair = [parse(OWN.replace("BODY", "\n".join(lines))) for lines in (SLICE_OF_SUM, SUM_OF_SLICES)]
+    assert prove(*pair).verdict is (Certainty.PROVED if across else Certainty.UNKNOWN)
+    assert refute(*pair).example is not None
+
+
+def test_a_slice_of_a_sum_is_a_sum_of_slices():
+    arguments = {"x": tensor((3, 4)), "y": tensor((3, 4)), "i": "tensor<i32>", "z": "tensor<i32>"}
+    kind = tensor((3, 4))
+    whole = [f"%a = stablehlo.multiply %x, %y : {kind}", f"%b = stablehlo.tanh %a : {kind}",
+             sliced("r", "b", (3, 4), (1, 2), ["i", "z"])]
+    parts = [sliced("a", "x", (3, 4), (1, 2), ["i", "z"]), sliced("b", "y", (3, 4), (1, 2), ["i", "z"]),
+             f"%c = stablehlo.multiply %a, %b : {tensor((1, 2))}", f"%r = stablehlo.tanh %c : {tensor((1, 2))}"]
+    other = [*parts[:1], sliced("b", "y", (3, 4), (1, 2), ["z", "i"]), *parts[2:]]
+    made = [module(arguments, lines, "r", tensor((1, 2))) for lines in (whole, parts, other)]
+    assert prove(made[0], made[1]).verdict is Certainty.PROVED
+    assert prove(made[0], made[2]).verdict is Certainty.UNKNOWN
+    assert refute(made[0], made[2]).example is not None

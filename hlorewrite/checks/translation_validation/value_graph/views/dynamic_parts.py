@@ -7,16 +7,19 @@ If ``v`` only rearranges the elements of ``x``, and each dimension in which the 
     slice(v(x), i) = v(slice(x, i')),    update(v(x), u, i) = v(update(x, v^-1(u), i')),
 
 where ``i'`` are the starts in the order of the dimensions of ``x``. A start of a whole dimension is clamped to 0.
+
+Slices move to the leaves of expressions, as views do: ``slice(f(a, b), i) = f(slice(a, i), slice(b, i))`` for ops that
+work element by element. They stay outside of reductions over devices, whose members may have other starts.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from hlorewrite.checks.translation_validation.value_graph.graph import Label, shape_and_element, tensor_type
 from hlorewrite.checks.translation_validation.value_graph.normalize import array, op_label
-from hlorewrite.checks.translation_validation.value_graph.views.moves import MakeOp, Moves
+from hlorewrite.checks.translation_validation.value_graph.views.moves import FILLED, OF_PLACES, MakeOp, Moves
 from hlorewrite.checks.translation_validation.value_graph.views.strided import (
     Digit,
     Strided,
@@ -26,6 +29,7 @@ from hlorewrite.checks.translation_validation.value_graph.views.strided import (
     places,
     strided,
 )
+from hlorewrite.ops.table import ELEMENTWISE
 
 SLICE, UPDATE = "stablehlo.dynamic_slice", "stablehlo.dynamic_update_slice"
 
@@ -49,8 +53,10 @@ class DynamicParts:
         sizes, starts = known[0], args[1 + updates:]
         if 0 in sizes or not starts:
             return None
+        if not updates and (found := self._through_places(label, type_, args)) is not None:
+            return found
         base, view = self.moves.base(args[0])
-        mapped = _mapped(view, self.moves.shape(base), self.moves.shape(args[0]), sizes)
+        mapped = _mapped(view, self.moves.shape(base), self.moves.shape(args[0]), sizes, repeats=not updates)
         if mapped is None:
             return None
         turned = self._starts(mapped, starts)
@@ -62,6 +68,23 @@ class DynamicParts:
             return self.moves.viewed(self.make(made, part, (base, *turned)), mapped.back, type_)
         update = self.moves.viewed(args[1], mapped.there, part)
         return self.moves.viewed(self.make(label, self.moves.graph.types[base], (base, update, *turned)), view, type_)
+
+    def _through_places(self, label: Label, type_: str, args: tuple[int, ...]) -> int | None:
+        """A slice of an op that works element by element, as the op on slices."""
+        operand, *starts = args
+        inner, graph = self.moves.graph.labels[operand], self.moves.graph
+        if inner[0] in FILLED:
+            return graph.node(inner, type_)
+        if inner[0] not in OF_PLACES and (inner[0] not in ELEMENTWISE or inner[2]):
+            return None
+        shape, sizes = self.moves.shape(operand), shape_and_element(type_)
+        assert sizes is not None
+        if any(self.moves.shape(arg) not in (shape, ()) for arg in graph.args[operand]):
+            return None
+        parts = [self.moves.spread(arg, sizes[0]) if self.moves.shape(arg) != shape else
+                 self.make(label, tensor_type(sizes[0], self.moves.element(arg)), (arg, *starts))
+                 for arg in graph.args[operand]]
+        return self.make(inner, type_, tuple(parts))
 
     def _starts(self, mapped: _Mapped, starts: Sequence[int]) -> tuple[int, ...]:
         zero = self.moves.graph.splat(0, self.moves.graph.types[starts[0]])
@@ -85,8 +108,23 @@ class _Mapped:
     back: Strided
 
 
-def _mapped(view: Strided, shape: Sequence[int], seen: Sequence[int], sizes: Sequence[int]) -> _Mapped | None:
-    """The part of sizes ``sizes`` of a view of shape ``seen``; None if the viewed tensor has no such part."""
+def _mapped(view: Strided, shape: Sequence[int], seen: Sequence[int], sizes: Sequence[int], *, repeats: bool
+            ) -> _Mapped | None:
+    """The part of sizes ``sizes`` of a view of shape ``seen``; None if the viewed tensor has no such part.
+
+    A dimension along which the view repeats the tensor is left out of the part, if there are to be any.
+    """
+    again = [bool(dim) and all(stride == 0 for _, stride in dim) for dim in view.dims]
+    if repeats and any(again):
+        once = [1 if repeated else size for size, repeated in zip(seen, again, strict=True)]
+        part = [1 if repeated else size for size, repeated in zip(sizes, again, strict=True)]
+        dims = tuple(() if repeated else dim for dim, repeated in zip(view.dims, again, strict=True))
+        mapped = _mapped(Strided(view.offset, dims), shape, once, part, repeats=False)
+        if mapped is None:
+            return None
+        back = [((size, 0),) if repeated else dim
+                for size, repeated, dim in zip(sizes, again, mapped.back.dims, strict=True)]
+        return replace(mapped, back=strided(0, back))
     if count_of(shape) != count_of(seen) or not covers(view, count_of(shape)):
         return None
     steps = places(shape)

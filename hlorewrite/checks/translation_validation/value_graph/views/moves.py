@@ -36,7 +36,7 @@ ACROSS = frozenset({"reduced", "fetch"})
 CONCATENATE = "stablehlo.concatenate"
 REDUCE = "reduce over rows"
 """Nodes of operands [rows, size] that combine each row to one element."""
-_FILLED = ("splat", "number")
+FILLED = ("splat", "number")
 MakeOp = Callable[[Label, str, tuple[int, ...]], int]
 MakeReduce = Callable[[Label, str, tuple[int, ...], int, "tuple[int, ...]"], int]
 
@@ -125,7 +125,7 @@ class Moves:
 
     def _of_base(self, node: int, view: Strided, type_: str) -> int:
         label = self.graph.labels[node]
-        if label[0] in _FILLED:
+        if label[0] in FILLED:
             return self.graph.node(label, type_)
         if self.graph.types[node] == type_ and is_whole(view, count_of(self.shape(node))):
             return node
