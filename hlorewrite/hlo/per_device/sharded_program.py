@@ -160,16 +160,23 @@ class _Wrapper:
         if set(tiles.parts) <= {1}:
             return value
         (element, sizes), = arrays(self.made[value].shape)
-        shape = [size // parts for size, parts in zip(sizes, tiles.parts, strict=True)]
+        shape = list(sizes)
         number = self._add("s32[]", "convert", [self._add("u32[]", "partition-id")])
-        starts = []
-        for dim, size in enumerate(shape):
-            listed = ", ".join(str(place * size) for place in tiles.place(dim))
-            table = self._add(f"s32[{tiles.devices.size}]{{0}}", "constant", literal=f"{{{listed}}}")
-            one = self._add("s32[1]{0}", "dynamic-slice", [table, number], ", dynamic_slice_sizes={1}")
-            starts.append(self._add("s32[]", "reshape", [one]))
-        taken = f", dynamic_slice_sizes={{{','.join(map(str, shape))}}}"
-        return self._add(_shape(element, shape), "dynamic-slice", [value, *starts], taken)
+        zero = self._add("s32[]", "constant", literal="0")
+        for dim, parts in reversed(list(enumerate(tiles.parts))):  # the last that was gathered first
+            if parts > 1:
+                shape[dim] //= parts
+                start = self._start([place * shape[dim] for place in tiles.place(dim)], number)
+                taken = f", dynamic_slice_sizes={{{','.join(map(str, shape))}}}"
+                starts = [start if d == dim else zero for d in range(len(shape))]
+                value = self._add(_shape(element, shape), "dynamic-slice", [value, *starts], taken)
+        return value
+
+    def _start(self, starts: Sequence[int], number: str) -> str:
+        """The start of a device, from those of all."""
+        table = self._add(f"s32[{len(starts)}]{{0}}", "constant", literal=f"{{{', '.join(map(str, starts))}}}")
+        return self._add("s32[]", "reshape", [self._add("s32[1]{0}", "dynamic-slice", [table, number],
+                                                        ", dynamic_slice_sizes={1}")])
 
     def program(self, results: Sequence[str], header: str) -> HloText:
         """The program with this entry."""
