@@ -16,7 +16,8 @@ from hlorewrite.hlo.parse import Computation, HloInstruction, HloText, custom_ca
 from hlorewrite.hlo.per_device.tiles import shardings
 from hlorewrite.hlo.shapes import tuple_parts
 
-_TO_LOCAL, _TO_GLOBAL, _SHARDING = "xla.sdy.GlobalToLocalShape", "xla.sdy.LocalToGlobalShape", "Sharding"
+_TO_LOCAL, _TO_GLOBAL = "xla.sdy.GlobalToLocalShape", "xla.sdy.LocalToGlobalShape"
+_SHARDING, _RESULT = "Sharding", "xla.sdy.FuncResultSharding"
 _MANUAL = re.compile(r"\{mesh\[[^\]]*\], manual\}")
 _IN_MESH, _AXIS = re.compile(r"<(@[^<>]*)>"), re.compile(r'"([^"]+)"')
 _INDEX = re.compile(r"\bindex=(\d+)")
@@ -43,14 +44,11 @@ def manual_program(module: HloText) -> HloText | None:
     parameters = [each for each in made if each.opcode == "parameter"]
     known = (*parameters, to_local, body, to_global)
     others = [each for each in made if each not in known and each.opcode not in ("tuple", "get-tuple-element")
-              and custom_call_target(each) != _SHARDING]
+              and custom_call_target(each) not in (_SHARDING, _RESULT)]
     if others or _entered(module, to_local) != [each.name for each in parameters]:
         return None
     root = entry.instructions[entry.root]
-    returned = root.operands if root.opcode == "tuple" else (root.name,)
-    if root is not to_global and not _in_order(entry, returned, to_global):
-        return None
-    if shardings(root) not in ([], shardings(to_global)):  # the results are resharded
+    if root is not to_global and not _returns(entry, root, to_global):
         return None
     if not _in_order(entry, body.operands, to_local) or not _in_order(entry, to_global.operands, body):
         return None
@@ -66,11 +64,31 @@ def _entered(module: HloText, to_local: HloInstruction) -> list[str]:
     if "xla.sdy.in_shardings=" not in attributes:
         manual = _all_manual(to_local)
         return [_argument(entry, name) if manual else "" for name in to_local.operands]
-    wanted = _IN_MESH.findall(attributes.partition("xla.sdy.in_shardings=")[2].partition(">]>")[0] + ">")
+    wanted = _named(to_local, "in_shardings")
     if len(wanted) != len(to_local.operands) or not _takes_all_axes(module.header, attributes, wanted):
         return []
     taken = [entry.instructions[name] for name in to_local.operands]
     return [_held_so(value, sharding) for value, sharding in zip(taken, wanted, strict=True)]
+
+
+def _named(instruction: HloInstruction, key: str) -> list[str]:
+    """The shardings that an instruction names in an attribute of Shardy's."""
+    attributes = instruction.attributes.replace(r'\"', '"')
+    return _IN_MESH.findall(attributes.partition(f"xla.sdy.{key}=")[2].partition(">]>")[0] + ">")
+
+
+def _returns(entry: Computation, root: HloInstruction, to_global: HloInstruction) -> bool:
+    """Whether the entry returns what was put together, sharded as it was put together."""
+    values = list(root.operands if root.opcode == "tuple" else (root.name,))
+    wanted, named = _named(to_global, "out_shardings"), 0
+    for at, value in enumerate(values):
+        source = entry.instructions[_source(entry, value)[0]]
+        if custom_call_target(source) == _RESULT:
+            if _named(source, "sharding") != wanted[at:at + 1]:
+                return False
+            values[at], named = source.operands[0], named + 1
+    same = named == len(values) or shardings(root) in ([], shardings(to_global))
+    return same and _in_order(entry, values, to_global)
 
 
 def _held_so(value: HloInstruction, sharding: str) -> str:

@@ -72,6 +72,21 @@ def test_an_entry_that_does_anything_else_is_left_to_the_partitioner(text: str, 
     assert manual_program(parse_hlo(text.replace(old, new))) is None
 
 
+@pytest.mark.parametrize(("sharding", "known"), [('{\\"d\\"}', True), ("{}", False)])
+def test_a_result_that_older_releases_constrain(sharding: str, known: bool):
+    """0.10.2 writes the sharding of a result as a custom call, and again in the notation of HLO."""
+    held = ("%g0 = f32[4]{0} get-tuple-element(%g), index=0",
+            'custom_call_target="xla.sdy.FuncResultSharding", frontend_attributes={xla.sdy.sharding='
+            '"#sdy.sharding_per_value<[<@mesh, [SHARDING]>]>"}')
+    text = OLD
+    for number, each in enumerate((sharding, "{}")):
+        part = held[0].replace("0 =", f"{number} =").replace("index=0", f"index={number}")
+        call = held[1].replace("SHARDING", each)
+        text = text.replace(part, f"{part}\n  %s{number} = f32[4]{{0}} custom-call(%g{number}), {call}")
+    root = "tuple(%s0, %s1), sharding={{devices=[2]<=[2]}, {replicated}}"
+    assert (manual_program(parse_hlo(text.replace("tuple(%g0, %g1)", root))) is not None) is known
+
+
 @pytest.mark.parametrize(("sharding", "known"), [
     ("{{mesh['d'=2], [{'d'}]}, {mesh['d'=2], [{}]}}", True), ("{{mesh['d'=2], [{}]}, {mesh['d'=2], [{}]}}", False)])
 def test_a_result_that_is_resharded_is_left_to_the_partitioner(sharding: str, known: bool):
