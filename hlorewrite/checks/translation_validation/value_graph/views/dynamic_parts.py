@@ -122,9 +122,8 @@ def _mapped(view: Strided, shape: Sequence[int], seen: Sequence[int], sizes: Seq
         mapped = _mapped(Strided(view.offset, dims), shape, once, part, repeats=False)
         if mapped is None:
             return None
-        back = [((size, 0),) if repeated else dim
-                for size, repeated, dim in zip(sizes, again, mapped.back.dims, strict=True)]
-        return replace(mapped, back=strided(0, back))
+        read = zip(sizes, again, mapped.back.dims, strict=True)
+        return replace(mapped, back=strided(0, [((size, 0),) if repeated else dim for size, repeated, dim in read]))
     if count_of(shape) != count_of(seen) or not covers(view, count_of(shape)):
         return None
     steps = places(shape)
