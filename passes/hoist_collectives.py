@@ -21,8 +21,8 @@ class HoistCollectives(Pass):
     """Moves loop-invariant collectives, and the ops that compute their operands, before the loop.
 
     Operands do not change when they are made outside the loop, carried through it unchanged, or computed from such
-    values by ops without effects. An optimization barrier returns its operands, so each of its results may be taken
-    for the operand it stands for, regardless of the barrier's other operands. Only collectives that run in every
+    values by ops without effects. An optimization barrier returns its operands, so each of its results may be
+    replaced by its operand, regardless of the barrier's other operands. Only collectives that run in every
     iteration move, so a loop of one iteration or more runs none that it did not run before; a loop that may run
     none at all would gain one. XLA:CPU's loop-invariant code motion does the same
     (``while_loop_invariant_code_motion.cc``); XLA:GPU leaves collectives in their loop.

@@ -9,8 +9,8 @@ every iteration.
 from dataclasses import dataclass
 from heapq import heappop, heappush
 
-from hlorewrite.audit.loop_variance import INDEX, MOVES, LoopVariance, element_of
-from hlorewrite.hlo.parse import Computation, HloInstruction, HloText
+from hlorewrite.audit.loop_variance import MOVES, LoopVariance, element_of
+from hlorewrite.hlo.parse import INDEX, Computation, HloInstruction, HloText
 from hlorewrite.hlo.readers import Readers
 
 _LINEAR = MOVES | {"convert", "reshape", "transpose", "slice", "broadcast", "negate", "get-tuple-element",

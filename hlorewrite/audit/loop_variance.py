@@ -5,13 +5,11 @@ tuple, an element that the body passes on unchanged is the same in every iterati
 value depends on, which is closed under iterations. A query follows the bits outwards, loop by loop.
 """
 
-import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from hlorewrite.hlo.parse import Computation, HloInstruction, HloText
+from hlorewrite.hlo.parse import INDEX, Computation, HloInstruction, HloText
 
-INDEX = re.compile(r"\bindex=(\d+)")
 MOVES = frozenset(("copy", "bitcast", "optimization-barrier", "copy-start", "copy-done"))
 """Ops whose result is their operand."""
 _OPAQUE = frozenset(("rng", "infeed", "outfeed", "send", "recv", "rng-get-and-update-state"))

@@ -104,8 +104,7 @@ def _text(found: ChainReport, seed: int) -> str:
         for row in rows:
             lines += _row(row)
     if found.partitioned and not partitioning:
-        lines.append("the partitioner is not compared: only a step that is one shard_map over all axes says what each "
-                     "device computes")
+        lines.append("the partitioner is not compared: it is not known what each device computes before it")
     lines += [f"not read: {file}: {reason}" for file, reason in found.unread]
     if found.verdict is Certainty.DIFFERS:
         lines.append(f"again with --seed {seed}")

@@ -89,14 +89,14 @@ def _numbers(text: str) -> list[int]:
 
 
 def _iota_groups(shape: str, reshape: str, transpose: str | None) -> tuple[tuple[int, ...], ...]:
-    rows, ids = _numbers(shape), _iota(reshape, transpose)
+    rows, ids = _numbers(shape), iota_ids(reshape, transpose)
     if prod(rows) != ids.size:
         raise InputError(f"the {ids.size} devices of the replica groups [{shape}]<=[{reshape}] do not fill them",
                          hint=_DAMAGED)
     return tuple(tuple(int(n) for n in row) for row in ids.reshape(rows[0], -1))
 
 
-def _iota(reshape: str, transpose: str | None) -> np.ndarray:
+def iota_ids(reshape: str, transpose: str | None) -> np.ndarray:
     """The numbers 0, 1, ... in a shape of several dimensions, transposed, in row-major order.
 
     Raises:
@@ -156,7 +156,7 @@ def _device_ids(text: str) -> np.ndarray:
     iota = _IDS.fullmatch(text.strip())
     if not iota or (iota.group(2) is None and "," in iota.group(1)):
         return np.array(_numbers(text.strip("[] ")))
-    return _iota(iota.group(1), iota.group(2))
+    return iota_ids(iota.group(1), iota.group(2))
 
 
 def _positions(place: dict[tuple[str, int], int], name: str, start: int, end: int) -> list[int]:

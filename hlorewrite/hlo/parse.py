@@ -26,6 +26,8 @@ _PLAIN = re.compile(r"\s*(ROOT )?%?([\w.\-]+) = (\([^()]*\)|[^\s(]+) ([a-z][\w\-
 _OPERAND = re.compile(r"%([\w.\-]+(?:#\d+)?)")
 _MARK = re.compile(r'"(?:[^"\\]|\\.)*"|[()]')
 _STRING = re.compile(r'"(?:[^"\\]|\\.)*"')
+INDEX = re.compile(r"\bindex=(\d+)")
+"""In the attributes of a get-tuple-element: which element it takes."""
 _TARGET = re.compile(r'\bcustom_call_target="([^"]*)"')
 _CALLED = re.compile(r"(\{[^}]*\}|%?[\w.\-]+)")
 _NESTED = re.compile(r"\b[a-z][\w\-]*\(")
@@ -140,6 +142,11 @@ class HloText:
     def partitions(self) -> int:
         """Partitions, as the header states them."""
         return _header_number(self.header, "num_partitions")
+
+    def parameters(self) -> list[HloInstruction]:
+        """The arguments of the entry, by their numbers."""
+        held = self.computations[self.entry].instructions.values()
+        return sorted((each for each in held if each.opcode == "parameter"), key=lambda each: int(each.literal))
 
     def source(self, instruction: HloInstruction) -> str:
         """The user's line of an instruction as ``file:line:column``; ``?`` when it carries none."""

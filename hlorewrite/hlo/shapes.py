@@ -79,6 +79,16 @@ def tuple_parts(shape: str) -> list[str]:
     return split_top(re.sub(r"/\*.*?\*/", "", shape)[1:-1])
 
 
+def result_shapes(shape: str) -> list[str]:
+    """The shapes of the results of an instruction: of a tuple each, otherwise the only one.
+
+    Example:
+      >>> result_shapes("f32[8]{0}"), result_shapes("(f32[8]{0}, s32[])")
+      (['f32[8]{0}'], ['f32[8]{0}', 's32[]'])
+    """
+    return tuple_parts(shape) if shape.startswith("(") else [shape]
+
+
 def split_top(text: str) -> list[str]:
     """The parts between commas that are in no brackets and in no string.
 

@@ -10,11 +10,10 @@ unchanged, and a start may come from a loop around that passes it on unchanged.
 import re
 from dataclasses import dataclass
 
-from hlorewrite.hlo.parse import Computation, HloInstruction, HloText
+from hlorewrite.hlo.parse import INDEX, Computation, HloInstruction, HloText
 
 _STATED = re.compile(r'"known_trip_count\\?":\s*\{\s*\\?"n\\?":\s*\\?"?(\d+)')
 """Older texts print the whole configuration as a string, its quotes escaped."""
-_INDEX = re.compile(r"\bindex=(\d+)")
 _DIRECTION = re.compile(r"\bdirection=(\w+)")
 _SAME = frozenset(("copy", "bitcast", "convert", "reshape", "copy-start", "copy-done", "optimization-barrier"))
 _CALLS = frozenset(("fusion", "call"))
@@ -172,7 +171,7 @@ class TripCounts:
         if made.opcode in _SAME and made.operands:
             return self._value(frame, made.operands[0], left - 1)
         if made.opcode == "get-tuple-element" and made.operands:
-            index = _INDEX.search(made.attributes)
+            index = INDEX.search(made.attributes)
             return self._element(frame, made.operands[0], int(index.group(1)), left - 1) if index else None
         if made.opcode in _CALLS:
             inner = self._inside(frame, made, left)

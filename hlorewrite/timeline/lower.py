@@ -7,7 +7,7 @@ from hlorewrite.cost import CollectiveModel, Topology, collective_model
 from hlorewrite.cost.compute import timeline_constants
 from hlorewrite.hlo.collectives import collective_kind, sent_by
 from hlorewrite.hlo.groups import parse_pairs
-from hlorewrite.hlo.parse import Computation, HloInstruction, HloText, custom_call_target
+from hlorewrite.hlo.parse import INDEX, Computation, HloInstruction, HloText, custom_call_target
 from hlorewrite.hlo.shapes import shape_bytes
 from hlorewrite.hlo.trips import TripCounts, stated_trip_count
 from hlorewrite.hlo.wrapped import FREE, FUSIONS, PlacedInstruction, WrappedCollectives
@@ -41,7 +41,6 @@ _CARRIERS = frozenset(("tuple", "get-tuple-element", "bitcast", "copy", "optimiz
 _IN_ORDER = "asynchronous compute is counted in order on the compute stream"
 _BRANCHES = ("branch_computations", "true_computation", "false_computation")
 _SYNCHRONOUS = re.compile(r'"is_sync\\?":\s*true')
-_INDEX = re.compile(r"\bindex=(\d+)")
 _ANNOTATED = re.compile(r'_xla_stream_annotation="(\d+)"')
 _PIPELINED = '_xla_send_recv_pipeline="1"'
 _PAIRS = re.compile(r'_xla_send_recv_source_target_pairs=(?:"\{?([^"]*?)\}?"|\{((?:\{[\d,\s]*\},?\s*)*)\})')
@@ -282,7 +281,7 @@ class Lowering:
         if not operands or opcode not in _CARRIERS:
             return ()
         if opcode == "get-tuple-element":
-            index = _INDEX.search(instruction.attributes)
+            index = INDEX.search(instruction.attributes)
             return [(ELEMENT, instruction.name, operands[0], int(index.group(1)))] if index else ()
         return [(ALIAS, instruction.name, operands[0])]
 

@@ -9,7 +9,7 @@ values.
 import re
 from math import prod
 
-from hlorewrite.hlo.parse import Computation, HloInstruction, HloText
+from hlorewrite.hlo.parse import INDEX, Computation, HloInstruction, HloText
 from hlorewrite.hlo.readers import Readers
 from hlorewrite.hlo.shapes import arrays
 
@@ -20,7 +20,6 @@ _MOVES = frozenset(("copy", "bitcast", "convert", "reshape", "transpose", "slice
                     "copy-start", "copy-done"))
 _KERNELS = frozenset(("fusion", "add", "subtract", "multiply", "divide"))
 _PRODUCTS = frozenset(("dot", "convolution", "custom-call", "reduce", "gather", "scatter"))
-_INDEX = re.compile(r"\bindex=(\d+)")
 _OP_NAME = re.compile(r'\bop_name="((?:[^"\\]|\\.)*)"')
 _STATE = re.compile(r"opt|mu\b|nu\b|mean|square|moment|velocity|ema|grad|acc", re.IGNORECASE)
 
@@ -87,7 +86,7 @@ class TensorNames:
                 if loop is not None and element is not None:
                     todo.append((loop[0], next(iter(loop[1].operands), ""), element))
             elif made.opcode == "get-tuple-element":
-                index = _INDEX.search(made.attributes)
+                index = INDEX.search(made.attributes)
                 todo += [(where, made.operands[0], int(index.group(1)))] if index and made.operands else []
             elif made.opcode == "tuple" and element is not None:
                 todo += [(where, made.operands[element], None)] if element < len(made.operands) else []
@@ -165,7 +164,7 @@ class TensorNames:
             masks, places = self._results(reader), _places(reader, value)
             made = [reader] if len(masks) == 1 else [
                 each for each in self._readers.of(where, reader.name)
-                if (at := _INDEX.search(each.attributes)) and int(at.group(1)) < len(masks)
+                if (at := INDEX.search(each.attributes)) and int(at.group(1)) < len(masks)
                 and masks[int(at.group(1))] & places]
             stacks = any(each.opcode == "dynamic-update-slice" for each in fused.instructions.values())
             return [(where, each.name) for each in made if self._moves(reader)
@@ -200,7 +199,7 @@ class TensorNames:
         if taken is None:
             taken = self._elements[where.name, name] = {}
             for reader in self._readers.of(where, name):
-                if reader.opcode == "get-tuple-element" and (at := _INDEX.search(reader.attributes)):
+                if reader.opcode == "get-tuple-element" and (at := INDEX.search(reader.attributes)):
                     taken.setdefault(int(at.group(1)), []).append(reader.name)
         return taken
 

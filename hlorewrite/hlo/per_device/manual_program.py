@@ -12,7 +12,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import replace
 
-from hlorewrite.hlo.parse import Computation, HloInstruction, HloText, custom_call_target
+from hlorewrite.hlo.parse import INDEX, Computation, HloInstruction, HloText, custom_call_target
 from hlorewrite.hlo.per_device.tiles import shardings
 from hlorewrite.hlo.shapes import tuple_parts
 
@@ -20,7 +20,7 @@ _TO_LOCAL, _TO_GLOBAL = "xla.sdy.GlobalToLocalShape", "xla.sdy.LocalToGlobalShap
 _SHARDING, _RESULT = "Sharding", "xla.sdy.FuncResultSharding"
 _MANUAL = re.compile(r"\{mesh\[[^\]]*\], manual\}")
 _IN_MESH, _AXIS = re.compile(r"<(@[^<>]*)>"), re.compile(r'"([^"]+)"')
-_INDEX = re.compile(r"\bindex=(\d+)")
+_STRUCTURE = ("parameter", "tuple", "get-tuple-element")
 
 
 def manual_program(module: HloText) -> HloText | None:
@@ -41,11 +41,10 @@ def manual_program(module: HloText) -> HloText | None:
     if len(bodies) != 1 or any(len(each) != 1 for each in calls.values()):
         return None
     (to_local,), (to_global,), (body,) = calls[_TO_LOCAL], calls[_TO_GLOBAL], bodies
-    parameters = [each for each in made if each.opcode == "parameter"]
-    known = (*parameters, to_local, body, to_global)
-    others = [each for each in made if each not in known and each.opcode not in ("tuple", "get-tuple-element")
+    known = {to_local.name, body.name, to_global.name}
+    others = [each for each in made if each.name not in known and each.opcode not in _STRUCTURE
               and custom_call_target(each) not in (_SHARDING, _RESULT)]
-    if others or _entered(module, to_local) != [each.name for each in parameters]:
+    if others or _entered(module, to_local) != [each.name for each in module.parameters()]:
         return None
     root = entry.instructions[entry.root]
     if root is not to_global and not _returns(entry, root, to_global):
@@ -124,23 +123,17 @@ def _argument(entry: Computation, name: str) -> str:
 
 def _in_order(entry: Computation, values: Sequence[str], made: HloInstruction) -> bool:
     """Whether values are all results of an instruction, in their order, and nothing else."""
-    if not made.shape.startswith("("):
-        return [_source(entry, each) for each in values] == [(made.name, -1)]
-    return [_source(entry, each) for each in values] == [(made.name, at) for at in range(len(tuple_parts(made.shape)))]
+    parts = range(len(tuple_parts(made.shape))) if made.shape.startswith("(") else (-1,)
+    return [_source(entry, each) for each in values] == [(made.name, at) for at in parts]
 
 
 def _source(entry: Computation, name: str) -> tuple[str, int]:
     """The instruction that a value comes from, and which of its results it is; -1 for its only one."""
+    value = entry.instructions[name]
     # Ends: an operand comes before its reader.
-    while True:
-        source, mark, at = name.rpartition("#")
-        if not mark:
-            value = entry.instructions.get(name)
-            index = _INDEX.search(value.attributes) if value is not None else None
-            if value is None or value.opcode != "get-tuple-element" or index is None:
-                return name, -1
-            source, at = value.operands[0], index[1]
-        tuple_ = entry.instructions.get(source)
-        if tuple_ is None or tuple_.opcode != "tuple":
-            return source, int(at)
-        name = tuple_.operands[int(at)]
+    while (index := INDEX.search(value.attributes)) and value.opcode == "get-tuple-element":
+        whole = entry.instructions[value.operands[0]]
+        if whole.opcode != "tuple":
+            return whole.name, int(index[1])
+        value = entry.instructions[whole.operands[int(index[1])]]
+    return value.name, -1

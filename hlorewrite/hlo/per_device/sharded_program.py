@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, replace
 from hlorewrite.hlo.collectives import collective_kind
 from hlorewrite.hlo.parse import Computation, HloInstruction, HloText, custom_call_target
 from hlorewrite.hlo.per_device.tiles import Tiles, shardings, tiles_of
-from hlorewrite.hlo.shapes import arrays, tuple_parts
+from hlorewrite.hlo.shapes import arrays, result_shapes, tuple_parts
 
 _ENTRY, _BODY = "every_device", "program"
 _FIRST_CHANNEL = 1 << 20
@@ -38,21 +38,14 @@ def per_device_pair(before: HloText, shardings_from: HloText, after: HloText) ->
     if whole is None or held is None or before.replicas != 1:
         return None
     arguments, results = held
-    own = _parameters(after)
-    if not _fits(_parameters(before), arguments, own):
+    own = [each.shape for each in after.parameters()]
+    if not _fits([each.shape for each in before.parameters()], arguments, own):
         return None
     first, second = _Wrapper(whole, own), _Wrapper(after, own)
     gathered = [first.gathered(value, each) for value, each in zip(first.arguments(arguments), arguments, strict=True)]
     parts = [first.own_part(value, each) for value, each in zip(first.called(gathered), results, strict=True)]
     same = second.called(second.arguments(arguments))
     return first.program(parts, before.header), second.program(same, after.header)
-
-
-def _parameters(module: HloText) -> list[str]:
-    """The shapes of the arguments, in order."""
-    entry = module.computations[module.entry].instructions.values()
-    found = {int(each.literal): each.shape for each in entry if each.opcode == "parameter"}
-    return [found[number] for number in sorted(found)]
 
 
 def _without_constraints(module: HloText) -> HloText | None:
@@ -73,10 +66,10 @@ def _without_constraints(module: HloText) -> HloText | None:
 def _signature(module: HloText, count: int) -> tuple[list[Tiles], list[Tiles]] | None:
     """The parts of arguments and results; None if a sharding is of another form."""
     entry = module.computations[module.entry]
-    given = {int(each.literal): each for each in entry.instructions.values() if each.opcode == "parameter"}
+    given = module.parameters()
     root = entry.instructions[entry.root]
-    shapes = tuple_parts(root.shape) if root.shape.startswith("(") else [root.shape]
-    texts = [*((given[number].shape, (shardings(given[number]) or [""])[0]) for number in sorted(given)),
+    shapes = result_shapes(root.shape)
+    texts = [*((each.shape, (shardings(each) or [""])[0]) for each in given),
              *zip(shapes, shardings(root) or [""] * len(shapes), strict=False)]
     plain = [(text, arrays(shape)) for shape, text in texts]
     found = [tiles_of(text, len(held[0][1]), count) if len(held) == 1 else None for text, held in plain]

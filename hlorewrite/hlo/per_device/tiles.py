@@ -9,6 +9,7 @@ from math import prod
 import numpy as np
 from numpy.typing import NDArray
 
+from hlorewrite.hlo.groups import iota_ids
 from hlorewrite.hlo.parse import HloInstruction
 from hlorewrite.hlo.shapes import split_top
 
@@ -70,6 +71,9 @@ def tiles_of(sharding: str, rank: int, count: int) -> Tiles | None:
     Returns:
       The parts; None for a sharding of another form: parts of axes, devices in another order, one device alone.
 
+    Raises:
+      InputError: an iota of devices has no such order.
+
     Example:
       >>> tiles_of("{mesh['a'=2,'b'=2], [{'b'}, {}]}", 2, 4).devices.tolist()
       [[[0, 2]], [[1, 3]]]
@@ -83,10 +87,7 @@ def tiles_of(sharding: str, rank: int, count: int) -> Tiles | None:
         return _of_mesh(mesh[1], [] if mesh[2] else split_top(mesh[3]), rank, count)
     if iota is None:
         return None
-    dims, source = ([int(n) for n in iota[at].split(",")] for at in (1, 2))
-    devices = np.arange(prod(source)).reshape(source)
-    if iota[3]:
-        devices = devices.transpose([int(n) for n in iota[3].split(",")])
+    dims, devices = [int(n) for n in iota[1].split(",")], iota_ids(iota[2], iota[3])
     parts = dims[:-1] if iota[4] else dims
     return _tiles(devices, parts) if devices.size == count and len(parts) == rank else None
 

@@ -168,8 +168,7 @@ def _partitioner(row: PassVerdict, size: int) -> PassVerdict:
 def _elements(program: _Program) -> int:
     """How many elements the arguments of a program have on all devices."""
     parsed = program.stage.parsed
-    entry = parsed.computations[parsed.entry].instructions.values()
-    return parsed.devices * sum(shape_elements(each.shape) for each in entry if each.opcode == "parameter")
+    return parsed.devices * sum(shape_elements(each.shape) for each in parsed.parameters())
 
 
 def _around_partitioner(stages: Sequence[DumpStage], before: Sequence[_Program], after: Sequence[_Program]

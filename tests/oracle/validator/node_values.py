@@ -1,4 +1,4 @@
-"""The numbers that nodes of a value graph stand for, computed with numpy from the inputs of a program.
+"""Evaluates the nodes of a value graph with numpy, from the inputs of a program.
 
 This is the meaning of the graph, written apart from the validator: an equation that gives an op another value shows
 here, whichever pair of programs it would prove.

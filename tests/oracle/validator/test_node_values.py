@@ -220,7 +220,8 @@ WRONG_EQUATIONS = {
     "parts are joined in their order": (
         "joined", "rows += self._rows(", "rows[:0] = self._rows("),
     "a dimension that is joined keeps its elements": (
-        "joined", "(run.place, run.size, place)", "(place, run.size, run.place)"),
+        "structure", "digits[part.dim].append((part.place, part.size, place))",
+        "digits[part.dim].append((place, part.size, part.place))"),
     "a maximum is no sum": ("indexed", 'adds = made[3][1] == "sum" and', "adds = bool(made[3][1]) and"),
     "what a scatter adds to stays": (
         "indexed", "if zeros is None or self.graph.is_identity(operand, \"sum\"):", "if True:"),

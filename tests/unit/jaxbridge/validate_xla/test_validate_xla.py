@@ -125,6 +125,14 @@ def test_a_step_is_compiled_and_its_passes_proved(tmp_path: Path, capsys: pytest
         main(["validate-xla", str(tmp_path)])
 
 
+def with_exchanged_operands(dump: Path) -> Path:
+    """A dump, as if the partitioner had exchanged the operands of differences."""
+    for file in dump.glob("*spmd-cleanup*"):
+        text = file.read_text()
+        file.write_text(re.sub(r"subtract\((%[\w.\-]+), (%[\w.\-]+)\)", r"subtract(\2, \1)", text))
+    return dump
+
+
 MANUAL = """module attributes {mhlo.num_partitions = 2 : i32, mhlo.num_replicas = 1 : i32} {
   sdy.mesh @mesh = <["d"=2]>
   func.func public @main(%x: tensor<4xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"d"}]>}) ->
@@ -149,10 +157,7 @@ def test_the_partitioner_is_compared_where_each_device_has_its_program(tmp_path:
     found = validate_dump(dump)
     assert found.partitioning is not None
     assert (found.verdict, found.partitioning.answer.proved) == (Certainty.PROVED, True)
-    for file in dump.glob("*spmd-cleanup*"):  # as if the partitioner had exchanged the operands
-        text = file.read_text()
-        file.write_text(re.sub(r"subtract\((%[\w.\-]+), (%[\w.\-]+)\)", r"subtract(\2, \1)", text))
-    wrong = validate_dump(dump)
+    wrong = validate_dump(with_exchanged_operands(dump))
     assert wrong.partitioning is not None
     assert wrong.partitioning.answer.verdict is Certainty.DIFFERS
     assert "spmd-partitioner/shardy-xla" in wrong.partitioning.passes
@@ -186,10 +191,7 @@ def test_a_sharded_step_is_compared_across_the_partitioner(tmp_path: Path):
     assert found.partitioning is not None
     assert found.partitioning.answer.verdict in (Certainty.PROVED, Certainty.EQUAL)
     assert not found.partitioning.moved
-    for file in dump.glob("*spmd-cleanup*"):  # as if the partitioner had exchanged the operands
-        text = file.read_text()
-        file.write_text(re.sub(r"subtract\((%[\w.\-]+), (%[\w.\-]+)\)", r"subtract(\2, \1)", text))
-    wrong = validate_dump(dump)
+    wrong = validate_dump(with_exchanged_operands(dump))
     assert wrong.partitioning is not None
     assert wrong.partitioning.answer.verdict is Certainty.DIFFERS
 

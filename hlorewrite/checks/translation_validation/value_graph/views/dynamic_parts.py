@@ -77,14 +77,7 @@ class DynamicParts:
             return graph.node(inner, type_)
         if inner[0] not in OF_PLACES and (inner[0] not in ELEMENTWISE or inner[2]):
             return None
-        shape, sizes = self.moves.shape(operand), shape_and_element(type_)
-        assert sizes is not None
-        if any(self.moves.shape(arg) not in (shape, ()) for arg in graph.args[operand]):
-            return None
-        parts = [self.moves.spread(arg, sizes[0]) if self.moves.shape(arg) != shape else
-                 self.make(label, tensor_type(sizes[0], self.moves.element(arg)), (arg, *starts))
-                 for arg in graph.args[operand]]
-        return self.make(inner, type_, tuple(parts))
+        return self.moves.through_places(operand, type_, lambda arg, kind: self.make(label, kind, (arg, *starts)))
 
     def _starts(self, mapped: _Mapped, starts: Sequence[int]) -> tuple[int, ...]:
         zero = self.moves.graph.splat(0, self.moves.graph.types[starts[0]])

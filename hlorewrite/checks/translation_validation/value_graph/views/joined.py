@@ -12,7 +12,7 @@ from hlorewrite.checks.translation_validation.value_graph.normalize import norma
 from hlorewrite.checks.translation_validation.value_graph.per_process_constants import numbers_in
 from hlorewrite.checks.translation_validation.value_graph.views.moves import CONCATENATE, Moves
 from hlorewrite.checks.translation_validation.value_graph.views.strided import count_of, places, strided
-from hlorewrite.checks.translation_validation.value_graph.views.structure import Layouts
+from hlorewrite.checks.translation_validation.value_graph.views.structure import Layouts, flattened, restored
 
 _ATTRIBUTES = (("dimension", "0 : i64"),)
 _LABEL = op_label(CONCATENATE, _ATTRIBUTES)
@@ -44,19 +44,14 @@ class JoinedRows:
         rows: list[int] = []
         for part in parts:
             held = self.moves.shape(part)
-            steps = places(held)
-            flat = [(run.size, run.place * steps[run.dim]) for run in order]
-            view = strided(0, [[(held[along], steps[along])], flat])
+            view = strided(0, [[(held[along], places(held)[along])], flattened(order, held)])
             rows += self._rows(self.moves.viewed(part, view, tensor_type((held[along], within), known[1])))
         made = tensor_type((shape[along], within), known[1])
         node = normalized(self.graph, CONCATENATE, _ATTRIBUTES, made, tuple(rows))
         node = self.graph.node(_LABEL, made, tuple(rows)) if node is None else node
-        digits: list[list[tuple[int, int, int]]] = [[] for _ in shape]
-        digits[along].append((1, shape[along], within))
-        for run, place in zip(order, places([run.size for run in order]), strict=True):
-            digits[run.dim].append((run.place, run.size, place))
-        back = strided(0, [[(size, place) for _, size, place in sorted(dim, reverse=True)] for dim in digits])
-        return self.moves.viewed(node, back, type_)
+        digits = restored(order, len(shape))
+        digits[along] = [(shape[along], within)]
+        return self.moves.viewed(node, strided(0, digits), type_)
 
     def _rows(self, part: int) -> tuple[int, ...]:
         return self.graph.args[part] if self.graph.labels[part] == _LABEL else (part,)

@@ -137,7 +137,8 @@ class Moves:
 
     def _moved_in(self, node: int, label: Label, view: Strided, type_: str) -> int:
         if by_places(label):
-            return self._through_places(node, label, view, type_)
+            found = self.through_places(node, type_, lambda arg, inner: self.viewed(arg, view, inner))
+            return self._node(node, view, type_) if found is None else found
         if label[0] == REDUCE and not covers(view, count_of(self.shape(node))):
             return self._through_rows(node, label, view, type_)
         if label[0] == CONCATENATE:
@@ -149,19 +150,28 @@ class Moves:
     def _node(self, node: int, view: Strided, type_: str) -> int:
         return self.graph.node(("view", view), type_, (node,))
 
-    def _through_places(self, node: int, label: Label, view: Strided, type_: str) -> int:
+    def through_places(self, node: int, type_: str, move: Callable[[int, str], int]) -> int | None:
+        """An op that works element by element, on moved operands.
+
+        Args:
+          node: the op.
+          type_: the type of the moved result.
+          move: moves an operand, to a type.
+
+        Returns:
+          The op; None if an operand has another shape and is not a scalar.
+        """
         known = shape_and_element(type_)
         assert known is not None
         shape, args = self.shape(node), []
         for arg in self.graph.args[node]:
-            inner = tensor_type(known[0], self.element(arg))
             if self.shape(arg) == shape:
-                args.append(self.viewed(arg, view, inner))
+                args.append(move(arg, tensor_type(known[0], self.element(arg))))
             elif self.shape(arg) == ():
                 args.append(self.spread(arg, known[0]))
             else:
-                return self._node(node, view, type_)
-        return self._make(label, type_, tuple(args))
+                return None
+        return self._make(self.graph.labels[node], type_, tuple(args))
 
     def _through_rows(self, node: int, label: Label, view: Strided, type_: str) -> int:
         known = shape_and_element(type_)

@@ -19,11 +19,10 @@ from hlorewrite.checks.translation_validation.value_graph.views.products import 
 from hlorewrite.checks.translation_validation.value_graph.views.strided import (
     count_of,
     of_kept,
-    places,
     strided,
     whole,
 )
-from hlorewrite.checks.translation_validation.value_graph.views.structure import Layouts
+from hlorewrite.checks.translation_validation.value_graph.views.structure import Layouts, flattened, restored
 
 _KINDS = {"stablehlo.add": "sum", "stablehlo.multiply": "product", "stablehlo.maximum": "max",
           "stablehlo.minimum": "min", "stablehlo.and": "and", "stablehlo.or": "or"}
@@ -171,15 +170,10 @@ class Rows:
 
     def _ordered(self, label: Label, type_: str, node: int, size: int, shape: tuple[int, ...]) -> int:
         count, last, element = count_of(shape), len(shape), self.moves.element(node)
-        steps = places((*shape, size))
         kept = self.layouts.order(node, range(last))
-        views = [[(part.size, part.place * steps[part.dim]) for part in parts]
-                 for parts in (kept, self.layouts.order(node, [last]))]
+        views = [flattened(parts, (*shape, size)) for parts in (kept, self.layouts.order(node, [last]))]
         flat = self.moves.viewed(node, strided(0, views), tensor_type((count, size), element))
-        digits: list[list[tuple[int, int, int]]] = [[] for _ in shape]
-        for part, place in zip(kept, places([part.size for part in kept]), strict=True):
-            digits[part.dim].append((part.place, part.size, place))
-        view = strided(0, [[(n, place) for _, n, place in sorted(dim, reverse=True)] for dim in digits])
+        view = strided(0, restored(kept, last))
         rows = tensor_type((count,), element)
         if size == 1:
             return self.moves.viewed(self.moves.viewed(flat, strided(0, [[(count, 1)]]), rows), view, type_)

@@ -10,7 +10,7 @@ from zlib import crc32
 
 from hlorewrite.checks.translation_validation.value_graph.graph import Graph, Label
 from hlorewrite.checks.translation_validation.value_graph.views.moves import Moves, by_places
-from hlorewrite.checks.translation_validation.value_graph.views.strided import Digits, count_of
+from hlorewrite.checks.translation_validation.value_graph.views.strided import Digit, Digits, count_of, places
 from hlorewrite.ops.table import COMMUTATIVE
 
 _WRITTEN = frozenset({"source", "splat", "number", "view", "sum", "product", "constant", "gathered rows"})
@@ -146,6 +146,20 @@ class DimPart:
         """Whether a step of this part is one beyond the last of another one, in every leaf."""
         return all(a == b * other.size for mine, its in zip(self.strides, other.strides, strict=True)
                    for a, b in zip(mine, its, strict=True))
+
+
+def flattened(parts: Sequence[DimPart], shape: Sequence[int]) -> list[Digit]:
+    """The digits that read all parts of a tensor as one dimension, in their order."""
+    steps = places(shape)
+    return [(part.size, part.place * steps[part.dim]) for part in parts]
+
+
+def restored(parts: Sequence[DimPart], rank: int) -> list[list[Digit]]:
+    """The digits of each dimension in the tensor that ``flattened`` reads; none for a dimension that has no part."""
+    digits: list[list[tuple[int, int, int]]] = [[] for _ in range(rank)]
+    for part, place in zip(parts, places([part.size for part in parts]), strict=True):
+        digits[part.dim].append((part.place, part.size, place))
+    return [[(size, place) for _, size, place in sorted(dim, reverse=True)] for dim in digits]
 
 
 def _runs(parts: Sequence[DimPart]) -> list[list[DimPart]]:
