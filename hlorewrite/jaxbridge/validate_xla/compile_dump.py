@@ -9,6 +9,9 @@ from pathlib import Path
 from hlorewrite.errors import InputError
 from hlorewrite.hlo.dump_chain import HOW_TO_DUMP
 from hlorewrite.ir import Module, parse
+from hlorewrite.jaxbridge.xla.compile_for import check_count, compile_for, place_of
+from hlorewrite.jaxbridge.xla.spmd_module import for_spmd
+from hlorewrite.jaxbridge.xla.target import parse_target
 from hlorewrite.util.parent_process import end_with_parent
 
 TIME_LIMIT_SECONDS = 1800
@@ -30,8 +33,10 @@ def compile_with_dump(module: Module, target: str, folder: Path) -> Path:
       The folder of the dump, in that one.
 
     Raises:
+      UsageError: the target has other devices than the module is for, or there is no such target.
       InputError: XLA refuses the module, aborts, or takes longer than half an hour.
     """
+    check_count(parse_target(target), for_spmd(module).devices, module.name)
     source = folder / "module.mlirbc"
     with source.open("wb") as out:
         module.operation.write_bytecode(file=out)
@@ -54,9 +59,7 @@ def compile_with_dump(module: Module, target: str, folder: Path) -> Path:
 
 
 def _compile(source: Path, target: str, dumps: Path) -> None:
-    from hlorewrite.jaxbridge.xla.compile_for import compile_for, place_of
     from hlorewrite.jaxbridge.xla.compile_no_codegen import compile_no_codegen
-    from hlorewrite.jaxbridge.xla.target import parse_target
 
     module, where = parse(source.read_bytes(), name=str(source)), parse_target(target)
     flags = {**EVERY_PASS, "xla_dump_to": str(dumps)}

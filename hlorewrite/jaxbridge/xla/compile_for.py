@@ -141,7 +141,7 @@ def place_of(target: Target, module: Module) -> DeviceSet:
     """
     wanted = for_spmd(module).devices
     if target.platform == "cpu":
-        _check_count(target, wanted, module.name)
+        check_count(target, wanted, module.name)
         return DeviceSet("cpu")
     devices = devices_of_target(target, wanted, module.name)
     return DeviceSet("gpu", tuple(devices), _DEVICELESS_FLAGS if target.platform == "described" else {})
@@ -151,7 +151,7 @@ def devices_of_target(target: Target, wanted: int, name: str) -> Sequence[Any]:
     """The devices of a target; as many as the module is for."""
     from hlorewrite.jaxbridge.xla import private
 
-    _check_count(target, wanted, name)
+    check_count(target, wanted, name)
     if target.platform == "cpu":
         return private.client_devices(private.cpu_client(target.devices))[:wanted]
     if target.platform == "gpu":
@@ -168,7 +168,7 @@ def devices_of_target(target: Target, wanted: int, name: str) -> Sequence[Any]:
     return devices[:wanted]
 
 
-def _check_count(target: Target, wanted: int, name: str) -> None:
+def check_count(target: Target, wanted: int, name: str) -> None:
     """Refuses a target of other devices than a module wants; ``gpu`` has as many as this machine."""
     if target.platform != "gpu" and target.devices != wanted and wanted != 1:
         raise UsageError(f"the module is for {wanted} devices but target {target.text} has {target.devices}",

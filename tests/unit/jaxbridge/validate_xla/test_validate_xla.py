@@ -119,6 +119,13 @@ def test_a_step_is_compiled_and_its_passes_proved(tmp_path: Path, capsys: pytest
     assert found["verdict"] == "proved"
     with pytest.raises(UsageError, match="to compile a module, --target is needed"):
         main(["validate-xla", str(module)])
+    for target, said in (("h200:1x9", "the module is for 8 devices but target h200:1x9 has 9"), ("h9000:1x8", "h9000")):
+        sharded = tmp_path / "sharded.mlir"
+        sharded.write_text(MANUAL.replace("num_partitions = 2", "num_partitions = 8").replace('"d"=2', '"d"=8')
+                           .replace("tensor<4xf32>", "tensor<16xf32>").replace("[[0, 1]]> : tensor<1x2xi64>",
+                                                                              "[[0,1,2,3,4,5,6,7]]> : tensor<1x8xi64>"))
+        with pytest.raises(UsageError, match=said):
+            main(["validate-xla", str(sharded), "--target", target])
     with pytest.raises(InputError, match="no such file"):
         main(["validate-xla", str(tmp_path / "missing.mlir")])
     with pytest.raises(InputError, match="contains no dump of XLA's passes"):
