@@ -160,8 +160,7 @@ class StepOptions:
         "buffers of fused calls), such as `8GiB`, or `auto`. Temporaries may grow by as much. `auto` is what the "
         "original leaves free: 80 % of the device's memory, minus arguments and results, minus 5 %, minus temporaries. "
         "Live memory is never read. With a budget larger than the device, the original runs, with one warning. By "
-        "default each pass has its own limit, and [`passes=\"auto\"`](against-xla.md) also tries all free memory if "
-        "communication takes much of the step",
+        "default each pass has its own limit, and [`auto`](against-xla.md#the-ways) also tries all free memory",
         check=checked_budget, metavar="SIZE"))
     shard_update: str = field(default="", metadata=_about(
         "the mesh axis to shard optimizer state over, such as `data`; parameters and state are replicated along it. "
@@ -173,9 +172,9 @@ class StepOptions:
         "them. The step is compiled whatever `keep` says", metavar="AXIS"))
     plan: str | None = field(default=None, metadata=_about(
         "a file that ends in `.plan`, or a folder with a file per signature: the first run writes [its "
-        "decision](plans.md), later runs replay it without passes, partitioner or comparison. With several processes, "
-        "the first one writes. A plan of `hlorewrite tune` also contains `passes`, `keep`, `memory_budget`, `topology` "
-        "and XLA options; if you pass these, the values must match", check=os.fspath, metavar="DIR_OR_FILE"))
+        "decision](plans.md), later runs replay it without passes, partitioner or comparison. A plan of "
+        "[`hlorewrite tune`](plans.md#a-plan-of-hlorewrite-tune) also sets `passes`, `keep`, `memory_budget`, "
+        "`topology` and XLA options; if you pass these, the values must match", check=os.fspath, metavar="DIR_OR_FILE"))
     on_mismatch: OnMismatch = field(default="error", metadata=_about(
         "what to do when a plan does not fit this step, its devices, options or versions: `error` stops the step, "
         "whatever `on_error` says; `original` compiles the original with one warning; `replan` decides again and "
