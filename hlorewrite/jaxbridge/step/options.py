@@ -129,8 +129,8 @@ class StepOptions:
         "how to check the result, for each signature. `first_call`: run the original too, on copies of the arguments, "
         "and compare every device's values within [what rounding explains](rounding.md); "
         "`step.first_call` names the output closest to its bound. A step with effects is not checked, and you are "
-        "warned. `proof`: [prove](validating.md) that the rewritten step computes the same; `report.proof` has the answer, "
-        "and you get a warning if it is unknown. `xla`: compile the step once more and [check XLA's own "
+        "warned. `proof`: [prove](validating.md) that the rewritten step computes the same; `report.proof` has the "
+        "answer, and you get a warning if it is unknown. `xla`: compile the step once more and [check XLA's own "
         "passes](validate-xla.md), which takes seconds for a small step and minutes for a large one",
         choices=get_args(StepCheck), metavar="CHECK"))
     protect: bool = field(default=True, metadata=_about(
