@@ -78,9 +78,11 @@ def _given(value: ir.Value, mapping: Mapping[ir.Value, ir.Value]) -> ir.Value:
 
 
 def _second_half_first(loop: Loop, split: BodySplit, handed: Sequence[ir.Value], editor: Editor) -> None:
-    """Makes the second half read the values of the previous iteration, and precede the first half."""
+    """Makes the second half read the values of the previous iteration, and precede the first half, which reads what the
+    second half makes instead of what an iteration is given."""
     carried = len(loop.op.results) - len(handed)
     given = dict(zip(handed, list(loop.body.arguments)[carried:], strict=True))
+    given |= {value: loop.body.arguments[slot] for value, slot in split.carried}
     anchor = split.first[0] if split.first else terminator(loop.body)
     for inner in split.second:
         remap(inner, given)
@@ -88,6 +90,12 @@ def _second_half_first(loop: Loop, split: BodySplit, handed: Sequence[ir.Value],
     end = terminator(loop.body)
     for slot in split.second_slots:
         editor.set_operand(end, slot, _given(end.operands[slot], given))
+    made = {loop.body.arguments[slot]: end.operands[slot] for slot in split.second_slots}
+    for inner in split.first:
+        remap(inner, made)
+    for slot in range(carried):
+        if slot not in split.second_slots:
+            editor.set_operand(end, slot, _given(end.operands[slot], made))
     for index, value in enumerate(handed):
         editor.set_operand(end, carried + index, value)
 

@@ -130,7 +130,7 @@ def iteration_times(loop: Loop, split: BodySplit, model: OverlapModel, rotated: 
     made = block_time(after)
     waited = sum(made.waited.get(place, 0.0) for place in places)
     sent = sum(after[place].seconds for place in places)
-    handed = 2 * sum(tensor_bytes(value.type) for value in split.handed) / model.clock.memory_bytes_per_s
+    handed = 2 * sum(tensor_bytes(value.type) for value in split.passed) / model.clock.memory_bytes_per_s
     return IterationTimes(block_time(before).seconds, made.seconds, waited, sent, handed)
 
 
@@ -148,7 +148,7 @@ def _copied(split: BodySplit) -> list[ir.Value]:
     it schedules their readers first (seen in compiled loops of XLA 0.10 to 0.12).
     """
     sent = {value for op in split.second if op.name in COLLECTIVES for value in op.operands}
-    return [value for value in split.handed
+    return [value for value in split.passed
             if value in sent or ((maker := defining_op(value)) is not None and maker.name in COLLECTIVES)]
 
 

@@ -26,7 +26,7 @@ from hlorewrite.passes.common.overlap_model import CROWDED, OVERLAPPED, OverlapM
 from hlorewrite.passes.common.pass_support import tell, with_inlined
 from hlorewrite.passes.rotate_collectives.emit import hoist_filling, rotate
 from hlorewrite.passes.rotate_collectives.gain import ends_of_iteration, iteration_times, late_gathers
-from hlorewrite.passes.rotate_collectives.split import BodySplit, behind, in_front, separate_barriers
+from hlorewrite.passes.rotate_collectives.split import BodySplit, behind, delayed, in_front, separate_barriers
 from hlorewrite.passmanager.base import Pass, PassContext
 
 ROTATED = "hlorewrite.rotated"
@@ -36,9 +36,6 @@ _MOST_TRIED = 64
 """The most collectives of one loop that are tried one by one if not all can be rotated."""
 _LEAST_SHARE = 0.5
 """The share of an iteration's compute that the half that hides the collectives must hold."""
-_CARRIED_TWICE = 2
-"""XLA copies a carried value once per iteration, since the half that reads it overlaps with the one that makes the
-next."""
 _AHEAD = (ALL_GATHER.op, COLLECTIVE_PERMUTE.op)
 """What can run during the previous iteration."""
 Splitter = Callable[[Loop, Sequence[ir.Operation]], BodySplit]
@@ -94,7 +91,7 @@ class RotateCollectives(Pass):
     def _on(self, module: Module, view: View, ctx: PassContext) -> bool:
         changed = False
         done = {op_key(op) for op in view.ops("stablehlo.while") if _holds_rotated(op)}
-        for kinds, splitter in (((*REDUCING, COLLECTIVE_PERMUTE.op), behind), (_AHEAD, in_front)):
+        for kinds, splitter in ((REDUCING, behind), ((COLLECTIVE_PERMUTE.op,), delayed), (_AHEAD, in_front)):
             loops = [loop for loop in _loops_of(view, kinds)
                      if op_key(loop.op) not in done and (self.outer or not _holds_loops(loop.op))]
             if not loops:
@@ -135,16 +132,17 @@ class RotateCollectives(Pass):
                 return None
             split = splitter(loop, fitting)
         ahead = list[ir.Operation]()
-        if splitter is behind and not ctx.ignore_cost:
+        if splitter is not in_front and not ctx.ignore_cost:
             ahead = _moving_later(loop, model, effects)
-            ends = ends_of_iteration(loop, fitting, model)
+            ends = ends_of_iteration(loop, fitting, model) if splitter is behind else []
             other, refused = tried(ends) if ends else (split, "there are none")
             if not refused and (iteration_times(loop, other, model, ends, ahead).after
                                 < iteration_times(loop, split, model, fitting, ahead).after):
                 fitting, split = ends, other
-        if not self._pays(CollectiveLoop(op, tuple(fitting)), split, ahead, model, ctx):
+        if not self._pays(CollectiveLoop(op, tuple(fitting)), split, ahead, model, ctx,
+                          may_hide=splitter is not delayed):
             return None
-        size = _CARRIED_TWICE * sum(tensor_bytes(value.type) for value in split.handed)
+        size = sum(tensor_bytes(value.type) for value in (*split.handed, *split.passed))
         if not ctx.take_memory(size):
             tell(ctx, "missed", self.name, f"it stays as it is: the values that one iteration passes to the next take "
                                            f"{size} bytes, but only {ctx.memory_left} are left of the memory budget",
@@ -153,7 +151,7 @@ class RotateCollectives(Pass):
         return CollectiveLoop(op, tuple(fitting), not ctx.ignore_cost and model.crowded(loop.body))
 
     def _pays(self, chosen: CollectiveLoop, split: BodySplit, ahead: Sequence[ir.Operation], model: OverlapModel,
-              ctx: PassContext) -> bool:
+              ctx: PassContext, *, may_hide: bool) -> bool:
         op, collectives = chosen.op, chosen.collectives
         trips = trip_count(op) or 1
         times = iteration_times(Loop(op), split, model, collectives, ahead)
@@ -161,7 +159,7 @@ class RotateCollectives(Pass):
         some = f"{len(collectives)} collectives take" if len(collectives) > 1 else "a collective takes"
         what = (f"an iteration, of which {some} {model.together(collectives) * 1e6:.0f} us, would take "
                 f"{after * 1e6:.0f} instead of {before * 1e6:.0f} us, according to the model of {model.spec}")
-        pays = (trips - 1) * (before - after) > self.min_gain * trips * before or times.hides
+        pays = (trips - 1) * (before - after) > self.min_gain * trips * before or (may_hide and times.hides)
         if not pays and not ctx.ignore_cost:
             tell(ctx, "unprofitable", self.name, f"it stays as it is: {what}", model.view, op)
             return False
@@ -201,8 +199,8 @@ def _movable(candidate: CollectiveLoop, splitter: Splitter, model: OverlapModel)
     most = _LEAST_SHARE * model.compute(_ops_of(loop.body))
     for op in candidate.collectives:
         if op.name == COLLECTIVE_PERMUTE.op:
-            split = splitter(loop, [op])
-            if model.compute(split.first if splitter is behind else split.second) < most:
+            beside = in_front(loop, [op]).second if splitter is in_front else behind(loop, [op]).first
+            if model.compute(beside) < most:
                 continue
         yield op
 

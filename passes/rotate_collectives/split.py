@@ -15,10 +15,11 @@ class BodySplit:
     half.
 
     Attributes:
-      first: ops that read nothing of the second half, in this iteration or an earlier one; program order.
+      first: ops that read nothing of the second half in this iteration; program order.
       second: the other ops, program order.
       second_slots: positions of carried values that the second half makes.
       handed: values of the first half, and varying carried values, that the second half reads or carries on.
+      carried: those that the first half carries to the next iteration anyway, with the positions.
       reads_first: whether the second half reads results of the first half of the same iteration.
     """
 
@@ -26,15 +27,35 @@ class BodySplit:
     second: tuple[ir.Operation, ...]
     second_slots: frozenset[int]
     handed: tuple[ir.Value, ...]
+    carried: tuple[tuple[ir.Value, int], ...]
     reads_first: bool
+
+    @property
+    def passed(self) -> tuple[ir.Value, ...]:
+        """All values that one half passes to the other."""
+        return (*self.handed, *(value for value, _ in self.carried))
 
 
 def behind(loop: Loop, collectives: Sequence[ir.Operation]) -> BodySplit:
-    """The split whose second half is exactly the ops that depend on some collectives of the body."""
+    """The split whose second half is exactly the ops that depend on some collectives of the body, in any iteration."""
+    return _behind(loop, collectives, True)
+
+
+def delayed(loop: Loop, collectives: Sequence[ir.Operation]) -> BodySplit:
+    """The split whose second half is the ops that depend on some collectives in the same iteration.
+
+    The first half of the next iteration may read what they make. It then waits for them only there: a ring passes on a
+    sum while the next summand is computed, and the sum stays where its product is.
+    """
+    return _behind(loop, collectives, False)
+
+
+def _behind(loop: Loop, collectives: Sequence[ir.Operation], any_iteration: bool) -> BodySplit:
     end = terminator(loop.body)
 
     def readers(node: ir.Operation | ir.BlockArgument) -> Iterator[ir.Operation | ir.BlockArgument]:
-        for value in [node] if isinstance(node, ir.BlockArgument) else node.results:
+        argument = isinstance(node, ir.BlockArgument)
+        for value in ([node] if any_iteration else []) if argument else node.results:
             for reader, number in users(value):
                 op = _of_body(reader, loop.body)
                 if op is not None:
@@ -119,7 +140,9 @@ def _split(loop: Loop, second: set[int], slots: frozenset[int]) -> BodySplit:
         elif value not in made_late:
             handed[value] = None
     reads_first = any(not isinstance(value, ir.BlockArgument) and value not in made_late for value in reads)
-    return BodySplit(kept, tuple(late), slots, tuple(handed), reads_first)
+    carried = {value: slot for slot, value in enumerate(loop.yields) if slot not in slots and value in handed}
+    return BodySplit(kept, tuple(late), slots, tuple(value for value in handed if value not in carried),
+                     tuple(carried.items()), reads_first)
 
 
 def _read_of_body(op: ir.Operation, body: ir.Block) -> Iterable[ir.Value]:

@@ -10,6 +10,7 @@ from hlorewrite.jaxbridge.baseline.measured import Measured
 from hlorewrite.jaxbridge.choose.ways import (
     COMBINED,
     ENOUGH,
+    GUIDED,
     LITTLE,
     MOST_GUIDED,
     UNROLLED,
@@ -35,7 +36,7 @@ class Ladder:
       measure: compiles a way.
       budget: bytes of temporaries that the user allows; None without a budget.
       users: the user's own XLA flags.
-      sets: the published sets of XLA flags to try.
+      sets: the sets of XLA options to try.
     """
 
     alone: Measured
@@ -102,16 +103,17 @@ class Ladder:
         """Tries a way guided by the profile of its own compilation, if that can make it the best."""
         made = self.alone if way is _ALONE else next((one for each, one in self.tried if each.name == way.name), None)
         best = self.best[1] if self.best else self.alone
-        if made is None or made.counted_s is None or best.counted_s is None or made.waits <= WAITING or self._in_vain:
+        if GUIDED not in self.sets or self._in_vain or made is None or made.waits <= WAITING:
             return
-        if way is _ALONE and best.counted_s < (1 - ENOUGH) * made.counted_s:
+        before, shortest = made.counted_s or 0.0, best.counted_s or 0.0
+        if way is _ALONE and shortest < (1 - ENOUGH) * before:
             return
-        if made.counted_s * (1 - MOST_GUIDED * made.waits) < best.counted_s:
+        if before * (1 - MOST_GUIDED * made.waits) < shortest:
             other = guided(way, made, self.users)
             if other is not None and all(other.name != each.name for each, _ in self.tried):
                 self._try(other)
                 found = self.tried[-1][1].counted_s if self.tried and self.tried[-1][0] == other else None
-                self._in_vain = found is not None and found > made.counted_s * (1 - STEP_NOISE)
+                self._in_vain = found is not None and found > before * (1 - STEP_NOISE)
 
     def _try_flags(self, base: Way, name: str) -> None:
         """Tries a way with a published set of XLA flags."""

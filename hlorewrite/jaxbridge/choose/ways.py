@@ -166,18 +166,18 @@ def with_own_options(way: Way, users: Mapping[str, object]) -> Way:
 
 
 def flag_sets_for(cluster: str) -> tuple[str, ...]:
-    """The published XLA flags that are tried on a cluster, the cheapest to compile first.
+    """The sets of XLA options that are tried on a cluster, the cheapest to compile first.
 
     Args:
       cluster: the name of a topology; without one, no flags are tried.
 
     Example:
-      >>> flag_sets_for("h200:4x8"), flag_sets_for("h200:1x8"), flag_sets_for("")
-      (('pipelined, combined', 'pipelined, double-buffered'), ('pipelined, double-buffered',), ())
+      >>> flag_sets_for("h200:4x8"), flag_sets_for("")
+      (('profile-guided', 'pipelined, combined', 'pipelined, double-buffered'), ())
     """
     if not cluster:
         return ()
-    return (COMBINED, UNROLLED) if topology(cluster).hosts > 1 else (UNROLLED,)
+    return (GUIDED, COMBINED, UNROLLED) if topology(cluster).hosts > 1 else (GUIDED, UNROLLED)
 
 
 def flagged(way: Way, users: Mapping[str, object], sets: Sequence[str]) -> list[Way]:

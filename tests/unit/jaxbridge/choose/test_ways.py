@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
-from hlorewrite.hlo.published_flags import FLAG_SETS
+from hlorewrite.hlo.published_flags import FLAG_SETS, PROFILE
 from hlorewrite.jaxbridge.baseline.measured import Measured
 from hlorewrite.jaxbridge.choose.ladder import Ladder
-from hlorewrite.jaxbridge.choose.ways import COMBINED, PIPELINED, UNROLLED, Way, flagged, name_of, rewriting_ways
+from hlorewrite.jaxbridge.choose.ways import COMBINED, GUIDED, UNROLLED, Way, flagged, guided, name_of, rewriting_ways
 from hlorewrite.jaxbridge.step.options import as_passes
 from hlorewrite.jaxbridge.step.variants import variants
 from hlorewrite.passmanager.base import PassContext
@@ -25,7 +26,7 @@ def step(seconds: float, exposed: float = 0.2, memory: int = 50 * GIB) -> Measur
     """A step of which communication adds a share, on a device of 140 GiB; the more temporaries, the more memory."""
     return Measured(8, 800, 1400, memory - 40 * GIB, 1.0, "", step_s=seconds, exposed_s=exposed * seconds,
                     memory=memory, capacity=140 * GIB, counted_s=seconds, plain_s=seconds,
-                    compute_s=seconds * (1 - exposed))
+                    compute_s=seconds * (1 - exposed), profile='costs { name: "a" cost_us: 1.000 }\n')
 
 
 def ladder(made: Mapping[str, Measured | str], alone: Measured | None = None, *,
@@ -89,39 +90,68 @@ def test_the_shortest_step_that_fits_is_chosen(made: Mapping[str, Measured | str
     assert ladder(made)[2] == chosen
 
 
-def test_on_several_hosts_combined_messages_are_tried_first_and_may_end_the_search():
-    combined, alone, both = f"time, {COMBINED}", f"XLA alone, {COMBINED}", (COMBINED, UNROLLED)
-    _, asked, chosen = ladder({FIRST: step(0.9), combined: step(0.8, 0.04)}, sets=both)
-    assert asked == [FIRST, combined, alone] and chosen == combined
-    _, asked, chosen = ladder({FIRST: step(0.9), combined: step(0.8), alone: step(0.79)}, sets=both)
-    assert asked == [FIRST, combined, alone, FREE, ALONE_FLAGGED] and chosen == alone
+def test_on_several_hosts_xla_alone_with_combined_messages_is_tried_second():
+    alone, both = f"XLA alone, {COMBINED}", (COMBINED, UNROLLED)
+    _, asked, chosen = ladder({FIRST: step(0.9), alone: step(0.8, 0.04)}, sets=both)
+    assert asked == [FIRST, alone, ALONE_FLAGGED] and chosen == alone
+    _, asked, chosen = ladder({FIRST: step(0.9), alone: step(0.79)}, sets=both)
+    assert asked == [FIRST, alone, FREE, ALONE_FLAGGED] and chosen == alone
     _, asked, chosen = ladder({FIRST: step(0.99), alone: step(0.94), ALONE_FLAGGED: step(0.92)}, sets=both)
     assert asked[-1] == ALONE_FLAGGED and chosen == ALONE_FLAGGED
 
 
-@pytest.mark.parametrize("cheap", [COMBINED, PIPELINED])
-def test_options_that_made_a_step_longer_are_not_tried_again_and_loops_are_not_unrolled(cheap: str):
-    longer = {f"{way}, {cheap}": step(0.95) for way in (FIRST, FREE)}
-    run, asked, chosen = ladder({FIRST: step(0.9), FREE: step(0.8), **longer}, sets=(cheap, UNROLLED))
-    assert asked == [FIRST, *([f"time, {cheap}", FREE] if cheap == COMBINED else [FREE, f"{FREE}, {cheap}"])]
-    left = {row.name: row.why for row in run.left}
-    assert chosen == FREE and left[f"{FREE}, {UNROLLED}"] == f"XLA made an earlier step longer by {cheap!r}"
+def test_published_flags_are_not_tried_where_passes_gain_much():
+    run, asked, chosen = ladder({FIRST: step(0.84)}, sets=(COMBINED, UNROLLED))
+    assert asked == [FIRST, FREE] and chosen == FIRST
+    why = {row.name: row.why for row in run.left}
+    assert {why[name] for name in (FLAGGED, f"XLA alone, {COMBINED}")} == {"the best step is 16.0% shorter already"}
 
 
 @pytest.mark.parametrize(("combined", "tried"), [(0.915, True), (0.93, False)])
 def test_xla_alone_that_is_nearly_as_short_under_a_set_is_tried_under_the_others(combined: float, tried: bool):
     """A Megatron step over four hosts: ``time`` took 0.947 of XLA alone, combined messages 0.952, unrolled 0.921."""
-    made = {FIRST: step(0.9), f"time, {COMBINED}": step(0.9), f"XLA alone, {COMBINED}": step(combined),
-            FLAGGED: step(0.95), ALONE_FLAGGED: step(0.85)}
+    made = {FIRST: step(0.9), f"XLA alone, {COMBINED}": step(combined), FLAGGED: step(0.95), ALONE_FLAGGED: step(0.85)}
     _, asked, chosen = ladder(made, sets=(COMBINED, UNROLLED))
     assert (ALONE_FLAGGED in asked) == tried and chosen == (ALONE_FLAGGED if tried else FIRST)
 
 
-def test_a_set_that_made_xla_alone_longer_ends_its_search():
-    made = {FIRST: step(0.99), f"time, {COMBINED}": step(0.985), f"XLA alone, {COMBINED}": step(1.003)}
-    run, asked, _ = ladder(made, sets=(COMBINED, UNROLLED))
-    assert ALONE_FLAGGED not in asked
-    assert {row.name: row.why for row in run.left}[ALONE_FLAGGED] == f"XLA made an earlier step longer by {COMBINED!r}"
+# ---- ways guided by a profile of predicted times
+
+
+def test_the_best_way_is_tried_with_a_profile_of_its_own_times(monkeypatch: pytest.MonkeyPatch, tmp_path: Path):
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    run, asked, chosen = ladder({FIRST: step(0.9), f"{FIRST}, {GUIDED}": step(0.8, 0.02)}, sets=(GUIDED, UNROLLED))
+    assert asked == [FIRST, f"{FIRST}, {GUIDED}"] and chosen == f"{FIRST}, {GUIDED}"
+    options = next(dict(row.flags) for row in run.rows() if row.name == chosen)
+    assert Path(str(options[PROFILE])).read_text() == step(0.9).profile
+
+
+@pytest.mark.parametrize(("first", "guides"), [
+    (step(0.9), [FIRST]),  # the way that is best so far
+    (step(0.99), [FIRST, "XLA alone"]),  # XLA alone too, where passes gain little
+    (step(0.9, 0.02), []),  # compute waits for hardly anything
+    (step(1.3), ["XLA alone"]),  # too long to become the best
+])
+def test_a_profile_is_tried_only_where_it_may_make_the_best_step(first: Measured, guides: list[str], tmp_path: Path,
+                                                                 monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    shorter = {f"{name}, {GUIDED}": step(0.98) for name in (FIRST, "XLA alone")}
+    asked = ladder({FIRST: first, **shorter}, sets=(GUIDED,))[1]
+    assert [name for name in asked if GUIDED in name] == [f"{name}, {GUIDED}" for name in guides]
+
+
+def test_once_a_profile_shortens_no_step_the_others_are_not_tried(monkeypatch: pytest.MonkeyPatch, tmp_path: Path):
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    made = {FIRST: step(0.99), f"{FIRST}, {GUIDED}": step(0.99)}
+    assert f"XLA alone, {GUIDED}" not in ladder(made, sets=(GUIDED,))[1]
+
+
+def test_a_profile_of_the_users_stays_and_no_folder_means_no_profile(monkeypatch: pytest.MonkeyPatch, tmp_path: Path):
+    assert guided(Way("time"), step(1.0), {PROFILE: "/mine"}) is None
+    assert guided(Way("time"), replace(step(1.0), profile=""), {}) is None
+    (tmp_path / "hlorewrite").write_text("a file where the folder would be")
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    assert guided(Way("time"), step(1.0), {}) is None
 
 
 def test_rows_name_every_way_and_why_it_is_not_better():
