@@ -1,6 +1,7 @@
 """Sets of XLA flags that are published as fast: what ``hlorewrite tune`` tries, and all that a plan file may set."""
 
 import os
+import re
 import shlex
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -64,6 +65,12 @@ STREAMS: Flags = {**_HIDING, "xla_gpu_experimental_enable_collective_multi_strea
                   "xla_gpu_experimental_parallel_collective_overlap_limit": 2}
 """XLA options under which XLA honours the annotations of the pass ``separate-streams``. It is not a published set."""
 
+PROFILE = "xla_gpu_pgle_profile_file_or_directory_path"
+"""The XLA option that names the file of a profile, from which XLA's scheduler takes times of instructions."""
+PROFILED: Flags = {**_HIDING, "xla_gpu_pgle_accuracy_checker": "PGLE_STRICTNESS_LEVEL_OFF"}
+"""XLA options next to a profile of predicted times: XLA need not warn about instructions that the profile lacks."""
+_PROFILE_LINE = re.compile(r'costs \{ name: "[\w.\-]+" cost_us: \d+\.\d{3} \}')
+
 FLAG_SETS = flag_sets(jaxlib_version.__version_info__)
 """The sets to try, for the installed jaxlib."""
 
@@ -71,10 +78,20 @@ FLAG_SETS = flag_sets(jaxlib_version.__version_info__)
 def published_values() -> dict[str, tuple[str | bool | int, ...]]:
     """Every flag of a published set of any release, with the values it has there: all that a plan file may set."""
     found: dict[str, tuple[str | bool | int, ...]] = {}
-    for flags in (*(each.flags for since, _ in _SPELLINGS for each in flag_sets(since)), STREAMS):
+    for flags in (*(each.flags for since, _ in _SPELLINGS for each in flag_sets(since)), STREAMS, PROFILED):
         for name, value in flags.items():
             found[name] = tuple(dict.fromkeys((*found.get(name, ()), value)))
     return found
+
+
+def is_profile(text: object) -> bool:
+    """Whether a text is a profile of predicted times: it names instructions and times, and nothing else.
+
+    Example:
+      >>> is_profile('costs { name: "fusion.1" cost_us: 1.500 }'), is_profile("/etc/passwd")
+      (True, False)
+    """
+    return isinstance(text, str) and bool(text) and all(map(_PROFILE_LINE.fullmatch, text.splitlines()))
 
 
 def beside(flags: Flags, users: Mapping[str, object]) -> dict[str, str | bool | int]:

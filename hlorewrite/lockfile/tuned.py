@@ -4,12 +4,13 @@ The run that replays one need not repeat its passes, ``keep``, memory budget or 
 is the plan's, and what the user gives has to be the same.
 """
 
+import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cache
 
 from hlorewrite.errors import HlorewriteError, PlanMismatch
-from hlorewrite.hlo.published_flags import published_values
+from hlorewrite.hlo.published_flags import PROFILE, is_profile, published_values
 from hlorewrite.ir import Format, Module, emit, parse
 from hlorewrite.lockfile.document import PlanDocument
 from hlorewrite.lockfile.fingerprint import CODE
@@ -54,6 +55,8 @@ def options_of(document: PlanDocument, name: str) -> dict[str, str | bool | int]
     if not isinstance(given, Mapping):
         raise PlanMismatch("is not a complete plan", location=name)
     for key, value in given.items():
+        if key == PROFILE and is_profile(value):
+            continue
         if not (isinstance(value, str | bool | int) and _shown(value) in _tried().get(str(key), ())):
             raise PlanMismatch(f'contains "{key}", which a plan may not set', location=name)
     return dict(given)
@@ -66,17 +69,20 @@ def _tried() -> dict[str, frozenset[str]]:
 
 
 def _shown(value: object) -> str:
-    return str(value).lower()
+    text = str(value)
+    return text.lower() if text.lower() in ("true", "false") else text
 
 
 def options_text(options: Mapping[str, object]) -> str:
-    """XLA options as text; the same for ``True`` and ``"true"``.
+    """XLA options as text; the same for ``True`` and ``"true"``. A profile is shortened to a digest.
 
     Example:
       >>> options_text({"xla_gpu_b": True, "xla_gpu_a": "true"})
       'xla_gpu_a=true,xla_gpu_b=true'
     """
-    return ",".join(f"{name}={_shown(options[name])}" for name in sorted(options))
+    short = {name: hashlib.sha256(str(value).encode()).hexdigest()[:16] if is_profile(value) else _shown(value)
+             for name, value in options.items()}
+    return ",".join(f"{name}={short[name]}" for name in sorted(short))
 
 
 def portable_digest(module: Module) -> str:

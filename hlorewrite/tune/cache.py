@@ -3,7 +3,6 @@
 import hashlib
 import json
 import os
-from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -14,17 +13,6 @@ from hlorewrite.util.write import write_file
 
 FORMAT = 2
 MOST_BYTES = 64 << 20
-
-
-def default_folder(environment: Mapping[str, str]) -> Path:
-    """Where caches of the user are: ``$XDG_CACHE_HOME/hlorewrite/tune``, or the same below ``~/.cache``.
-
-    Example:
-      >>> default_folder({"XDG_CACHE_HOME": "/c"}).as_posix()
-      '/c/hlorewrite/tune'
-    """
-    base = environment.get("XDG_CACHE_HOME") or os.path.join(os.path.expanduser("~"), ".cache")
-    return Path(base) / "hlorewrite" / "tune"
 
 
 @dataclass

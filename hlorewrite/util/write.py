@@ -28,6 +28,21 @@ _HINTS = {errno.ENOSPC: _NO_SPACE, errno.EDQUOT: _NO_SPACE, errno.EFBIG: _NO_SPA
 """What to do about an error number; for others, the folder is at fault."""
 
 
+def user_cache(name: str, environment: Mapping[str, str]) -> Path:
+    """A folder for files that can be made again: ``$XDG_CACHE_HOME/hlorewrite/NAME``, or the same below ``~/.cache``.
+
+    Args:
+      name: what the files are.
+      environment: that of the process.
+
+    Example:
+      >>> user_cache("tune", {"XDG_CACHE_HOME": "/c"}).as_posix()
+      '/c/hlorewrite/tune'
+    """
+    base = environment.get("XDG_CACHE_HOME") or os.path.join(os.path.expanduser("~"), ".cache")
+    return Path(base) / "hlorewrite" / name
+
+
 def write_output(path: str, content: bytes) -> None:
     """Writes a file as ``write_file`` does; ``-`` is standard output.
 

@@ -5,7 +5,7 @@ and after.
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 
-from hlorewrite.analysis.groups import device_count, groups_of
+from hlorewrite.analysis.groups import device_count, device_groups
 from hlorewrite.cost import Topology
 from hlorewrite.cost.collective_times import CollectiveTimes
 from hlorewrite.cost.kernels.clock import KernelClock
@@ -40,10 +40,10 @@ def uses_ports_alone(op: ir.Operation, view: View, topology: Topology) -> bool:
       view: the module.
       topology: the cluster; devices fill its hosts in order.
     """
-    groups = groups_of(op, view)
-    if isinstance(groups, str) or all(len(row) == 1 for row in groups.rows):
+    rows = device_groups(op, view)
+    if isinstance(rows, str) or all(len(row) == 1 for row in rows):
         return False
-    return all(len({member // topology.gpus_per_host for member in row}) == len(row) for row in groups.rows)
+    return all(len({member // topology.gpus_per_host for member in row}) == len(row) for row in rows)
 
 
 class OverlapModel:
@@ -87,9 +87,9 @@ class OverlapModel:
         """
         calls: dict[tuple[str, tuple[tuple[int, ...], ...]], int] = defaultdict(int)
         for op in ops:
-            groups = groups_of(op, self.view)
-            if not isinstance(groups, str):
-                calls[kind_of(op.name), tuple(map(tuple, groups.rows))] += max(
+            rows = device_groups(op, self.view)
+            if not isinstance(rows, str):
+                calls[kind_of(op.name), rows] += max(
                     sum(tensor_bytes(value.type) for value in side) for side in (op.operands, op.results))
         return sum(self.times.seconds(timed_kind(kind), int(bytes_ * share), rows)
                    for (kind, rows), bytes_ in calls.items())

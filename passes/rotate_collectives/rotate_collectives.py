@@ -2,12 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
 from hlorewrite.analysis.loops import trip_count
-from hlorewrite.ir import ALL_GATHER, REDUCING, Editor, Effects, Loop, Module, ir, op_key, tensor_bytes
+from hlorewrite.ir import (
+    ALL_GATHER,
+    COLLECTIVE_PERMUTE,
+    REDUCING,
+    Editor,
+    Effects,
+    Loop,
+    Module,
+    ir,
+    op_key,
+    tensor_bytes,
+)
 from hlorewrite.ir.view import View, nested_ops
 from hlorewrite.passes.common.loop_copies.copies import ChannelHandles
 from hlorewrite.passes.common.loop_copies.rematerialize_splats import fill_again, read_outside
@@ -28,6 +39,8 @@ _LEAST_SHARE = 0.5
 _CARRIED_TWICE = 2
 """XLA copies a carried value once per iteration, since the half that reads it overlaps with the one that makes the
 next."""
+_AHEAD = (ALL_GATHER.op, COLLECTIVE_PERMUTE.op)
+"""What can run during the previous iteration."""
 Splitter = Callable[[Loop, Sequence[ir.Operation]], BodySplit]
 
 
@@ -73,7 +86,7 @@ class RotateCollectives(Pass):
 
     def run(self, module: Module, ctx: PassContext) -> bool:
         """Rewrites a module in place; returns whether it changed."""
-        kinds = (*REDUCING, ALL_GATHER.op)
+        kinds = (*REDUCING, ALL_GATHER.op, COLLECTIVE_PERMUTE.op)
         if not ctx.view(module).ops("stablehlo.while") or not ctx.view(module).ops(*kinds):
             return False
         return with_inlined(module, ctx, kinds, lambda inlined, view: self._on(inlined, view, ctx))
@@ -81,13 +94,14 @@ class RotateCollectives(Pass):
     def _on(self, module: Module, view: View, ctx: PassContext) -> bool:
         changed = False
         done = {op_key(op) for op in view.ops("stablehlo.while") if _holds_rotated(op)}
-        for kinds, splitter in ((REDUCING, behind), ((ALL_GATHER.op,), in_front)):
+        for kinds, splitter in (((*REDUCING, COLLECTIVE_PERMUTE.op), behind), (_AHEAD, in_front)):
             loops = [loop for loop in _loops_of(view, kinds)
                      if op_key(loop.op) not in done and (self.outer or not _holds_loops(loop.op))]
             if not loops:
                 continue
             model, effects = OverlapModel(view, ctx, self.name, self.topology), Effects(view)
-            fitting = [self._fitting(loop, splitter, model, effects, ctx) for loop in loops]
+            able = (CollectiveLoop(loop.op, tuple(_movable(loop, splitter, model))) for loop in loops)
+            fitting = [self._fitting(loop, splitter, model, effects, ctx) for loop in able if loop.collectives]
             editor = ctx.editor(module, self.name)
             channels = ChannelHandles(view, editor)
             for chosen in fitting:  # the model contains ops that were rebuilt
@@ -176,9 +190,27 @@ def _rotate(chosen: CollectiveLoop, splitter: Splitter, editor: Editor, channels
             editor.set_attribute(made, name, ir.UnitAttr.get())
 
 
+def _movable(candidate: CollectiveLoop, splitter: Splitter, model: OverlapModel) -> Iterator[ir.Operation]:
+    """The collectives that may leave their iteration; permutes only if most compute neither makes nor needs them.
+
+    All compute of an iteration may need a permute: the activations of a pipeline's previous stage, keys and values of
+    ring attention that it asks for first. Then the permute can only run ahead. Or it may send what most compute makes,
+    such as the gradients of keys and values. Then it can only run later.
+    """
+    loop = Loop(candidate.op)
+    most = _LEAST_SHARE * model.compute(_ops_of(loop.body))
+    for op in candidate.collectives:
+        if op.name == COLLECTIVE_PERMUTE.op:
+            split = splitter(loop, [op])
+            if model.compute(split.first if splitter is behind else split.second) < most:
+                continue
+        yield op
+
+
 def _moving_later(loop: Loop, model: OverlapModel, effects: Effects) -> list[ir.Operation]:
-    """The gathers of a loop that is rotated around its reductions first, and then around its gathers."""
-    gathers = [op for op in _ops_of(loop.body) if op.name == ALL_GATHER.op]
+    """The collectives of a loop that later run ahead, if the loop is first rotated around others."""
+    candidate = CollectiveLoop(loop.op, tuple(op for op in _ops_of(loop.body) if op.name in _AHEAD))
+    gathers = list(_movable(candidate, in_front, model))
     if not gathers or _refusal(loop.op, in_front(loop, gathers), model, effects):
         return []
     return late_gathers(loop, gathers, model)

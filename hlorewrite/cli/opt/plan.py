@@ -99,7 +99,9 @@ class OptPlan:
         return {**named, **({"cluster": self.args.target} if self.args.target else {})}
 
     def _name_options(self, document: PlanDocument) -> None:
-        options = options_of(document, self.args.plan) if is_tuned(document) else {}
+        from hlorewrite.jaxbridge.xla.profile_files import with_path
+
+        options = with_path(options_of(document, self.args.plan), self.args.plan) if is_tuned(document) else {}
         if options:
             sys.stderr.write(f"{self.args.plan}: was chosen for a compilation with XLA options, which a module cannot "
                              f"store: {options_text(options)}\n")

@@ -134,10 +134,11 @@ def _cache(args: argparse.Namespace, module: Module) -> TuneCache:
 
     from jaxlib import version as jaxlib_version
 
-    from hlorewrite.tune.cache import TuneCache, default_folder
+    from hlorewrite.tune.cache import TuneCache
+    from hlorewrite.util.write import user_cache
     from hlorewrite.version import VERSION
 
-    folder = Path(args.cache) if args.cache else default_folder(os.environ)
+    folder = Path(args.cache) if args.cache else user_cache("tune", os.environ)
     parts = (module.text(debug_info=False), args.target, VERSION, jaxlib_version.__version__,
              os.environ.get("XLA_FLAGS", ""))
     return TuneCache(None if args.no_cache else folder, parts)

@@ -14,6 +14,7 @@ from hlorewrite.jaxbridge.xla.compile_no_codegen import DeviceSet, compile_no_co
 from hlorewrite.jaxbridge.xla.own_compilations import own_compilation
 from hlorewrite.jaxbridge.xla.platform_passes import legal_module
 from hlorewrite.jaxbridge.xla.spmd_module import for_spmd, free_shardings
+from hlorewrite.timeline.latency_profile import latency_profile
 from hlorewrite.timeline.simulate import ScheduledStep
 from hlorewrite.timeline.text import unknown_line
 
@@ -44,6 +45,7 @@ class Measured:
       unknown: parts without a known time, and how often they run; modules that lack the same parts are compared by the
         rest.
       cpu_s: CPU time of the thread that compiled it; not compared.
+      profile: its predicted times as a profile for XLA's scheduler; empty if nothing was predicted.
     """
 
     calls: int
@@ -64,6 +66,12 @@ class Measured:
     compute_s: float = 0.0
     unknown: tuple[str, ...] = ()
     cpu_s: float = 0.0
+    profile: str = field(default="", repr=False)
+
+    @property
+    def waits(self) -> float:
+        """The share of the step for which compute waits for communication; 0 if no step was predicted."""
+        return (self.plain_s - self.compute_s) / self.counted_s if self.counted_s and self.plain_s is not None else 0.0
 
     def as_json(self) -> dict[str, object]:
         """The figures."""
@@ -90,7 +98,8 @@ def timed(made: Measured, cluster: str) -> Measured:
         step, plain = schedule.at(), schedule.at(0.0)
     except HlorewriteError as error:
         return replace(made, untimed=error.what)
-    made = replace(made, counted_s=step.step_s, plain_s=plain.step_s, compute_s=step.compute_s)
+    made = replace(made, counted_s=step.step_s, plain_s=plain.step_s, compute_s=step.compute_s,
+                   profile=latency_profile(schedule.module, schedule.program))
     if not step.complete:
         lacking = tuple(sorted(f"{each.what} {each.detail} {each.runs}" for each in step.unknown))
         return replace(made, untimed=unknown_line(step.unknown[0]), unknown=lacking)

@@ -27,6 +27,7 @@ from hlorewrite.jaxbridge.validate_xla.check_step import checked_step
 from hlorewrite.jaxbridge.xla.compile_no_codegen import DeviceSet
 from hlorewrite.jaxbridge.xla.partition import NotExposed, expose_collectives, hides_collectives
 from hlorewrite.jaxbridge.xla.platform_passes import with_platform_passes
+from hlorewrite.jaxbridge.xla.profile_files import with_path, with_text
 from hlorewrite.jaxbridge.xla.spmd_module import for_spmd
 from hlorewrite.passmanager.base import Pass
 from hlorewrite.passmanager.spec import format_pipeline
@@ -155,7 +156,7 @@ def _compared(module: Module, passes: Sequence[Pass], options: StepOptions, gran
     if comparison is None:
         return made
     choice = StepChoice.of(passes, comparison.partitioner, chosen.variant, comparison.kept, grant.bytes)
-    written = json.dumps(dict(comparison.options), sort_keys=True) if comparison.options else None
+    written = json.dumps(with_text(comparison.options), sort_keys=True) if comparison.options else None
     made = replace(made, how=str(replace(choice, options=written)))
     return _with_comparison(made, comparison)
 
@@ -229,7 +230,7 @@ def replayed_step(module: Module, options: StepOptions, place: DeviceSet, how: s
                      None if memory else int(spent))
     report = made.report if asked.compiled == "rewritten" else _without_result(made.report)
     report = replace(report, pipeline=options.text if options.auto else format_pipeline(passes),
-                     compiler_options=options_of_text(asked.options))
+                     compiler_options=with_path(options_of_text(asked.options), module.name))
     return replace(made, how=how, report=report, bytecode=made.bytecode if report.changed else None)
 
 

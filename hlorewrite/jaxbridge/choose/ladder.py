@@ -7,7 +7,18 @@ from dataclasses import dataclass, field, replace
 from hlorewrite.jaxbridge.baseline.comparison import WayRow
 from hlorewrite.jaxbridge.baseline.judge import ALONE, STEP_NOISE, too_large, why_not
 from hlorewrite.jaxbridge.baseline.measured import Measured
-from hlorewrite.jaxbridge.choose.ways import COMBINED, LITTLE, UNROLLED, Way, best_way, flagged
+from hlorewrite.jaxbridge.choose.ways import (
+    COMBINED,
+    ENOUGH,
+    LITTLE,
+    MOST_GUIDED,
+    UNROLLED,
+    WAITING,
+    Way,
+    best_way,
+    flagged,
+    guided,
+)
 
 _ALONE = Way(ALONE)
 
@@ -35,12 +46,12 @@ class Ladder:
     tried: list[tuple[Way, Measured]] = field(default_factory=list, init=False)
     left: list[WayRow] = field(default_factory=list, init=False)
     _cpu: dict[str, float] = field(default_factory=dict, init=False)
-    _spoils: set[tuple[str, str]] = field(default_factory=set, init=False)
-    """Pairs of a way and a published set that made its step longer."""
+    _in_vain: bool = field(default=False, init=False)
+    """Whether the last profile shortened no step: the others are not tried then."""
 
     def run(self, ways: Sequence[Way]) -> tuple[Way, Measured] | None:
-        """Tries ways, then published XLA flags with the best of them. Combined messages are tried right after the first
-        way: they decide whether memory is worth spending.
+        """Tries ways, each also guided by a profile, then published XLA flags with the best of them. Combined messages
+        are tried right after the first way: they decide whether memory is worth spending.
 
         Args:
           ways: the ways, in the order in which they are tried.
@@ -50,11 +61,15 @@ class Ladder:
         """
         for way in ways:
             self._try(way)
+            self._try_guided(way)
             if way is ways[0]:
-                self._try_flags((way, _ALONE), [name for name in self.sets if name == COMBINED])
+                self._try_guided(_ALONE)
+                self._try_flags(_ALONE, COMBINED)
         best = self.best
         known = {way.name: way for way, _ in self.tried}
-        self._try_flags((*([known[best[0].base]] if best and best[0].base in known else []), _ALONE), self.sets)
+        if best and best[0].base in known:
+            self._try_flags(known[best[0].base], UNROLLED)
+        self._try_flags(_ALONE, UNROLLED)
         return self.best
 
     @property
@@ -83,22 +98,33 @@ class Ladder:
         self._cpu[way.name] = max(time.thread_time() - begun, made.cpu_s)
         self.tried.append((way, made))
 
-    def _try_flags(self, bases: Sequence[Way], sets: Sequence[str]) -> None:
-        """Tries published XLA flags on some ways, each combination once."""
-        if self.alone.counted_s is None:
+    def _try_guided(self, way: Way) -> None:
+        """Tries a way guided by the profile of its own compilation, if that can make it the best."""
+        made = self.alone if way is _ALONE else next((one for each, one in self.tried if each.name == way.name), None)
+        best = self.best[1] if self.best else self.alone
+        if made is None or made.counted_s is None or best.counted_s is None or made.waits <= WAITING or self._in_vain:
+            return
+        if way is _ALONE and best.counted_s < (1 - ENOUGH) * made.counted_s:
+            return
+        if made.counted_s * (1 - MOST_GUIDED * made.waits) < best.counted_s:
+            other = guided(way, made, self.users)
+            if other is not None and all(other.name != each.name for each, _ in self.tried):
+                self._try(other)
+                found = self.tried[-1][1].counted_s if self.tried and self.tried[-1][0] == other else None
+                self._in_vain = found is not None and found > made.counted_s * (1 - STEP_NOISE)
+
+    def _try_flags(self, base: Way, name: str) -> None:
+        """Tries a way with a published set of XLA flags."""
+        if self.alone.counted_s is None or name not in self.sets:
             return
         done = {way.name for way, _ in self.tried} | {row.name for row in self.left}
-        for base in bases:
-            for way in flagged(base, self.users, sets):
-                if way.name in done:
-                    continue
-                leads = way.variant is None and self._leads_under_flags()
-                longer = self._spoilers(way, of_all=not leads)
-                if longer:
-                    self.left.append(WayRow(way.name, None, f"XLA made an earlier step longer by {min(longer)!r}"))
-                    continue
-                self._try(replace(way, gained=1.0) if leads else way)
-                self._note_spoiled(way)
+        for way in flagged(base, self.users, (name,)):
+            if way.name in done:
+                continue
+            leads = way.variant is None and self._leads_under_flags()
+            self._try(replace(way, gained=1.0) if leads else way)
+            if name != COMBINED:  # few large messages: nothing is left to place
+                self._try_guided(way)
 
     def _leads_under_flags(self) -> bool:
         """Whether XLA alone under a published set is the best so far, or so close that another set may win."""
@@ -106,17 +132,3 @@ class Ladder:
         made = [one.counted_s for way, one in self.tried if way.variant is None and one.counted_s is not None]
         return best is not None and best[1].counted_s is not None and (
             min(made, default=float("inf")) <= (1 + LITTLE) * best[1].counted_s)
-
-    def _spoilers(self, way: Way, *, of_all: bool) -> set[str]:
-        """Published sets that made the step of any way, or of this one, longer, so this way is not worth trying.
-
-        Unrolled loops take long to compile: they are not tried once any of the sets has made a step longer.
-        """
-        sets = {way.published} if way.published != UNROLLED else set(self.sets)
-        return {published for base, published in self._spoils if published in sets and (of_all or base == way.base)}
-
-    def _note_spoiled(self, way: Way) -> None:
-        made = {each.name: one.counted_s for each, one in self.tried}
-        with_set, without = made.get(way.name), made.get(way.base, self.alone.counted_s)
-        if with_set and without and with_set > without * (1 + STEP_NOISE):
-            self._spoils.add((way.base, way.published))

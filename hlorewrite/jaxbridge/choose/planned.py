@@ -14,6 +14,7 @@ from hlorewrite.jaxbridge.step.options import StepOptions
 from hlorewrite.jaxbridge.step.report import Rewritten
 from hlorewrite.jaxbridge.step.variants import StepChoice
 from hlorewrite.jaxbridge.xla.compile_no_codegen import DeviceSet
+from hlorewrite.jaxbridge.xla.profile_files import with_path, with_text
 from hlorewrite.jaxbridge.xla.spmd_module import for_spmd
 from hlorewrite.lockfile.document import PlanDocument, read_document
 from hlorewrite.lockfile.files import PlanFiles, PlanPlace
@@ -124,7 +125,7 @@ def _replayed(found: PlanReplay, original: Module, name: str) -> tuple[Rewritten
     module = found.module
     bytecode = None if module is None else emit(module, Format.BYTECODE)
     report = report_of(found.document, name)
-    report = replace(report, compiler_options=options_of(found.document, name))
+    report = replace(report, compiler_options=with_path(options_of(found.document, name), name))
     made = Rewritten(module or original, bytecode, report, str(StepChoice.from_data(found.document.decision)))
     return made, list(found.document.notices)
 
@@ -145,7 +146,7 @@ def _document(wanted: dict[str, str], original: Module, made: Rewritten, sentenc
     report, compiled = made.report, made.bytecode is not None
     reason = report.comparison.sentence if report.comparison else ""
     choice = StepChoice.from_text(short_places(made.how)).data()
-    chosen = dict(report.comparison.options) if report.comparison else {}
+    chosen = with_text(report.comparison.options) if report.comparison else {}
     decision = {"compiled": "rewritten" if compiled else "original", **choice,
                 "reason": reason or ("a pass changed it" if compiled else "no pass changed anything"),
                 **({OPTIONS: chosen} if chosen else {})}
@@ -170,6 +171,7 @@ def tuned_plan(module: Module, options: StepOptions, place: DeviceSet, made: Rew
     Raises:
       PlanMismatch: the result cannot be kept in a plan.
     """
+    compiler_options = with_text(compiler_options)
     wanted = {**_wanted(module, options, replace(place, flags={})), "module": portable_digest(module)}
     wanted |= {OPTIONS: options_text(compiler_options)} if compiler_options else {}
     document = _document(wanted, module, made, sentences)

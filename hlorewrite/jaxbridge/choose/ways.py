@@ -4,11 +4,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from hlorewrite.cost import topology
-from hlorewrite.hlo.published_flags import FLAG_SETS, beside
+from hlorewrite.errors import OutputError
+from hlorewrite.hlo.published_flags import FLAG_SETS, PROFILE, beside
 from hlorewrite.jaxbridge.baseline.judge import REWRITTEN, best_of
 from hlorewrite.jaxbridge.baseline.measured import Measured
 from hlorewrite.jaxbridge.step.variants import Variant, variants
 from hlorewrite.jaxbridge.xla.platform_passes import with_platform_passes
+from hlorewrite.jaxbridge.xla.profile_files import profile_options
 from hlorewrite.passes.tokens_to_experts import TokensToExperts
 from hlorewrite.passmanager.base import Pass
 from hlorewrite.passmanager.named import PIPELINES
@@ -21,15 +23,25 @@ FREE_MEMORY = 0.1
 ENOUGH = 0.03
 """Unfused calls are not tried once the best way gains this share: on 35 steps they won only below it."""
 LITTLE = 0.02
-"""The same limit for XLA alone under published flags other than combined messages."""
+"""The same limit for XLA alone with unrolled loops."""
+MUCH = 0.15
+"""Published flags are not tried once the best way gains this share: on 20 steps they gained less than 1 % there."""
 FLAGGED = 0.05
 """Published flags are tried only while communication adds more than this share: unrolled loops take two to four times
 as long to compile."""
 LEAST_COMPUTE = 0.95
 """No way is tried once the best step takes at most this share of XLA alone's kernel time: no pass saves more of it."""
-PIPELINED, COMBINED, UNROLLED = "pipelined", "pipelined, combined", "pipelined, double-buffered"
-"""The published flags to try. Combined messages pay on several hosts, whose links need large ones. Unrolled
-loops take two to four times as long to compile: they come last, and only where pipelining alone lengthens no step."""
+WAITING = 0.03
+"""Unrolled loops and profiles are tried only while compute waits for communication for more than this share."""
+COMBINED, UNROLLED = "pipelined, combined", "pipelined, double-buffered"
+"""The published flags to try. Combined messages pay on several hosts, whose links need large ones, and where no pass
+does better. Unrolled loops take two to four times as long to compile, so they come last."""
+GUIDED = "profile-guided"
+"""XLA's scheduler takes the predicted times of the same way's kernels and transfers (profile-guided latency
+estimation). It compiles as fast as without."""
+MOST_GUIDED = 0.9
+"""The largest share of the time that compute waits which a profile is expected to hide: on nine steps it hid 0 to 86 %.
+"""
 HALVES = "interleave-halves"
 """If ``time`` gains little, it is tried once more without this pass: XLA may schedule two halves badly."""
 _LONGEST_NAME = 40
@@ -45,6 +57,7 @@ class Way:
       flags: XLA options, beyond the user's, without dashes.
       exposed: it is tried while communication adds more than this share of the best step so far; for the user's own
         module, of XLA alone's.
+      waits: it is tried while compute waits for more than this share of the same step.
       gained: it is tried while the best step so far saves less than this share of XLA alone's.
       only_if_large: it is tried only where every way before took too much memory.
       of: the name of the same way without its XLA options; empty if it has none.
@@ -55,6 +68,7 @@ class Way:
     variant: Variant | None = None
     flags: tuple[tuple[str, str | bool | int], ...] = ()
     exposed: float = HIDDEN
+    waits: float = 0.0
     gained: float = 1.0
     only_if_large: bool = False
     of: str = ""
@@ -82,6 +96,8 @@ class Way:
         if exposed <= self.exposed * whole:
             name = "XLA alone" if self.flags and hidden is alone else "the best step"
             return f"communication adds only {exposed / whole:.1%} to {name}"
+        if hidden.waits < self.waits:
+            return f"compute waits for communication for only {hidden.waits:.1%} of the step"
         if best.counted_s < (1 - self.gained) * alone.counted_s:
             return f"the best step is {1 - best.counted_s / alone.counted_s:.1%} shorter already"
         if best.counted_s <= LEAST_COMPUTE * alone.compute_s:
@@ -157,11 +173,11 @@ def flag_sets_for(cluster: str) -> tuple[str, ...]:
 
     Example:
       >>> flag_sets_for("h200:4x8"), flag_sets_for("h200:1x8"), flag_sets_for("")
-      (('pipelined, combined', 'pipelined, double-buffered'), ('pipelined', 'pipelined, double-buffered'), ())
+      (('pipelined, combined', 'pipelined, double-buffered'), ('pipelined, double-buffered',), ())
     """
     if not cluster:
         return ()
-    return COMBINED if topology(cluster).hosts > 1 else PIPELINED, UNROLLED
+    return (COMBINED, UNROLLED) if topology(cluster).hosts > 1 else (UNROLLED,)
 
 
 def flagged(way: Way, users: Mapping[str, object], sets: Sequence[str]) -> list[Way]:
@@ -181,9 +197,31 @@ def flagged(way: Way, users: Mapping[str, object], sets: Sequence[str]) -> list[
     """
     published = {each.name: each.flags for each in FLAG_SETS}
     return [replace(way, name=f"{way.name}, {name}", flags=left, exposed=FLAGGED,
-                    gained=LITTLE if way.variant is None and name != COMBINED else 1.0, only_if_large=False,
+                    waits=0.0 if name == COMBINED else WAITING,
+                    gained=LITTLE if way.variant is None and name != COMBINED else MUCH, only_if_large=False,
                     of=way.name, published=name)
             for name in sets if (left := tuple(beside(published[name], users).items()))]
+
+
+def guided(way: Way, made: Measured, users: Mapping[str, object]) -> Way | None:
+    """A way whose kernels and transfers XLA's scheduler places by predicted times.
+
+    Args:
+      way: the way.
+      made: XLA's compilation of it, with its times.
+      users: flags that the user sets; a profile among them stays.
+
+    Returns:
+      The way; None if no time is known, or the profile cannot be kept.
+    """
+    if not made.profile or PROFILE in users:
+        return None
+    try:
+        options = beside(profile_options(made.profile), users)
+    except OutputError:
+        return None
+    return replace(way, name=f"{way.name}, {GUIDED}", flags=tuple({**dict(way.flags), **options}.items()),
+                   exposed=HIDDEN, gained=1.0, only_if_large=False, of=way.base, published=GUIDED)
 
 
 def name_of(passes: object, pipeline: Sequence[Pass]) -> str:

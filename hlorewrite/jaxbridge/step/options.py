@@ -126,12 +126,12 @@ class StepOptions:
         "of [several processes](#many-processes) it applies to all of them, whichever one fails or differs",
         unset="one process raises, and several fall back", choices=get_args(OnError), metavar="POLICY"))
     check: StepCheck | None = field(default=None, metadata=_about(
-        "how to check the result, for each signature. `first_call`: run the original on copies of the arguments, run "
-        "the rewritten step, and compare every device's values within [what rounding explains](rounding.md); "
-        "`step.first_call` names the output closest to its bound. Steps with effects are not run twice, and say so. "
-        "`proof`: [prove](validating.md) that the rewritten step computes the same; `report.proof` has the answer, "
-        "and an unknown one is a warning. `xla`: compile the step once more with a dump of every pass and [check "
-        "XLA's own passes](validate-xla.md), which takes seconds for a small step and minutes for a large one",
+        "how to check the result, for each signature. `first_call`: run the original too, on copies of the arguments, "
+        "and compare every device's values within [what rounding explains](rounding.md); "
+        "`step.first_call` names the output closest to its bound. A step with effects is not checked, and you are "
+        "warned. `proof`: [prove](validating.md) that the rewritten step computes the same; `report.proof` has the "
+        "answer, and you get a warning if it is unknown. `xla`: compile the step once more and [check XLA's own "
+        "passes](validate-xla.md), which takes seconds for a small step and minutes for a large one",
         choices=get_args(StepCheck), metavar="CHECK"))
     protect: bool = field(default=True, metadata=_about(
         "compile rewritten steps without an XLA pass that computes wrong gradients on GPU in XLA 0.10.1 to "
@@ -141,44 +141,40 @@ class StepOptions:
         "a folder in which each signature gets a trace `NAME-DIGEST` for [`hlorewrite view`](viewer.md). With several "
         "processes, the first one writes", check=os.fspath, metavar="DIR"))
     keep: Keep = field(default="better", metadata=_about(
-        "when to compile the rewritten step. `better`, the default: if its predicted step is shorter than that of "
-        "[XLA alone](against-xla.md) and fits the device; where no time is known, as on CPU, if it sends less in no "
-        "more memory. This compiles both up to code generation. `compiled`: the same, with both compiled to the end. "
-        "`always`: without a comparison", choices=get_args(Keep), metavar="POLICY"))
+        "when to compile the rewritten step. `better`, the default: if it beats [XLA alone](against-xla.md), with "
+        "both compiled up to code generation. `compiled`: the same, with both compiled to the end. `always`: without "
+        "a comparison", choices=get_args(Keep), metavar="POLICY"))
     frames: Frames = field(default=USUAL_FRAMES, metadata=_about(
         "`hlorewrite.Frames(skip=..., own=...)`: packages that [do not count, or do count, as your "
         "code](trainers.md#reading-the-remarks) when a remark names a source line"))
     timeout_s: float = field(default=TIMEOUT_S, metadata=_about(
         "how long to wait for another process, in seconds; 300 by default. If a process has not reached the step by "
-        "then, all run the original. If a process later stays silent or keeps others waiting for that long, the others "
-        "exit. A late process is named on stderr after seven seconds. If a process has ended, the others exit at once",
+        "then, all run the original. If a process later keeps the others waiting for that long, [they "
+        "exit](#diagnosing-stragglers)",
         metavar="SECONDS"))
     topology: str = field(default="", metadata=_about(
         "the cluster for which passes estimate times, such as `h200:4x8`; the step's own GPUs by default",
         check=_topology, metavar="NAME"))
     memory_budget: MemoryBudget = field(default=None, metadata=_about(
         "how much memory per device passes may spend on values that they keep longer (local sums, gathered values, "
-        "buffers of fused calls), such as `8GiB`, or `auto`. Temporaries may grow by as much. `auto` is the memory "
-        "that the original leaves free on one device of the cluster (of `topology`, or of the step's GPUs). It is "
-        "computed from 80 % of the device's memory, the part in which XLA:GPU schedules, minus arguments and "
-        "results, minus 5 %, minus the original's temporaries. The report shows the budget and a plan records it; "
-        "live memory is never read. With a budget larger than the device, the original runs, with one warning. "
-        "By default each pass has its own limit, and [`passes=\"auto\"`](against-xla.md) also tries all free memory if "
-        "communication takes much of the step",
+        "buffers of fused calls), such as `8GiB`, or `auto`. Temporaries may grow by as much. `auto` is what the "
+        "original leaves free: 80 % of the device's memory, minus arguments and results, minus 5 %, minus temporaries. "
+        "Live memory is never read. With a budget larger than the device, the original runs, with one warning. By "
+        "default each pass has its own limit, and [`auto`](against-xla.md#the-ways) also tries all free memory",
         check=checked_budget, metavar="SIZE"))
     shard_update: str = field(default="", metadata=_about(
         "the mesh axis to shard optimizer state over, such as `data`; parameters and state are replicated along it. "
-        "The step then takes and returns state in [other shardings](shard-update.md): see `in_shardings`, "
-        "`out_shardings` and `place`. It is compiled whatever `keep` says", metavar="AXIS"))
+        "The step then takes and returns state in [other shardings](shard-update.md) and is compiled whatever `keep` "
+        "says", metavar="AXIS"))
     partial_state: str = field(default="", metadata=_about(
         "the mesh axis over which the step sums the gradients that it accumulates across calls, such as `data`. "
-        "Between calls they stay [local sums](partial-state.md) (`hlorewrite.PartialSum`), which `place` and `whole` "
-        "convert. The step is compiled whatever `keep` says", metavar="AXIS"))
+        "Between calls they stay [local sums](partial-state.md) (`hlorewrite.PartialSum`); `place` and `whole` convert "
+        "them. The step is compiled whatever `keep` says", metavar="AXIS"))
     plan: str | None = field(default=None, metadata=_about(
         "a file that ends in `.plan`, or a folder with a file per signature: the first run writes [its "
-        "decision](plans.md), later runs replay it without passes, partitioner or comparison. With several processes, "
-        "the first one writes. A plan of `hlorewrite tune` also contains `passes`, `keep`, `memory_budget`, `topology` "
-        "and XLA options: leave these out, or pass the same values", check=os.fspath, metavar="DIR_OR_FILE"))
+        "decision](plans.md), later runs replay it without passes, partitioner or comparison. A plan of "
+        "[`hlorewrite tune`](plans.md#a-plan-of-hlorewrite-tune) also sets `passes`, `keep`, `memory_budget`, "
+        "`topology` and XLA options; if you pass these, the values must match", check=os.fspath, metavar="DIR_OR_FILE"))
     on_mismatch: OnMismatch = field(default="error", metadata=_about(
         "what to do when a plan does not fit this step, its devices, options or versions: `error` stops the step, "
         "whatever `on_error` says; `original` compiles the original with one warning; `replan` decides again and "
