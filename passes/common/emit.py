@@ -33,7 +33,7 @@ def wrapped(number: int, type_: ir.Type) -> int:
       type_: the type.
     """
     values = integer_range(type_)
-    return (number - values.start) % len(values) + values.start
+    return (number - values.start) % (values.stop - values.start) + values.start  # len() ends below 64 bits
 
 
 def repeated(editor: Editor, scalar: ir.Value, type_: ir.Type, before: ir.Operation) -> ir.Value:

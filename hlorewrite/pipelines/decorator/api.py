@@ -47,11 +47,31 @@ class PipelinedFunction:
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """Runs the step; returns as soon as everything is passed to the devices."""
+        if jax.config.jax_disable_jit:
+            return self._op_by_op(args, kwargs)
+        if _mesh_is_set():
+            return self._without_mesh(self, args, kwargs)
         key = self._key(args, kwargs)
         compiled = self._known.get(key)
         if compiled is None:
             compiled = self._known[key] = self._compiled(args, kwargs)
         return compiled(*args, **kwargs)
+
+    def _op_by_op(self, args: tuple, kwargs: dict[str, Any]) -> Any:
+        """Runs the step unsplit on one device, as ``jax.jit`` does within ``jax.disable_jit``."""
+        if len(self._settings.meshes.processes()) > 1:
+            raise UsageError(f"{self.__name__} runs on several processes, which jax.disable_jit cannot",
+                             hint="debug it in one process, with meshes of its devices")
+        device = self._settings.meshes.all_devices()[0]
+        given, named = jax.tree.map(lambda leaf: _on_device(leaf, device), (args, kwargs))
+        return self._function(*given, **named)
+
+    def _without_mesh(self, function: Callable[..., Any], args: tuple, kwargs: dict[str, Any]) -> Any:
+        """Calls a function as outside of ``jax.set_mesh``: a pipeline has its own meshes."""
+        if private.being_traced((args, kwargs)):
+            self._refuse_traced()
+        with jax.set_mesh(jax.sharding.Mesh(np.empty((), object), ())):
+            return function(*args, **kwargs)
 
     def __get__(self, instance: Any, owner: type | None = None) -> Any:
         """The function bound to an object, where it is a method; give ``static_argnums=0`` for ``self``."""
@@ -72,7 +92,7 @@ class PipelinedFunction:
 
     def lower(self, *args: Any, **kwargs: Any) -> PipelineLowered:
         """Traces, splits and rewrites for given arguments, arrays or ``jax.ShapeDtypeStruct``; compiles nothing."""
-        return self._lower(args, kwargs)
+        return self._without_mesh(self.lower, args, kwargs) if _mesh_is_set() else self._lower(args, kwargs)
 
     def _lower(self, args: tuple, kwargs: dict[str, Any], effort: float | None = None) -> PipelineLowered:
         if private.being_traced((args, kwargs)):
@@ -179,6 +199,16 @@ class PipelinedFunction:
 def _kind(leaf: Any) -> Any:
     type_ = leaf if isinstance(leaf, jax.Array | jax.ShapeDtypeStruct | StageArray) else jax.typeof(leaf)
     return type_.shape, type_.dtype, getattr(type_, "weak_type", False)
+
+
+def _mesh_is_set() -> bool:
+    return not jax.sharding.get_abstract_mesh().empty
+
+
+def _on_device(leaf: Any, device: Any) -> Any:
+    """An array of any mesh on one device; anything else as it is."""
+    value = np.asarray(leaf) if isinstance(leaf, StageArray) else leaf
+    return jax.device_put(value, device) if isinstance(leaf, jax.Array | StageArray) else value
 
 
 def _check_hashable(name: int | str, value: Any) -> None:

@@ -157,8 +157,10 @@ def _by_schedule(schedule: str, meshes: int, stages: int, microbatches: int, whe
     chunks = stages // meshes if schedule == "interleaved-1f1b" else 2 if schedule == "dualpipe-v" else 1
     if chunks * meshes != stages or chunks == 0:
         wanted = meshes * max(chunks, 1)
-        raise InputError(f"the marks make {stages} stages, and {schedule} on {meshes} meshes runs {wanted}",
-                         location=where, hint=f"mark stages 1 to {wanted - 1}, or use another number of meshes")
+        hint = "pass one mesh for each stage (it may be the same jax.sharding.Mesh), or remove the marks" \
+            if wanted == 1 else f"mark stages 1 to {wanted - 1}, or use another number of meshes"
+        raise InputError(f"the marks make {stages} stages, and {schedule} on {meshes} "
+                         f"mesh{'es' if meshes > 1 else ''} runs {wanted}", location=where, hint=hint)
     try:
         return make_schedule(schedule, meshes, microbatches, chunks).mesh_of
     except PlanError as error:

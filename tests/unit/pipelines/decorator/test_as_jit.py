@@ -9,10 +9,11 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from jax import lax
 from jax.sharding import Mesh
 
 import hlorewrite
-from hlorewrite.errors import UsageError
+from hlorewrite.errors import InputError, UsageError
 
 WEIGHTS, ROWS = [jnp.eye(4), 2 * jnp.eye(4)], jnp.ones((4, 4)) * 0.3
 
@@ -59,6 +60,48 @@ def test_contexts_are_part_of_the_key_and_reach_the_threads_that_compile():
     assert len(made._known) == count + 1
     made(WEIGHTS, ROWS)
     assert len(made._known) == count + 1
+
+
+@pytest.mark.parametrize("wide", [False, True])
+def test_stacked_layers_whatever_the_width_of_counters(wide):
+    def loss(p, x):
+        return jnp.mean(lax.scan(lambda x, w: (jnp.tanh(hlorewrite.stage_layers(x, 2) @ w), None), x, p)[0] ** 2)
+
+    def step(p, x):
+        loss_value, grads = hlorewrite.mean_over_microbatches(lambda r: jax.value_and_grad(loss)(p, r), x, 2)
+        return p - 0.1 * grads, loss_value
+
+    with jax.enable_x64(wide):
+        check_same(step, np.stack([np.eye(4), 2 * np.eye(4)]), np.ones((4, 4)) * 0.3)
+
+
+def test_the_mesh_in_effect_is_not_the_pipelines():
+    mesh, made = Mesh(np.array(jax.devices()[:4]), ("data",)), pipelined(STEP)
+    with jax.set_mesh(mesh):
+        assert len(made.lower(WEIGHTS, ROWS).data().meshes) == 2
+        value = float(made(*made(WEIGHTS, ROWS)[:1], ROWS)[1])
+        assert jax.sharding.get_abstract_mesh() == mesh.abstract_mesh
+        with pytest.raises(UsageError, match=r"cannot run inside jax\.jit"):
+            jax.jit(lambda: made(WEIGHTS, ROWS))()
+    assert value == float(made(*made(WEIGHTS, ROWS)[:1], ROWS)[1])
+    assert len(made._known) == 1
+
+
+def test_a_step_without_jit_runs_op_by_op():
+    concrete = []
+
+    def gradient(p, x):
+        concrete.append(not isinstance(x, jax.core.Tracer))
+        return jax.value_and_grad(loss_of)(p, x)
+
+    made, state, expected = pipelined(step_of(gradient)), WEIGHTS, WEIGHTS
+    for number in range(3):
+        expected, want = jax.jit(STEP)(expected, ROWS)
+        concrete.clear()
+        with jax.disable_jit(number != 1):
+            state, got = made(state, ROWS)
+        assert any(concrete) == (number != 1)
+        np.testing.assert_allclose(float(got), float(want), rtol=1e-5)
 
 
 def test_complex_constants():
@@ -143,6 +186,12 @@ def test_all_stages_on_the_same_devices(schedule, devices):
     for _ in range(2):
         (state, loss), (expected, want) = made(state, ROWS), jax.jit(STEP)(expected, ROWS)
     np.testing.assert_allclose(float(loss), float(want), rtol=1e-5)
+
+
+def test_marks_and_one_mesh_say_how_to_run_all_stages_on_it():
+    with pytest.raises(InputError, match=r"and 1f1b on 1 mesh runs 1; pass one mesh for each stage \(it may be the "
+                                         r"same jax.sharding.Mesh\), or remove the marks"):
+        hlorewrite.pipeline(STEP, meshes=[(1,)])(WEIGHTS, ROWS)
 
 
 def test_meshes_that_share_some_devices_are_refused():

@@ -125,6 +125,7 @@ def test_results_lie_with_the_arguments_whose_place_they_take():
     lambda p, g: jnp.argmax(jnp.stack([jnp.linalg.norm(x) for x in g])),
     lambda p, g: jnp.sort(jnp.stack([jnp.mean(x) for x in p])), lambda p, g: jnp.concatenate([x[0] for x in g]),
     lambda p, g: jnp.full((3,), jnp.sum(g[0]) + jnp.sum(g[1])),
+    lambda p, g: (jnp.linalg.norm(jnp.stack(g), axis=(1, 2)), jnp.max(jnp.concatenate(g), -1)),
     lambda p, g: jnp.bincount(jnp.concatenate([x.ravel() > 0 for x in g]), length=2)])
 def test_numbers_of_several_meshes_that_meet_after_the_loop(result):
     def step(p, x):

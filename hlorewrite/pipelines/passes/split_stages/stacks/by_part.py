@@ -289,7 +289,8 @@ class PartWriter:
 
     def _reduced(self, op: ir.Operation) -> bool:
         """A reduction over the rows: reduces each part, then combines the results. Returns whether the op is one."""
-        if op.name != "stablehlo.reduce" or len(op.results) != 1 or op.operands[0] not in self.parts_of:
+        if op.name != "stablehlo.reduce" or len(op.results) != 1 or op.operands[0] not in self.parts_of or \
+                0 not in ints(op, "dimensions"):
             return False
         kind, source = reduction_kind(op), op.operands[0]
         cut = self.cut(source)
