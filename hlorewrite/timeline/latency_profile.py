@@ -13,6 +13,8 @@ from hlorewrite.hlo.parse import HloText
 from hlorewrite.timeline.program import BRANCH, CALL, KERNEL, LOOP, Op, ScheduledProgram, StreamProgram
 
 _MICROSECONDS = 1e6
+PART = "#"
+"""In the names that ``hlo.parse`` gives to parts of an instruction."""
 
 
 def latency_profile(module: HloText, program: ScheduledProgram) -> str:
@@ -44,7 +46,7 @@ def latency_profile(module: HloText, program: ScheduledProgram) -> str:
         costs |= dict(map(_cost, (op for op in each.ops if op[0] in (KERNEL, LOOP, CALL, BRANCH))))
     costs |= {transfer.name: transfer.seconds for transfer in program.transfers}
     return "".join(f'costs {{ name: "{name.removeprefix("%")}" cost_us: {seconds * _MICROSECONDS:.3f} }}\n'
-                   for name, seconds in costs.items())
+                   for name, seconds in costs.items() if PART not in name)
 
 
 def _cost(op: Op) -> tuple[str, float]:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from pathlib import PurePath
 
 from hlorewrite.cost.cluster.capacity import usable_bytes
+from hlorewrite.hlo.published_flags import PROFILE
 from hlorewrite.jaxbridge.baseline.flag_sets import BestOfXla
 from hlorewrite.jaxbridge.baseline.judge import (
     ALONE,
@@ -58,7 +60,8 @@ class WayRow:
         verdict = CHOSEN if self.name == chosen else NOT_COMPARED if made is None else NOT_BETTER
         why = self.why or (f"no better than {chosen}" if verdict == NOT_BETTER else "")
         return {"name": self.name, **empty, **known, "cpu_s": round(self.cpu_s, 3), "verdict": verdict, "why": why,
-                "xla_options": dict(self.flags)}
+                "xla_options": {name: PurePath(str(value)).name if name == PROFILE else value
+                                for name, value in self.flags}}
 
 
 @dataclass(frozen=True)

@@ -32,7 +32,7 @@ as long to compile."""
 LEAST_COMPUTE = 0.95
 """No way is tried once the best step takes at most this share of XLA alone's kernel time: no pass saves more of it."""
 WAITING = 0.03
-"""Unrolled loops and profiles are tried only while compute waits for communication for more than this share."""
+"""A profile is tried only while compute waits for communication for more than this share."""
 COMBINED, UNROLLED = "pipelined, combined", "pipelined, double-buffered"
 """The published flags to try. Combined messages pay on several hosts, whose links need large ones, and where no pass
 does better. Unrolled loops take two to four times as long to compile, so they come last."""
@@ -57,7 +57,6 @@ class Way:
       flags: XLA options, beyond the user's, without dashes.
       exposed: it is tried while communication adds more than this share of the best step so far; for the user's own
         module, of XLA alone's.
-      waits: it is tried while compute waits for more than this share of the same step.
       gained: it is tried while the best step so far saves less than this share of XLA alone's.
       only_if_large: it is tried only where every way before took too much memory.
       of: the name of the same way without its XLA options; empty if it has none.
@@ -68,7 +67,6 @@ class Way:
     variant: Variant | None = None
     flags: tuple[tuple[str, str | bool | int], ...] = ()
     exposed: float = HIDDEN
-    waits: float = 0.0
     gained: float = 1.0
     only_if_large: bool = False
     of: str = ""
@@ -96,8 +94,6 @@ class Way:
         if exposed <= self.exposed * whole:
             name = "XLA alone" if self.flags and hidden is alone else "the best step"
             return f"communication adds only {exposed / whole:.1%} to {name}"
-        if hidden.waits < self.waits:
-            return f"compute waits for communication for only {hidden.waits:.1%} of the step"
         if best.counted_s < (1 - self.gained) * alone.counted_s:
             return f"the best step is {1 - best.counted_s / alone.counted_s:.1%} shorter already"
         if best.counted_s <= LEAST_COMPUTE * alone.compute_s:
@@ -197,7 +193,6 @@ def flagged(way: Way, users: Mapping[str, object], sets: Sequence[str]) -> list[
     """
     published = {each.name: each.flags for each in FLAG_SETS}
     return [replace(way, name=f"{way.name}, {name}", flags=left, exposed=FLAGGED,
-                    waits=0.0 if name == COMBINED else WAITING,
                     gained=LITTLE if way.variant is None and name != COMBINED else MUCH, only_if_large=False,
                     of=way.name, published=name)
             for name in sets if (left := tuple(beside(published[name], users).items()))]

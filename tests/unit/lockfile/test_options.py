@@ -10,7 +10,7 @@ import pytest
 
 from hlorewrite.cli.main import guarded
 from hlorewrite.errors import PlanMismatch
-from hlorewrite.hlo.published_flags import FLAG_SETS
+from hlorewrite.hlo.published_flags import FLAG_SETS, PROFILE
 from hlorewrite.lockfile.document import PlanDocument, read_document
 from hlorewrite.lockfile.tuned import CHOSEN_BY, options_of, options_text
 
@@ -21,7 +21,7 @@ FORGED = {
     "xla_gpu_analytical_latency_estimator_options": "x", "xla_gpu_dump_llvmir": True, "xla_dump_to": "/tmp",
     "xla_gpu_crash_on_verification_failures": True, "xla_gpu_override_gemm_autotuner": "x", "xla_gpu_autotune_level": 0,
     "xla_gpu_enable_latency_hiding_scheduler": "/etc/hostname", "xla_gpu_all_reduce_combine_threshold_bytes": -1,
-    "": True,
+    PROFILE: "/etc/hostname", "": True,
 }
 
 
@@ -34,6 +34,12 @@ def tuned(options: Any) -> PlanDocument:
 @pytest.mark.parametrize("name, value", TRIED)
 def test_what_tune_tries_is_taken(name: str, value: str | bool | int) -> None:
     assert options_of(tuned({name: value}), "a.plan") == {name: value}
+
+
+def test_a_profile_of_predicted_times_is_taken_as_text() -> None:
+    options = {PROFILE: 'costs { name: "fusion.1" cost_us: 1.500 }\n'}
+    assert options_of(tuned(options), "a.plan") == options
+    assert "\n" not in options_text(options) and "cost_us" not in options_text(options)
 
 
 @pytest.mark.parametrize("name", FORGED)
