@@ -44,6 +44,11 @@ class WayRow:
     cpu_s: float = 0.0
     flags: tuple[tuple[str, str | bool | int], ...] = ()
 
+    @property
+    def shown_flags(self) -> dict[str, str | bool | int]:
+        """The XLA options, with the name of a profile's file instead of its path."""
+        return {name: PurePath(str(value)).name if name == PROFILE else value for name, value in self.flags}
+
     def as_json(self, chosen: str) -> dict[str, object]:
         """The keys that ``opt --json`` and ``tune --json`` print for each way.
 
@@ -60,8 +65,7 @@ class WayRow:
         verdict = CHOSEN if self.name == chosen else NOT_COMPARED if made is None else NOT_BETTER
         why = self.why or (f"no better than {chosen}" if verdict == NOT_BETTER else "")
         return {"name": self.name, **empty, **known, "cpu_s": round(self.cpu_s, 3), "verdict": verdict, "why": why,
-                "xla_options": {name: PurePath(str(value)).name if name == PROFILE else value
-                                for name, value in self.flags}}
+                "xla_options": self.shown_flags}
 
 
 @dataclass(frozen=True)

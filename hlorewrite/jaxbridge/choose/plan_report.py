@@ -75,7 +75,7 @@ def _comparison(data: Mapping[str, Any] | None) -> XlaComparison | None:
 
 
 def _row_data(row: WayRow) -> dict[str, Any]:
-    return {"flags": dict(row.flags), "measured": _measured_data(row.measured) if row.measured else None,
+    return {"flags": row.shown_flags, "measured": _measured_data(row.measured) if row.measured else None,
             "name": row.name, "why": row.why}
 
 
