@@ -1,12 +1,14 @@
 """Measures choices of ``hlorewrite tune``: rewrites the step, compiles it for the target, simulates its schedule."""
 
 import hashlib
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 from jaxlib import version as jaxlib_version
 
 from hlorewrite.errors import HlorewriteError
+from hlorewrite.hlo.published_flags import PROFILE
 from hlorewrite.ir.module import Module
 from hlorewrite.jaxbridge.baseline.measured import Measured, compiled, scheduled, timed
 from hlorewrite.jaxbridge.choose.chosen_step import rewrite_step
@@ -71,7 +73,7 @@ class TuneMeasurer:
         """Compiles a choice up to code generation; a failure becomes a point that says why."""
         try:
             result = self._rewritten(choice)
-            key = result.digest, (*choice.flags, *result.flags.items())
+            key = result.digest, tuple(_flags(choice, result).items())
             if key not in self._made:
                 made = scheduled(result.made.module, self._place, dict(key[1]))[0]
                 self._made[key] = timed(made, self._place.topology)
@@ -88,7 +90,7 @@ class TuneMeasurer:
     def finished(self, point: TunePoint) -> TunePoint:
         """A point compiled to the end, with its compile time."""
         result = self._rewritten(point.choice)
-        made = compiled(result.made.module, self._place, {**dict(point.choice.flags), **result.flags})
+        made = compiled(result.made.module, self._place, _flags(point.choice, result))
         return replace(point, compile_s=round(made.seconds, 3))
 
     def plan(self, choice: TuneChoice) -> str:
@@ -99,7 +101,8 @@ class TuneMeasurer:
         """
         result = self._rewritten(choice)
         return tuned_plan(self.module, self._options(choice), self._place, result.made, result.sentences,
-                          {**result.made.report.compiler_options, **dict(choice.flags)}).text()
+                          {**_without_profile(choice, result.made.report.compiler_options),
+                           **dict(choice.flags)}).text()
 
     def _rewritten(self, choice: TuneChoice) -> TunedModule:
         """The result of the passes, made once for all XLA flags."""
@@ -123,6 +126,16 @@ class TuneMeasurer:
             return rewrite(self.module.clone(), ()), []
         made, sentences = rewrite_step(self.module.clone(), self._options(choice), self._place)
         return (made if made.bytecode is not None else replace(made, module=self.module)), sentences
+
+
+def _flags(choice: TuneChoice, result: TunedModule) -> dict[str, Any]:
+    """The XLA flags of a choice: its own, and those that its module is compiled with."""
+    return {**dict(choice.flags), **_without_profile(choice, result.flags)}
+
+
+def _without_profile(choice: TuneChoice, flags: Mapping[str, Any]) -> dict[str, Any]:
+    """Flags without a profile where the choice has other flags: its instructions are those of another compilation."""
+    return {name: value for name, value in flags.items() if name != PROFILE or not choice.flags}
 
 
 def _way(result: TunedModule) -> str:

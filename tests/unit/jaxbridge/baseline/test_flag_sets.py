@@ -11,7 +11,7 @@ from jaxlib import version as jaxlib_version
 from timeline_steps import LARGE, STEPS, exported_step
 
 from hlorewrite.errors import InputError, UsageError
-from hlorewrite.hlo.published_flags import STREAMS, flag_sets, published_values
+from hlorewrite.hlo.published_flags import PROFILED, STREAMS, flag_sets, published_values
 from hlorewrite.ir.load import parse
 from hlorewrite.jaxbridge.baseline.comparison import compared
 from hlorewrite.jaxbridge.baseline.flag_sets import FLAG_SETS, best_of_xla
@@ -73,7 +73,7 @@ def test_each_release_has_its_own_names():
         assert [each.name for each in sets if name in each.flags] == [each.name for each in FLAG_SETS[1:]]
     assert flag_sets(jaxlib_version.__version_info__) == FLAG_SETS
     older, newer = ({name for each in flag_sets(release) for name in each.flags} for release in ((0, 10, 2), (0, 12)))
-    assert set(published_values()) == older | newer | set(STREAMS) and len(older - newer) == 3
+    assert set(published_values()) == older | newer | {*STREAMS, *PROFILED} and len(older - newer) == 3
 
 
 def test_flags_of_the_user_stay():

@@ -1,5 +1,4 @@
-"""A way guided by a profile of predicted times: chosen, repeated by other processes and plans, and what XLA makes of it.
-"""
+"""A way guided by a profile of predicted times: chosen, and repeated by other processes and plans."""
 
 from __future__ import annotations
 
