@@ -26,6 +26,7 @@ import gpt
 import large_model_steps
 import megatron_steps
 import overlap_rows
+import ring_steps
 
 from hlorewrite.hlo.published_flags import FLAG_SETS
 from hlorewrite.ir.load import parse
@@ -67,13 +68,15 @@ def steps() -> dict[str, tuple[str, Lower]]:
     made |= {name: (target, functools.partial(_parsed, megatron_steps.exported, model))
              for name, (target, model) in megatron.items()}
     made["moe ep8"] = ("h200:1x8", functools.partial(_parsed, expert_steps.exported, expert_steps.ExpertModel()))
+    for name in ring_steps.STEPS:
+        made[f"ring {name}"] = ("h200:1x8", functools.partial(_parsed, ring_steps.exported, name))
     for name in ("A scanned", "B scanned", "A unrolled", "FSDP"):
         for target in ("h200:1x8", "h200:4x8"):
             made[f"gpt {name} {target[5:]}"] = (target, functools.partial(overlap_rows.module_of, name, target, _GPT))
     return made
 
 
-def _parsed(lower: Callable[[Any], bytes], model: object) -> Module:
+def _parsed(lower: Callable[[Any], bytes], model: Any) -> Module:
     return parse(lower(model), name="step")
 
 

@@ -43,16 +43,18 @@ Splitter = Callable[[Loop, Sequence[ir.Operation]], BodySplit]
 
 @dataclass(frozen=True)
 class RotateCollectives(Pass):
-    """Software pipelining: reductions run during the next iteration, gathers during the previous one.
+    """Software pipelining: reductions run an iteration later, gathers an iteration earlier, permutes either way.
 
-    The body is cut into ``U``, then ``V``, where nothing that ``V`` makes is read by ``U``, in any iteration. Then
+    The body is cut into ``U``, then ``V``, where ``U`` reads nothing that ``V`` makes in the same iteration. Then
 
         (U; V)^m = U; (V; U)^(m-1); V
 
     for m of one or more, and the same halves run in the same order. ``V`` is what depends on reductions (and the
     accumulation they end in), or ``U`` is what gathers depend on (slices of parameters, the counter): either way the
-    collectives of one half run concurrently with the compute of the other, which is of another iteration. A barrier of
-    ``jax.checkpoint`` that ties gathers to what the layer computes is divided; both parts keep one.
+    collectives of one half run concurrently with the compute of the other, which is of another iteration. In a ring,
+    ``V`` is a permute of a sum, which the next iteration adds to at its end, or ``U`` is a permute of a value that the
+    iteration reads. A barrier of ``jax.checkpoint`` that ties gathers to what the layer computes is divided; both parts
+    keep one.
 
     Legal when the trip count is a constant of two or more, the condition has no effects, and not both halves
     contain ops with effects. Copies get new channel handles. Executed bytes stay as they are. Values that ``U``
