@@ -22,27 +22,27 @@ class _Node(NamedTuple):
     position: int = 0
 
 
-def chained(seeds: Mapping[int, ir.Operation]) -> tuple[dict[int, ir.Operation], set[int]]:
+def chained(seeds: Mapping[int, ir.Operation], walk: WaitWalk) -> tuple[dict[int, ir.Operation], set[int]]:
     """The collectives of chains, in which each waits for the one before it through ops in between.
 
     A reduction of gradients, for which no other collective waits, is not among them.
 
     Args:
       seeds: key of an op to the op, for collectives of one block or several.
+      walk: the edges between ops, of which it remembers those of loops.
 
     Returns:
       (seeds on a path from or to another seed, by key; the keys of all ops on the paths between them, within their
       block and around its loop).
     """
-    walk = _WaitWalk()
     behind = walk.all(seeds.values(), walk.readers)
     in_front = walk.all(seeds.values(), walk.sources)
     linked = {key: op for key, op in seeds.items() if (key, 0) in behind or (key, 0) in in_front}
     return linked, linked.keys() | {key for key, _ in behind & in_front}
 
 
-class _WaitWalk:
-    """Edges between the nodes of blocks."""
+class WaitWalk:
+    """Edges between the nodes of blocks of one module, which must not change meanwhile."""
 
     def __init__(self) -> None:
         self._slots: dict[int, LoopSlots] = {}

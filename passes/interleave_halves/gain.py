@@ -9,7 +9,7 @@ from hlorewrite.passes.common.dimension_region import RegionMember
 from hlorewrite.passes.common.overlap_model import OverlapModel
 from hlorewrite.passes.interleave_halves.choose import HalvesChoice
 from hlorewrite.passes.interleave_halves.region import HALVES
-from hlorewrite.timeline.stream_tasks import StreamTask, block_time
+from hlorewrite.timeline.stream_tasks import BlockTime, StreamTask, block_time
 
 LEFT_EXPOSED = 0.25
 """The share of the hideable time of an iteration that XLA's scheduler leaves exposed, on the 24 steps of
@@ -17,19 +17,37 @@ LEFT_EXPOSED = 0.25
 Places = tuple[int, ...]
 
 
-def waiting(block: ir.Block, model: OverlapModel) -> dict[int, float]:
+class BlockTimes:
+    """The times of blocks as they are, each computed once.
+
+    Args:
+      model: the model of the module.
+    """
+
+    def __init__(self, model: OverlapModel) -> None:
+        self.model = model
+        self._known: dict[ir.Block, BlockTime] = {}
+
+    def of(self, block: ir.Block) -> BlockTime:
+        """The time of one run of a block."""
+        if block not in self._known:
+            self._known[block] = block_time(self.model.tasks([each.operation for each in block.operations]))
+        return self._known[block]
+
+
+def waiting(block: ir.Block, times: BlockTimes) -> dict[int, float]:
     """How long compute waits for the collectives of a block as XLA schedules them, by their keys.
 
     Args:
       block: the block.
-      model: the model of the module.
+      times: those of the module's blocks.
 
     Returns:
       Seconds of one run of the block.
     """
     ops = [each.operation for each in block.operations]
-    waited = block_time(model.tasks(ops)).waited
-    return {op_key(op): waited.get(place, 0.0) + _left_exposed(op, waited.get(place, 0.0), model)
+    waited = times.of(block).waited
+    return {op_key(op): waited.get(place, 0.0) + _left_exposed(op, waited.get(place, 0.0), times.model)
             for place, op in enumerate(ops) if op.name in COLLECTIVES}
 
 
@@ -38,18 +56,18 @@ def _left_exposed(op: ir.Operation, exposed: float, model: OverlapModel) -> floa
     return LEFT_EXPOSED * max(0.0, model.collective(op) - exposed)
 
 
-def saved_seconds(choice: HalvesChoice, sent: Iterable[ir.Operation], model: OverlapModel) -> tuple[float, float]:
+def saved_seconds(choice: HalvesChoice, sent: Iterable[ir.Operation], times: BlockTimes) -> tuple[float, float]:
     """The time that a choice of halves saves in some blocks, in one run of the module.
 
     Args:
       choice: the members in halves.
       sent: the collectives for which compute should wait less.
-      model: the model of the module.
+      times: those of the module's blocks.
 
     Returns:
       (seconds saved, net of the choice's costs; seconds of the blocks as they are).
     """
-    members = choice.by_op()
+    members, model = choice.by_op(), times.model
     saved, whole = -choice.seconds, 0.0
     blocks: dict[ir.Block, set[int]] = {}
     for op in sent:
@@ -57,7 +75,7 @@ def saved_seconds(choice: HalvesChoice, sent: Iterable[ir.Operation], model: Ove
     for block, keys in blocks.items():
         ops = [each.operation for each in block.operations]
         runs = executed_times(ops[0])[0]
-        before = block_time(model.tasks(ops))
+        before = times.of(block)
         left = sum(_left_exposed(op, before.waited.get(place, 0.0), model)
                    for place, op in enumerate(ops) if op_key(op) in keys)
         after = block_time(_HalvedBlock(members, model).tasks(ops)).seconds

@@ -10,10 +10,10 @@ from hlorewrite.passes.common.dimension_region import Region
 from hlorewrite.passes.common.loop_copies.copies import ChannelHandles
 from hlorewrite.passes.common.overlap_model import HALF, OverlapModel
 from hlorewrite.passes.common.pass_support import tell, with_inlined
-from hlorewrite.passes.interleave_halves.chains import chained
+from hlorewrite.passes.interleave_halves.chains import WaitWalk, chained
 from hlorewrite.passes.interleave_halves.choose import HalvesChoice, HalvesChooser, calls_longer
 from hlorewrite.passes.interleave_halves.emit import HalvesEmitter
-from hlorewrite.passes.interleave_halves.gain import saved_seconds, waiting
+from hlorewrite.passes.interleave_halves.gain import BlockTimes, saved_seconds, waiting
 from hlorewrite.passes.interleave_halves.region import HalfRegionFinder
 from hlorewrite.passmanager.base import Pass, PassContext
 
@@ -40,6 +40,19 @@ class Saving:
     sums: int
     sent: Seeds
     dimension: int
+
+
+@dataclass(frozen=True)
+class HalvesRound:
+    """What is known of a module until the next collectives are divided.
+
+    Attributes:
+      times: those of its blocks.
+      walk: the edges between its ops.
+    """
+
+    times: BlockTimes
+    walk: WaitWalk
 
 
 @dataclass(frozen=True)
@@ -90,8 +103,9 @@ class InterleaveHalves(Pass):
         # Ends: each round puts collectives into halves, which are marked, or tries one that was not tried before.
         while True:
             model = OverlapModel(view, ctx, self.name, self.topology)
-            seeds = _exposed(view, model, self._anyway(ctx))
-            saving = self._first_that_pays(seeds, model, tried, ctx)
+            known = HalvesRound(BlockTimes(model), WaitWalk())
+            seeds = _exposed(view, known.times, self._anyway(ctx))
+            saving = self._first_that_pays(seeds, known, tried, ctx)
             if saving is None:
                 return changed
             self._report(saving, model, ctx)
@@ -99,16 +113,17 @@ class InterleaveHalves(Pass):
             HalvesEmitter(editor, saving.choice, ChannelHandles(view, editor)).run()
             changed = True
 
-    def _first_that_pays(self, seeds: Seeds, model: OverlapModel, tried: set[tuple[int, int]], ctx: PassContext
+    def _first_that_pays(self, seeds: Seeds, known: HalvesRound, tried: set[tuple[int, int]], ctx: PassContext
                          ) -> Saving | None:
         """The best choice for the first collective where one pays.
 
         Args:
           seeds: collectives that compute waits for.
-          model: the model of the module.
+          known: what is known of the module.
           tried: (key of a collective, dimension) of regions tried before; this function adds to it.
           ctx: the context of the pass.
         """
+        model = known.times.model
         for key, first in seeds.items():
             savings, refused = list[Saving](), list[str]()
             for dimension in range(ir.RankedTensorType(first.results[0].type).rank):
@@ -117,7 +132,7 @@ class InterleaveHalves(Pass):
                 region = HalfRegionFinder().region(first, dimension)
                 sent = {op_key(member.op): member.op for member in region.members if op_key(member.op) in seeds}
                 tried |= {(key, dimension), *((each, region.dims[op.results[0]]) for each, op in sent.items())}
-                saving = _saving_of(region, sent, model, dimension) if key in sent else None
+                saving = _saving_of(region, sent, known, dimension) if key in sent else None
                 if saving is not None:
                     savings.append(saving)
                 else:
@@ -154,12 +169,12 @@ class InterleaveHalves(Pass):
              f"according to the model of {model.spec}", model.view, first)
 
 
-def _exposed(view: View, model: OverlapModel, every: bool) -> Seeds:
+def _exposed(view: View, times: BlockTimes, every: bool) -> Seeds:
     """The collectives that compute waits for, longest wait in a run of the module first.
 
     Args:
       view: the module.
-      model: the model of it.
+      times: those of its blocks.
       every: all others too, after them.
     """
     seconds: dict[int, float] = {}
@@ -167,18 +182,18 @@ def _exposed(view: View, model: OverlapModel, every: bool) -> Seeds:
     blocks = {op.block: None for op in ops.values()}
     for block in blocks:
         runs = executed_times(block.operations[0].operation)[0]
-        for key, waited in waiting(block, model).items():
-            if key in ops and (every or waited > calls_longer(ops[key], model)):
+        for key, waited in waiting(block, times).items():
+            if key in ops and (every or waited > calls_longer(ops[key], times.model)):
                 seconds[key] = runs * waited
     return {key: ops[key] for key in sorted(seconds, key=lambda key: -seconds[key])}
 
 
-def _saving_of(region: Region, sent: Mapping[int, ir.Operation], model: OverlapModel, dimension: int) -> Saving | None:
+def _saving_of(region: Region, sent: Mapping[int, ir.Operation], known: HalvesRound, dimension: int) -> Saving | None:
     """The saving of halves along one dimension; None if no collective waits for another one."""
-    sent, keys = chained(sent)
+    sent, keys = chained(sent, known.walk)
     if not sent:
         return None
-    choice = HalvesChooser(region, model).best(keys)
-    seconds, whole = saved_seconds(choice, sent.values(), model)
+    choice = HalvesChooser(region, known.times.model).best(keys)
+    seconds, whole = saved_seconds(choice, sent.values(), known.times)
     sums = sum(member.gives_partial_sums and op_key(member.op) in keys for member in region.members)
     return Saving(choice, seconds, seconds / whole if whole else 0.0, sums, sent, dimension)

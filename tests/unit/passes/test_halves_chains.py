@@ -7,7 +7,7 @@ import pytest
 from hlorewrite.ir import op_key
 from hlorewrite.ir.load import parse
 from hlorewrite.ir.view import View
-from hlorewrite.passes.interleave_halves.chains import chained
+from hlorewrite.passes.interleave_halves.chains import WaitWalk, chained
 
 STEP = """
 func.func @main(%x: tensor<8x8xf32>, %w: tensor<8x8xf32>) -> (tensor<8x8xf32>, tensor<8x8xf32>) {{
@@ -51,7 +51,7 @@ def test_a_loop_keeps_its_positions_apart(start: str, activation: str, added: st
     module = parse(STEP.format(start=start, activation=activation, added=added))
     view = View(module)
     reductions = view.ops("stablehlo.all_reduce")
-    linked, keys = chained({op_key(op): op for op in reductions})
+    linked, keys = chained({op_key(op): op for op in reductions}, WaitWalk())
     (gradient,), (loop,) = view.ops("stablehlo.dot_general"), view.ops("stablehlo.while")
     assert (op_key(gradient) in keys) is waits
     straight = activation == "%h"
