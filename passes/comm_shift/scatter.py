@@ -65,11 +65,15 @@ class ScatterStage:
         # Ends: either the executed bytes of the scatters fall (they are multiples of one fraction, set by trip counts
         # and branches, which no deferral changes), or one more component of an unchanged module has been tried.
         while True:
-            waiting = [c for c in self._candidates() if self._key(c) not in tried]
-            if not waiting:
+            for candidates in self._candidates():
+                key = self._key(candidates)
+                if key not in tried:
+                    tried.add(key)
+                    if self._defer(candidates):
+                        changed = True
+                        break
+            else:
                 return changed
-            tried.add(self._key(waiting[0]))
-            changed |= self._defer(waiting[0])
 
     def _key(self, candidates: _Candidates) -> tuple[object, ...]:
         return tuple(op_key(owner_op(value)) for value in candidates.sources)
