@@ -66,12 +66,22 @@ class Ladder:
             if way is ways[0]:
                 self._try_guided(_ALONE)
                 self._try_flags(_ALONE, COMBINED)
-        best = self.best
-        known = {way.name: way for way, _ in self.tried}
-        if best and best[0].base in known:
-            self._try_flags(known[best[0].base], UNROLLED)
+        base = self._shortest_rewritten()
+        if base is not None:
+            self._try_flags(base, UNROLLED)
         self._try_flags(_ALONE, UNROLLED)
         return self.best
+
+    def _shortest_rewritten(self) -> Way | None:
+        """The way to unroll: that of the best one, without its options; of XLA alone under published flags, the
+        shortest rewritten one that fits; None if nothing is better than XLA alone."""
+        best = self.best
+        known = {way.name: way for way, _ in self.tried}
+        if best is None or best[0].base in known:
+            return known[best[0].base] if best else None
+        fitting = [(made.counted_s or 0.0, way) for way, made in self.tried if way.variant is not None
+                   and not way.published and not why_not(self.alone, made, self.budget)]
+        return min(fitting, key=lambda one: one[0])[1] if fitting else None
 
     @property
     def best(self) -> tuple[Way, Measured] | None:

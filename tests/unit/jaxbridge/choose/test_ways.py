@@ -94,8 +94,10 @@ def test_on_several_hosts_xla_alone_with_combined_messages_is_tried_second():
     alone, both = f"XLA alone, {COMBINED}", (COMBINED, UNROLLED)
     _, asked, chosen = ladder({FIRST: step(0.9), alone: step(0.8, 0.04)}, sets=both)
     assert asked == [FIRST, alone, ALONE_FLAGGED] and chosen == alone
-    _, asked, chosen = ladder({FIRST: step(0.9), alone: step(0.79)}, sets=both)
-    assert asked == [FIRST, alone, FREE, ALONE_FLAGGED] and chosen == alone
+    _, asked, chosen = ladder({FIRST: step(0.9), alone: step(0.86)}, sets=both)
+    assert asked == [FIRST, alone, FREE, FLAGGED, ALONE_FLAGGED] and chosen == alone
+    _, asked, chosen = ladder({FIRST: step(0.9), alone: step(0.86), FLAGGED: step(0.8)}, sets=both)
+    assert asked == [FIRST, alone, FREE, FLAGGED] and chosen == FLAGGED
     _, asked, chosen = ladder({FIRST: step(0.99), alone: step(0.94), ALONE_FLAGGED: step(0.92)}, sets=both)
     assert asked[-1] == ALONE_FLAGGED and chosen == ALONE_FLAGGED
 
