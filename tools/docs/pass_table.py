@@ -97,7 +97,7 @@ GROUPS: dict[str, dict[str, PassFacts]] = {
             "[two halves of the batch](overlap.md#two-halves-of-the-batch)"),
         "separate-streams": PassFacts(
             "several hosts: some collectives use network ports only, others links inside hosts",
-            "values stay; off by default, since no GPU has run it",
+            "no value changes; off by default, since no GPU has run it",
             "[separate streams](overlap.md#separate-streams)"),
     },
     "Save memory (opt-in, changes the step's state)": {
