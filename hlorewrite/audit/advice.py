@@ -1,4 +1,4 @@
-"""Why XLA leaves communication where it is, and what a user has to do."""
+"""Why XLA leaves communication where it is, and what a user can do about it."""
 
 from collections.abc import Mapping
 

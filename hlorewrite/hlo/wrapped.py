@@ -61,7 +61,7 @@ class WrappedCollectives:
         self._alone: dict[tuple[bool, tuple[str, ...]], bool] = {}
 
     def inside(self, instruction: HloInstruction) -> tuple[PlacedInstruction, ...]:
-        """The collectives below an instruction that is none itself, in program order, as often as it runs them.
+        """The collectives below an instruction that is not one itself, in program order, as often as it runs them.
 
         Those in loops and branches are left out: the simulated program has them, with how often they run.
         """

@@ -60,7 +60,7 @@ def integer_range(type_: ir.Type) -> range:
 
 
 def holds_number(type_: ir.Type, number: int) -> bool:
-    """Whether an element of a tensor type may be an integer; False for types that are not integers."""
+    """Whether a tensor type can hold an integer; False for types that are not integers."""
     return number in integer_range(type_)
 
 

@@ -252,7 +252,7 @@ def symbol_name(op: ir.Operation) -> str:
 
 
 def readable(op: ir.Operation, name: str) -> ir.Attribute | None:
-    """An attribute of an op; None when it has none of this name, or one jaxlib does not give (complex elements)."""
+    """An attribute of an op; None if it has none of this name, or one that jaxlib cannot return (complex elements)."""
     if name not in op.attributes:
         return None
     try:

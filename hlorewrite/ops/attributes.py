@@ -10,13 +10,13 @@ from hlorewrite.ir.binding import ir, stablehlo
 
 Shape = tuple[int, ...]
 Ints = Callable[[str], Sequence[int]]
-"""Reads an attribute of whole numbers by its name; of a single number, a list of one."""
+"""Reads an attribute of whole numbers by its name; a single number becomes a list of one."""
 PADDING = ("edge_padding_low", "edge_padding_high", "interior_padding")
 SLICED = ("start_indices", "limit_indices", "strides")
 
 
 class DotDims(NamedTuple):
-    """The dimensions of both operands of a ``dot_general``, and each pair of a list belongs together.
+    """The dimensions of both operands of a ``dot_general``; each pair in a list belongs together.
 
     Attributes:
       batch: (lhs, rhs); they come first in the result.

@@ -1,4 +1,4 @@
-"""Ops that move elements, on numpy arrays: one mover an op says which element comes from where.
+"""Ops that move elements, on numpy arrays: one mover per op says which element comes from where.
 
 The arrays hold numbers, or the places that elements come from. Applied to places, an op yields its index map. A mover
 serves index expressions per device, the validator's tables, and the bounds of rounding; a test compares each with

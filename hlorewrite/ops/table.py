@@ -108,7 +108,8 @@ _SILENT_TARGETS = (
 
 
 def may_communicate(target: str) -> bool:
-    """Whether a custom call may exchange data between devices: all may whose targets are not known to stay on one.
+    """Whether a custom call may exchange data between devices: each one may, unless its target is known to stay on one
+    device.
 
     Args:
       target: its ``call_target_name``.

@@ -1,4 +1,4 @@
-"""``--verify-diagnostics``: what a file says it expects against what came, as in ``mlir-opt``.
+"""``--verify-diagnostics``: compares the diagnostics that a file expects with those that came, as ``mlir-opt`` does.
 
 ``// expected-error@+1 {{text}}`` in a comment expects one error on the next line whose message contains the text;
 ``error``, ``warning``, ``remark`` and ``note`` are known; ``@-2``, ``@above``, ``@below`` move the line, ``@unknown``

@@ -1,4 +1,4 @@
-"""Reads small files of others: regular files only, and no more bytes than such a file can sensibly have."""
+"""Reads small files that others wrote: regular files only, and no more bytes than such a file can sensibly have."""
 
 import csv
 import json
@@ -14,12 +14,12 @@ from typing import Any
 from hlorewrite.errors import InputError
 
 MOST_TEXT_BYTES = 4 << 20
-"""Of a file that people write: rules, topologies, calibrations."""
+"""The largest file that people write: rules, topologies, calibrations."""
 _MOST_DIGITS = 300
-"""Of a whole number that floats can hold: computing with a larger one overflows."""
+"""The most digits of a whole number that floats can hold: computing with a larger one overflows."""
 _LONGEST_FIELD = (1 << 31) - 1
 MOST_TRACE_BYTES = 1 << 30
-"""Of one file of a trace."""
+"""The largest file of a trace."""
 
 
 def read_regular(path: str | Path, most_bytes: int = MOST_TEXT_BYTES, *, what: str = "file") -> bytes:
@@ -73,7 +73,8 @@ def read_text(path: str, errors: str = "strict") -> str:
 
 
 def read_json(text: str | bytes, *, keep: bool = False) -> Any:
-    """JSON of others, whose numbers are finite: Python's own reader also takes ``NaN``, ``Infinity`` and ``1e999``.
+    """Reads JSON that others wrote, with finite numbers only: Python's own reader also takes ``NaN``, ``Infinity`` and
+    ``1e999``.
 
     Args:
       text: one JSON value.

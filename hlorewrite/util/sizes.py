@@ -90,7 +90,7 @@ def format_bytes(size: float, decimals: int = 2) -> str:
 
 
 def told_apart(one: float, other: float, form: Callable[[float, int], str], digits: int) -> tuple[str, str]:
-    """Two numbers with as many digits as show that they differ.
+    """Two numbers with just enough digits to show that they differ.
 
     Args:
       one: a number.
@@ -110,7 +110,7 @@ def told_apart(one: float, other: float, form: Callable[[float, int], str], digi
 
 
 def part_of(size: float, whole: float) -> str:
-    """A size out of another one, with one unit if both have the same.
+    """A size out of another one, with the unit written once if both have the same.
 
     Example:
       >>> part_of(3 << 30, 4 << 30), part_of(3 << 20, 4 << 30)

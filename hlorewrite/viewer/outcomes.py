@@ -97,7 +97,8 @@ class _Matching:
                 self._settle(fate, [number], [partners.pop()])
 
     def fuse(self) -> None:
-        """Of what is left: fewer of one kind over the same groups than before, wherever they are, do the same."""
+        """Among the rest, fewer collectives of one kind over the same groups do what more did before, wherever they
+        are."""
         sides = []
         for side, left in ((self.before, self.left_before), (self.after, self.left_after)):
             by_groups: dict[Hashable, list[int]] = defaultdict(list)

@@ -77,8 +77,8 @@ class CommShift(Pass):
         through a loop; by default 2 % of its arguments.
       topology: weigh by time on this cluster (``h200:1x8``) instead of by executed bytes; by default the one the run
         names, if any.
-      expected: move also what sends less only in expectation (branches equally likely, loops with unknown trip count
-        run eight times), and may send more on some path.
+      expected: move also what sends less only in expectation (branches equally likely, loops with unknown trip counts
+      run eight times), and may send more on some path.
     """
 
     name: ClassVar[str] = "comm-shift"

@@ -55,7 +55,7 @@ class _Zeros:
         self._steps = 0
 
     def loop(self, op: ir.Operation, positions: Iterable[int]) -> set[int]:
-        """Of some positions that start as zeros, those at which a loop always carries zeros; they stay assumed.
+        """Among positions that start as zeros, those at which a loop always carries zeros; these stay assumed.
 
         A single number is left alone: it may be a counter.
         """

@@ -125,7 +125,7 @@ class _Gathered:
 
     @property
     def before(self) -> int:
-        """Bytes that are gathered while the loops run; a loop with unknown trip count counts once."""
+        """Bytes that are gathered while the loops run; a loop with an unknown trip count counts once."""
         return sum(tensor_bytes(op.results[0].type) * math.prod(_trips(source)) for op, source in self.gathers)
 
     @property

@@ -88,7 +88,8 @@ class DeferralGraphBuilder:
         return flow
 
     def refuse(self, uses: Iterable[tuple[ir.Operation, int]], sentence: str) -> int:
-        """Treats uses as forcing the reduction from now on, by whatever reader: an op, a loop, a branch, a terminator.
+        """Treats uses as forcing the reduction from now on, whether the reader is an op, a loop, a branch or a
+        terminator.
 
         Args:
           uses: (op, operand position) of each.

@@ -87,7 +87,7 @@ def reconcile(kernels: Sequence[ProfiledKernel], step: StepTimeline, program: St
     """
     collectives = _by_launch([one for one in step.collectives if one.kind in BY_KIND])
     communication = [each for each in kernels if nccl_kinds(each.name)]
-    said = [f"{one.name} ({one.source}) is in a loop with unknown trip count" for one in collectives
+    said = [f"{one.name} ({one.source}) is in a loop with an unknown trip count" for one in collectives
             if one.trips is None]
     counted = [one for one in collectives if one.trips]
     if any(each.op for each in communication):

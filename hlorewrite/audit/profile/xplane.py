@@ -47,7 +47,7 @@ def read_xplane(content: bytes, name: str) -> tuple[ProfiledKernel, ...]:
                     devices += 1
                     kernels += _plane(fields, device.removeprefix("/device:"))
     except (IndexError, ValueError):
-        raise InputError("is damaged, or no profile of JAX", location=name,
+        raise InputError("is damaged, or not a profile of JAX", location=name,
                          hint="pass the *.xplane.pb below the folder of jax.profiler.trace") from None
     if not devices:
         raise InputError("contains no GPU", location=name, hint="profile the step where it runs on GPUs")

@@ -68,7 +68,7 @@ def _format(element: str) -> Any:
 
 
 def embeds(source: str, target: str) -> bool:
-    """Whether every number of a floating type is one of another: from the formats' limits, not from the natives.
+    """Whether every number of one floating type exists in another, by the limits of the formats and not by the natives.
 
     Example:
       >>> embeds("bf16", "f32"), embeds("bf16", "f16"), embeds("f16", "bf16")

@@ -47,7 +47,7 @@ class OutputComparison:
 
     @property
     def allowed(self) -> str:
-        """What is allowed of the largest error, or of one that is above its bound: a bound or a relative tolerance."""
+        """The limit on the largest error, or on one that is above its bound: a bound or a relative tolerance."""
         if self.bound is None:
             return f"{self.tolerance:.3g} relative"
         bound = self.bound_at_largest if self.equal else self.bound

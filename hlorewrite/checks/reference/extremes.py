@@ -31,7 +31,7 @@ _NEAR = 4
 
 @dataclass(frozen=True)
 class Exponents:
-    """How large and how small the inputs of a program are: what the smallest floating-point range in it has.
+    """How large and how small the inputs of a program are, so that they fit its narrowest floating-point range.
 
     Attributes:
       top: exponent of the largest.
@@ -135,7 +135,7 @@ def _integers(type_: ir.Type, generator: np.random.Generator, role: Role, share:
 
 
 def _dtypes(program: LockstepProgram) -> set[np.dtype]:
-    """Of all that a program takes and computes."""
+    """The element types of all that a program takes and computes."""
     elements: dict[str, ir.Type] = {}
     for kind in [*program.input_types, *(value.type for op in nested_ops(program.lowered.operation)
                                          for value in op.results)]:

@@ -62,7 +62,7 @@ class LockstepProgram:
 
     @property
     def processes(self) -> int:
-        """For how many processes it takes inputs."""
+        """The number of processes for which it takes inputs."""
         return self.grid.size
 
     def control_inputs(self) -> ControlArguments:
@@ -70,7 +70,7 @@ class LockstepProgram:
         return control_arguments(self.lowered.body.operations[0].operation)
 
     def divergence_reads_inputs(self) -> bool:
-        """Whether it may depend on the inputs if some devices skip a collective that others reach.
+        """Whether the inputs may decide if some devices skip a collective that others reach.
 
         Everything that regions read counts whole, so the answer may be yes too often.
         """

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 def add_step_arguments(parser: argparse.ArgumentParser) -> None:
-    """Adds the arguments that say which step, and what for."""
+    """Adds the arguments that name the step and its target."""
     parser.add_argument("input", metavar="IN",
                         help="StableHLO module, serialized jax.export or HLO before optimisations, which is compiled "
                              "for the target; optimised HLO text; or a folder of --xla_dump_to; - is standard input")
@@ -82,7 +82,7 @@ def scheduled_step(args: argparse.Namespace,
 
 @contextmanager
 def located(name: str) -> Iterator[None]:
-    """Names the file where an error about its content names no place."""
+    """Names the file if an error about its content names no place."""
     from hlorewrite.errors import InputError
     try:
         yield

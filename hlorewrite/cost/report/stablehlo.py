@@ -24,7 +24,7 @@ _KNOWN_DIALECTS = frozenset(("builtin", "stablehlo", "chlo", "func", "sdy", "mpm
 
 
 def collectives_of(module: Module) -> tuple[int, list[Executed], list[str]]:
-    """Reads a module's collectives; its calls and composites are dissolved in place, and what it starts runs at once.
+    """Reads a module's collectives; its calls and composites are inlined, and asynchronous ops run where they start.
 
     Args:
       module: a module of the caller's own: reading it changes it.

@@ -1,4 +1,4 @@
-"""Time a GPU computes in one iteration: products, attention, and the bytes that move around them.
+"""The time that a GPU computes in one iteration: products, attention, and the bytes that move around them.
 
 Of a layer's forward pass on the tokens of one GPU: 2 W/t FLOP for each of its W matrix weights, and attention. Fused
 attention does the causal half, 2 s h/t FLOP a token, and its backward pass takes 2.5 times as long (Dao, 2023, section

@@ -23,7 +23,7 @@ BYTES = {"f32": 4, "tf32": 4, "bf16": 2, "f16": 2}
 DTYPES = (*BYTES, *NARROW)
 SCHEDULES = ("1f1b", "gpipe", "interleaved")
 MOST_SEQUENCES = 1 << 40
-"""Of a global batch: more than any that is trained with, and few enough to try all divisors."""
+"""The most sequences of a global batch: more than any that is trained with, and few enough to try all divisors."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,7 +84,7 @@ class Options:
 
     @property
     def store_bytes(self) -> int:
-        """Bytes of an element of it."""
+        """Bytes of an element of that type."""
         return BYTES[self.store]
 
 

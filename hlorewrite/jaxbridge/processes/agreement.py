@@ -39,7 +39,7 @@ Answer = TypeVar("Answer")
 
 
 class ProcessesDisagree(HlorewriteError):
-    """The processes of a module do not run the rewritten one, and their options say to stop then."""
+    """The processes of a module do not run the rewritten one, and their options say to stop in that case."""
 
 
 class Undecided(HlorewriteError):
@@ -125,7 +125,7 @@ class Agreement:
         return ("", self._refused(late)) if said is None else (said, "")
 
     def first_said(self, what: str) -> str | None:
-        """The first process's decision so far, as `first_says` takes it; None for nothing, and without a store."""
+        """The first process's decision so far, as `first_says` takes it; None if there is none, or no store."""
         try:
             return read_key(self.store, self._key(what, self._first), _POLL_MS)
         except Exception:  # a store that is gone is met later

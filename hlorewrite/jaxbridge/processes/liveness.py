@@ -161,7 +161,8 @@ class Watch:
     # ---- the verdict on the others
 
     def verdict(self) -> str:
-        """What is wrong with the others at this moment, as a sentence; empty if nothing is. It makes no call."""
+        """What is wrong with the others at this moment, as a sentence; empty if nothing is. Reads only what was heard
+        before."""
         now, entries = time.monotonic(), self._entries
         quiet_s = now - self._heard_s
         if sentence := self._store_quiet(quiet_s):
@@ -415,7 +416,8 @@ def _leave_without_barrier(seconds: float) -> None:
 
 
 def is_echo(error: BaseException | None) -> bool:
-    """Whether an error can come from the death of a peer: one of XLA, which gloo's are ``ValueError`` of.
+    """Whether an error can come from the death of a peer: an error of XLA, or a ``ValueError`` with which gloo reports
+    one.
 
     Example:
       >>> is_echo(ValueError("UNKNOWN: Gloo all-reduce failed: Connection closed by peer")), is_echo(ValueError("no"))

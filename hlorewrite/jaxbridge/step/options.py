@@ -271,7 +271,7 @@ class StepOptions:
     def to_json(self) -> str:
         """The options as JSON, for the processes of ``hlorewrite exec``."""
         if callable(self.match) or not isinstance(self.passes, str):
-            raise UsageError("passes and match are text in another process", hint="name them")
+            raise UsageError("in another process, passes and match must be text", hint="name them")
         data = {each.name: getattr(self, each.name) for each in fields(self)}
         return json.dumps({**data, "frames": asdict(self.frames), "left_open": sorted(self.left_open)})
 

@@ -138,7 +138,7 @@ class RewriteReport:
 
     @property
     def digest(self) -> str:
-        """Of the rewritten module, without locations; all processes must agree on it."""
+        """The digest of the rewritten module, without locations; all processes must agree on it."""
         return self.digested.found if isinstance(self.digested, DigestOnDemand) else self.digested
 
     @property

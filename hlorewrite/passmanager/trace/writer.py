@@ -183,7 +183,7 @@ class TraceWriter:
     # ---- reports of passes
 
     def remark(self, remark: Remark) -> None:
-        """Writes one line; of ``missed`` ones no more than ``MOST_MISSED`` a rule."""
+        """Writes one line; at most ``MOST_MISSED`` ``missed`` ones per rule."""
         if remark.kind == "missed":
             self._missed[remark.rule] += 1
             if self._missed[remark.rule] > MOST_MISSED:

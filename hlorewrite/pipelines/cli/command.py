@@ -94,7 +94,7 @@ def run(args: argparse.Namespace) -> int:
         raise UsageError(f'unknown action "{args.action}"', hint=did_you_mean(args.action, ACTIONS))
     for flag, value in (("--times", args.times), ("--duplex", args.duplex)):
         if value and not args.program:
-            raise UsageError(f"{flag} is of a program, and none is named",
+            raise UsageError(f"{flag} applies to a program, but none is named",
                              hint="pass its file, or add --fwd and --bwd")
     if args.action == "schedules":
         if args.program:

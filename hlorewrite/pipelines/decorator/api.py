@@ -89,7 +89,7 @@ class PipelinedFunction:
         return self._function
 
     def fetch(self, tree: Any, to: int | None = None) -> Any:
-        """The values of a step's results on the host, of every process or of one; all processes call it.
+        """The values of a step's results on the host, on every process or on one; all processes call it.
 
         Args:
           tree: results of a step: a pytree of arrays; this process may have a part of each or nothing.

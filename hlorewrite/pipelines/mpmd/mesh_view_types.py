@@ -102,7 +102,7 @@ def whole_tiles(value: ir.Value, mesh: str, element_bytes: int) -> MeshTensor:
 
 
 def nearest_base(value: ir.Value, known: dict[ir.Value, MeshTensor], view: MeshView) -> MeshTensor | None:
-    """The type of the nearest value it is computed from that has the same tiles; any such type serves."""
+    """The type of the nearest value it is computed from that has the same tiles; any such type will do."""
     pending, seen = [value], {value}
     for current in pending[:64]:
         if current in known and local_shape(known[current], view.local) == tuple(

@@ -39,7 +39,7 @@ from hlorewrite.pipelines.reshard.jobs import Jobs, PortClass
 from hlorewrite.pipelines.reshard.network import Network
 
 _LARGEST_EXPONENT = 400.0
-"""Of powers that are still floats when they are added up."""
+"""The largest exponent of powers that are still floats when they are added up."""
 
 
 def lower_bound(jobs: Jobs, network: Network) -> float:

@@ -116,7 +116,7 @@ def _erase_unread(values: Sequence[ir.Value]) -> None:
 
 
 class FilledCall:
-    """Calls a fragment, and puts the results that it does not make among those it makes.
+    """Calls a fragment, and inserts the results that it does not make among those that it makes.
 
     Args:
       rest: what makes the other results; None if there are none.

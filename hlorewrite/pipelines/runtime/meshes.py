@@ -38,7 +38,7 @@ class PlacedMeshes:
         return tuple(self.devices[number] for number in self.program.meshes[name].device_ids)
 
     def processes(self, name: str) -> tuple[int, ...]:
-        """The processes that have devices of a mesh, rising."""
+        """The processes that have devices of a mesh, in ascending order."""
         return tuple(sorted({device.process_index for device in self.of_mesh(name)}))
 
     def here(self, name: str) -> bool:

@@ -191,7 +191,7 @@ class _Cluster:
         return [[first + row * tensor + column for row in range(data)] for column in range(tensor)]
 
     def all_reduce_s(self, mesh: int, size: int) -> float:
-        """Seconds of the gradient reduction of ``size`` bytes a device."""
+        """Seconds of the gradient reduction of ``size`` bytes per device."""
         return self.times.collective_time(ALL_REDUCE.kind, size, self.groups(mesh)) if size else 0.0
 
     def spans_hosts(self, mesh: int) -> bool:

@@ -66,7 +66,7 @@ class ErrorAnalysis:
         return known
 
     def in_cut(self, cells: TracedTensor) -> np.ndarray:
-        """The elements that the other program computes alike.
+        """The elements that the other program computes in the same way.
 
         What is computed from constants alone is left out: a rewrite may fold constants, and relations between folded
         constants hold up to rounding only.

@@ -37,7 +37,8 @@ class Scattering:
         return made.reshape(self.shape)
 
     def places(self) -> np.ndarray:
-        """Of a scatter that puts: the place of each element among those of operand and updates; the last one stays."""
+        """For a scatter that replaces: where each element comes from, as a place in operand and updates; the last
+        update wins."""
         inside = np.flatnonzero(self.target >= 0)
         count = int(np.prod(self.shape))
         made = np.arange(count)

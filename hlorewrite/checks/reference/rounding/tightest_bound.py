@@ -63,7 +63,7 @@ def apart_by(expected: np.ndarray, actual: np.ndarray) -> np.ndarray:
 
 
 def share(pair: tuple[float, float]) -> tuple[float, float]:
-    """How much of a bound a difference uses, to find the largest; of equal shares the larger bound counts.
+    """How much of a bound a difference uses, to find the largest; if shares are equal, the larger bound counts.
 
     Example:
       >>> share((0.5, 1.0)), share((0.0, 0.0)), share((1.0, 0.0))

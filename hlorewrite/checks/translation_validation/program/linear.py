@@ -52,7 +52,7 @@ class GraphContext:
     members: Members | None
 
     def varying(self, value: ir.Value) -> Any:
-        """None when a value, its reductions carried out, is the same on all members of a group."""
+        """None if a value is the same on all members of a group once its reductions are carried out."""
         if self.members is None or self.state.same.same(self.state.node_of(value), self.members):
             return None
         return Differs()

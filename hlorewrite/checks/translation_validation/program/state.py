@@ -39,7 +39,7 @@ from hlorewrite.ops.table import COMMUTATIVE
 from hlorewrite.rules.facts import Facts
 
 _SKIPPED = frozenset({FRONTEND, "hlorewrite.reshard"})
-"""Of a transfer between meshes, how it is sent is not compared."""
+"""How a transfer between meshes is sent is not compared."""
 _SKIPPED_OF_COLLECTIVES = _SKIPPED | {"channel_handle"}
 """Channels distinguish which calls meet; what they compute is the same (their part in the meaning of groups is not)."""
 _SYMBOL = re.compile(r'@("[^"]+"|[\w.$-]+)')
@@ -340,7 +340,7 @@ class ProgramState:
     # ---- making
 
     def op_node(self, label: Label, type_: str, args: tuple[int, ...]) -> int:
-        """The node of an op on nodes, in its one form."""
+        """The node of an op on nodes, in its canonical form."""
         if self.forms is not None:
             self.forms.otherwise = self.known_move
             return self.forms.op(label, type_, args)

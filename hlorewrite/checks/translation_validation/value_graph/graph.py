@@ -167,7 +167,7 @@ class Graph:
         self.yields.pop(node, None)
 
     def close(self) -> None:
-        """No more nodes are made: drops the table of expressions."""
+        """Drops the table of expressions, since no more nodes are made."""
         self._known, self._hashes = array("i", [_FREE]), array("I")
         self._shared.clear()
         self._replaced.clear()
@@ -224,7 +224,7 @@ SymbolicValue = int | PendingReduction
 
 
 def own_part_of(key: Key) -> OwnPart | None:
-    """The value of which the part with this key is a process's own part; None for a part that is as large as its value.
+    """The value whose part on each process has this key; None for a part that is as large as its value.
     """
     return key[0].own if key else None
 

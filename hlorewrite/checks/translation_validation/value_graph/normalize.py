@@ -1,4 +1,4 @@
-"""Equations between expressions that move elements, or do nothing: each expression has one form.
+"""Equations between expressions that move elements, or do nothing: each expression has a canonical form.
 
 ``slice(concat(a, b))`` is a slice of ``a``; ``reshape(reshape(x))`` is one reshape; the zero of a sum adds nothing.
 These equations hold for every element type and on every process by itself.

@@ -32,7 +32,7 @@ class StepWithState:
     _called: bool = False
 
     def is_new(self) -> bool:
-        """Whether this is the first such question."""
+        """Whether this is the first time that this is asked."""
         new, self._called = not self._called, True
         return new
 

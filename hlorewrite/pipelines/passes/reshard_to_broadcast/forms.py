@@ -94,7 +94,7 @@ class _ForTarget:
 
 @dataclass(frozen=True)
 class Gathers(_ForTarget, GatherToBroadcast):
-    """Gathers whose result each device reads one shard of, and stacks read one layer at a time."""
+    """Gathers from whose result each device reads one shard, and stacks that are read one layer at a time."""
 
     def _one(self, op: ir.Operation, view: View, ctx: PassContext) -> bool:
         if not reads_at_run_time(op):

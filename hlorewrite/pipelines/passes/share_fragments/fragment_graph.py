@@ -144,7 +144,7 @@ class OpSignatures:
         self._numbers: dict[Hashable, int] = {}
 
     def number(self, described: Hashable) -> int:
-        """The number of an op that is described so."""
+        """The number of an op with this description."""
         return self._numbers.setdefault(described, len(self._numbers))
 
 

@@ -144,7 +144,7 @@ def make_topology(view: View, shapes: str, schedule: str, mesh_of: Sequence[int]
 
 
 def stages_of(schedule: str, meshes: int) -> int:
-    """How many stages a schedule runs on as many meshes; two on each for ``interleaved-1f1b`` and ``dualpipe-v``.
+    """How many stages a schedule runs on a number of meshes; two on each for ``interleaved-1f1b`` and ``dualpipe-v``.
 
     Example:
       >>> stages_of("dualpipe-v", 4)

@@ -277,7 +277,7 @@ def _carried(values: Values, loop: Loop, counter: int) -> tuple[list[Carried], i
 
 
 def cut_along_the_loop(step: TrainStep) -> list[tuple[StepNode, str]]:
-    """Slices whose micro-batches each are on only some of the devices, with the axes of the cut."""
+    """Slices in which each micro-batch is on only some of the devices, with the axes of the cut."""
     values = step.values
     cut = []
     for node in step.body:

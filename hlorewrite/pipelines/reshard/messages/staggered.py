@@ -20,7 +20,7 @@ from hlorewrite.pipelines.reshard.simulate import RoutedJob, item_of
 from hlorewrite.pipelines.reshard.transfers import SliceTransfers
 
 MOST_MESSAGES = 20_000
-"""Of all slices; a module contains at most 50 000 hops."""
+"""The most messages of all slices; a module contains at most 50 000 hops."""
 _HALVINGS = 20
 
 

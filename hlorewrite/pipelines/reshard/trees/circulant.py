@@ -36,7 +36,7 @@ def skips_of(ring: int) -> tuple[int, ...]:
 
 @functools.lru_cache(maxsize=16)
 def receive_schedules(ring: int) -> tuple[tuple[int, ...], ...]:
-    """Per place of the ring the block that it receives in each round of a period.
+    """Per place of the ring, the block that it receives in each round of a period.
 
     A number below 0 is a block of an earlier period: in period j block ``number + j * q`` arrives.
 

@@ -38,7 +38,7 @@ class Rail:
         return block_sends(len(self.ports), counts, int(len(self.streams) > 1))
 
     def blocks(self, blocks: Sequence[int]) -> list[list[tuple[int, int]]]:
-        """Per stream its blocks in order, as (row, number in the row): their rows alternate."""
+        """Per stream, its blocks in order, as (row, number in the row): their rows alternate."""
         return [[(row, number) for number, _, row in sorted(
             (number, place, row) for place, row in enumerate(stream) for number in range(blocks[row]))]
             for stream in self.streams]

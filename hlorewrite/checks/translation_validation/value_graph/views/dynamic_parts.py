@@ -39,7 +39,7 @@ class DynamicParts:
 
     Args:
       moves: the views.
-      make: makes the node of an op, in its one form.
+      make: makes the node of an op, in its canonical form.
     """
 
     def __init__(self, moves: Moves, make: MakeOp) -> None:

@@ -51,7 +51,7 @@ class Moves:
 
     Args:
       graph: the graph.
-      make: makes the node of an op, in its one form.
+      make: makes the node of an op, in its canonical form.
       make_reduce: makes the reduction of viewed rows: label, type, operands, size of a row, shape of the result.
     """
 
@@ -183,7 +183,7 @@ class Moves:
         return self._make_reduce(label, type_, rows, size, known[0])
 
     def oriented(self, node: int, view: Strided, type_: str) -> int:
-        """A view that stays outside of a reduction: the order of its rows, which the reduction has in one order."""
+        """A view that stays outside a reduction: it orders the rows, which the reduction keeps in a fixed order."""
         if self.graph.types[node] == type_ and is_whole(view, count_of(self.shape(node))):
             return node
         return self._node(node, view, type_)
@@ -203,7 +203,7 @@ class Moves:
 
 
 def iota_view(moves: Moves, attributes: dict[str, str], type_: str) -> int | None:
-    """``iota`` along one of several dimensions as a view of one along its only one."""
+    """``iota`` along one of several dimensions, as a view of a one-dimensional ``iota``."""
     known = shape_and_element(type_)
     if known is None or len(known[0]) < 2 or 0 in known[0]:
         return None

@@ -86,7 +86,7 @@ def cut_costs(graph: CutGraph, clock: KernelClock) -> CutCosts:
 
 
 def backward_halves(graph: CutGraph, cuts: Sequence[int]) -> list[int]:
-    """For each cut of the forward how many nodes of the backward belong to the stages after it."""
+    """For each cut of the forward, the number of nodes of the backward that belong to the stages after it."""
     return [half for half, _ in _halves(graph, cuts, _values(graph))]
 
 

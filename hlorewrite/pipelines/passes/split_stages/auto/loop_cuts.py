@@ -31,7 +31,7 @@ class NumberedGraph:
     numbers: tuple[int | None, ...]
 
     def number(self, count: int) -> int:
-        """The number of a cut after as many nodes of the forward."""
+        """The number of the cut after a given number of nodes of the forward."""
         return next((each for each in reversed(self.numbers[:count]) if each is not None), 0)
 
     def count(self, number: int) -> int:
