@@ -95,7 +95,7 @@ def _cut(piece: ir.Operation) -> tuple[int, int] | MatchFailure:
     if 0 in part:
         return MatchFailure("the slice is empty", piece)
     if len(cut) != 1 or whole[cut[0]] % part[cut[0]]:
-        return MatchFailure("the slice does not cut one dimension in equal shards", piece)
+        return MatchFailure("the slice does not cut one dimension into equal shards", piece)
     return cut[0], whole[cut[0]] // part[cut[0]]
 
 

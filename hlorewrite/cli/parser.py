@@ -92,7 +92,7 @@ def add_report_argument(parser: argparse._ActionsContainer) -> None:
 
 
 def add_plan_arguments(parser: argparse._ActionsContainer, purpose: str) -> None:
-    """Adds ``--plan`` and ``--on-mismatch`` where a plan is one file.
+    """Adds ``--plan`` and ``--on-mismatch``, for commands whose plan is one file.
 
     Args:
       parser: where.

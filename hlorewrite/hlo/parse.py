@@ -282,7 +282,7 @@ def _check_names(module: HloText) -> None:
                 missing = [name for name in instruction.called(*_CALLING) if name not in module.computations]
                 if missing:
                     raise InputError(f"{instruction.name} calls the computation {missing[0]}, which the text does not "
-                                     "hold", hint=_WRITE_IT)
+                                     "contain", hint=_WRITE_IT)
 
 
 def _add_row(module: HloText, table: str, number: int, row: str) -> None:

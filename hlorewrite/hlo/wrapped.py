@@ -84,7 +84,7 @@ class WrappedCollectives:
         return _is_free(below) or (bool(self.inside(below)) and self.alone(below))
 
     def exact(self, instruction: HloInstruction) -> HloInstruction | None:
-        """The one collective whose result an instruction above it has; None if something else is computed."""
+        """The one collective whose result is that of an instruction above it; None if something else is computed."""
         # Ends: each step goes to a computation below, and HLO has no recursion.
         for _ in range(len(self._module.computations)):
             work = [each for each in self._called(instruction) if each.opcode not in FREE and not _is_second(each)]

@@ -1,4 +1,4 @@
-"""What may go wrong with a module under XLA on GPU, where flags or inputs decide: collectives that devices may reach a
+"""What may go wrong with a module under XLA on GPU, depending on flags or inputs: collectives that devices may reach a
 different number of times, and public faults of passes that run under some flags only."""
 
 from collections.abc import Iterator, Mapping
@@ -119,7 +119,7 @@ def _pair(row: tuple[int, ...]) -> tuple[int, int]:
 
 
 def cycles(targets: Mapping[int, int]) -> int:
-    """How many cycles of two or more devices pairs form.
+    """The number of cycles, each of two or more devices, that source-target pairs form.
 
     Args:
       targets: source of each pair -> its target.

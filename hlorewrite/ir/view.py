@@ -144,7 +144,7 @@ class View:
         return self.source_lines(op).own
 
     def source_lines(self, op: ir.Operation) -> SourceLines:
-        """The same, and the line of the library that made the op where that is another one."""
+        """The same, and the line of the library that made the op if that line is another one."""
         lines = source_lines(op.location, self.module.frames)
         return replace(lines, own=f"{self.module.name}{lines.own[1:]}") if lines.own.startswith("-:") else lines
 
@@ -176,7 +176,7 @@ class View:
 
     def place(self, op: ir.Operation) -> str:
         """Where a message about an op points: its source line, or that of the nearest op along operands and
-        readers; where none around has one, the function around it, ``@main``."""
+        readers; if none has one, the function around it, ``@main``."""
         near = self.whereabouts(op).rpartition(" ")[2]
         if near:
             return near

@@ -111,7 +111,7 @@ STEPS = ("devices", "parse", "rewrite", "run", "described")
 
 
 def main(described: bool) -> None:
-    """Runs the steps; ``described`` is left out where the plug-in is not installed."""
+    """Runs the steps; ``described`` is left out if the plug-in is not installed."""
     begun, test = time.monotonic(), SelfTest()
     for name in STEPS if described else STEPS[:-1]:
         if time.monotonic() - begun > SECONDS:

@@ -124,7 +124,7 @@ def _box(full: Shape, sizes: Shape, starts: Sequence[Elements]) -> tuple[slice, 
 
 
 def spread(operands: Sequence[Elements]) -> list[Elements]:
-    """Elementwise operands; one that is a single number gets a dimension of size one per dimension of the others."""
+    """Elementwise operands; a single number gets one dimension of size one for each dimension of the others."""
     rank = max(each.ndim for each in operands)
     return [each.reshape(each.shape + (1,) * (rank - each.ndim)) for each in operands]
 

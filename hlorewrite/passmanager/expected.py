@@ -105,7 +105,7 @@ def _made(match: re.Match[str], line: int | None, written_at: int) -> Expectatio
 
 
 def mismatches(name: str, expected: list[Expectation], came: list[Message]) -> list[str]:
-    """Unexpected remarks, and expected ones that are missing, one line each, in the format of ``mlir-opt``.
+    """Unexpected remarks and missing expected ones, one line each, in the format of ``mlir-opt``.
 
     Args:
       name: the file's name.

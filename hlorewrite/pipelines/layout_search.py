@@ -112,7 +112,7 @@ class PipelineSearch:
         return sorted(points, key=lambda point: (point.step_s is None, point.step_s or 0.0))
 
     def of_meshes(self, step: Module, meshes: Shapes, memory_bytes: float) -> Iterator[PipelinePoint]:
-        """All schedules on some meshes; those with as many stages share their cuts."""
+        """All schedules on some meshes; those with equally many stages share their cuts."""
         cuts: dict[int, tuple[int, ...]] = {}
         for schedule in self.schedules:
             if self.over():

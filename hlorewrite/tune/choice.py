@@ -58,7 +58,7 @@ class TuneChoice:
 
     @classmethod
     def from_json(cls, content: Mapping[str, Any]) -> TuneChoice:
-        """The choice that ``as_json`` wrote; raises ValueError where a value is of another kind."""
+        """The choice that ``as_json`` wrote; raises ValueError if a value is of another kind."""
         flags = content["flags"]
         if content["keep"] not in ("better", "always") or not isinstance(flags, dict):
             raise ValueError("keep or flags")
@@ -131,7 +131,7 @@ class TunePoint:
 
     @classmethod
     def from_json(cls, content: Mapping[str, Any]) -> TunePoint:
-        """The point that ``as_json`` wrote; raises ValueError where a value is of another kind."""
+        """The point that ``as_json`` wrote; raises ValueError if a value is of another kind."""
         return cls(TuneChoice.from_json(content["choice"]), _kept(content, "step_s", float, int, None),
                    _kept(content, "exposed_s", float, int, None), _kept(content, "executed_bytes", int),
                    _kept(content, "memory_bytes", int), _kept(content, "digest", str),

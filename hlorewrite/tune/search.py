@@ -17,7 +17,7 @@ REFINED = 2
 
 Measure = Callable[[TuneChoice], TunePoint | None]
 _LATER = (2 * len(FREE_SHARES), 2 * len(BUCKETS), 3)
-"""About as many choices of the rounds after the first: of flags, for each set."""
+"""About this many choices are tried in each round after the first, or for each set of flags."""
 
 
 @dataclass

@@ -14,12 +14,12 @@ from typing import Any
 from hlorewrite.errors import InputError
 
 MOST_TEXT_BYTES = 4 << 20
-"""The largest file that people write: rules, topologies, calibrations."""
+"""The most bytes of a file that people write: rules, topologies, calibrations."""
 _MOST_DIGITS = 300
 """The most digits of a whole number that floats can hold: computing with a larger one overflows."""
 _LONGEST_FIELD = (1 << 31) - 1
 MOST_TRACE_BYTES = 1 << 30
-"""The largest file of a trace."""
+"""The most bytes of one file of a trace."""
 
 
 def read_regular(path: str | Path, most_bytes: int = MOST_TEXT_BYTES, *, what: str = "file") -> bytes:
@@ -142,4 +142,4 @@ class ReadGuard:
 
 
 READ_GUARD = ReadGuard()
-"""One for the process: a damaged size in a file makes C++ code fill the memory of all of it."""
+"""One guard for the process: a damaged size in a file makes C++ code fill the memory of all of it."""

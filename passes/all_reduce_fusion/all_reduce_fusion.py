@@ -164,7 +164,7 @@ class _Work:
     next_key: int = -1
 
     def block(self, block: ir.Block, members: list[Member]) -> bool:
-        """Fuses the collectives of one block where that pays; returns whether it changed."""
+        """Fuses the collectives of one block if that pays; returns whether it changed."""
         graph = BlockGraph(self.view, block, [member.op for member in members], self.clock)
         timings = graph.timings()
         by_class: dict[tuple[object, ...], list[int]] = defaultdict(list)

@@ -83,7 +83,7 @@ def layer_run(kinds: Sequence[object]) -> LayerRun | None:
 
 def alike_plan(items: Sequence[FusionItem], kinds: Sequence[object], plan: FusionPlan, costs: Costs,
                limits: Limits | None = None) -> FusionPlan:
-    """The best plan whose buckets repeat from layer to layer, where that exposes hardly more time.
+    """The best plan whose buckets repeat from layer to layer, if that exposes hardly more time.
 
     Args:
       items: sorted by ``ready``, each after the items it depends on.

@@ -23,7 +23,7 @@ from hlorewrite.util.reachability import reachable
 Outcome = Literal["no root", "no match", "where", "legal", "cost", "applies"]
 
 _MOST_PLACES = 1000
-"""How far from a reduction that stays a reason is searched for."""
+"""How far the search for a reason goes from a reduction that stays."""
 
 _MOST_ARRIVALS = 8
 """How many of the reductions that replace one are listed."""

@@ -29,7 +29,7 @@ class Range:
 
 
 def partition_groups(op: ir.Operation, view: View) -> Groups | str:
-    """The groups of a collective whose ids are partition ids and cover every device; or why they are not.
+    """The groups of a collective if its ids are partition ids and cover every device; otherwise the reason.
 
     Args:
       op: a collective with replica groups.

@@ -1,4 +1,4 @@
-"""gather-once: parameters that loops gather again and again are gathered before them, where memory allows."""
+"""gather-once: parameters that loops gather again and again are gathered before them, if memory allows."""
 
 from __future__ import annotations
 

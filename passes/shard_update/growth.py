@@ -63,7 +63,7 @@ class StateShards:
 
 
 def grown(step: ManualStep, gradient: ir.Operation, dim: int, whole: frozenset[ir.Value]) -> StateShards | NoShards:
-    """The shards that come with those of one gradient.
+    """The shards that come with the shards of one gradient.
 
     Values that stand for the same element on all devices are sharded forward, to every reader, and backward, to the
     arguments; an argument that turns out to be read in full stays whole, with all values computed from it.

@@ -1,4 +1,4 @@
-"""Predicted times compared with measured ones, collective by collective, and what has no partner on the other side.
+"""Compares predicted times with measured ones, collective by collective, and names what has no counterpart.
 
 A profile that says which HLO instruction a kernel belongs to is matched by name. A trace is matched by order: kernels
 of one kind on one device, in the order of the schedule, step after step. A sum over all kernels of a name is matched by

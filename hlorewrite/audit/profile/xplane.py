@@ -1,4 +1,4 @@
-"""Reads the profile that JAX writes (``*.xplane.pb``) without TensorFlow: only the few fields that say what ran when.
+"""Reads, without TensorFlow, the profile that JAX writes (``*.xplane.pb``): only the few fields that say what ran when.
 
 Source: openxla/xla, third_party/tsl/tsl/profiler/protobuf/xplane.proto. A GPU is a plane ``/device:GPU:N``; its lines
 are streams, and each event of a stream is a kernel, with the HLO instruction in its statistics.

@@ -44,7 +44,7 @@ class ScalarFact:
 
 @dataclass
 class ElementComparison:
-    """Compares elements of one scene.
+    """Compares elements of one proof obligation.
 
     Args:
       scene: the rule's tensors and premises.

@@ -236,7 +236,7 @@ class Arithmetic:
         return function(element, a, b) if function else self.bitwise(kind, element, a, b)
 
     def identity(self, kind: str, element: str) -> Value:
-        """The value that a reduction leaves unchanged, with the axioms that say so where floats are opaque."""
+        """The value that a reduction leaves unchanged, with the axioms that say so if floats are opaque."""
         z3, sort = solver(), sort_of(element)
         if sort == "complex":
             part, rest = part_of(element), "sum" if kind == "product" else kind

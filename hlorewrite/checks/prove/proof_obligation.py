@@ -125,7 +125,7 @@ class ProofObligation:
     # ---- ops
 
     def make(self, op: MatchedOp, sizes: Any, element: str | None) -> None:
-        """Adds an op of the rewrite, with the sizes and the element type of its result where they are given."""
+        """Adds an op of the rewrite, with the sizes and the element type of its result if they are given."""
         self.made.add(op.variable)
         self.ops[op.variable] = op
         self._tensors[op.variable] = self._computed(op, sizes, element)

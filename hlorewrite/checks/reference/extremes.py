@@ -24,9 +24,9 @@ SHARES = (1.0, 0.5, 0.25, 0.125)
 _EDGE = 24
 """Bits that numbers stay away from the ends of formats whose range no training comes near: float32 and the like."""
 _PLACES = 4
-"""Cancelling numbers differ by up to as many units in the last place."""
+"""Cancelling numbers differ by up to this many units in the last place."""
 _NEAR = 4
-"""Integers are as near to the ends of their type."""
+"""Integers are at most this far from the ends of their type."""
 
 
 @dataclass(frozen=True)

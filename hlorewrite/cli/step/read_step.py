@@ -117,7 +117,7 @@ def read_step(args: argparse.Namespace) -> StepInput:
 
 
 def read_hlo(args: argparse.Namespace) -> tuple[bytes, StepInput | None]:
-    """(content, the step in it) of HLO text or a dump; no step where the file is something else.
+    """(content, the step in it) of HLO text or a dump; no step if the file is something else.
 
     Raises:
       UsageError: the dump contains several modules, or none of the name.

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 HELP = "search over passes, memory budgets, bucket sizes and XLA flags for the fastest predicted step on a target"
 _ROUNDS = 30
-"""About as many choices are tried; for the progress line."""
+"""About this many choices are tried; for the progress line."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

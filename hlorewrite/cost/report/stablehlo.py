@@ -73,7 +73,7 @@ def counted_collectives(view: View) -> tuple[int, list[tuple[ir.Operation, Execu
 
 
 def uncounted(view: View) -> list[str]:
-    """Messages about what communicates, or may, and is in no list of collectives.
+    """Messages about what communicates or may communicate, but is in no list of collectives.
 
     Args:
       view: the module, its calls dissolved.
@@ -163,7 +163,7 @@ def _target(op: ir.Operation) -> str:
 
 
 def executed_of(op: ir.Operation, view: View) -> Executed | str:
-    """One collective as the report counts it, or why it cannot."""
+    """One collective as the report counts it, or why it cannot count it."""
     groups = device_groups(op, view)
     if isinstance(groups, str):
         return groups

@@ -172,7 +172,7 @@ class _Exposed:
         return collective_model(self.topo)
 
     def hidden(self, name: str, given: float | None) -> float:
-        """The share of some communication that compute hides: the given share, or else that of the stack."""
+        """The share of some communication that compute hides: the given share, or that of the stack."""
         return self.stack.hidden.get(name, 0.0) if given is None else given
 
     @property

@@ -76,7 +76,7 @@ class Signatures:
         self._forget()
 
     def cache_info(self) -> str:
-        """How many signatures are known; what JAX asks caches for."""
+        """How many signatures are known; JAX asks caches for this number."""
         return f"{len(self)} signatures"
 
     def cache_keys(self) -> list[Any]:

@@ -43,7 +43,7 @@ class CompiledStep:
 
     @property
     def bytes_before(self) -> int:
-        """Executed bytes of all collectives under XLA alone; before the passes where nothing was compared."""
+        """Executed bytes of all collectives under XLA alone; before the passes if nothing was compared."""
         if self.report and self.report.comparison:
             return self.report.comparison.alone.bytes
         return sum(self.report.executed_bytes_before.values()) if self.report else 0
@@ -62,7 +62,7 @@ class CompiledStep:
 
     @property
     def calls_before(self) -> int:
-        """Executions of collectives under XLA alone; before the passes where nothing was compared."""
+        """Executions of collectives under XLA alone; before the passes if nothing was compared."""
         if self.report and self.report.comparison:
             return self.report.comparison.alone.calls
         return sum(each.trips for each in self.report.before) if self.report else 0

@@ -33,7 +33,7 @@ from hlorewrite.jaxbridge.processes.store import TIMEOUT_S, delete_keys, read_ke
 
 REWRITTEN = "rewritten"
 REWRITING = "rewriting"
-"""The phase of a process between its coming and its result."""
+"""The phase of a process between its arrival and its result."""
 _POLL_MS = 500
 Answer = TypeVar("Answer")
 
@@ -61,7 +61,7 @@ class Patience:
     rewriting: float = 10.0
 
     def for_rewriting(self, own_s: float) -> float:
-        """How long after this process another one may take."""
+        """How much longer than this process another one may take."""
         return min(max(self.rewriting, 2 * own_s), self.present)
 
 
@@ -100,7 +100,7 @@ class Agreement:
         return self.process == self._first
 
     def over(self) -> str:
-        """Why all run the original, where that is decided already; empty if it is not."""
+        """Why all run the original, if that is decided already; empty otherwise."""
         try:
             return read_key(self.store, self._key("verdict", ""), 1) or ""
         except Exception:  # a store that is gone is met later
@@ -132,7 +132,7 @@ class Agreement:
             return None
 
     def refuse(self, reason: str, phase: str = REWRITING) -> str:
-        """Writes that all run the original, where no verdict can be ``rewritten`` without this process.
+        """Writes that all run the original, if no verdict can be ``rewritten`` without this process.
 
         Args:
           reason: why this process cannot run the rewritten module.

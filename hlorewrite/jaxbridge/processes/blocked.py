@@ -1,4 +1,4 @@
-"""Whether a main thread may be blocked in C++ until an array is ready, where its stack alone does not show that.
+"""Whether a main thread may be blocked in C++ until an array is ready, if its stack alone does not show that.
 
 Arrays are waited for in C++ by methods (``array.block_until_ready()``), by NumPy, which reads arrays of one device
 through the buffer protocol (``np.stack(arrays)``, ``host[:] = array``), and by whatever calls one of these in C
@@ -59,7 +59,8 @@ class BlockedClock:
 
 
 def may_wait(frame: FrameType | None) -> bool:
-    """Whether a frame is in a call of C that may wait for an array: no iterator's next item, no lock, no sleep."""
+    """Whether a frame is in a call of C that may wait for an array, and not for an iterator's next item, a lock or a
+    sleep."""
     if frame is None or dis.opname[frame.f_code.co_code[frame.f_lasti]] in ("FOR_ITER", "SEND"):
         return False
     called = called_object(frame)

@@ -170,7 +170,7 @@ class RewriteReport:
 
     @property
     def notes(self) -> list[str]:
-        """What is said about the whole run: which passes need a cluster, where none is named."""
+        """What is said about the whole run: which passes need a cluster, if none is named."""
         passes = dict.fromkeys(remark.rule for remark in self.remarks if remark.sentence == NO_TOPOLOGY)
         return [f"{name} needs a cluster: name it with --topology or topology=" for name in passes]
 

@@ -310,7 +310,7 @@ _MOST_LINE = 200
 
 
 def source_texts(places: Iterable[str], folder: Path) -> dict[str, list[tuple[int, str]]]:
-    """Three lines of Python for each place.
+    """Three lines of source code for each place.
 
     A module names any file it likes, so only Python files below the current folder are read.
 

@@ -181,7 +181,7 @@ class _OrderBuilder:
     # ---- the loop
 
     def enter_loop(self) -> None:
-        """Gives every carried value its first slot, a copy where another reader needs the original."""
+        """Gives every carried value its first slot, a copy if another reader needs the original."""
         self.thread_ends: dict[int, int] = {}
         readers = _readers(self.program)
         for carry in self.program.carries:

@@ -112,7 +112,7 @@ def chosen(args: argparse.Namespace, program: Program) -> Schedule:
 
 def program_cost(args: argparse.Namespace, module: Module, program: Program,
                  measured: dict[str, dict[str, float]] | None) -> ProgramCost:
-    """Times of fragments and transfers: measured ones where there are, else the cost model's."""
+    """Times of fragments and transfers: measured ones if there are any, otherwise the cost model's."""
     from hlorewrite.cost import topology
     from hlorewrite.errors import UsageError, did_you_mean
     from hlorewrite.pipelines.mpmd.program import FragmentCall, Transfer

@@ -30,7 +30,8 @@ def _depth(items: Sequence[RoutedJob], i: int) -> int:
 
 
 def dispatch(items: Sequence[RoutedJob], ports: int, noise: np.ndarray | None = None) -> list[int]:
-    """List scheduling: next is the job that can start earliest; of those, the one with the busiest link.
+    """List scheduling: the next job is the one that can start earliest, and among several such jobs the one with the
+    busiest link.
 
     Args:
       items: the jobs.

@@ -109,7 +109,7 @@ def shared_executables() -> Iterator[None]:
 
 def compile_all(work: Mapping[Key, tuple[str, Callable[[], jax.stages.Compiled]]], store: ExecutableStore,
                 done: Callable[[Key], None]) -> dict[Key, jax.stages.Compiled]:
-    """Compiles several programs at a time, as many as the process has cores, large ones first; equal ones once.
+    """Compiles several programs at a time, as many as the process has cores, large ones first and equal ones only once.
 
     Args:
       work: for each program what it computes, and the function that compiles it; programs that compute the same, for

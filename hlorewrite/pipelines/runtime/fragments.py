@@ -60,7 +60,7 @@ class PreparedFragment:
 
 @dataclass
 class Fragments:
-    """Compiles fragments; equal ones on the same devices once.
+    """Compiles fragments; compiles equal ones on the same devices only once.
 
     Args:
       module: the program's module.
@@ -91,7 +91,7 @@ class Fragments:
         return len(self._known) - self._store.read
 
     def compile_all(self, calls: Sequence[tuple[FragmentCall, frozenset[int]]], done: Callable[[str], None]) -> None:
-        """Compiles fragments, several at a time; equal ones once, also those of different meshes.
+        """Compiles fragments, several at a time; compiles equal ones only once, even on different meshes.
 
         Args:
           calls: a call of each fragment, and the positions of operands whose buffers it takes over.

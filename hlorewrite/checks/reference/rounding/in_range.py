@@ -22,7 +22,7 @@ _NEVER_ZERO = frozenset({"multiply", "divide", "exponential", "logistic", "power
 
 
 def stays_in_range(tape: ExecutionTrace) -> bool:
-    """Whether every op of a run stayed in range; what is copied from infinite constants does."""
+    """Whether every op of a run stayed in range; values copied from infinite constants count as in range."""
     with np.errstate(all="ignore"):
         return all(_fits(tape, step) for step in tape.steps)
 

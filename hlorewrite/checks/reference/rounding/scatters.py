@@ -50,7 +50,8 @@ class Scattering:
         return np.bincount(self.target[self.target >= 0], minlength=int(np.prod(self.shape))).reshape(self.shape)
 
     def prints(self, operand: np.ndarray, updates: np.ndarray, seed: np.uint64) -> np.ndarray:
-        """Fingerprints of the results: of the operand where no update goes, else of all terms in order."""
+        """Fingerprints of the results: those of the operand at places without an update, otherwise those of all terms
+        in order."""
         inside = self.target >= 0
         target, terms = self.target[inside], updates.reshape(-1)[inside]
         order = np.argsort(target, kind="stable")

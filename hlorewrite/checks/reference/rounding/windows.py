@@ -17,7 +17,7 @@ from hlorewrite.ir.binding import ir
 from hlorewrite.ops.attributes import convolution_numbers, ints, shape_of
 
 Places = np.ndarray
-"""int64: of each element, its place among the elements of all operands."""
+"""int64: for each element, its place among the elements of all operands."""
 INTERPRETED = {"gather": (0,)}
 """Moves that the interpreter resolves, and which of their operands hold elements; the others hold indices."""
 

@@ -60,7 +60,7 @@ _TRIANGULAR = ("left_side = true, lower = true, unit_diagonal = false, "
 
 
 def forms() -> list[Form]:
-    """Every form there is: float, integer and truth-valued elements where the op takes them."""
+    """Every form there is: float, integer and truth-valued elements if the op takes them."""
     instances: list[Form] = []
     for element in ("f32", "i32", "i1", "bf16"):
         v, m, s = tensor(element, 4), tensor(element, 4, 4), tensor(element)

@@ -1,4 +1,4 @@
-"""Ops on values that wait for reductions: done part by part where a linearity fact allows it."""
+"""Ops on values that wait for reductions: done part by part if a linearity fact allows it."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass

@@ -359,7 +359,8 @@ class ProgramState:
         return self.graph.node(label, type_, args)
 
     def known_move(self, label: Label, type_: str, args: tuple[int, ...]) -> int | None:
-        """The node that an op is equal to by what processes hold, and by what has no elements to add; None for others.
+        """The node that an op equals because of what processes hold, or because there are no elements to add; None for
+        other ops.
         """
         name, attributes = str(label[0]), label[1]
         found = self._simplified(name, attributes, type_, args)  # type: ignore[arg-type]

@@ -160,7 +160,8 @@ class Graph:
         return self.labels[node][0] == "splat" and self.identity(kind, self.types[node]) == node
 
     def replace(self, node: int, label: Label, args: tuple[int, ...]) -> None:
-        """Gives a node another form of what it computes, under which it can also be found. A stream stops being one."""
+        """Gives a node another form of what it computes, under which it can also be found. A stream becomes an ordinary
+        node."""
         self._replaced[self.labels[node], self.types[node], self.args[node]] = node
         self.labels[node] = label
         self.args.replace(node, args)
@@ -236,7 +237,7 @@ def part_type(key: Key, type_: str) -> str:
 
 
 def parts_of(graph: Graph, value: SymbolicValue, kind: str) -> Mapping[Key, int]:
-    """The parts of a value as one of a kind; identities are absent."""
+    """The parts of a value, seen as a reduction of a kind; identities are absent."""
     if isinstance(value, PendingReduction):
         return value.parts
     return {} if graph.is_identity(value, kind) else {LOCAL: value}

@@ -1,4 +1,4 @@
-"""Groups of processes, and reductions over them, each one object for equal groups.
+"""Groups of processes, and reductions over them, with one object for equal groups.
 
 The groups of a collective, in whatever mode it writes them, become groups of process ids, and have to hold every
 process exactly once; a collective for which that fails is given no meaning beyond its own text.
@@ -138,7 +138,7 @@ class ProcessSpace:
         self._reductions: dict[tuple[Members, str, str, OwnPart | None], Reduction] = {}
 
     def members(self, rows: Rows) -> Members:
-        """The partition into some groups, whatever their order and that of their members."""
+        """The partition into some groups, whatever the order of the groups and of their members."""
         key = tuple(sorted(tuple(sorted(row)) for row in rows))
         if key not in self._members:
             self._members[key] = Members(key)

@@ -1,4 +1,5 @@
-"""Shapes and shardings of arguments and results that a pass has changed, as JAX takes and places arrays by them."""
+"""Shapes and shardings of arguments and results that a pass has changed, in the form by which JAX takes and places
+arrays."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field

@@ -79,7 +79,7 @@ def is_partial(value: Any) -> bool:
 
 
 def flat_with_sums(tree: Any) -> tuple[list[Any], Any]:
-    """The leaves of a tree, sums as leaves; and the structure the tree has where each is one array."""
+    """The leaves of a tree, with sums as leaves; and the structure of the tree if each sum were one array."""
     return jax.tree.leaves(tree, is_leaf=is_partial), jax.tree.structure(as_the_user_sees(tree))
 
 

@@ -119,7 +119,7 @@ class StepsWithState:
         self.forget()
 
     def cache_info(self) -> str:
-        """How many steps are known; what JAX asks caches for."""
+        """How many steps are known; JAX asks caches for this number."""
         return f"{sum(map(len, self._known.values()))} steps"
 
     def cache_keys(self) -> list[Any]:

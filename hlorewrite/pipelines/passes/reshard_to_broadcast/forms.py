@@ -163,7 +163,7 @@ class MaskedSums(_ForTarget, MaskedSumToBroadcast):
 
 @dataclass(frozen=True)
 class Permutes(_ForTarget, PermutesToBroadcast):
-    """Permutes of one value to several devices, where one broadcast is faster."""
+    """Permutes of one value to several devices, if one broadcast is faster."""
 
     def _one(self, permutes: Sequence[Permute], view: View, ctx: PassContext) -> bool:
         fans, first = _fans(permutes), permutes[0][0]

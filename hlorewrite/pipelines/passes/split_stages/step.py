@@ -229,7 +229,7 @@ ALIASED, RETURNED = "tf.aliasing_output", "hlorewrite.returned"
 
 
 def returned_places(main: ir.Operation) -> dict[int, int]:
-    """The result that takes the place of each argument in the next step, by position, where that is known."""
+    """The result that takes the place of each argument in the next step, by position, if that is known."""
     if "arg_attrs" not in main.attributes:
         return {}
     found: dict[int, int] = {}

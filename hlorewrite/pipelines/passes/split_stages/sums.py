@@ -227,7 +227,7 @@ def _orders(schedule: str, meshes: int, stages: int, microbatches: int) -> dict[
 
 
 def align_carried(step: TrainStep) -> None:
-    """Gives the four forms of each carried value (first, inside, next, after) one layout: that of the value inside."""
+    """Gives the four forms of each carried value (first, inside, next, after) the layout of the value inside."""
     values = step.values
     readers: dict[int, int] = {}
     for node in (*step.before, *step.body, *step.after):

@@ -54,7 +54,7 @@ class _Ports:
 
     @staticmethod
     def take(free: list[int], host: int, wanted: int) -> int:
-        """A free port of a host, the wanted one where it is free."""
+        """A free port of a host; the wanted one if it is free."""
         port = wanted if free[host] >> wanted & 1 else (free[host] & -free[host]).bit_length() - 1
         free[host] &= ~(1 << port)
         return port

@@ -33,7 +33,7 @@ class Rail:
     ports: tuple[tuple[int, ...], ...]
 
     def sends(self, blocks: Sequence[int]) -> tuple[tuple[BlockSend, ...], ...]:
-        """The rounds, for a number of blocks of each row (of the plan)."""
+        """The rounds, given the number of blocks of each row of the plan."""
         counts = tuple(sum(blocks[row] for row in stream) for stream in self.streams)
         return block_sends(len(self.ports), counts, int(len(self.streams) > 1))
 

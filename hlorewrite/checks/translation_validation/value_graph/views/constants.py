@@ -6,7 +6,7 @@ from fractions import Fraction
 from hlorewrite.checks.translation_validation.value_graph.graph import Graph, shape_and_element
 
 DIGITS = {"bf16": 8, "f16": 11, "f32": 24, "f64": 53}
-"""Significant bits of the floating-point types whose constants are computed with."""
+"""The significant bits of the floating-point types in which constants are computed."""
 _PLACES = 4
 """Constants that differ by at most this many units in the last place are taken to be rounded from each other."""
 _LARGEST = {"bf16": 127, "f16": 15, "f32": 127, "f64": 1023}

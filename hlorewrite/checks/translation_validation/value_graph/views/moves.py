@@ -30,12 +30,12 @@ from hlorewrite.ops.table import ELEMENTWISE
 
 VIEW_OPS = frozenset(f"stablehlo.{name}" for name in ("reshape", "transpose", "broadcast_in_dim", "slice", "reverse"))
 OF_PLACES = frozenset({"sum", "product", "power"})
-"""Sorts of nodes made here that work element by element."""
+"""Kinds of nodes made here that work element by element."""
 ACROSS = frozenset({"reduced", "fetch"})
-"""Sorts of nodes that combine or move elements of the same place on several devices."""
+"""Kinds of nodes that combine or move elements of the same place on several devices."""
 CONCATENATE = "stablehlo.concatenate"
 REDUCE = "reduce over rows"
-"""Nodes of operands [rows, size] that combine each row to one element."""
+"""Nodes of operands [rows, size] that combine each row into one element."""
 FILLED = ("splat", "number")
 MakeOp = Callable[[Label, str, tuple[int, ...]], int]
 MakeReduce = Callable[[Label, str, tuple[int, ...], int, "tuple[int, ...]"], int]

@@ -79,7 +79,7 @@ class Polynomials:
         return _ONE, node
 
     def factors(self, node: int) -> tuple[int, ...]:
-        """The factors of a node without a constant; the node itself where it is not a product."""
+        """The factors of a node without a constant; the node itself if it is not a product."""
         return self.graph.args[node] if self.graph.labels[node][0] == "product" else (node,)
 
     # ---- the parts of a node

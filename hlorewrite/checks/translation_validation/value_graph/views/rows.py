@@ -1,4 +1,4 @@
-"""Reductions and matrix products as one thing: each row of a viewed expression combined to one element.
+"""Reductions and matrix products as one thing: each row of a viewed expression is combined into one element.
 
 ``dot(a, b)[m, n] = sum_k a[m, k] b[n, k]`` is the sum over rows of a product of two views, where a does not depend on n
 nor b on m. A reduction of a reduction is one of longer rows. Rows, and the elements within a row, have one order.
