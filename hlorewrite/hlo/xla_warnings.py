@@ -109,7 +109,7 @@ def _several_cycles(view: View) -> Iterator[LintWarning]:
     for op in view.ops(COLLECTIVE_PERMUTE.op):
         pairs = written_pairs(op, view)
         if not isinstance(pairs, str) and cycles(dict(map(_pair, pairs))) > 1:
-            yield LintWarning("cycles", view.place(op), "its pairs are several cycles: where XLA decomposes permutes "
+            yield LintWarning("cycles", view.place(op), "its pairs form several cycles: if XLA decomposes permutes "
                               "(xla_gpu_collective_permute_decomposer_threshold), all but one device that closes a "
                               "cycle get zeros", "openxla/xla#45222")
 

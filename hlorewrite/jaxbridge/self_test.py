@@ -15,7 +15,7 @@ from typing import Any
 from hlorewrite.errors import HlorewriteError
 
 COMMAND = (sys.executable, "-m", __name__)
-"""Runs it; ``--described`` adds the step that needs the CUDA plug-in."""
+"""Runs the self-test; ``--described`` adds the step that needs the CUDA plug-in."""
 SECONDS = 10.0
 """No step begins later than this."""
 STEP = """

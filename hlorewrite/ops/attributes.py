@@ -83,7 +83,7 @@ def dot_dims(op: ir.Operation) -> DotDims:
 
 
 def dot_algorithm(op: ir.Operation) -> tuple[str, int] | None:
-    """The type that a named algorithm of a ``dot_general`` multiplies in, and how many products of it make one."""
+    """The type in which a named algorithm of a ``dot_general`` multiplies, and how many such products make up one."""
     if "algorithm" not in op.attributes:
         return None
     named = stablehlo.DotAlgorithm(op.attributes["algorithm"])

@@ -50,8 +50,8 @@ class Pass:
     before_partitioner: ClassVar[bool] = False
     """Whether the pass changes the shardings by which XLA partitions a module, so it finds nothing afterwards."""
     beside_compute: ClassVar[bool] = False
-    """Whether the pass moves communication to where compute hides it: of use where they run at the same time, and to be
-    judged by times on a cluster."""
+    """Whether the pass moves communication to where compute hides it: it helps only if both run at the same time, and
+    is judged by times on a cluster."""
     xla_options: ClassVar[Mapping[str, str | bool | int]] = {}
     """XLA options, without dashes, that a module must be compiled with after the pass; the decorators set them."""
 

@@ -13,9 +13,9 @@ from hlorewrite.pipelines.passes.split_stages.meshes import mesh_axes, parse_sha
 from hlorewrite.pipelines.simulate.modelled import simulate_module
 
 SEARCHED = ("1f1b", "eager-1f1b", "zb-h1", "gpipe", "interleaved-1f1b")
-"""Schedules that are tried where none is named."""
+"""Schedules that are tried if none is named."""
 MOST_MESHES = 16
-"""The most meshes that are tried where none are named."""
+"""The most meshes that are tried if none are named."""
 
 Shapes = tuple[tuple[int, ...], ...]
 

@@ -80,4 +80,4 @@ def _step(said: Mapping[str, str], ended: str) -> Diagnosis:
 _FIXES = {"devices": "set JAX_PLATFORMS=cpu, or repair the driver of the GPU", "parse": "reinstall jaxlib",
           "rewrite": "reinstall hlorewrite", "run": "check XLA_FLAGS, and reinstall jaxlib",
           "described": "install the plug-in of jaxlib's release: pip install -U 'hlorewrite[aot]'"}
-"""Step -> what to do where it fails and does not say it."""
+"""Step -> what to do if it fails and does not say so itself."""

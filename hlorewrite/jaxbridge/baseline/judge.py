@@ -17,7 +17,7 @@ NOISE = 0.001
 STEP_NOISE = NEAR
 """Predicted steps that differ by a smaller share count as equal: schedules of one program differ by that much."""
 MEMORY_FACTOR = 1.02
-"""How far temporaries may grow where the memory of a device is not known: XLA packs buffers of equal sizes differently
+"""How far temporaries may grow if the memory of a device is not known: XLA packs buffers of equal sizes differently
 from schedule to schedule."""
 MEMORY_SLACK = 64 * 1024
 """Bytes by which temporaries may always grow: less than one buffer of a step worth rewriting."""

@@ -89,7 +89,7 @@ class Agreement:
     # ---- what a process says
 
     def come(self) -> None:
-        """Says that this process has come to the module, and begins to rewrite it."""
+        """Says that this process has reached the module, and begins to rewrite it."""
         self._began = time.monotonic()
         with suppress(Exception):  # a store that is gone is met later
             write_once(self.store, self._key("came"), REWRITING)

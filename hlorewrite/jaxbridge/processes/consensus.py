@@ -126,7 +126,7 @@ def decided(agreement: Agreement, make: Callable[[], tuple[Decision, Made]],
 
 
 def check_same(agreement: Agreement | None, what: str, digest: str) -> None:
-    """Returns when all processes have come with the same digest.
+    """Returns when all processes have arrived with the same digest.
 
     Args:
       agreement: the agreement of the processes; None if there is one.

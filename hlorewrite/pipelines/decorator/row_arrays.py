@@ -21,7 +21,7 @@ from hlorewrite.pipelines.runtime.driver import PipelineDriver
 from hlorewrite.pipelines.runtime.meshes import numpy_type
 
 STAGES = "stages"
-"""The axis over which the rows of a stack are cut; with underscores in front where a mesh has one of that name."""
+"""The axis over which the rows of a stack are cut; with underscores in front if a mesh has an axis of that name."""
 
 Leaf = Any
 

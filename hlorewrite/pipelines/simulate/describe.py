@@ -207,7 +207,7 @@ class _Cluster:
         return network_of(self.topology, {device: device // self.topology.gpus_per_host for device in range(devices)})
 
     def transfer_s(self, here: int, there: int, size: int, strategy: str) -> float:
-        """Seconds until an activation of ``size`` bytes has come from one mesh to another."""
+        """Seconds until an activation of ``size`` bytes has moved from one mesh to another."""
         size = 1 if strategy == "signal" and size else size
         if not size:
             return 0.0

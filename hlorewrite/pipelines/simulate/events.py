@@ -201,7 +201,7 @@ class _EventSimulation:
             self.occupy(code, now)
 
     def reduce(self, mesh: int, now: float, on_network: bool) -> None:
-        """A gradient reduction comes up."""
+        """A gradient reduction becomes ready."""
         code = self.first_reduction + mesh
         if on_network:
             self.queue(code, 2 * mesh, 2 * mesh + 1, now)

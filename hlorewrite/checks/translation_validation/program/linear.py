@@ -26,7 +26,7 @@ from hlorewrite.ir.binding import ir
 MakeNode = Callable[[tuple[int, ...], str], int]
 _LIFTED = frozenset(f"stablehlo.{name}" for name in (
     "add", "subtract", "negate", "multiply", "divide", "convert", "select"))
-"""Ops that are done on whole sums as on parts of them, where their other operands are one number."""
+"""Ops that work on whole sums as on parts of them, if each other operand is filled with one number."""
 
 
 @dataclass(frozen=True)

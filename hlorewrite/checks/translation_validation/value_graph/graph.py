@@ -255,7 +255,7 @@ def reduced(graph: Graph, value: SymbolicValue, type_: str) -> int:
         return value
     if not value.parts:
         identity = graph.identity(value.kind, type_)
-        assert identity is not None, "a part is absent only where there is an identity"
+        assert identity is not None, "a part is absent only if there is an identity"
         return identity
     keys = tuple(sorted(value.parts, key=lambda key: tuple(reduction.number for reduction in key)))
     return graph.node(("reduced", value.kind, keys), type_, tuple(value.parts[key] for key in keys))

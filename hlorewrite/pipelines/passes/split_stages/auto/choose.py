@@ -30,7 +30,7 @@ from hlorewrite.pipelines.simulate.modelled import simulate_module
 from hlorewrite.util.sizes import format_bytes
 
 DEFAULT_TOPOLOGY = "h200"
-"""The cluster that stages are chosen for where none is named."""
+"""The cluster that stages are chosen for if none is named."""
 MOST_SIMULATED = 20
 """Cuts that are simulated."""
 _LARGEST_LOOP = 1.5  # times the mean stage

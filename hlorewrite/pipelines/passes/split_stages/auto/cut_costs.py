@@ -10,7 +10,8 @@ from hlorewrite.pipelines.passes.split_stages.auto.cut_graph import CutGraph
 from hlorewrite.pipelines.passes.split_stages.graph import StepNode
 
 MOST_CUTS = 160
-"""Candidates that are compared; of more, those over which the fewest bytes are sent, spread evenly over the work."""
+"""The most candidates that are compared; if there are more, those over which the fewest bytes are sent, spread evenly
+over the work."""
 _ABOUT = 1.1
 
 
