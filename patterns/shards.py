@@ -12,7 +12,8 @@ from hlorewrite.rules.register import native
 @native
 def own_shard(context: RuleContext, reduction: ir.Operation, piece: ir.Operation
               ) -> tuple[int, ir.Attribute] | MatchFailure:
-    """Along which dimension each member of a group slices a shard of its own, and the groups in the order of shards.
+    """The dimension along which each member of a group slices a shard of its own, and the groups in the order of
+    shards.
 
     Args:
       context: the rule's context.

@@ -57,7 +57,7 @@ def add_load_argument(parser: argparse._ActionsContainer) -> None:
 
 
 def add_step_flag(parser: argparse._ActionsContainer, name: str, **more: Any) -> None:
-    """Adds the flag of an option of a step.
+    """Adds the flag for an option of a step.
 
     Args:
       parser: where.

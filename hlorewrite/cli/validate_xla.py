@@ -1,4 +1,4 @@
-"""``hlorewrite validate-xla``: whether XLA's passes kept what a program computes, from a dump of every pass."""
+"""``hlorewrite validate-xla``: whether XLA's passes preserve what a program computes, from a dump of every pass."""
 
 from __future__ import annotations
 

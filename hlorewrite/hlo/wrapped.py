@@ -70,7 +70,7 @@ class WrappedCollectives:
         return tuple(each for name in instruction.called(*_CALLS) for each in self._below(name))
 
     def alone(self, instruction: HloInstruction) -> bool:
-        """Whether nothing below an instruction takes time but collectives, and what is fused into their kernels."""
+        """Whether only collectives, and what is fused into their kernels, take time below an instruction."""
         key = (instruction.opcode in FUSIONS, instruction.called(*_CALLS))
         if key not in self._alone:
             self._alone[key] = True  # what calls itself is cut there

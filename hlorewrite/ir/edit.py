@@ -116,7 +116,7 @@ class Editor:
             del op.attributes[name]
 
     def set_type(self, value: ir.Value, type_: ir.Type) -> None:
-        """Gives a value another type; its maker and its readers have to fit it when the pass ends."""
+        """Gives a value another type; its maker and its readers must fit it when the pass ends."""
         self.view.module.edits += 1
         value.set_type(type_)
 

@@ -213,7 +213,7 @@ class _ProgramExecution:
     # ---- ops
 
     def unknown(self, op: Op) -> None:
-        """Counts an op of unknown time, which takes none."""
+        """Counts an op of unknown time; it takes no time."""
         self.gaps[op[1]] = self.gaps.get(op[1], 0) + 1
 
     def start(self, op: Op) -> None:

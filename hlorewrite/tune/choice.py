@@ -208,7 +208,7 @@ def frontier(points: Sequence[TunePoint], memory: int | None) -> tuple[TunePoint
 
 
 def with_buckets(passes: str, size: int) -> str:
-    """A pipeline whose all-reduce-fusion makes buckets of a size.
+    """A pipeline whose all-reduce-fusion makes buckets of a given size.
 
     Args:
       passes: a named pipeline, or its text.

@@ -119,7 +119,7 @@ def _finite_or_none(text: str) -> float | None:
 
 @contextmanager
 def long_fields() -> Iterator[None]:
-    """Lets ``csv`` read fields of any length while a block runs: names of kernels have no bound."""
+    """Lets ``csv`` read fields of any length while a block runs: names of kernels can be of any length."""
     before = csv.field_size_limit(_LONGEST_FIELD)
     try:
         yield

@@ -95,7 +95,7 @@ class Costs:
         return float(self.spare(np.array([end]), np.array([took]))[0])
 
     def over(self, end: Array, took: Array, delay: Array) -> Array:
-        """When the next call may start: when the first kernel ends that does not end long before this one.
+        """When the next call may start: at the end of the first kernel that does not end long before this one.
 
         Args:
           end: seconds at which calls end.

@@ -1,4 +1,4 @@
-"""Removes carried values that are always zero, which remain of sums whose terms are all reduced later."""
+"""Removes carried values that are always zero: the remains of sums whose terms are all reduced later."""
 
 from collections.abc import Iterable
 

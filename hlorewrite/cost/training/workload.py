@@ -186,7 +186,7 @@ def check_options(options: Options) -> None:
 
 
 def check(shape: ModelShape, sizes: Parallelism, topo: Topology, options: Options) -> None:
-    """Refuses a configuration that cannot run, with the sentence why.
+    """Refuses a configuration that cannot run, with a sentence that says why.
 
     Raises:
       UsageError: a size below one, or one that does not divide what it has to.

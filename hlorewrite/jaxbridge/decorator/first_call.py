@@ -1,4 +1,5 @@
-"""``check="first_call"``: original and rewritten run once on the same arguments, and every output is compared."""
+"""``check="first_call"``: runs the original and the rewritten step once on the same arguments, and compares every
+output."""
 
 from typing import Any
 

@@ -53,7 +53,7 @@ class BlockedClock:
 
     @property
     def seconds(self) -> float:
-        """For how long; 0 if it is not blocked, or every array is ready."""
+        """How long it has been blocked; 0 if it is not blocked, or every array is ready."""
         since_s = time.monotonic() - self._since_s
         return since_s if self._at is not None and array_outstanding() else 0.0
 
@@ -83,7 +83,7 @@ def _package(function: Any) -> str:
 
 
 def sleeps_on_lock(thread: int | None) -> bool:
-    """Whether a thread sleeps on a lock, as one does that waits in C++; also True if the system does not say.
+    """Whether a thread sleeps on a lock, as a thread that waits in C++ does; also True if the system does not say.
 
     Args:
       thread: a thread of this process.

@@ -261,7 +261,7 @@ class Watch:
             self._note(sentence)
 
     def end_all(self, sentence: str) -> None:
-        """Ends this process; the others say the same sentence and end too."""
+        """Ends this process; the others print the same sentence and end too."""
         self._tell("ended", sentence)
         self._end(sentence)
 

@@ -143,7 +143,8 @@ class RewriteReport:
 
     @property
     def rounding(self) -> SummationOrders | None:
-        """The outputs that add in another order than the original's, and how far they may differ by that."""
+        """The outputs whose sums are in another order than in the original, and how far they may differ because of
+        that."""
         return self.orders.found if isinstance(self.orders, OrdersOnDemand) else self.orders
 
     @property

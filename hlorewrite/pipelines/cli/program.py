@@ -60,7 +60,7 @@ def simulated_program(args: argparse.Namespace) -> Simulation:
 
 
 def prepared(module: Module, comm_shift: bool, measured: dict[str, dict[str, float]] | None) -> Module:
-    """The program with its collectives explicit, unless all times are measured, and moved when asked for."""
+    """The program with its collectives explicit, unless all times are measured; moved if requested."""
     from hlorewrite.passmanager.base import PassContext
     from hlorewrite.passmanager.manager import run_passes
     from hlorewrite.passmanager.spec import parse_pipeline

@@ -71,7 +71,7 @@ class Network:
         return self.local_latency_s * np.where(direct, np.minimum(copies, 1), copies)
 
     def local_time(self, size: float | np.ndarray, copies: int | np.ndarray) -> float | np.ndarray:
-        """Seconds until so many other devices of a host have a message; in a chain each waits for all of it."""
+        """Seconds until a number of other devices of a host have a message; in a chain each waits for all of it."""
         return self.local_latency(copies) + copies * size / self.local_bytes_per_s
 
     def chunks(self, size: float, nic_hops: int, local_hops: int, least: int = 1) -> int:

@@ -191,7 +191,8 @@ class Fragments:
         return PreparedFragment(call, key, shared, legal, results, filled)
 
     def filled(self, value: int) -> Callable[[], jax.Array] | None:
-        """What makes a copy of a value that a compiled fragment fills with one number; None for any other value."""
+        """A function that makes a copy of a value that a compiled fragment fills with one number; None for any other
+        value."""
         if value not in self._filled:
             return None
         type_ = self.types[value]

@@ -75,7 +75,8 @@ def _misplaced(task: Task, before: str, mesh: int) -> PlanError:
 
 
 def live(schedule: Schedule) -> list[list[int]]:
-    """Micro-batches alive on each mesh after each of its tasks: forward begun, weight gradient not yet there.
+    """Micro-batches alive on each mesh after each of its tasks: the forward pass has begun, and the weight gradient is
+    not yet there.
 
     Args:
       schedule: the schedule.

@@ -104,7 +104,7 @@ class LoopShape:
 
 
 class PutOff(IntEnum):
-    """The refuted part of a proposal; with wrong kinds, the other values say nothing either."""
+    """The refuted part of a proposal; if kinds are wrong, the other values say nothing either."""
 
     NOTHING = 0
     SHAPE = 1

@@ -1,4 +1,4 @@
-"""The dataflow graph that both programs are evaluated to: equal expressions are one node.
+"""The dataflow graph into which both programs are evaluated: equal expressions are one node.
 
 A node represents a tensor on every process, and inside loops for a stream of them: one for each iteration of each loop
 around it. ``stream`` nodes are what a loop carries; their first element is their operand, and the next one is what the
@@ -231,7 +231,7 @@ def own_part_of(key: Key) -> OwnPart | None:
 
 
 def part_type(key: Key, type_: str) -> str:
-    """The type of a part of a value of a type: of the whole sum, when the value is a process's part of one."""
+    """The type of a part of a value: that of the whole sum, if the value is a process's part of a sum."""
     own, known = own_part_of(key), shape_and_element(type_)
     return type_ if own is None or known is None else tensor_type(own.whole, known[1])
 

@@ -34,7 +34,7 @@ class NewState:
 
 
 def with_new_state(original: jax.stages.Lowered, lowering: Any) -> NewState:
-    """A lowering whose arguments and results have the shapes and shardings that its rewritten module says.
+    """A lowering whose arguments and results have the shapes and shardings that its rewritten module states.
 
     Args:
       original: the lowering of the user's own function.

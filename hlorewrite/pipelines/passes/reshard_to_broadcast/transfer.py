@@ -1,4 +1,4 @@
-"""Plans of transfers between the meshes of an ``mpmd`` program, and how they are in the program.
+"""Plans of transfers between the meshes of an ``mpmd`` program, and how they are stored in the program.
 
 A transfer keeps its op, operand and type, so code that ignores plans computes the same. Next to them it gets the
 attribute ``hlorewrite.reshard``, a dictionary:

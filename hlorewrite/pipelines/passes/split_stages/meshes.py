@@ -65,7 +65,7 @@ class ProgramMeshes:
 
 def check_argument(topology: ProgramMeshes, type_: ir.Type, spec: Spec | None, mesh: int, name: str,
                    where: str) -> None:
-    """Refuses an argument that a mesh cannot cut as asked for.
+    """Refuses an argument that a mesh cannot cut as requested.
 
     Raises:
       InputError: it does not divide one of its dimensions.

@@ -303,7 +303,7 @@ def _source(step: TrainStep, node: StepNode) -> str:
 
 
 def unused_received_rows(plan: StagePlan) -> Iterator[tuple[str, StepNode]]:
-    """Arguments that are sent whole to a stage which reads some of their rows only.
+    """Arguments that are sent whole to a stage that reads only some of their rows.
 
     Args:
       plan: the plan of a program.

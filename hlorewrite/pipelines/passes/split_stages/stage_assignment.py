@@ -137,7 +137,7 @@ def _use_of_gradient(step: TrainStep, at: StageAssignment, mark: StepNode) -> st
 
 
 def is_backward(node: StepNode) -> bool:
-    """Whether JAX made an op by transposing one of the forward."""
+    """Whether JAX made an op by transposing one of the forward pass."""
     return node.op is not None and _BACKWARD_NAME in op_name(node.op.location)
 
 
@@ -285,7 +285,8 @@ def _follow(step: TrainStep, varying: set[int]) -> None:
 
 
 def sink_forwards(step: TrainStep, at: StageAssignment) -> None:
-    """Moves forward ops that only their own backward needs into that backward, if less has to be kept afterwards.
+    """Moves ops of a forward pass that only its own backward pass needs into that pass, if less has to be kept
+    afterwards.
 
     JAX computes ``1 - h*h``, the derivative of ``h = tanh(x)``, next to ``h``, so it would be kept instead of ``h``, or
     in addition to it.

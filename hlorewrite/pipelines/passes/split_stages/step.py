@@ -157,7 +157,7 @@ def find_loop(view: View, main: ir.Operation) -> tuple[ir.Operation, int]:
 
 
 def refuse_effects(view: View) -> None:
-    """Refuses ops that do more than compute: it is undefined on which mesh, and how often, they should happen.
+    """Refuses ops that do more than compute: it is undefined on which mesh, and how often, they should run.
 
     Raises:
       InputError: there is one.

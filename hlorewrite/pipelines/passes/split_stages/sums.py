@@ -195,7 +195,7 @@ def _add_up(step: TrainStep, sums: list[int], total: int) -> None:
 
 def check_order(step: TrainStep, at: StageAssignment, schedule: str, meshes: int, source: Callable[[StepNode],
                                                                                                    str]) -> None:
-    """Refuses schedules that run the micro-batches of a task in another order than a carried value needs.
+    """Refuses schedules that run the micro-batches of a task in an order other than the one that a carried value needs.
 
     Raises:
       PlanError: a carried value is not a sum, and its task runs out of order.

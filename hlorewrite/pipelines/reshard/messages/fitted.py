@@ -20,7 +20,7 @@ _ROUNDS = 4
 
 def rechunked(jobs: Jobs, items: Sequence[RoutedJob], order: Sequence[int], network: Network
               ) -> tuple[Sequence[RoutedJob], np.ndarray, np.ndarray]:
-    """Items with chunks that fit their order, while that ends sooner.
+    """Items with chunks that fit their order, as long as they end sooner.
 
     Args:
       jobs: the jobs.

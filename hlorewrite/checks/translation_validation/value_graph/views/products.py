@@ -64,7 +64,7 @@ class Polynomials:
         return self._sum(Fraction(0), {tuple(sorted(factors)): factor}, type_)
 
     def inverse(self, node: int, type_: str) -> int | None:
-        """``1 / x``; None if it is one of 0."""
+        """``1 / x``; None if x is 0."""
         number, factors = self._factors(node)
         if number == 0:
             return None
