@@ -116,7 +116,7 @@ def convolution_numbers(op: ir.Operation) -> stablehlo.ConvDimensionNumbers:
 
 
 _FEW = 4
-"""Elements that are printed of a constant to see whether they are one number."""
+"""How many elements of a constant are printed to see whether they are one number."""
 
 
 def constant_attribute(op: ir.Operation) -> ir.DenseElementsAttr | None:

@@ -163,7 +163,7 @@ class TunedStep:
     memory: int | None = None
     left_out: int = 0
     frontier: tuple[TunePoint, ...] = field(init=False)
-    """Points that no other one beats in step time and memory, the fastest first; within the memory."""
+    """Points within the memory that no other one beats in step time and memory, the fastest first."""
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "frontier", frontier(self.points, self.memory))

@@ -11,7 +11,7 @@ PASSES = ("comm", "time")
 BUCKETS = (25 << 20, 100 << 20, 500 << 20)
 """Bucket sizes of all-reduce-fusion: PyTorch DDP's default, and larger ones. Its own choice is by the cost model."""
 FREE_SHARES = (0, 4, 1)
-"""Budgets: nothing, and a quarter and all of the memory that the original leaves."""
+"""Budgets: none, a quarter, and all of the memory that the original leaves free."""
 REFINED = 2
 """How many of the fastest pipelines get other budgets and buckets."""
 

@@ -11,7 +11,7 @@ _SECONDS = {"": 1.0, "s": 1.0, "ms": 1e-3, "us": 1e-6, "ns": 1e-9}
 _NUMBER_AND_UNIT = re.compile(r"\s*([+-]?\d+(?:\.\d+)?(?:[eE][+-]?\d{1,3})?)\s*([A-Za-z]*)\s*", re.ASCII)
 _LIMIT = 2**63
 MOST_DEVICES = 1 << 20
-"""Devices of the largest module, mesh or cluster that is read: tables of one row for each are made."""
+"""The most devices of a module, mesh or cluster that is read: tables have one row per device."""
 _MOST_DIGITS = 17
 """Digits of a number of 64 bits."""
 

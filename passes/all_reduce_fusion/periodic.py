@@ -21,7 +21,7 @@ _LONGEST_PERIOD = 64
 _FEWEST_LAYERS = 3
 _MOST_CUTS = 16
 _MORE, _OF_COMPUTE = 1.25, 0.005
-"""Equal buckets may expose a quarter more, or half a percent of kernel time."""
+"""Equal buckets may expose a quarter more, plus half a percent of kernel time."""
 _ROOM, _WITH_ROOM = 0.75, 0.025
 """If the stream is free for a quarter of kernel time, they may expose 2.5 % of it: XLA's schedules are closer to the
 model when buckets are equal."""

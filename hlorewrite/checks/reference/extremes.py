@@ -22,7 +22,8 @@ OF_WIDE: tuple[Kind, ...] = ("cancelling", "tiny")
 SHARES = (1.0, 0.5, 0.25, 0.125)
 """How far numbers are from one, as parts of the exponents that a type has."""
 _EDGE = 24
-"""Bits that numbers stay away from the ends of formats whose range no training comes near: float32 and the like."""
+"""How many bits numbers stay away from the limits of formats whose range no training run comes near: float32 and the
+like."""
 _PLACES = 4
 """Cancelling numbers differ by up to this many units in the last place."""
 _NEAR = 4

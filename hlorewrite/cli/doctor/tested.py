@@ -13,7 +13,7 @@ from hlorewrite.jaxbridge.self_test import COMMAND
 from hlorewrite.util.optional_dependencies import install
 
 MOST_SECONDS = 60.0
-"""After that time the process is ended: XLA or a driver hangs."""
+"""The process is ended after this time: XLA or a driver hangs."""
 NAMES: Mapping[str, str] = {
     "devices": "devices", "parse": "read a module", "rewrite": "run a pass", "run": "run on CPU devices",
     "described": "compile for a described GPU"}

@@ -49,7 +49,7 @@ ECHO_S = 5.0
 """How long an error of XLA waits for a peer to turn out dead before it counts as this process's own."""
 _COLLECTIVE = re.compile(r"\b(?:Gloo|NCCL)\b|Connection (?:closed|reset)")
 NAMED_S = 7.0
-"""After how long a peer that is silent or keeps this process waiting is named."""
+"""How long a peer may be silent, or keep this process waiting, before it is named."""
 _EXIT_S, _LEAVE_S = 5.0, 10.0
 _STORE = 0
 """The process that holds the key-value store."""

@@ -29,7 +29,8 @@ if TYPE_CHECKING:
     """A pipeline as users write it."""
 
 Keep = Literal["better", "compiled", "always"]
-"""``better``: what the schedule and the buffers say; ``compiled``: both compiled to the end; ``always``: no judge."""
+"""``better``: what the schedule and the buffers say; ``compiled``: both compiled to the end; ``always``: no
+comparison."""
 OnError = Literal["raise", "fallback"]
 StepCheck = Literal["first_call", "proof", "xla"]
 Match = str | Sequence[str] | Callable[[str], bool] | None

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 _EXPOSING = ("expose-collectives",)
 MOST_MISSED = 200
-"""``missed`` remarks of one rule that are kept; of a large module there can be one for every op."""
+"""``missed`` remarks of one rule that are kept; a large module can have one for every op."""
 
 
 class TraceWriter:

@@ -24,7 +24,7 @@ from hlorewrite.pipelines.reshard.trees.rounds import message_of_trees, tree_hop
 TARGETS = {"cpu": 1e-3, "gpu": 4e-5}
 """Seconds that one round costs a device in addition to its bytes, by target: a collective's launch."""
 _MOST_NUMBERS = 50_000_000
-"""Numbers in the tables of a module, of rounds by devices."""
+"""The most numbers in the tables of a module, which have a row per round and a column per device."""
 _SMALLEST, _LARGEST = 16 * 1024, 8 * 1024 * 1024
 
 

@@ -18,7 +18,8 @@ from hlorewrite.cost.cluster.topology import Topology
 from hlorewrite.pipelines.reshard.mesh import ReshardMesh
 
 CHUNK_OVERHEAD_S = 6e-6
-"""Cost of each chunk for a NIC in addition to its bytes: the preparation XLA's speed-of-light model charges an H100."""
+"""Cost of each chunk for a NIC in addition to its bytes: the preparation that XLA's speed-of-light model charges for an
+H100."""
 
 
 @dataclass(frozen=True)

@@ -148,7 +148,8 @@ class _EventSimulation:
             self.update(mesh, now)
 
     def deliver(self, task: int, mesh: int, now: float) -> None:
-        """The task that needs a result may start: the next stage's forward, the previous stage's backward."""
+        """The task that needs a result may start: the next stage's forward pass, or the previous stage's backward
+        pass."""
         self.ready[task + self.count if task < self.block else task - self.count] = 1
         self.start_next(mesh, now)
 

@@ -10,7 +10,7 @@ from hlorewrite.checks.reference.rounding.trace import ExecutionTrace, TraceStep
 from hlorewrite.checks.reference.rounding.units import FloatFormat, carry, float_format, is_narrow
 
 _EDGE = 2.0**20
-"""How far numbers of wide formats stay away from the ends."""
+"""How far numbers of wide formats stay away from the limits."""
 _MOVES = frozenset({"move", "bits", "decision"})
 _EXACT = frozenset({"add", "subtract", "negate", "abs", "maximum", "minimum", "clamp", "select", "sign", "floor",
                     "ceil", "round_nearest_even", "round_nearest_afz", "real", "imag", "complex", "remainder"})

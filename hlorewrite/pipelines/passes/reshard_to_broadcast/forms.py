@@ -24,7 +24,7 @@ Target = Literal["gpu", "cpu"]
 
 SWITCH_SECONDS = {"gpu": 2e-5, "cpu": 0.0}
 """Cost of a branch chosen at run time, in addition to its ops: XLA:GPU copies the index to the host and waits for it.
-An assumed figure, of the size of two launches."""
+The figure is assumed, about that of two launches."""
 
 
 @dataclass(frozen=True)

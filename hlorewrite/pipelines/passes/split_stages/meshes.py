@@ -13,7 +13,7 @@ from hlorewrite.pipelines.schedules import make_schedule
 
 _SHAPE = re.compile(r"\(?\s*(\d+(?:\s*x\s*\d+)*)\s*\)?")
 SPLIT_BACKWARD = ("zb-h1", "zb-h2", "dualpipe-v")
-"""Schedules that run the backward in two halves."""
+"""Schedules that run the backward pass in two halves."""
 
 
 @dataclass(frozen=True)

@@ -161,7 +161,7 @@ class SplitStages(Pass):
         chosen = choose_stages(base, wanted, split)
         assumed = "" if wanted.topology else f"; chosen for {DEFAULT_TOPOLOGY} (assumed, no cluster is named)"
         for stage, (cut, source, sent) in enumerate(chosen.boundaries, start=1):
-            ctx.remark(Remark("applied", self.name, f"stage {stage} begins after op {cut} of the forward, and "
+            ctx.remark(Remark("applied", self.name, f"stage {stage} begins after op {cut} of the forward pass, and "
                               f"{format_bytes(sent, 1)} cross there per micro-batch in each direction{assumed}",
                               source))
         return replace(self, cuts=chosen.cuts)
