@@ -33,7 +33,7 @@ def add_step_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--trips", action="append", default=[], metavar="LOOP=N",
                         help="iterations of a loop whose trip count XLA lost; repeatable")
     parser.add_argument("--source", metavar="FILE",
-                        help="the StableHLO the HLO was compiled from, for lost trip counts")
+                        help="the StableHLO from which the HLO was compiled, for lost trip counts")
     parser.add_argument("--xla-flag", action="append", default=[], metavar="NAME=VALUE",
                         help="XLA flag for the compilation; repeatable")
 

@@ -150,7 +150,7 @@ class AfterFirstPasses:
         """Nothing is kept of the module before a pass."""
 
     def after(self, pass_: Pass, module: Module, changed: bool) -> None:
-        """Keeps a copy after the last of the first passes."""
+        """Keeps a copy once the first passes have run."""
         if self._module is not None:
             self._changed_later |= changed
             return
