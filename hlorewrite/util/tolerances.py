@@ -43,7 +43,8 @@ def relative_tolerance(dtype: np.dtype) -> float:
 
 
 def replica_tolerance(bits: int) -> float:
-    """The relative error between two copies of one element, which devices computed separately, that counts as rounding.
+    """The largest relative error that counts as rounding between two copies of one element that devices computed
+    separately.
 
     It is relative to the element, not to the largest magnitude of the tensor as ``relative_tolerance``, because it is
     compared while the program runs. So it is wider: cancellation makes the error of a small element relatively large.
