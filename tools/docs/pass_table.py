@@ -55,7 +55,7 @@ GROUPS: dict[str, dict[str, PassFacts]] = {
             "shapes that a rule matches", "conditions of each rule, [proved](proving.md)",
             "[rule by rule](comparison.md#xla)"),
         "reduce-scatter-creation": PassFacts(
-            "an all-reduce whose result each device uses one slice of", "the slice is the device's own shard",
+            "an all-reduce from whose result each device uses one slice", "the slice is the device's own shard",
             "half of the bytes on the wire; [measured](all-reduce-fusion.md#measured)"),
         "tokens-to-experts": PassFacts(
             "experts and batch sharded over one axis, and XLA gathers the weights of all experts",
@@ -129,7 +129,7 @@ GROUPS: dict[str, dict[str, PassFacts]] = {
             "a train step with stage marks", "the unsplit step is the reference",
             "[a pipelined step](pipeline-programs.md)", "`hlorewrite.pipeline`"),
         "share-fragments": PassFacts(
-            "fragments that contain each other", "the same ops in another cut",
+            "a fragment that contains another one", "the same ops in another cut",
             "[compile time on CPU](pipeline-programs.md#compile-time)", "`hlorewrite.pipeline` on CPU"),
     },
 }

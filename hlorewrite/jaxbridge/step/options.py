@@ -160,8 +160,9 @@ class StepOptions:
         "how much memory per device passes may spend on values that they keep longer (local sums, gathered values, "
         "buffers of fused calls), such as `8GiB`, or `auto`. Temporaries may grow by as much. `auto` is what the "
         "original leaves free: 80 % of the device's memory, minus arguments and results, minus 5 %, minus temporaries. "
-        "Live memory is never read. With a budget larger than the device, the original runs, with one warning. By "
-        "default each pass has its own limit, and [`auto`](against-xla.md#the-ways) also tries all free memory",
+        "Live memory is never read. With a budget larger than the device's memory, the original runs, with one "
+        "warning. By default each pass has its own limit, and [`auto`](against-xla.md#the-ways) also tries all free "
+        "memory",
         check=checked_budget, metavar="SIZE"))
     shard_update: str = field(default="", metadata=_about(
         "the mesh axis to shard optimizer state over, such as `data`; parameters and state are replicated along it. "
