@@ -84,7 +84,7 @@ def partition_groups(context: RuleContext, op: ir.Operation) -> Groups | MatchFa
             replicas is not None and ir.IntegerAttr(replicas).value != 1):
         return MatchFailure("its groups are of replicas, and device ids are of partitions", op)
     if not fully_manual(op, context.view):
-        return MatchFailure("it is in a region that is manual over some mesh axes only", op)
+        return MatchFailure("it is in a region that is manual over only some mesh axes", op)
     return groups
 
 

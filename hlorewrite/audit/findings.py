@@ -1,4 +1,4 @@
-"""Unnecessary communication in a schedule, found on optimised HLO alone.
+"""Unnecessary communication in a schedule, found in optimised HLO alone.
 
 No source is needed. A finding is a prediction. A rewrite has to know whether values are equal on all devices, and the
 text does not say so.

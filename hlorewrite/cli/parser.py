@@ -106,7 +106,7 @@ def add_plan_arguments(parser: argparse._ActionsContainer, purpose: str) -> None
 
 
 def quiet_xla(platform: str = "") -> None:
-    """Asks XLA for errors only; must run before jaxlib is imported.
+    """Asks XLA to print only errors; must run before jaxlib is imported.
 
     Args:
       platform: ``cpu`` keeps JAX from touching the GPUs of this machine.

@@ -1,5 +1,5 @@
 """What may go wrong with a module under XLA on GPU, depending on flags or inputs: collectives that devices may reach a
-different number of times, and public faults of passes that run under some flags only."""
+different number of times, and public faults of passes that run only under some flags."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass

@@ -127,7 +127,7 @@ class View:
     # ---- attributes
 
     def memoize(self, key: Hashable, find: Callable[[], _Answer]) -> _Answer:
-        """Computes a result once per key, for results that follow from attributes alone, which ops of a module share.
+        """Computes a result once per key, for results that follow only from attributes that ops of a module share.
 
         Args:
           key: all that the answer follows from; never an op or a value, which edits change.

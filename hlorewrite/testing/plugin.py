@@ -23,7 +23,7 @@ class GoldenFailure(Exception):
 
 
 class GoldenFile(pytest.File):
-    """A file with RUN lines, which is one test."""
+    """A file with RUN lines; each file is one test."""
 
     def collect(self) -> Iterator[pytest.Item]:
         """The test of the file."""

@@ -1,4 +1,4 @@
-"""Reads small files that others wrote: regular files only, and no more bytes than such a file can sensibly have."""
+"""Reads small files that others wrote: only regular files, and no more bytes than such a file can sensibly have."""
 
 import csv
 import json
@@ -73,7 +73,7 @@ def read_text(path: str, errors: str = "strict") -> str:
 
 
 def read_json(text: str | bytes, *, keep: bool = False) -> Any:
-    """Reads JSON that others wrote, with finite numbers only: Python's own reader also takes ``NaN``, ``Infinity`` and
+    """Reads JSON that others wrote, with only finite numbers: Python's own reader also takes ``NaN``, ``Infinity`` and
     ``1e999``.
 
     Args:

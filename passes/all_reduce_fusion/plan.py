@@ -319,7 +319,7 @@ MOST_ITEMS = 512
 
 
 class Sized(Protocol):
-    """An item with a size, which may depend on an earlier item."""
+    """An item with a size; it may depend on an earlier item."""
 
     @property
     def size(self) -> int:

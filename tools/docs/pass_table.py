@@ -96,7 +96,7 @@ GROUPS: dict[str, dict[str, PassFacts]] = {
             "tensor parallelism: compute that waits for collectives", "no op in between mixes the two halves",
             "[two halves of the batch](overlap.md#two-halves-of-the-batch)"),
         "separate-streams": PassFacts(
-            "several hosts: some collectives use network ports only, others links inside hosts",
+            "several hosts: some collectives use only network ports, others links inside hosts",
             "no value changes; off by default, since no GPU has run it",
             "[separate streams](overlap.md#separate-streams)"),
     },
@@ -107,7 +107,7 @@ GROUPS: dict[str, dict[str, PassFacts]] = {
             "`optimize(shard_update=\"data\")`"),
         "partial-state": PassFacts(
             "gradients accumulated across calls (`optax.MultiSteps`)",
-            "calls only add to the sum, which starts at zero",
+            "calls only add to the sum, and it starts at zero",
             "accumulating calls send 4 bytes instead of [67 MB](partial-state.md#a-step)",
             "`optimize(partial_state=\"data\")`"),
         "sequence-parallel": PassFacts(

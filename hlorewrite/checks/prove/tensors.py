@@ -176,7 +176,8 @@ def reduce_scatter(x: DeviceTensor, kind: str, dimension: Any, groups: DeviceGro
 
 
 def all_to_all(x: DeviceTensor, split: Any, concat: Any, groups: DeviceGroups, size: Any) -> DeviceTensor:
-    """Each operand is cut along ``split``, piece k goes to member k, which joins what it gets along ``concat``."""
+    """Each operand is cut along ``split``; piece k goes to member k, and each member joins what it gets along
+    ``concat``."""
     z3 = solver()
     piece = z3.Store(x.sizes, split, size)
 

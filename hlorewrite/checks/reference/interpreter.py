@@ -154,7 +154,7 @@ def keep_scatter_operands(module: ir.Module) -> None:
 
 
 def evaluate(module: ir.Module, inputs: Sequence[ir.Attribute]) -> list[ir.Attribute]:
-    """Runs ``main`` of a module that contains runnable ops only.
+    """Runs ``main`` of a module that contains only runnable ops.
 
     Raises:
       CannotExecute: the interpreter fails.

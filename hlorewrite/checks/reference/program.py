@@ -309,7 +309,7 @@ _FIRST_INDEX = {"stablehlo.dynamic_slice": 1, "stablehlo.dynamic_update_slice": 
 
 
 def widen_unsigned_indices(module: ir.Operation) -> None:
-    """Converts unsigned indices of ops to signed ones of 64 bits, which hold all their numbers up to 2^63 - 1.
+    """Converts unsigned indices of ops to signed ones of 64 bits, which can hold all unsigned numbers up to 2^63 - 1.
 
     Args:
       module: the module, which is changed.

@@ -52,7 +52,7 @@ def why_not(alone: Measured, ours: Measured, budget: int | None = None, or_equal
       ('', 'time would take 2 s, and XLA alone takes 1 s')
     """
     if not (alone.trips_known and ours.trips_known) and alone.trips_known != ours.trips_known:
-        return "the trip counts of its loops are known on one side only, so bytes cannot be compared"
+        return "the trip counts of its loops are known on only one side, so bytes cannot be compared"
     large = too_large(alone, ours, budget, name)
     if large:
         return large

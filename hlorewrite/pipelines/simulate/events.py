@@ -129,7 +129,7 @@ class _EventSimulation:
             self.release(mesh, task, now)
 
     def release(self, mesh: int, task: int, now: float) -> None:
-        """A task's result leaves the mesh, which goes on to its next task or to its update."""
+        """A task's result leaves the mesh, and the mesh goes on to its next task or to its update."""
         self.busy[mesh] = False
         self.position[mesh] += 1
         group = task // self.count

@@ -244,7 +244,7 @@ def parts_of(graph: Graph, value: SymbolicValue, kind: str) -> Mapping[Key, int]
 
 
 def joined(graph: Graph, kind: str, parts: Mapping[Key, int]) -> SymbolicValue:
-    """A value of parts; a plain node when it has one part, which waits for nothing."""
+    """A value of parts; a plain node if its only part waits for nothing."""
     held = {key: node for key, node in parts.items() if not graph.is_identity(node, kind)}
     return held[LOCAL] if list(held) == [LOCAL] else PendingReduction(kind, held)
 

@@ -37,7 +37,7 @@ class StepWithState:
         return new
 
     def placed(self, leaves: Sequence[Any]) -> list[Any]:
-        """The leaves of the arguments as the compiled step takes them, which are arrays.
+        """The leaves of the arguments as the compiled step takes them, as arrays.
 
         Raises:
           UsageError: an array was donated before; some versions of XLA crash when they read one.

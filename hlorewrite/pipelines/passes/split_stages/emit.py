@@ -173,7 +173,7 @@ class _StagesWriter:
             ip=ir.InsertionPoint(block))
 
     def argument_attributes(self) -> ir.Attribute:
-        """Attributes of the arguments of the step's main function, without shardings, which are in the types."""
+        """Attributes of the arguments of the step's main function, without shardings: those are in the types."""
         rows = self.rows("arg_attrs", len(self.step.arguments))
         for position, row in enumerate(rows):
             row.pop(RETURNED, None)

@@ -72,7 +72,7 @@ class Moves:
         return known[1]
 
     def base(self, node: int) -> tuple[int, Strided]:
-        """A node as a view of another one, which is not a view."""
+        """A node as a view of another node that is not itself a view."""
         label = self.graph.labels[node]
         if label[0] == "view":
             return self.graph.args[node][0], label[1]  # type: ignore[return-value]
@@ -183,7 +183,7 @@ class Moves:
         return self._make_reduce(label, type_, rows, size, known[0])
 
     def oriented(self, node: int, view: Strided, type_: str) -> int:
-        """A view that stays outside a reduction: it orders the rows, which the reduction keeps in a fixed order."""
+        """A view that stays outside a reduction and orders its rows; the reduction itself has them in a fixed order."""
         if self.graph.types[node] == type_ and is_whole(view, count_of(self.shape(node))):
             return node
         return self._node(node, view, type_)
