@@ -321,7 +321,7 @@ def block_ops(block: ir.Block) -> list[ir.Operation]:
 
 
 class CallIndex:
-    """The calls of each function, in the order they are added.
+    """The calls of each function, in the order in which they are added.
 
     Most functions of a large module are called once, so a dict is kept only for those that are called more often.
 

@@ -180,7 +180,7 @@ class _EventSimulation:
         self.deliver(task, peer, now)
 
     def free(self, out: int, into: int, now: float) -> None:
-        """Two ports go on to what waits next."""
+        """Two ports go on to the next transfer that waits."""
         ports = self.ports
         ports[out].popleft()
         ports[into].popleft()

@@ -244,8 +244,8 @@ def test_replica_ids_stay() -> None:
     before.operation.attributes["mhlo.num_replicas"], before.operation.attributes["mhlo.num_partitions"] = (
         before.operation.attributes["mhlo.num_partitions"], before.operation.attributes["mhlo.num_replicas"])
     _, said = m.run(ALL_OF_IT, before)
-    assert said == ["missed: the all-reduce stays: its groups do not count partitions, and indices are known for "
-                    "partitions only"]
+    assert said == ["missed: the all-reduce stays: its groups do not count partitions, and indices are known only "
+                    "for partitions"]
 
 
 def test_bad_options() -> None:

@@ -45,7 +45,7 @@ class _ComputedTypes:
     _functions: dict[int, list[float]] = field(default_factory=dict)
 
     def of_block(self, block: ir.Block, known: dict[ir.Value, float]) -> list[float]:
-        """The tolerances of what a block returns; of values without one it is zero."""
+        """The tolerances of the values that a block returns; zero for values without one."""
         for each in block.operations:
             op = each.operation
             below = [known.get(operand, 0.0) for operand in op.operands]

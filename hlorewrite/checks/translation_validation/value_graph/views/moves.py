@@ -1,4 +1,4 @@
-"""Reshapes, transposes, broadcasts, slices and reversals as views, which move to the leaves of expressions.
+"""Reshapes, transposes, broadcasts, slices and reversals as views; views move to the leaves of expressions.
 
 ``view(f(a, b)) = f(view(a), view(b))`` for ops that work element by element, and for reductions, whose rows are viewed.
 Views of arguments, streams, gathered values and the like are left, each in one form.

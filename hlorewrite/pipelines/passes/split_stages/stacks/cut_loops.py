@@ -1,4 +1,4 @@
-"""Cuts a loop into loops over some of its iterations, with their rows of what is stacked."""
+"""Cuts a loop into loops over some of its iterations, with their rows of the values that are stacked."""
 
 from collections.abc import Callable, Sequence
 
