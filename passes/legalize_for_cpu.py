@@ -114,7 +114,7 @@ def _masked_sum(editor: Editor, op: ir.Operation, rows: Sequence[Sequence[int]],
 
 
 def _bits_type(type_: ir.RankedTensorType) -> ir.Type | None:
-    """Unsigned integers with the bits of a floating type; None when values can be added as they are."""
+    """Unsigned integers with the bits of a floating-point type; None when values can be added as they are."""
     element = str(type_.element_type)
     if element.startswith("complex") or element == "i1" or element.lstrip("ui").isdigit():
         return None  # a zero of a complex sum may lose its sign; StableHLO has no bits of complex numbers

@@ -19,10 +19,10 @@ class EditListener(Protocol):
 
 
 class Editor:
-    """Creates, moves, replaces and erases ops, keeping a view true.
+    """Creates, moves, replaces and erases ops, keeping a view up to date.
 
     Args:
-      view: the view to keep true.
+      view: the view to keep up to date.
       rule: the rule or pass that makes the ops; it is part of their locations.
       listeners: further listeners for edits.
     """

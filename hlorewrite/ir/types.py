@@ -126,7 +126,7 @@ _LARGEST_FINITE = {"f8E4M3FN": 448.0, "f8E4M3FNUZ": 240.0, "f8E5M2FNUZ": 57344.0
 
 
 def largest_float(element: ir.Type) -> float:
-    """The largest number of a floating type: infinity if it has one.
+    """The largest number of a floating-point type: infinity if it has one.
 
     Example:
       >>> from hlorewrite.ir.context import new_context
@@ -138,6 +138,6 @@ def largest_float(element: ir.Type) -> float:
 
 
 def is_floating(element: ir.Type) -> bool:
-    """Whether an element type is a real or complex floating type."""
+    """Whether an element type is a real or complex floating-point type."""
     name = str(element)
     return name.startswith(("f", "bf", "tf", "complex"))

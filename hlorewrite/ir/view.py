@@ -29,7 +29,7 @@ class View:
     """An index over one module.
 
     Args:
-      module: the module; edit it through ``hlorewrite.ir.edit.Editor`` only, so that the view stays true.
+      module: the module; edit it through ``hlorewrite.ir.edit.Editor`` only, so that the view stays up to date.
 
     Attributes:
       erased: ``op_key`` -> how many collectives of this address were erased.

@@ -14,7 +14,7 @@ class OpClass(Enum):
 
     ELEMENTWISE = "each element is a function of the elements at the same place; a scalar operand stands for all places"
     MOVE = "each element is one element of an operand; attributes, and starts of slices, say which"
-    INDEXED = "each element is one of an operand's elements, or combined with some; a tensor of indices says which"
+    INDEXED = "each element is an element of an operand, or a combination of some; a tensor of indices says which"
     REDUCTION = "elements combine along dimensions"
     CONTRACTION = "sums of products"
     SAME = "the operands themselves"

@@ -197,7 +197,7 @@ class PassContext:
         return self._view
 
     def editor(self, module: Module, rule: str = "") -> Editor:
-        """An editor of the module that keeps ``view`` true.
+        """An editor of the module that keeps ``view`` up to date.
 
         Args:
           module: the module of the running pass.

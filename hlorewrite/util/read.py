@@ -142,4 +142,4 @@ class ReadGuard:
 
 
 READ_GUARD = ReadGuard()
-"""One guard for the process: a damaged size in a file makes C++ code fill the memory of all of it."""
+"""One guard for the whole process: a damaged size in a file makes C++ code fill the process's memory."""

@@ -110,7 +110,7 @@ class _Matching:
                 self._settle("fused", old, new)
 
     def gather(self) -> None:
-        """The rest at one source line belongs together, first on the same devices, then on any."""
+        """Pairs what is left by source line, first on the same devices, then on any."""
         for devices_too in (True, False):
             sides = []
             for side, left in ((self.before, self.left_before), (self.after, self.left_after)):

@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     Array = np.ndarray
 
 _FOR_A_MARGIN, _OF_COMPUTE = 1.2, 0.005
-"""A margin is worth a fifth more exposed time, or half a percent of kernel time."""
+"""A margin may cost a fifth more exposed time plus half a percent of kernel time."""
 _SMALL, _OF_IDLE = 16 << 20, 0.025
 """If the stream is idle half of the time, calls of several members are kept small, at a cost of up to 2.5 % of compute:
 a long call exposes more when the compiler starts it late. Members that are ready together start together."""

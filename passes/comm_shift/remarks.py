@@ -340,7 +340,7 @@ ADVICE: Mapping[Need, str] = MappingProxyType({
     "trip count": f"if all devices in fact run the loop equally often, {_KNOWN}",
     "branch": f"if all devices in fact take the same branch, {_KNOWN}",
     "condition": "if the number of iterations is in fact fixed, write lax.scan or lax.fori_loop",
-    "token": "take ordered=True from the callbacks in the loop",
+    "token": "remove ordered=True from the callbacks in the loop",
     "call": "run the pass inline first",
     "mesh": "",
     "result": "if you need only the last sum, accumulate in a lax.scan inside the step, and return it once",

@@ -55,7 +55,8 @@ class _Zeros:
         self._steps = 0
 
     def loop(self, op: ir.Operation, positions: Iterable[int]) -> set[int]:
-        """Among positions that start as zeros, those at which a loop always carries zeros; these stay assumed.
+        """Those of the positions at which a loop starts with zeros and carries zeros in every iteration; remembers
+        them.
 
         A single number is left alone: it may be a counter.
         """

@@ -43,7 +43,7 @@ class StateShards:
     whole: frozenset[ir.Value] = frozenset()
 
     def arguments(self) -> list[ir.BlockArgument]:
-        """The arguments of the manual computation among them, in order."""
+        """Those of the sharded values that are arguments of the manual computation, in order."""
         found = [ir.BlockArgument(value) for value in self.dims if isinstance(value.owner, ir.Block)]
         return sorted(found, key=lambda argument: argument.arg_number)
 

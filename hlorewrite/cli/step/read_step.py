@@ -23,8 +23,8 @@ if TYPE_CHECKING:
 def add_step_arguments(parser: argparse.ArgumentParser) -> None:
     """Adds the arguments that name the step and its target."""
     parser.add_argument("input", metavar="IN",
-                        help="StableHLO module, serialized jax.export or HLO before optimisations, which is compiled "
-                             "for the target; optimised HLO text; or a folder of --xla_dump_to; - is standard input")
+                        help="StableHLO module, serialized jax.export or HLO before optimisations, to compile for the "
+                             "target; optimised HLO text; or a folder of --xla_dump_to; - is standard input")
     parser.add_argument("--target", required=True, metavar="NAME:HOSTSxGPUS",
                         help="described GPUs such as h200:4x8; no GPU is needed")
     parser.add_argument("--topology", metavar="NAME:HOSTSxGPUS",

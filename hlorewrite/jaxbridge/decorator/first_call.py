@@ -37,7 +37,7 @@ def run_both(lowered: OptimizedLowered, compiled: jax.stages.Compiled, args: tup
 
     Raises:
       ValuesDiffer: an output differs by more than rounding explains; where no bound is known, by more than the
-        tolerance of the roughest type it is computed in.
+        tolerance of the least precise type it is computed in.
     """
     copies = jax.tree.map(lambda x: x.copy() if isinstance(x, jax.Array) else x, (args, kwargs))
     with own_compilation():

@@ -22,7 +22,7 @@ from hlorewrite.jaxbridge.xla import private
 _FUTEX = {"x86_64": "202", "aarch64": "98"}
 """The number of the system call in which a thread of C++ waits for another one (Linux, ``asm/unistd.h``)."""
 _MAY_WAIT = ("builtins", "functools", "itertools", "jax", "jaxlib", "nanobind", "numpy", "operator")
-"""Packages whose functions written in C wait for arrays, or call what does."""
+"""Packages whose functions written in C wait for arrays, or call functions that do."""
 _FETCHES = {"input", "next", "open"}
 """Functions of ``builtins`` that wait for data rather than for arrays."""
 

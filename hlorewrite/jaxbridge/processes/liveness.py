@@ -378,7 +378,7 @@ class Watch:
         self._end(one_line(error))
 
     def wait_until_named(self) -> bool:
-        """Gives the other thread time to name a dead peer. Returns whether one was named, as dead or as missing."""
+        """Gives the other thread time to name a dead peer. Returns whether a peer was named, as dead or as missing."""
         self._silence_s = min(self._silence_s, max(ECHO_S, 3 * self.interval_s))
         deadline = time.monotonic() + self._silence_s + 2 * self.interval_s
         # Ends: at the deadline.

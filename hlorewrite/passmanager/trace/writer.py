@@ -112,7 +112,7 @@ class TraceWriter:
         self._write(form.BEFORE, self._first.as_dict())
 
     def decided(self, decision: Mapping[str, Any], pipeline: str) -> None:
-        """Keeps which way to compile the step was chosen, and names the passes that run now."""
+        """Records the chosen way to compile the step, and names the passes that run now."""
         self.manifest["pipeline"] = pipeline
         self._write(form.DECISION, dict(decision))
 

@@ -55,8 +55,9 @@ def _cost_arguments(parser: argparse.ArgumentParser) -> None:
     cost = parser.add_argument_group("costs", "one value, or one for each stage separated by commas")
     cost.add_argument("--fwd", metavar="TIME", help="forward pass of a micro-batch on a stage, such as 1ms")
     cost.add_argument("--bwd", metavar="TIME", help="its backward pass (default: twice the forward pass)")
-    cost.add_argument("--bwd-weight", metavar="TIME", help="weight-gradient part of the backward pass, which "
-                                                           "zero-bubble schedules run later (default: half)")
+    cost.add_argument("--bwd-weight", metavar="TIME", help="the part of the backward pass that computes weight "
+                                                           "gradients; zero-bubble schedules run it later "
+                                                           "(default: half)")
     cost.add_argument("--update", metavar="TIME", help="the optimizer's step (default: 0)")
     cost.add_argument("--act-bytes", metavar="SIZE", help="activation of a micro-batch that a stage sends to the next, "
                                                           "whole tensor (default: 0)")

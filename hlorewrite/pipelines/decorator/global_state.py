@@ -49,7 +49,7 @@ def processes_of(sharding: Sharding) -> set[int]:
 
 
 def to_global(value: Any, devices: Sequence[Any], timeout_s: float) -> Any:
-    """Makes an array that every process of a pipeline has a part of; all processes call it.
+    """Makes an array that every process of a pipeline has a part of; every process must call this.
 
     Args:
       value: what a step returned, or a host value, the same on all processes.

@@ -33,8 +33,7 @@ class ExecutableStore:
 
     @contextmanager
     def of(self, key: str) -> Iterator[None]:
-        """Reads executables that this thread compiles in the body for its devices if they exist; writes them out
-        otherwise.
+        """In the body, what this thread compiles for its devices is read if the store has it, and stored otherwise.
         """
         before = _WANTED.set((self, key))
         try:

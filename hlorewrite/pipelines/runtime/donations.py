@@ -31,7 +31,7 @@ class DonationCheck:
         self._made: dict[int, weakref.ref] = {}
 
     def check(self, arguments: Sequence[jax.Array | None]) -> None:
-        """Looks at the arguments of a call.
+        """Refuses a call whose donated arguments are deleted or share a buffer.
 
         Args:
           arguments: placed arrays; None for those of other processes.

@@ -32,7 +32,8 @@ from hlorewrite.pipelines.runtime.standalone import add_token, standalone
 Compiled = Callable[..., Sequence[jax.Array]]
 Key = tuple[str, tuple[Any, ...]]
 KEPT = 0.1
-"""Limit of bytes that a fragment does not take over so that it equals another one, as a share of all its bytes."""
+"""Limit of the operands whose donation a fragment gives up to equal another one, as a share of its operands' and
+results' bytes."""
 _DONOR = re.compile(r"jax\.buffer_donor = true(, )?")
 _COLLECTIVE = re.compile(r"= .*\b(all-reduce|all-gather|reduce-scatter|collective-|all-to-all|ragged-all)")
 

@@ -18,7 +18,7 @@ _EXACT = frozenset({"add", "subtract", "negate", "abs", "maximum", "minimum", "c
 _SUMS = frozenset({"add", "maximum", "minimum", "and", "or"})
 _NEVER_ZERO = frozenset({"multiply", "divide", "exponential", "logistic", "power", "convert", "sqrt", "rsqrt", "cbrt",
                          "tanh"})
-"""Ops whose result is zero for an operand that is not zero only because it is too small."""
+"""Ops whose result is zero for an operand other than zero only if the operand is too small."""
 
 
 def stays_in_range(tape: ExecutionTrace) -> bool:

@@ -46,7 +46,7 @@ def tensor_type(shape: Shape, element: str) -> str:
 
 
 def is_float(element: str) -> bool:
-    """Whether an element type is a real or complex floating type."""
+    """Whether an element type is a real or complex floating-point type."""
     return element.startswith(("f", "bf", "tf", "complex"))
 
 

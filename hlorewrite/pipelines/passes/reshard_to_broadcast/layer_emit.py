@@ -125,7 +125,7 @@ class _LayerWriter:
                                                                  piece.type)
 
     def _bits_type(self, type_: ir.Type) -> ir.Type | None:
-        """Unsigned integers with the bits of a floating type; None when values are added as they are."""
+        """Unsigned integers with the bits of a floating-point type; None when values are added as they are."""
         tensor = ir.RankedTensorType(type_)
         if not isinstance(tensor.element_type, ir.FloatType):
             return None

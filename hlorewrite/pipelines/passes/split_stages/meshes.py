@@ -166,7 +166,7 @@ def _by_schedule(schedule: str, meshes: int, stages: int, microbatches: int, whe
 
 
 def mesh_axes(view: View) -> tuple[str, ...]:
-    """The axes' names of the step's mesh; empty when it has none.
+    """The names of the axes of the step's mesh; empty when it has none.
 
     Raises:
       InputError: the step has several meshes of different axes.

@@ -212,8 +212,8 @@ def check_order(step: TrainStep, at: StageAssignment, schedule: str, meshes: int
         kind = at.task(place)
         order = orders.get(("F" if kind == "F" else "B", at.stage(place)), [])
         if order != sorted(order):
-            raise PlanError(f"{schedule} runs the backward passes of stage {at.stage(place)} in an order other than that "
-                            "of the micro-batches, and a carried value there is not a sum", location=source(node),
+            raise PlanError(f"{schedule} runs the backward passes of stage {at.stage(place)} in an order other than "
+                            "that of the micro-batches, and a carried value there is not a sum", location=source(node),
                             hint="add to the carried value and nothing else, or use 1f1b")
 
 

@@ -102,7 +102,7 @@ def flows(plan: ReshardPlan, message_bytes: int, multicast: bool) -> list[tuple[
 
 
 def joined(plan: ReshardPlan) -> list[tuple[int, tuple[int, ...], tuple[int, ...]]]:
-    """Slices to move: consecutive rows on the same way that are adjacent in the tensor count as one.
+    """Slices to move: consecutive rows that go the same way and are adjacent in the tensor count as one.
 
     A plan may cut a slice into parts of different sizes, by when they arrive; messages of a module have one size.
 

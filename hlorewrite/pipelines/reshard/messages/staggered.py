@@ -26,7 +26,7 @@ _HALVINGS = 20
 
 @dataclass(frozen=True)
 class PortMessage:
-    """A message by one port of a host.
+    """A message through one port of a host.
 
     Attributes:
       port: number of the port.
@@ -92,7 +92,7 @@ def _in_time(end: float, seconds: float, copies: float, own: float, overhead: fl
 
 
 def messages_of_ports(rows: SliceTransfers, network: Network) -> list[PortMessage]:
-    """The messages in which each slice enters a host by all its ports, staggered.
+    """The staggered messages in which each slice enters a host through all its ports.
 
     Args:
       rows: one row for each slice.

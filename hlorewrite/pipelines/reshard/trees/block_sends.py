@@ -67,7 +67,7 @@ def block_sends(hosts: int, blocks: tuple[int, ...], relay: int = 0) -> tuple[tu
     Args:
       hosts: receiving hosts; they are numbered from 1, and 0 is the source.
       blocks: number of blocks of each stream; there are as many streams as a host has ports, each leaves the source
-        by a separate port, and a host passes a block on by any of its ports.
+        through a separate port, and a host passes a block on through any of its ports.
       relay: rounds that a block takes from the port it came by to the other ports of its host.
 
     Returns:

@@ -119,7 +119,7 @@ class _ReceiveSearch:
         return number < len(self.skips) and reached <= self.place - self.skips[number]
 
     def walk(self, at: int, most: int) -> None:
-        """Follows the paths from a place whose next skip has at most this number."""
+        """Follows the paths from a place, with skips numbered at most ``most``."""
         for skip in [each for each in self.unused if each <= most]:
             reached = at + self.skips[skip]
             if skip not in self.unused or not self.within(reached, 0) or reached >= self.before:

@@ -1,7 +1,7 @@
 """The strategy ``trees``: slices that go to the same hosts, in blocks that each use a separate tree.
 
 In a chain the last of n hosts gets its first block after n hops; here after about log2(n), or fewer where each host
-gets all slices and so can pass a block on by any of its ports.
+gets all slices and so can pass a block on through any of its ports.
 """
 
 import math
@@ -22,11 +22,11 @@ _LEAST_HOSTS = 3
 
 @dataclass(frozen=True)
 class Rail:
-    """Rows that each receiving host takes in by the same ports.
+    """Rows that enter each receiving host through the same ports.
 
     Args:
       streams: the rows that follow each other, block by block, for each port.
-      ports: the ports by which each host takes them in, in the order of the hosts.
+      ports: the ports through which they enter each host, in the order of the hosts.
     """
 
     streams: tuple[tuple[int, ...], ...]

@@ -15,7 +15,7 @@ _EXACT = ROUNDS_NOTHING | ops_of(OpClass.CONSTANT) | {"stablehlo.tuple", "stable
 
 
 def computed_tolerances(module: Module, name: str = "main") -> tuple[float, ...]:
-    """For each result of a function, the relative tolerance of the roughest float type that it is computed in.
+    """For each result of a function, the relative tolerance of the least precise float type that it is computed in.
 
     Args:
       module: the module.

@@ -87,7 +87,7 @@ _BARRIER = "stablehlo.optimization_barrier"
 
 
 class PartWriter:
-    """Writes the ops of one step, stacks by part.
+    """Writes the ops of one step, with its stacks as parts.
 
     Args:
       editor: the editor of the module.
@@ -140,7 +140,7 @@ class PartWriter:
         return [self.copied(made, {}, each) for each in rows]
 
     def there(self, part: Part, like: ir.Value, rows: tuple[int, int]) -> ir.Value:
-        """A part, zeros written out."""
+        """A part as a value: if it is None, zeros are made."""
         if part is not None:
             return part
         return zeros_like(self.editor, with_dimension(like.type, 0, rows[1] - rows[0]), self.end())
