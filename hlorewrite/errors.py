@@ -113,7 +113,7 @@ def closest(name: str, known: Iterable[str]) -> str:
 
 
 def did_you_mean(name: str, known: Iterable[str], listed_by: str = "") -> str:
-    """Says which known name is close to an unknown one, or lists the known ones; of many, the closest few.
+    """Says which known name is close to an unknown one, or lists the known ones; only the closest few of many.
 
     Args:
       name: what the user wrote.

@@ -1,4 +1,5 @@
-"""The class of the pass expose-collectives, by its public path. The bridge to JAX defines it, since it needs jax."""
+"""The class of the pass expose-collectives, by its public path. The bridge to JAX defines this class, which needs
+jax."""
 
 from typing import Any
 

@@ -42,7 +42,7 @@ class GatherToBroadcast(OpByOp):
     this for a gathered value with a constant index.
 
     Attributes:
-      topology: the cluster to estimate times for; by default the one the run names, else servers of eight H100.
+      topology: the cluster to estimate times for; by default the one the run names, else servers of eight H100s.
 
     Example:
       >>> from hlorewrite.ir.load import parse

@@ -1,5 +1,5 @@
-"""hierarchical-all-reduce: reduces within hosts, then across them, then gathers within them, where the topology says
-that it pays."""
+"""hierarchical-all-reduce: reduces within hosts, then across them, then gathers within them, if the topology says that
+it pays."""
 
 import math
 from collections.abc import Sequence

@@ -79,7 +79,7 @@ def _rows(op: ir.Operation, view: View) -> tuple[tuple[tuple[int, ...], ...], st
     by_partition = groups.mode == "cross_partition"
     if (replicas if by_partition else partitions) != 1:
         raise InputError("a collective_broadcast of several replicas of several partitions cannot be legalised",
-                         location=view.source(op), hint="compile the module with partitions only")
+                         location=view.source(op), hint="compile the module with only partitions")
     members = {member for row in groups.rows for member in row}
     if devices is not None and members != set(range(devices)):
         raise InputError("a collective_broadcast whose groups do not cover every device cannot be legalised",
@@ -114,7 +114,7 @@ def _masked_sum(editor: Editor, op: ir.Operation, rows: Sequence[Sequence[int]],
 
 
 def _bits_type(type_: ir.RankedTensorType) -> ir.Type | None:
-    """Unsigned integers with the bits of a floating type; None when values can be added as they are."""
+    """Unsigned integers with the bits of a floating-point type; None when values can be added as they are."""
     element = str(type_.element_type)
     if element.startswith("complex") or element == "i1" or element.lstrip("ui").isdigit():
         return None  # a zero of a complex sum may lose its sign; StableHLO has no bits of complex numbers

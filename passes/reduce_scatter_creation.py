@@ -84,8 +84,9 @@ class ReduceScatterCreation(OpByOp):
         if chain is None:
             return False
         groups, kind = partition_groups(op, view), reduction_kind(op)
-        layout = (groups if isinstance(groups, str) else "its reducer is not a sum, product, maximum, minimum, and, or "
-                  "or" if kind is None else _scatter(chain, groups))
+        layout = (groups if isinstance(groups, str)
+                  else "its reducer is none of sum, product, maximum, minimum, and, or" if kind is None
+                  else _scatter(chain, groups))
         if isinstance(layout, str) or kind is None:
             tell(ctx, "blocked", self.name, f"the all-reduce stays: {layout}", view, op)
             return False

@@ -23,7 +23,7 @@ _CONSTRAINT, _DOT = "sdy.sharding_constraint", "stablehlo.dot_general"
 _FOLLOWED = frozenset((*ELEMENTWISE, _DOT, "stablehlo.transpose", "stablehlo.reshape"))
 _IN_ACTIVATIONS = ops_of(OpClass.ELEMENTWISE, OpClass.CONSTANT, OpClass.TERMINATOR) | {"stablehlo.broadcast_in_dim"}
 _WORTH = 2
-"""How many times the bytes that devices exchange the gathered weights must have."""
+"""The gathered weights must have at least this many times the bytes that devices exchange."""
 
 
 @dataclass(frozen=True)

@@ -41,7 +41,7 @@ def kept_by_one(context: RuleContext, choice: ir.Operation, collective: ir.Opera
     keeps = {device: [bool(taken) == on_true for taken in values.reshape(-1)]
              for device, values in zip(devices, table, strict=True)}
     if any(len(set(taken)) != 1 for taken in keeps.values()):
-        return MatchFailure("the select takes other elements from one side than from the other", choice)
+        return MatchFailure("the select takes different elements from its two sides", choice)
     for row in groups.rows:
         keepers = [device for device in row if keeps[device][0]]
         if len(keepers) != 1:

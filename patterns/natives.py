@@ -205,7 +205,7 @@ def identity_permute(context: RuleContext, op: ir.Operation) -> Answer:
 
 @native
 def composed_pairs(context: RuleContext, inner: ir.Operation, outer: ir.Operation) -> ir.Attribute | MatchFailure:
-    """Source and target pairs of two permutes in a row; who receives nothing gets zeros either way."""
+    """Source and target pairs of two permutes in a row; a device that receives nothing gets zeros either way."""
     if id_mode(inner) != id_mode(outer):
         return MatchFailure("their device ids mean different things", inner)
     first, second = written_pairs(inner, context.view), written_pairs(outer, context.view)

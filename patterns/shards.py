@@ -12,7 +12,8 @@ from hlorewrite.rules.register import native
 @native
 def own_shard(context: RuleContext, reduction: ir.Operation, piece: ir.Operation
               ) -> tuple[int, ir.Attribute] | MatchFailure:
-    """Along which dimension each member of a group slices a shard of its own, and the groups in the order of shards.
+    """The dimension along which each member of a group slices a shard of its own, and the groups in the order of
+    shards.
 
     Args:
       context: the rule's context.
@@ -83,7 +84,7 @@ def partition_groups(context: RuleContext, op: ir.Operation) -> Groups | MatchFa
             replicas is not None and ir.IntegerAttr(replicas).value != 1):
         return MatchFailure("its groups are of replicas, and device ids are of partitions", op)
     if not fully_manual(op, context.view):
-        return MatchFailure("it is in a region that is manual over some mesh axes only", op)
+        return MatchFailure("it is in a region that is manual over only some mesh axes", op)
     return groups
 
 
@@ -95,7 +96,7 @@ def _cut(piece: ir.Operation) -> tuple[int, int] | MatchFailure:
     if 0 in part:
         return MatchFailure("the slice is empty", piece)
     if len(cut) != 1 or whole[cut[0]] % part[cut[0]]:
-        return MatchFailure("the slice does not cut one dimension in equal shards", piece)
+        return MatchFailure("the slice does not cut one dimension into equal shards", piece)
     return cut[0], whole[cut[0]] // part[cut[0]]
 
 

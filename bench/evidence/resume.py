@@ -1,4 +1,4 @@
-"""Save, kill and resume against an uninterrupted training: several processes, final states compared bit by bit.
+"""Save, kill and resume against an uninterrupted run: several processes, final states compared bit by bit.
 
 Usage: ``python bench/evidence/resume.py [--steps 20] [--processes 4]``. Processes with a CPU device each (collectives
 by gloo) train a rewritten step with a plan file. In the second training all of them end by SIGKILL in the middle, and
@@ -66,7 +66,7 @@ def main() -> int:
         whole.mkdir()
         parted.mkdir()
         if not finished(train(whole, steps, processes), "made"):
-            print("the uninterrupted training failed")
+            print("the uninterrupted run failed")
             return 1
         ended = train(parted, steps, processes, kill_at)
         killed = sum(code == -signal.SIGKILL for code, _ in ended)

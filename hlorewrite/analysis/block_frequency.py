@@ -10,7 +10,7 @@ from hlorewrite.analysis.per_device_constants import PerDeviceConstants
 from hlorewrite.ir import BRANCHES, Loop, ir
 
 ASSUMED_TRIPS = 8
-"""Iterations assumed for a loop whose trip count is not a constant, for cost only."""
+"""Iterations assumed, only for cost, for a loop whose trip count is not a constant."""
 
 
 def executed_times(op: ir.Operation, known_blocks: dict[ir.Block, tuple[float, bool]] | None = None

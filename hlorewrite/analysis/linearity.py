@@ -93,7 +93,7 @@ _WIDE = frozenset({"bf16", "tf32", "f32", "f64", "complex<f32>", "complex<f64>"}
 
 
 def has_narrow_range(element: ir.Type) -> bool:
-    """Whether an element type is a float with fewer than 8 bits of exponent, or of 8 bits in all.
+    """Whether an element type is a float with fewer than 8 bits of exponent, or with 8 bits in all.
 
     Example:
       >>> from hlorewrite.ir.context import new_context

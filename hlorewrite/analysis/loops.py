@@ -8,7 +8,7 @@ from hlorewrite.ops.table import SPREADS
 
 
 def trip_count(op: ir.Operation) -> int | None:
-    """How often a ``while`` runs its body, when its counter starts, steps and ends at constants.
+    """How often a ``while`` runs its body, if the start, step and end of its counter are constants.
 
     Args:
       op: a ``stablehlo.while``.
@@ -49,7 +49,7 @@ class LoopCounter:
 
 
 def counter_of(loop: Loop) -> LoopCounter | None:
-    """The counter of a loop; None when it does not start, step and end at constants.
+    """The counter of a loop; None unless its start, step and end are constants.
 
     Args:
       loop: the loop.

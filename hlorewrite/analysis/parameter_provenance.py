@@ -228,7 +228,8 @@ class ParameterProvenance:
     # ---- back from an operand
 
     def accumulator(self, value: ir.Value) -> str:
-        """The path of the argument that a value is, if the step reads it only to update it; empty for scalars."""
+        """The path of the argument that a value stands for, if the step reads it only to update it; empty for
+        scalars."""
         argument = self._argument(value, ())
         if argument is None or not _shape(argument) or self._is_read(argument):
             return ""
@@ -311,7 +312,7 @@ def _parts(path: str) -> list[str]:
 
 
 def continues(argument: str, result: str) -> bool:
-    """Whether a result is called like an argument, by at least one name.
+    """Whether a result and an argument have at least one name in common.
 
     Example:
       >>> continues("params['w']", "result[0]['w']"), continues("params['w']", "result[1][0].mu['v']")

@@ -178,7 +178,7 @@ def _callee(op: ir.Operation) -> ir.Operation | None:
 
 
 def numpy_type(type_: ir.Type) -> np.dtype | None:
-    """The type numpy computes an integer or boolean tensor in; None for any other."""
+    """The type in which numpy computes an integer or boolean tensor; None for any other."""
     name = str(ir.RankedTensorType(type_).element_type)
     return _numpy_type(type_) if name.lstrip("ui") in _WIDTHS else None
 

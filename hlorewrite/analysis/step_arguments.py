@@ -9,7 +9,7 @@ _ROUNDING = ("stablehlo.convert", "stablehlo.reduce_precision")
 
 
 def argument_read(value: ir.Value, view: View) -> ir.Value | None:
-    """The argument of a public function whose elements a value holds, or some of them.
+    """The argument of a public function from which a value takes all or some of its elements.
 
     Args:
       value: any value.

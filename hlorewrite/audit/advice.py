@@ -1,4 +1,4 @@
-"""Why XLA leaves communication where it is, and what a user has to do."""
+"""Why XLA leaves communication where it is, and what a user can do about it."""
 
 from collections.abc import Mapping
 
@@ -31,7 +31,7 @@ def why_accumulated(kind: str, leaves: LeavesLoops, options: Mapping[str, str], 
     if kind == REDUCE_SCATTER.kind:
         return f"XLA:GPU leaves the part of {CODE_MOTION} for reduce-scatters switched off"
     if leaves.through or body not in leaves.out_of:
-        return (f"XLA's {CODE_MOTION} takes a reduction out of the innermost loop only; this one is stacked by that "
+        return (f"XLA's {CODE_MOTION} takes a reduction only out of the innermost loop; this one is stacked by that "
                 "loop and summed up by a loop around it")
     if leaves.scaled:
         return (f"a factor is applied between the reduction and the sum (for a mean, say), and XLA's {CODE_MOTION} "
@@ -52,7 +52,7 @@ def why_separate(kind: str, payload: int, options: Mapping[str, str], several_ty
     if payload > threshold:
         return f"together they are larger than --{flag} ({format_bytes(threshold)})"
     if several_types:
-        return "XLA combines calls of one element type only"
+        return "XLA combines only calls of one element type"
     return "the optimised text shows no reason; XLA combines before it schedules"
 
 

@@ -1,4 +1,4 @@
-"""Unnecessary communication in a schedule, found on optimised HLO alone.
+"""Unnecessary communication in a schedule, found in optimised HLO alone.
 
 No source is needed. A finding is a prediction. A rewrite has to know whether values are equal on all devices, and the
 text does not say so.
@@ -120,7 +120,7 @@ class LoopFindings:
                         if cost.kind in BY_KIND and (made := computation.instructions[cost.name])]
 
     def all(self) -> tuple[AuditFinding, ...]:
-        """The findings, the one that adds most to the step first."""
+        """The findings, with the one that adds most to the step first."""
         found: list[AuditFinding] = []
         taken = set[tuple[str, str]]()
         for one in self._placed:

@@ -1,4 +1,4 @@
-"""In which of the loops around it a value of HLO changes from iteration to iteration.
+"""Finds the loops in which a value of HLO changes from iteration to iteration.
 
 Each computation is read once: a value depends on elements of the computation's parameters, kept as bits. Of a loop's
 tuple, an element that the body passes on unchanged is the same in every iteration; another depends on whatever its next
@@ -80,7 +80,7 @@ class LoopVariance:
         return found[0] if len(found) == 1 else None
 
     def varies_in(self, computation: Computation, name: str) -> frozenset[str] | None:
-        """In which loops around it a value changes.
+        """The loops around a value in which it changes.
 
         Args:
           computation: the computation that it is in.
@@ -168,7 +168,7 @@ class LoopVariance:
 
 
 def element_of(body: Computation, name: str) -> int | None:
-    """The index of the element of a loop's tuple a value is, unchanged; None when it is none.
+    """The index of the element of a loop's tuple that a value holds unchanged; None if it holds none.
 
     Args:
       body: the loop's body.

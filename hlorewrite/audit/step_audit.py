@@ -1,4 +1,4 @@
-"""The audit of a step: what is sent, what of it runs in loops, and what could be saved."""
+"""The audit of a step: what it sends, what it sends in loops, and what could be saved."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass

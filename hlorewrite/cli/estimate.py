@@ -166,7 +166,7 @@ def sized(topo: Topology, args: argparse.Namespace, explicit: bool) -> Topology:
 
 
 def with_gpus(topo: Topology, gpus: int) -> Topology:
-    """As many equal hosts as hold a number of GPUs."""
+    """Equal hosts, as many as a number of GPUs needs."""
     per_host = max(count for count in range(1, topo.gpus_per_host + 1) if gpus % count == 0)
     return topo.sized(gpus // per_host, per_host)
 

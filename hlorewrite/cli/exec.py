@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 HELP = "run a program unedited, rewriting the communication of every jitted function"
 _FLAGS = ("on_error", "protect", "trace", "keep", "timeout_s", "topology", "memory_budget", "plan", "on_mismatch",
           "audit")
-"""Options whose flags are as ``StepOptions`` has them."""
+"""Options whose flags are the same as in ``StepOptions``."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

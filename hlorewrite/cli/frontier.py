@@ -26,7 +26,7 @@ def run_frontier(args: argparse.Namespace) -> int:
     other = next((flag for flag, on in (("--vs", args.vs), ("--matrix", args.matrix),
                                         ("--plot-matrix", args.plot_matrix), ("--mesh", args.mesh)) if on), None)
     if other:
-        raise UsageError(f"{other} and --frontier do not go together", hint="leave one of them out")
+        raise UsageError(f"{other} and --frontier cannot be used together", hint="leave one of them out")
     budget = args.memory_budget or 0
     measurer = _Measurer(args)
     with progress("rewriting for memory budgets", 20) as step:

@@ -1,4 +1,4 @@
-"""``hlorewrite lint``: does XLA on GPU compute what this module says."""
+"""``hlorewrite lint``: whether XLA on GPU computes what a module says."""
 
 from __future__ import annotations
 

@@ -32,7 +32,7 @@ _UNREADABLE = {
         "write the file without it",
     "for integer string conversion": "a number has thousands of digits; write a smaller one",
 }
-"""What jaxlib's bindings, or Python, say where Python cannot hold what an input does -> what is shown."""
+"""Messages of jaxlib's bindings, or of Python, about inputs that Python cannot represent -> the message to show."""
 
 
 def entry() -> NoReturn:

@@ -57,7 +57,7 @@ def add_load_argument(parser: argparse._ActionsContainer) -> None:
 
 
 def add_step_flag(parser: argparse._ActionsContainer, name: str, **more: Any) -> None:
-    """Adds the flag of an option of a step.
+    """Adds the flag for an option of a step.
 
     Args:
       parser: where.
@@ -92,7 +92,7 @@ def add_report_argument(parser: argparse._ActionsContainer) -> None:
 
 
 def add_plan_arguments(parser: argparse._ActionsContainer, purpose: str) -> None:
-    """Adds ``--plan`` and ``--on-mismatch`` where a plan is one file.
+    """Adds ``--plan`` and ``--on-mismatch``, for commands whose plan is one file.
 
     Args:
       parser: where.
@@ -106,7 +106,7 @@ def add_plan_arguments(parser: argparse._ActionsContainer, purpose: str) -> None
 
 
 def quiet_xla(platform: str = "") -> None:
-    """Asks XLA for errors only; must run before jaxlib is imported.
+    """Asks XLA to print only errors; must run before jaxlib is imported.
 
     Args:
       platform: ``cpu`` keeps JAX from touching the GPUs of this machine.

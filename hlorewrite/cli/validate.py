@@ -1,4 +1,4 @@
-"""``hlorewrite validate``: do two modules compute the same, by proof and then on inputs."""
+"""``hlorewrite validate``: whether two modules compute the same, by proof or on inputs."""
 
 from __future__ import annotations
 

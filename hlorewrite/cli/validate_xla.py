@@ -1,4 +1,4 @@
-"""``hlorewrite validate-xla``: whether XLA's passes kept what a program computes, from a dump of every pass."""
+"""``hlorewrite validate-xla``: whether XLA's passes preserve what a program computes, from a dump of every pass."""
 
 from __future__ import annotations
 
@@ -19,11 +19,10 @@ _WIDTH = 110
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Adds the arguments of ``hlorewrite validate-xla``."""
     parser.add_argument("input", metavar="IN",
-                        help="a folder that XLA dumped every pass into; or a StableHLO module or jax.export, which is "
-                             "compiled for --target")
+                        help="a folder into which XLA dumped every pass; or a StableHLO module or serialized "
+                             "jax.export to compile for --target")
     parser.add_argument("--target", metavar="MACHINE",
-                        help="cpu:8, gpu, or described GPUs as NAME:HOSTSxGPUS such as h200:1x8, which need not be "
-                             "here")
+                        help="cpu:8, gpu, or described GPUs as NAME:HOSTSxGPUS such as h200:1x8 (these need no GPU)")
     parser.add_argument("--module", metavar="NAME", default="", help="which module of a dump (default: the one that "
                                                                      "passes changed most often)")
     parser.add_argument("--keep", metavar="DIR", help="with --target: leave the dump in this new folder")

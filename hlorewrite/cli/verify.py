@@ -95,8 +95,8 @@ def _verify_programs(args: argparse.Namespace, before: Module, after: Module) ->
     for flag, given in (("--devices", args.devices is not None), ("--on", args.on != "cpu"),
                         ("--inputs", args.inputs != "auto")):
         if given:
-            raise UsageError(f"{flag} does not go with programs of several meshes, which the reference interpreter "
-                             "compares", hint="leave it out")
+            raise UsageError(f"{flag} cannot be used with programs of several meshes: only the reference interpreter "
+                             "compares these", hint="leave it out")
     report = check_in_subprocess(before, after, seed=args.seed, tolerance=args.tol)
     print(report.to_json() if args.json else _shown(report), end="\n" if args.json else "")
     return 0 if report.equal else 3

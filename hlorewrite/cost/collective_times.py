@@ -24,7 +24,7 @@ class CollectiveTimes:
 
     Args:
       spec: a topology's text. A name alone means as many whole servers as the devices need. If it is empty, no cluster
-        is named, and servers of eight H100 are assumed.
+        is named, and servers of eight H100s are assumed.
       devices: how many devices the module runs on.
 
     Attributes:

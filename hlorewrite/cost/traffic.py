@@ -118,7 +118,7 @@ def traffic_by_category(transfers: Iterable[CollectiveTraffic], gpus: int) -> Ma
 
 
 def rank(sizes: Parallelism, stage: int, data: int, tensor: int) -> int:
-    """GPU number of a stage, a data and a tensor coordinate: tensor rank runs fastest, stage slowest.
+    """The number of the GPU at a stage, data and tensor coordinate: the tensor rank runs fastest, the stage slowest.
 
     Data coordinates count context ranks too, which run faster than replicas.
     """
@@ -297,7 +297,8 @@ def stage_weights(shape: ModelShape, sizes: Parallelism, stage: int) -> tuple[fl
 
 def _reductions(weights: float, groups: tuple[tuple[int, ...], ...], element: int, sizes: Parallelism,
                 options: Options) -> list[CollectiveTraffic]:
-    """Of some gradients, with the gathers of the weights where ZeRO shards them; FSDP's run in each micro-batch."""
+    """The traffic of some gradients, with the gathers of the weights where ZeRO shards them; FSDP's run in each
+    micro-batch."""
     if options.zero == 0:
         return [CollectiveTraffic(ALL_REDUCE.kind, weights * element, groups, 1, "dp")]
     times = sizes.micro_batches if options.zero >= 2 else 1

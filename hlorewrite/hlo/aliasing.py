@@ -22,7 +22,7 @@ def _section(header: str, key: str) -> str:
 
 
 def aliases(header: str) -> frozenset[tuple[str, str]]:
-    """Each aliased result with its argument, of a header line of HLO.
+    """Each aliased result with its argument, from a header line of HLO.
 
     Example:
       >>> sorted(aliases("HloModule m, input_output_alias={ {0}: (1, {}, may-alias) }, num_partitions=2"))

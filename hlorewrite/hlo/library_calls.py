@@ -24,7 +24,7 @@ _DIMENSIONS = (("lhs_batch_dims", "lhs_batch_dimensions"), ("rhs_batch_dims", "r
 
 
 def expanded_call(each: HloInstruction, operands: Sequence[str], attributes: Mapping[str, str]) -> list[str] | None:
-    """The instructions that compute what a library call does, the last of its name.
+    """The instructions that compute what a library call does; the last one has its name.
 
     Args:
       each: a custom call.

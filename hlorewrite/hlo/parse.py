@@ -27,11 +27,11 @@ _OPERAND = re.compile(r"%([\w.\-]+(?:#\d+)?)")
 _MARK = re.compile(r'"(?:[^"\\]|\\.)*"|[()]')
 _STRING = re.compile(r'"(?:[^"\\]|\\.)*"')
 INDEX = re.compile(r"\bindex=(\d+)")
-"""In the attributes of a get-tuple-element: which element it takes."""
+"""Finds, in the attributes of a get-tuple-element, which element it takes."""
 _TARGET = re.compile(r'\bcustom_call_target="([^"]*)"')
 _CALLED = re.compile(r"(\{[^}]*\}|%?[\w.\-]+)")
 _NESTED = re.compile(r"\b[a-z][\w\-]*\(")
-"""An instruction that is written in the place of an operand, as people do."""
+"""An instruction written in the place of an operand, as in text that people write."""
 _FRAME, _NUMBER = "stack_frame_id=", re.compile(r"\d+")
 _NO_OPERANDS = ("constant", "parameter")
 _TABLE_ROW = re.compile(r"^(\d+)\s+(.*)$")
@@ -282,7 +282,7 @@ def _check_names(module: HloText) -> None:
                 missing = [name for name in instruction.called(*_CALLING) if name not in module.computations]
                 if missing:
                     raise InputError(f"{instruction.name} calls the computation {missing[0]}, which the text does not "
-                                     "hold", hint=_WRITE_IT)
+                                     "contain", hint=_WRITE_IT)
 
 
 def _add_row(module: HloText, table: str, number: int, row: str) -> None:

@@ -91,7 +91,7 @@ class _Writer:
         self._module, self._origins = module, origins
 
     def ends(self, instructions: dict[str, HloInstruction]) -> dict[str, str]:
-        """Maps the op that awaits an asynchronous op to the one that started it, which becomes the op itself."""
+        """Maps the op that awaits an asynchronous op to the op that started it; that one becomes the op itself."""
         found: dict[str, str] = {}
         for each in instructions.values():
             awaits = each.opcode.endswith("-done") and each.opcode not in ("send-done", "recv-done")

@@ -39,7 +39,7 @@ class Readers:
         return self._order[computation.name]
 
     def places(self, computation: Computation) -> dict[str, list[int]]:
-        """By the name of a value, the places of what reads it."""
+        """The places of the instructions that read each value, by the value's name."""
         if computation.name not in self._places:
             index = self._places[computation.name] = {}
             for place, other in enumerate(self.order(computation)):

@@ -80,7 +80,7 @@ def tuple_parts(shape: str) -> list[str]:
 
 
 def result_shapes(shape: str) -> list[str]:
-    """The shapes of the results of an instruction: of a tuple each, otherwise the only one.
+    """The shapes of the results of an instruction: those of a tuple's elements, otherwise the only one.
 
     Example:
       >>> result_shapes("f32[8]{0}"), result_shapes("(f32[8]{0}, s32[])")
@@ -90,7 +90,7 @@ def result_shapes(shape: str) -> list[str]:
 
 
 def split_top(text: str) -> list[str]:
-    """The parts between commas that are in no brackets and in no string.
+    """The parts between commas outside brackets and strings.
 
     Example:
       >>> split_top('slice={[0:2], [1:3]}, name="a, b"')

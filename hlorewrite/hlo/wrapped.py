@@ -61,7 +61,7 @@ class WrappedCollectives:
         self._alone: dict[tuple[bool, tuple[str, ...]], bool] = {}
 
     def inside(self, instruction: HloInstruction) -> tuple[PlacedInstruction, ...]:
-        """The collectives below an instruction that is none itself, in program order, as often as it runs them.
+        """The collectives below an instruction that is not one itself, in program order, as often as it runs them.
 
         Those in loops and branches are left out: the simulated program has them, with how often they run.
         """
@@ -70,7 +70,7 @@ class WrappedCollectives:
         return tuple(each for name in instruction.called(*_CALLS) for each in self._below(name))
 
     def alone(self, instruction: HloInstruction) -> bool:
-        """Whether nothing below an instruction takes time but collectives, and what is fused into their kernels."""
+        """Whether only collectives, and what is fused into their kernels, take time below an instruction."""
         key = (instruction.opcode in FUSIONS, instruction.called(*_CALLS))
         if key not in self._alone:
             self._alone[key] = True  # what calls itself is cut there
@@ -84,7 +84,7 @@ class WrappedCollectives:
         return _is_free(below) or (bool(self.inside(below)) and self.alone(below))
 
     def exact(self, instruction: HloInstruction) -> HloInstruction | None:
-        """The one collective whose result an instruction above it has; None if something else is computed."""
+        """The one collective whose result is that of an instruction above it; None if something else is computed."""
         # Ends: each step goes to a computation below, and HLO has no recursion.
         for _ in range(len(self._module.computations)):
             work = [each for each in self._called(instruction) if each.opcode not in FREE and not _is_second(each)]

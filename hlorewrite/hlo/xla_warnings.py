@@ -1,5 +1,5 @@
-"""What may go wrong with a module under XLA on GPU, where flags or inputs decide: collectives that devices may reach a
-different number of times, and public faults of passes that run under some flags only."""
+"""What may go wrong with a module under XLA on GPU, depending on flags or inputs: collectives that devices may reach a
+different number of times, and public faults of passes that run only under some flags."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -109,7 +109,7 @@ def _several_cycles(view: View) -> Iterator[LintWarning]:
     for op in view.ops(COLLECTIVE_PERMUTE.op):
         pairs = written_pairs(op, view)
         if not isinstance(pairs, str) and cycles(dict(map(_pair, pairs))) > 1:
-            yield LintWarning("cycles", view.place(op), "its pairs are several cycles: where XLA decomposes permutes "
+            yield LintWarning("cycles", view.place(op), "its pairs form several cycles: if XLA decomposes permutes "
                               "(xla_gpu_collective_permute_decomposer_threshold), all but one device that closes a "
                               "cycle get zeros", "openxla/xla#45222")
 
@@ -119,7 +119,7 @@ def _pair(row: tuple[int, ...]) -> tuple[int, int]:
 
 
 def cycles(targets: Mapping[int, int]) -> int:
-    """How many cycles of two or more devices pairs form.
+    """The number of cycles, each of two or more devices, that source-target pairs form.
 
     Args:
       targets: source of each pair -> its target.

@@ -40,7 +40,7 @@ _DIMENSIONS = {
     REDUCE_SCATTER.kind: {"scatter_dimension": "scatter_dimension"},
     ALL_TO_ALL.kind: {name: name for name in ALL_TO_ALL.dimensions},
 }
-"""Of each kind, the names of its dimensions in the configuration, and those of the op's attributes."""
+"""For each kind, the names of its dimensions in the configuration, and those of the op's attributes."""
 _DEVICE_TO_DEVICE = 1
 _PERMUTATIONS = ("permutation", "source_target_pairs")
 

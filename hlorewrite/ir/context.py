@@ -9,7 +9,7 @@ from hlorewrite.ir.binding import ir, register_all
 
 
 def new_context(allow_unregistered_dialects: bool = False, *, load: bool = True) -> ir.Context:
-    """A context with every dialect that a JAX module can contain, which starts no threads.
+    """A context that has every dialect a JAX module can contain, and that starts no threads.
 
     Args:
       allow_unregistered_dialects: accept ops of unknown dialects in generic form.

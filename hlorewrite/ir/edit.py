@@ -19,10 +19,10 @@ class EditListener(Protocol):
 
 
 class Editor:
-    """Creates, moves, replaces and erases ops, keeping a view true.
+    """Creates, moves, replaces and erases ops, keeping a view up to date.
 
     Args:
-      view: the view to keep true.
+      view: the view to keep up to date.
       rule: the rule or pass that makes the ops; it is part of their locations.
       listeners: further listeners for edits.
     """
@@ -116,7 +116,7 @@ class Editor:
             del op.attributes[name]
 
     def set_type(self, value: ir.Value, type_: ir.Type) -> None:
-        """Gives a value another type; its maker and its readers have to fit it when the pass ends."""
+        """Gives a value another type; its maker and its readers must fit it when the pass ends."""
         self.view.module.edits += 1
         value.set_type(type_)
 

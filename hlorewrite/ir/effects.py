@@ -11,9 +11,9 @@ from hlorewrite.ir.view import View, nested_ops
 EFFECTS = ("stablehlo.send", "stablehlo.recv", "stablehlo.infeed", "stablehlo.outfeed", "stablehlo.rng",
            "stablehlo.create_token", "stablehlo.after_all", "stablehlo.async_start", "stablehlo.async_done",
            "stablehlo.composite")
-"""Ops that always have effects; a custom call states it (``has_side_effect``)."""
+"""Ops that always have effects; a custom call states whether it has any (``has_side_effect``)."""
 MAY_HAVE_EFFECTS = ("stablehlo.custom_call", *EFFECTS)
-"""The same, and all custom calls, for those who do not ask them."""
+"""The same, and all custom calls, for callers that do not look at ``has_side_effect``."""
 
 
 def has_side_effect(op: ir.Operation) -> bool:

@@ -128,7 +128,7 @@ def contains_any(names: tuple[str, ...], view: View) -> Callable[[ir.Operation],
 
 
 def is_private(function: ir.Operation) -> bool:
-    """Whether a function can be called from this module only."""
+    """Whether a function can be called only from this module."""
     visibility = "sym_visibility"
     return visibility in function.attributes and ir.StringAttr(function.attributes[visibility]).value == "private"
 

@@ -57,7 +57,7 @@ class Loop:
 
 
 def region_op(value: ir.Value) -> ir.Operation:
-    """The op whose region a block argument is of."""
+    """The op that owns the region of a block argument."""
     block = value.owner
     assert isinstance(block, ir.Block)
     return block.owner.operation

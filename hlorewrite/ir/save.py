@@ -13,7 +13,7 @@ _MLIR_ERROR = re.compile(r"\berror: (.*)")
 
 def emit(module: Module, form: Format = Format.TEXT, *, debug_info: bool | None = None,
          elide_over: int | None = None) -> bytes:
-    """A module as bytes of one form.
+    """A module as bytes, in one of the forms.
 
     Args:
       module: the module.

@@ -60,7 +60,7 @@ def integer_range(type_: ir.Type) -> range:
 
 
 def holds_number(type_: ir.Type, number: int) -> bool:
-    """Whether an element of a tensor type may be an integer; False for types that are not integers."""
+    """Whether a tensor type can hold an integer; False for types that are not integers."""
     return number in integer_range(type_)
 
 
@@ -126,7 +126,7 @@ _LARGEST_FINITE = {"f8E4M3FN": 448.0, "f8E4M3FNUZ": 240.0, "f8E5M2FNUZ": 57344.0
 
 
 def largest_float(element: ir.Type) -> float:
-    """The largest number of a floating type: infinity where it has one.
+    """The largest number of a floating-point type: infinity if it has one.
 
     Example:
       >>> from hlorewrite.ir.context import new_context
@@ -138,6 +138,6 @@ def largest_float(element: ir.Type) -> float:
 
 
 def is_floating(element: ir.Type) -> bool:
-    """Whether an element type is a real or complex floating type."""
+    """Whether an element type is a real or complex floating-point type."""
     name = str(element)
     return name.startswith(("f", "bf", "tf", "complex"))

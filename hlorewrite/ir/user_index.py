@@ -22,7 +22,7 @@ _in_order = cmp_to_key(_order)
 
 
 class UserIndex:
-    """Finds the ops that read a value, have a given key and whose results can be read where an op is.
+    """Finds the ops that read a value, have a given key, and have results that can be read where another op is.
 
     A value is indexed when it is first asked about. Each edit of the module has to be reported to it.
 

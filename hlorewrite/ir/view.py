@@ -29,7 +29,7 @@ class View:
     """An index over one module.
 
     Args:
-      module: the module; edit it through ``hlorewrite.ir.edit.Editor`` only, so that the view stays true.
+      module: the module; edit it through ``hlorewrite.ir.edit.Editor`` only, so that the view stays up to date.
 
     Attributes:
       erased: ``op_key`` -> how many collectives of this address were erased.
@@ -127,7 +127,7 @@ class View:
     # ---- attributes
 
     def memoize(self, key: Hashable, find: Callable[[], _Answer]) -> _Answer:
-        """Computes a result once per key, for results that follow from attributes alone, which ops of a module share.
+        """Computes a result once per key, for results that follow only from attributes that ops of a module share.
 
         Args:
           key: all that the answer follows from; never an op or a value, which edits change.
@@ -144,7 +144,7 @@ class View:
         return self.source_lines(op).own
 
     def source_lines(self, op: ir.Operation) -> SourceLines:
-        """The same, and the line of the library that made the op where that is another one."""
+        """The same, and the line of the library that made the op if that line is another one."""
         lines = source_lines(op.location, self.module.frames)
         return replace(lines, own=f"{self.module.name}{lines.own[1:]}") if lines.own.startswith("-:") else lines
 
@@ -176,7 +176,7 @@ class View:
 
     def place(self, op: ir.Operation) -> str:
         """Where a message about an op points: its source line, or that of the nearest op along operands and
-        readers; where none around has one, the function around it, ``@main``."""
+        readers; if none has one, the function around it, ``@main``."""
         near = self.whereabouts(op).rpartition(" ")[2]
         if near:
             return near
@@ -252,7 +252,7 @@ def symbol_name(op: ir.Operation) -> str:
 
 
 def readable(op: ir.Operation, name: str) -> ir.Attribute | None:
-    """An attribute of an op; None when it has none of this name, or one jaxlib does not give (complex elements)."""
+    """An attribute of an op; None if it has none of this name, or one that jaxlib cannot return (complex elements)."""
     if name not in op.attributes:
         return None
     try:
@@ -321,7 +321,7 @@ def block_ops(block: ir.Block) -> list[ir.Operation]:
 
 
 class CallIndex:
-    """The calls of each function, in the order they are added.
+    """The calls of each function, in the order in which they are added.
 
     Most functions of a large module are called once, so a dict is kept only for those that are called more often.
 

@@ -15,7 +15,7 @@ from typing import Any
 from hlorewrite.errors import HlorewriteError
 
 COMMAND = (sys.executable, "-m", __name__)
-"""Runs it; ``--described`` adds the step that needs the CUDA plug-in."""
+"""Runs the self-test; ``--described`` adds the step that needs the CUDA plug-in."""
 SECONDS = 10.0
 """No step begins later than this."""
 STEP = """
@@ -111,7 +111,7 @@ STEPS = ("devices", "parse", "rewrite", "run", "described")
 
 
 def main(described: bool) -> None:
-    """Runs the steps; ``described`` is left out where the plug-in is not installed."""
+    """Runs the steps; ``described`` is left out if the plug-in is not installed."""
     begun, test = time.monotonic(), SelfTest()
     for name in STEPS if described else STEPS[:-1]:
         if time.monotonic() - begun > SECONDS:

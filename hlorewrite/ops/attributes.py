@@ -10,13 +10,13 @@ from hlorewrite.ir.binding import ir, stablehlo
 
 Shape = tuple[int, ...]
 Ints = Callable[[str], Sequence[int]]
-"""Reads an attribute of whole numbers by its name; of a single number, a list of one."""
+"""Reads an attribute of whole numbers by its name; a single number becomes a list of one."""
 PADDING = ("edge_padding_low", "edge_padding_high", "interior_padding")
 SLICED = ("start_indices", "limit_indices", "strides")
 
 
 class DotDims(NamedTuple):
-    """The dimensions of both operands of a ``dot_general``, and each pair of a list belongs together.
+    """The dimensions of both operands of a ``dot_general``; each pair in a list belongs together.
 
     Attributes:
       batch: (lhs, rhs); they come first in the result.
@@ -83,7 +83,7 @@ def dot_dims(op: ir.Operation) -> DotDims:
 
 
 def dot_algorithm(op: ir.Operation) -> tuple[str, int] | None:
-    """The type that a named algorithm of a ``dot_general`` multiplies in, and how many products of it make one."""
+    """The type in which a named algorithm of a ``dot_general`` multiplies, and how many such products make up one."""
     if "algorithm" not in op.attributes:
         return None
     named = stablehlo.DotAlgorithm(op.attributes["algorithm"])
@@ -116,7 +116,7 @@ def convolution_numbers(op: ir.Operation) -> stablehlo.ConvDimensionNumbers:
 
 
 _FEW = 4
-"""Elements that are printed of a constant to see whether they are one number."""
+"""How many elements of a constant are printed to see whether they are one number."""
 
 
 def constant_attribute(op: ir.Operation) -> ir.DenseElementsAttr | None:

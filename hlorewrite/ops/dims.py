@@ -262,7 +262,7 @@ def _reduce(op: ir.Operation, dimension: int, position: int | None) -> DimFactor
     if dimension in kept:
         return DimFactor((dimension,) * count + whole, kept.index(dimension))
     if count != 1 or reduction_kind(op) != "sum":
-        return "does not combine elements along the dimension by a sum"
+        return "combines elements along the dimension by something other than a sum"
     if not is_identity(op.operands[1], "sum"):
         return "sums along the dimension from a start that is not zero"
     return DimFactor((dimension, None), None)

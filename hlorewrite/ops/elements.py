@@ -1,4 +1,4 @@
-"""Ops that move elements, on numpy arrays: one mover an op says which element comes from where.
+"""Ops that move elements, on numpy arrays: one mover per op says which element comes from where.
 
 The arrays hold numbers, or the places that elements come from. Applied to places, an op yields its index map. A mover
 serves index expressions per device, the validator's tables, and the bounds of rounding; a test compares each with
@@ -124,7 +124,7 @@ def _box(full: Shape, sizes: Shape, starts: Sequence[Elements]) -> tuple[slice, 
 
 
 def spread(operands: Sequence[Elements]) -> list[Elements]:
-    """Elementwise operands; one that is a single number gets a dimension of size one per dimension of the others."""
+    """Elementwise operands; a single number gets one dimension of size one for each dimension of the others."""
     rank = max(each.ndim for each in operands)
     return [each.reshape(each.shape + (1,) * (rank - each.ndim)) for each in operands]
 

@@ -62,7 +62,7 @@ UNARY: dict[str, Callable[..., Array]] = {
     "is_finite": np.isfinite, "real": np.real, "imag": np.imag,
 }
 FUNCTIONS = {**BINARY, **UNARY, "clamp": _clamp}
-"""By the op's name, without ``stablehlo.``; types as the op requires them."""
+"""Functions by the op's name, without ``stablehlo.``; they take the types that the op requires."""
 COMPARISONS = {"EQ": np.equal, "NE": np.not_equal, "LT": np.less, "LE": np.less_equal, "GT": np.greater,
                "GE": np.greater_equal}
 

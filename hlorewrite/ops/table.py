@@ -14,7 +14,7 @@ class OpClass(Enum):
 
     ELEMENTWISE = "each element is a function of the elements at the same place; a scalar operand stands for all places"
     MOVE = "each element is one element of an operand; attributes, and starts of slices, say which"
-    INDEXED = "each element is one of an operand's elements, or combined with some; a tensor of indices says which"
+    INDEXED = "each element is an element of an operand, or a combination of some; a tensor of indices says which"
     REDUCTION = "elements combine along dimensions"
     CONTRACTION = "sums of products"
     SAME = "the operands themselves"
@@ -82,11 +82,11 @@ TERMINATORS = ops_of(OpClass.TERMINATOR)
 SLICES = _named("slice dynamic_slice")
 DEVICE_IDS = _named("partition_id replica_id")
 MOVES_OF_ONE = MOVES - frozenset(_named("concatenate pad dynamic_update_slice"))
-"""Moves of the elements of one operand: filled with one number, so is the result."""
+"""Moves of the elements of one operand: if it is filled with one number, so is the result."""
 SPREADS = _named("broadcast_in_dim reshape")
-"""What one number passes on its way to every place of a tensor."""
+"""The ops through which one number reaches every place of a tensor."""
 FILLINGS = ops_of(OpClass.CONSTANT) | frozenset(_named("broadcast_in_dim"))
-"""Tensors that a kernel which reads them can make itself."""
+"""Tensors that a kernel can make itself instead of reading them."""
 COMMUTATIVE = frozenset(_named("add multiply maximum minimum and or xor"))
 """Elementwise ops with two operands that may be exchanged."""
 ROUNDS_NOTHING = MOVES | SAME | frozenset(_named(
@@ -96,7 +96,7 @@ SHARDY_COLLECTIVES = ("sdy.all_gather", "sdy.all_reduce", "sdy.all_to_all", "sdy
                       "sdy.reduce_scatter", "sdy.reshard", "sdy.sharded_to_unreduced")
 """Ops by which Shardy exchanges shards between the devices of a mesh; XLA lowers them when it partitions."""
 RAGGED_ALL_TO_ALL_CALL = "ragged_all_to_all"
-"""The target of the custom call by which JAX writes a ``ragged-all-to-all``; its groups are in ``backend_config``."""
+"""The target of the custom call with which JAX writes a ``ragged-all-to-all``; its groups are in ``backend_config``."""
 _SILENT_TARGETS = (
     "Sharding", "SPMD", "xla.sdy.", "sdy_testonly", "annotate_device_placement", "MoveTo", "Pin", "Unpin",
     "AllocateBuffer", "check.", "mhlo.", "chlo.", "stablehlo.", "shape_assertion", "hlorewrite.", "dynamic_", "cu",
@@ -108,7 +108,8 @@ _SILENT_TARGETS = (
 
 
 def may_communicate(target: str) -> bool:
-    """Whether a custom call may exchange data between devices: all may whose targets are not known to stay on one.
+    """Whether a custom call may exchange data between devices: each one may, unless its target is known to stay on one
+    device.
 
     Args:
       target: its ``call_target_name``.

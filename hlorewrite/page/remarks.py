@@ -1,4 +1,4 @@
-"""Remarks as tables: a cause a row, with the other places that have it folded below."""
+"""Remarks as tables: one cause per row, with the other places that have it folded below."""
 
 from __future__ import annotations
 

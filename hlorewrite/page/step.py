@@ -1,4 +1,5 @@
-"""The page of a simulated step: its time, what of it is exposed, and at which lines; alone, or next to another one."""
+"""The page of a simulated step: its time, how much of it is exposed, and at which lines; alone, or next to another
+one."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How the page of a run looks; it follows the system's light or dark colours, and has no script."""
+"""The look of the page of a run: it follows the system's light or dark colours, and has no script."""
 
 POLICY = ('<meta http-equiv="Content-Security-Policy" content="default-src \'none\'; style-src \'unsafe-inline\'">'
           '<meta name="referrer" content="no-referrer">')
@@ -33,7 +33,7 @@ DECISION_STYLE = """
   .decision .answer { font-size: 1.3rem; }
 }
 """
-"""Of a decision, in the page of a run and in that of `view`, which has colours of the same names."""
+"""The style of a decision, for the page of a run and for that of `view`, which has colours of the same names."""
 STYLE = """
 :root { color-scheme: light dark; --paper: #faf9f6; --sunk: #f3f1ec; --ink: #1d1c1a; --muted: #66625b; --line: #e3dfd7;
   --accent: #0a5ea8; --busy: #7fa9cf; --exposed: #b4532a; --accent-soft: #e4eff8; --gone: #a34a00; --come: #0a5ea8; }

@@ -50,8 +50,8 @@ class Pass:
     before_partitioner: ClassVar[bool] = False
     """Whether the pass changes the shardings by which XLA partitions a module, so it finds nothing afterwards."""
     beside_compute: ClassVar[bool] = False
-    """Whether the pass moves communication to where compute hides it: of use where they run at the same time, and to be
-    judged by times on a cluster."""
+    """Whether the pass moves communication to where compute hides it: it helps only if both run at the same time, and
+    is judged by times on a cluster."""
     xla_options: ClassVar[Mapping[str, str | bool | int]] = {}
     """XLA options, without dashes, that a module must be compiled with after the pass; the decorators set them."""
 
@@ -197,7 +197,7 @@ class PassContext:
         return self._view
 
     def editor(self, module: Module, rule: str = "") -> Editor:
-        """An editor of the module that keeps ``view`` true.
+        """An editor of the module that keeps ``view`` up to date.
 
         Args:
           module: the module of the running pass.
@@ -221,7 +221,7 @@ class PassContext:
         return self._subjects_of(view).of(op) if self.wants_remarks else RemarkSubject("")
 
     def accumulator(self, view: View, value: ir.Value) -> str:
-        """The path of the argument that a value is, where the step only adds to it; empty otherwise."""
+        """The path of the argument that a value stands for, if the step only adds to it; empty otherwise."""
         return self._subjects_of(view).accumulator(value)
 
     def _subjects_of(self, view: View) -> RemarkSubjects:

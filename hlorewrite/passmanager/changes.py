@@ -131,7 +131,7 @@ class ChangeRecorder:
         """Remarks are kept elsewhere."""
 
     def rewrite(self, record: RewriteRecord) -> None:
-        """Keeps a rewrite, of each pass the first few."""
+        """Keeps a rewrite; of each pass, only the first few."""
         self._recorded += 1
         if len(self._rewrites) < MOST_REWRITES:
             self._rewrites.append(OpsChange(record.rule, record.location, CutText.of(record.before, MOST_OPS),
@@ -142,7 +142,7 @@ class ChangeRecorder:
 
 
 def shortened(line: str) -> str:
-    """A line of a module with its long attributes cut, and itself where it is still long.
+    """A line of a module with its long attributes cut, and the line itself cut if it is still long.
 
     Example:
       >>> shortened(f'"a.b"(%0) {{groups = dense<{"0, " * 40}0>, sharding = "a"}}')

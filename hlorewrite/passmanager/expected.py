@@ -1,4 +1,4 @@
-"""``--verify-diagnostics``: what a file says it expects against what came, as in ``mlir-opt``.
+"""``--verify-diagnostics``: compares the diagnostics that a file expects with those that came, as ``mlir-opt`` does.
 
 ``// expected-error@+1 {{text}}`` in a comment expects one error on the next line whose message contains the text;
 ``error``, ``warning``, ``remark`` and ``note`` are known; ``@-2``, ``@above``, ``@below`` move the line, ``@unknown``
@@ -105,7 +105,7 @@ def _made(match: re.Match[str], line: int | None, written_at: int) -> Expectatio
 
 
 def mismatches(name: str, expected: list[Expectation], came: list[Message]) -> list[str]:
-    """Unexpected remarks, and expected ones that are missing, one line each, in the format of ``mlir-opt``.
+    """Unexpected remarks and missing expected ones, one line each, in the format of ``mlir-opt``.
 
     Args:
       name: the file's name.

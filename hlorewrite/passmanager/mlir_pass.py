@@ -126,7 +126,7 @@ def parse_manager(text: str, context: ir.Context, owner: str) -> passmanager.Pas
 
 @contextmanager
 def captured_stderr() -> Iterator[list[str]]:
-    """Collects the lines C++ code writes to file descriptor 2 while the block runs; they are there after the block."""
+    """Collects the lines C++ code writes to file descriptor 2 while the block runs; read them after the block."""
     lines: list[str] = []
     sys.stderr.flush()
     with tempfile.TemporaryFile() as file:

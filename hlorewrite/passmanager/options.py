@@ -188,7 +188,7 @@ def kind_in_words(kind: Any) -> str:
 
 
 def quoted(text: str) -> str:
-    """Text as an option value: bare where the pipeline syntax allows it, else in double quotes."""
+    """Text as an option value: bare if the pipeline syntax allows it, otherwise in double quotes."""
     if _BARE.fullmatch(text) and text != "none":
         return text
     escaped = text.replace("\\", "\\\\").replace('"', '\\"')

@@ -32,7 +32,7 @@ class RemarkSink:
 
     @property
     def wants_mismatches(self) -> bool:
-        """Whether missed remarks of rules are wanted: those of passes are."""
+        """Whether missed remarks of rules are wanted, as those of passes are."""
         return self.wants_missed
 
     def remark(self, remark: Remark) -> None:

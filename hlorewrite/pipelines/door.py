@@ -22,7 +22,7 @@ PUBLIC = {
     "StageArray": "hlorewrite.pipelines.decorator.stage_array",
     "reshard": "hlorewrite.pipelines.runtime.reshard",
 }
-"""Names of ``import hlorewrite`` and the module of each."""
+"""Names that ``import hlorewrite`` provides, and the module of each."""
 
 
 def open_door() -> None:

@@ -13,9 +13,9 @@ from hlorewrite.pipelines.passes.split_stages.meshes import mesh_axes, parse_sha
 from hlorewrite.pipelines.simulate.modelled import simulate_module
 
 SEARCHED = ("1f1b", "eager-1f1b", "zb-h1", "gpipe", "interleaved-1f1b")
-"""Schedules that are tried where none is named."""
+"""Schedules that are tried if none is named."""
 MOST_MESHES = 16
-"""The most meshes that are tried where none are named."""
+"""The most meshes that are tried if none are named."""
 
 Shapes = tuple[tuple[int, ...], ...]
 
@@ -112,7 +112,7 @@ class PipelineSearch:
         return sorted(points, key=lambda point: (point.step_s is None, point.step_s or 0.0))
 
     def of_meshes(self, step: Module, meshes: Shapes, memory_bytes: float) -> Iterator[PipelinePoint]:
-        """All schedules on some meshes; those with as many stages share their cuts."""
+        """All schedules on some meshes; those with equally many stages share their cuts."""
         cuts: dict[int, tuple[int, ...]] = {}
         for schedule in self.schedules:
             if self.over():

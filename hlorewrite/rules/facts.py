@@ -155,7 +155,7 @@ _ONE_ELEMENT_TYPE |= {"stablehlo.select": (1, 2), "stablehlo.dynamic_slice": (0,
                       "stablehlo.dynamic_update_slice": (0, 1)}
 _WITH_REDUCER: dict[str, tuple[int, ...]] = {"stablehlo.reduce": _EVERY, "stablehlo.reduce_window": _EVERY,
                                              "stablehlo.scatter": (0, 2)}
-"""Operands (all, where none is listed) that have the result's element type in every module the verifier accepts; with a
+"""Operands (all, if none is listed) that have the result's element type in every module the verifier accepts; with a
 reducer, wherever `reduces` matches it."""
 
 

@@ -129,7 +129,7 @@ def load_shipped() -> list[RuleFile]:
 
 
 def select(rules: Iterable[CompiledRule], only: Sequence[str] = (), skip: Sequence[str] = ()) -> list[CompiledRule]:
-    """The rules to run: of the given names or tags, without others.
+    """The rules to run: those with given names or tags, without those to skip.
 
     Raises:
       InputError: a name is neither a rule nor a tag.

@@ -101,7 +101,7 @@ class Registry:
 
 
 NATIVES = Registry()
-"""One per process: natives are registered while modules are imported."""
+"""One registry per process: natives are registered while modules are imported."""
 
 
 @overload
@@ -135,7 +135,7 @@ def native(name: Any, /) -> Any:
 
 
 def only_if_equal(key: PartnerKey) -> Callable[[_Function], _Function]:
-    """Declares that a predicate on two ops holds only where a key is equal for both, so that partners can be indexed.
+    """Declares that a predicate on two ops holds only if a key is equal for both, so that partners can be indexed.
 
     Args:
       key: maps the context and an op to the key; depends only on the op's name, attributes and regions.
@@ -150,7 +150,7 @@ def only_if_equal(key: PartnerKey) -> Callable[[_Function], _Function]:
 
 
 def only_if_available(function: _Function) -> _Function:
-    """Declares that a predicate on two ops holds only where the results of the first can be read at the second."""
+    """Declares that a predicate on two ops holds only if the results of the first can be read at the second."""
     NATIVES.availability.add(function)
     return function
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from hlorewrite.rules.listener import Remark
 
 _FEWEST = 3
-"""From how many remarks of one cause they are printed as one; two stay apart."""
+"""From this number on, remarks of one cause are printed as one; two stay separate."""
 _SHOWN = 3
 """How many places are printed after the first; ``--json`` and ``report.remarks`` have all."""
 _PLACE = re.compile(r" at \S+:\d+:\d+")

@@ -23,7 +23,7 @@ def short_op(op: ir.Operation) -> str:
 
 
 def snippet(ops: Iterable[ir.Operation], names: Mapping[ir.Value, str]) -> str:
-    """Ops as text, one line each, with the rule's own names for values where it has some.
+    """Ops as text, one line each, with the rule's own names for values if it has some.
 
     Args:
       ops: the ops.

@@ -23,7 +23,7 @@ class GoldenFailure(Exception):
 
 
 class GoldenFile(pytest.File):
-    """A file with RUN lines, which is one test."""
+    """A file with RUN lines; each file is one test."""
 
     def collect(self) -> Iterator[pytest.Item]:
         """The test of the file."""
@@ -34,7 +34,7 @@ class GoldenTest(pytest.Item):
     """Runs the RUN lines of a file in this process."""
 
     def runtest(self) -> None:
-        """Fails where a RUN line does."""
+        """Fails if a RUN line fails."""
         factory: pytest.TempPathFactory = self.config._tmp_path_factory  # pyright: ignore
         said = failure(self.path, factory.mktemp("golden"))
         if said:

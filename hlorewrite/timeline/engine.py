@@ -196,7 +196,7 @@ class _ProgramExecution:
         self.now = end
 
     def charge(self, queue: list[Queued], begin: float, end: float, column: int, share: float) -> None:
-        """Charges lost time to the transfers that ran during it; drops those that ended before."""
+        """Charges lost time to the transfers that ran during it; drops transfers that ended before it."""
         passed = 0
         for start, stop, number in queue:
             if start >= end:
@@ -213,7 +213,7 @@ class _ProgramExecution:
     # ---- ops
 
     def unknown(self, op: Op) -> None:
-        """Counts an op of unknown time, which takes none."""
+        """Counts an op of unknown time; it takes no time."""
         self.gaps[op[1]] = self.gaps.get(op[1], 0) + 1
 
     def start(self, op: Op) -> None:
@@ -289,7 +289,7 @@ class _ProgramExecution:
             turn += 1
 
     def turn(self, body: StreamProgram, condition: StreamProgram | None, state: State) -> ProgramOutcome:
-        """One iteration of a loop; the condition runs only where XLA does not know the trip count."""
+        """One iteration of a loop; the condition runs only if XLA does not know the trip count."""
         if condition is None:
             return self.engine.outcome(body, state)
         test = self.engine.outcome(condition, state)

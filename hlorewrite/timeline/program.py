@@ -74,7 +74,8 @@ class StreamTransfer:
 
 @dataclass(frozen=True, slots=True)
 class Gap:
-    """A part without a known time: a custom call, a collective that cannot be read, or a loop with unknown trip count.
+    """A part without a known time: a custom call, a collective that cannot be read, or a loop with an unknown trip
+    count.
     """
 
     what: str

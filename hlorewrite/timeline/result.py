@@ -38,7 +38,7 @@ class CollectiveExposure:
 
     @property
     def communication_s(self) -> float:
-        """Seconds of all executions, hidden or not; executions in loops with unknown trip count do not count."""
+        """Seconds of all executions, hidden or not; executions in loops with unknown trip counts do not count."""
         return self.time_s * (self.trips or 0)
 
     def as_json(self) -> dict[str, Any]:
@@ -58,7 +58,7 @@ class UnknownTime:
       name: the instruction.
       source: the user's line, or ``?``.
       detail: the target of a custom call.
-      runs: how often it is reached in a step; None inside a loop with unknown trip count.
+      runs: how often it is reached in a step; None inside a loop with an unknown trip count.
       each_s: seconds of one iteration of a loop; None for a custom call.
     """
 

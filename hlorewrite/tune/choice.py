@@ -58,7 +58,7 @@ class TuneChoice:
 
     @classmethod
     def from_json(cls, content: Mapping[str, Any]) -> TuneChoice:
-        """The choice that ``as_json`` wrote; raises ValueError where a value is of another kind."""
+        """The choice that ``as_json`` wrote; raises ValueError if a value is of another kind."""
         flags = content["flags"]
         if content["keep"] not in ("better", "always") or not isinstance(flags, dict):
             raise ValueError("keep or flags")
@@ -131,7 +131,7 @@ class TunePoint:
 
     @classmethod
     def from_json(cls, content: Mapping[str, Any]) -> TunePoint:
-        """The point that ``as_json`` wrote; raises ValueError where a value is of another kind."""
+        """The point that ``as_json`` wrote; raises ValueError if a value is of another kind."""
         return cls(TuneChoice.from_json(content["choice"]), _kept(content, "step_s", float, int, None),
                    _kept(content, "exposed_s", float, int, None), _kept(content, "executed_bytes", int),
                    _kept(content, "memory_bytes", int), _kept(content, "digest", str),
@@ -163,7 +163,7 @@ class TunedStep:
     memory: int | None = None
     left_out: int = 0
     frontier: tuple[TunePoint, ...] = field(init=False)
-    """Points that no other one beats in step time and memory, the fastest first; within the memory."""
+    """Points within the memory that no other one beats in step time and memory, the fastest first."""
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "frontier", frontier(self.points, self.memory))
@@ -208,7 +208,7 @@ def frontier(points: Sequence[TunePoint], memory: int | None) -> tuple[TunePoint
 
 
 def with_buckets(passes: str, size: int) -> str:
-    """A pipeline whose all-reduce-fusion makes buckets of a size.
+    """A pipeline whose all-reduce-fusion makes buckets of a given size.
 
     Args:
       passes: a named pipeline, or its text.

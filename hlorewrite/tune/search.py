@@ -11,13 +11,13 @@ PASSES = ("comm", "time")
 BUCKETS = (25 << 20, 100 << 20, 500 << 20)
 """Bucket sizes of all-reduce-fusion: PyTorch DDP's default, and larger ones. Its own choice is by the cost model."""
 FREE_SHARES = (0, 4, 1)
-"""Budgets: nothing, and a quarter and all of the memory that the original leaves."""
+"""Budgets: none, a quarter, and all of the memory that the original leaves free."""
 REFINED = 2
 """How many of the fastest pipelines get other budgets and buckets."""
 
 Measure = Callable[[TuneChoice], TunePoint | None]
 _LATER = (2 * len(FREE_SHARES), 2 * len(BUCKETS), 3)
-"""About as many choices of the rounds after the first: of flags, for each set."""
+"""About this many choices are tried in each round after the first, or for each set of flags."""
 
 
 @dataclass

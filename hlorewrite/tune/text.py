@@ -55,7 +55,7 @@ def beside_auto(tuned: TunedStep) -> str:
       >>> beside_auto(TunedStep((alone, auto)))
       'optimize and exec compile the fastest one by default'
       >>> beside_auto(TunedStep((alone, auto, more)))
-      'optimize and exec compile "time" by default, whose step is 100.0% longer: they do not try "comm"'
+      'optimize and exec compile "time" by default; its step is 100.0% longer, because they do not try "comm"'
     """
     best, auto = tuned.best, tuned.auto
     if best is None or auto is None or best.step_s is None or auto.step_s is None:
@@ -63,8 +63,8 @@ def beside_auto(tuned: TunedStep) -> str:
     longer = auto.step_s / best.step_s - 1
     if best == auto or longer <= NEAR or (best.digest == auto.digest and not best.choice.flags):
         return "optimize and exec compile the fastest one by default"
-    return (f'optimize and exec compile "{auto.way}" by default, whose step is {longer:.1%} longer: they do not try '
-            f'"{best.name}"')
+    return (f'optimize and exec compile "{auto.way}" by default; its step is {longer:.1%} longer, because they do not '
+            f'try "{best.name}"')
 
 
 def as_json(tuned: TunedStep, target: str) -> dict[str, Any]:

@@ -37,7 +37,7 @@ def checked_budget(budget: str | int | None) -> MemoryBudget:
 
 
 def size_of_budget(text: str) -> int:
-    """A memory budget on the command line where ``auto`` is not known.
+    """A memory budget on the command line, for commands that do not know ``auto``.
 
     Raises:
       UsageError: it is ``auto``, negative, has no unit, or is not a size.

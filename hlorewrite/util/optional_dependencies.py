@@ -7,7 +7,7 @@ EXTRAS: Mapping[str, str] = MappingProxyType({
     "aot": "compiling for described GPUs, on a machine without one",
     "prove": "proving rules and facts",
     "reshard": "planning resharding with a solver, if the greedy plan may not be the best",
-    "terminal": "the progress line of long work",
+    "terminal": "a progress line for long-running commands",
     "testing": "testing passes and rules in your own repository (hlorewrite.testing)",
     "viz": "pictures",
 })

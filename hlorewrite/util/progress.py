@@ -21,7 +21,7 @@ Result = TypeVar("Result")
 
 
 class Step(Protocol):
-    """Says what is being done now, which also says that what was done before is done.
+    """Says what is being done now; this also means that the step before is done.
 
     Args of a call:
       label: what begins; None keeps what is shown.

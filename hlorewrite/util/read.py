@@ -1,4 +1,4 @@
-"""Reads small files of others: regular files only, and no more bytes than such a file can sensibly have."""
+"""Reads small files that others wrote: only regular files, and no more bytes than such a file can sensibly have."""
 
 import csv
 import json
@@ -14,12 +14,12 @@ from typing import Any
 from hlorewrite.errors import InputError
 
 MOST_TEXT_BYTES = 4 << 20
-"""Of a file that people write: rules, topologies, calibrations."""
+"""The most bytes of a file that people write: rules, topologies, calibrations."""
 _MOST_DIGITS = 300
-"""Of a whole number that floats can hold: computing with a larger one overflows."""
+"""The most digits of a whole number that floats can hold: computing with a larger one overflows."""
 _LONGEST_FIELD = (1 << 31) - 1
 MOST_TRACE_BYTES = 1 << 30
-"""Of one file of a trace."""
+"""The most bytes of one file of a trace."""
 
 
 def read_regular(path: str | Path, most_bytes: int = MOST_TEXT_BYTES, *, what: str = "file") -> bytes:
@@ -73,7 +73,8 @@ def read_text(path: str, errors: str = "strict") -> str:
 
 
 def read_json(text: str | bytes, *, keep: bool = False) -> Any:
-    """JSON of others, whose numbers are finite: Python's own reader also takes ``NaN``, ``Infinity`` and ``1e999``.
+    """Reads JSON that others wrote, with only finite numbers: Python's own reader also takes ``NaN``, ``Infinity`` and
+    ``1e999``.
 
     Args:
       text: one JSON value.
@@ -118,7 +119,7 @@ def _finite_or_none(text: str) -> float | None:
 
 @contextmanager
 def long_fields() -> Iterator[None]:
-    """Lets ``csv`` read fields of any length while a block runs: names of kernels have no bound."""
+    """Lets ``csv`` read fields of any length while a block runs: names of kernels can be of any length."""
     before = csv.field_size_limit(_LONGEST_FIELD)
     try:
         yield
@@ -141,4 +142,4 @@ class ReadGuard:
 
 
 READ_GUARD = ReadGuard()
-"""One for the process: a damaged size in a file makes C++ code fill the memory of all of it."""
+"""One guard for the whole process: a damaged size in a file makes C++ code fill the process's memory."""

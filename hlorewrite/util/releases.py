@@ -18,7 +18,7 @@ def release(version: str) -> tuple[int, ...]:
 
 
 def same_release(version: str, other: str) -> bool:
-    """Whether two packages of JAX are of one release, which those that compile have to be.
+    """Whether two packages of JAX are of the same release, as those that compile must be.
 
     Example:
       >>> same_release("0.12.0.1", "0.12.0"), same_release("0.11.1", "0.12.0")

@@ -11,7 +11,7 @@ _SECONDS = {"": 1.0, "s": 1.0, "ms": 1e-3, "us": 1e-6, "ns": 1e-9}
 _NUMBER_AND_UNIT = re.compile(r"\s*([+-]?\d+(?:\.\d+)?(?:[eE][+-]?\d{1,3})?)\s*([A-Za-z]*)\s*", re.ASCII)
 _LIMIT = 2**63
 MOST_DEVICES = 1 << 20
-"""Devices of the largest module, mesh or cluster that is read: tables of one row for each are made."""
+"""The most devices of a module, mesh or cluster that is read: tables have one row per device."""
 _MOST_DIGITS = 17
 """Digits of a number of 64 bits."""
 
@@ -90,7 +90,7 @@ def format_bytes(size: float, decimals: int = 2) -> str:
 
 
 def told_apart(one: float, other: float, form: Callable[[float, int], str], digits: int) -> tuple[str, str]:
-    """Two numbers with as many digits as show that they differ.
+    """Two numbers with just enough digits to show that they differ.
 
     Args:
       one: a number.
@@ -110,7 +110,7 @@ def told_apart(one: float, other: float, form: Callable[[float, int], str], digi
 
 
 def part_of(size: float, whole: float) -> str:
-    """A size out of another one, with one unit if both have the same.
+    """A size out of another one, with the unit written once if both have the same.
 
     Example:
       >>> part_of(3 << 30, 4 << 30), part_of(3 << 20, 4 << 30)

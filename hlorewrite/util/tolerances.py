@@ -16,11 +16,11 @@ if TYPE_CHECKING:
 _RELATIVE = {"float64": 1e-11, "complex128": 1e-11, "float32": 1e-5, "complex64": 1e-5, "float16": 1e-2,
              "bfloat16": 4e-2}
 _NARROW_FLOAT = 0.25
-"""Of floats of 8 bits or fewer: with two bits of mantissa one rounding is up to an eighth."""
+"""The tolerance of floats of 8 bits or fewer: with two bits of mantissa one rounding is up to an eighth."""
 
 FACT_TOLERANCE = 1e-2
-"""Of both sides of a linearity fact, for every type: four devices add small numbers, and a fact may take the sum in a
-wider type than bfloat16."""
+"""The tolerance between both sides of a linearity fact, for every type: four devices add small numbers, and a fact may
+take the sum in a wider type than bfloat16."""
 
 
 def relative_tolerance(dtype: np.dtype) -> float:
@@ -43,7 +43,8 @@ def relative_tolerance(dtype: np.dtype) -> float:
 
 
 def replica_tolerance(bits: int) -> float:
-    """The relative error between two copies of one element, which devices computed separately, that counts as rounding.
+    """The largest relative error that counts as rounding between two copies of one element that devices computed
+    separately.
 
     It is relative to the element, not to the largest magnitude of the tensor as ``relative_tolerance``, because it is
     compared while the program runs. So it is wider: cancellation makes the error of a small element relatively large.

@@ -137,7 +137,7 @@ def _replace(path: str, content: bytes) -> None:
 
 
 def check_matrix_path(path: str) -> None:
-    """Refuses a matrix file whose ending says no known form.
+    """Refuses a matrix file whose ending names no known form.
 
     Raises:
       UsageError: names the endings.

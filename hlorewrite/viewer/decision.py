@@ -8,7 +8,7 @@ from hlorewrite.viewer.reading import Trace
 
 _NUMBERS = ("step_s", "exposed_s", "calls", "executed_bytes", "wire_bytes", "temp_bytes", "memory_bytes", "room_bytes")
 _MOST = 1e30
-"""No number of a decision is as large; a damaged one may be infinite."""
+"""No number of a decision is larger than this; a damaged one may be infinite."""
 _TEXTS = ("devices", "chosen", "reason", "saving")
 
 

@@ -97,7 +97,8 @@ class _Matching:
                 self._settle(fate, [number], [partners.pop()])
 
     def fuse(self) -> None:
-        """Of what is left: fewer of one kind over the same groups than before, wherever they are, do the same."""
+        """Among the rest, fewer collectives of one kind over the same groups do what more did before, wherever they
+        are."""
         sides = []
         for side, left in ((self.before, self.left_before), (self.after, self.left_after)):
             by_groups: dict[Hashable, list[int]] = defaultdict(list)
@@ -109,7 +110,7 @@ class _Matching:
                 self._settle("fused", old, new)
 
     def gather(self) -> None:
-        """What is left at one source line belongs together, first on the same devices, then on any."""
+        """Pairs what is left by source line, first on the same devices, then on any."""
         for devices_too in (True, False):
             sides = []
             for side, left in ((self.before, self.left_before), (self.after, self.left_after)):

@@ -1,4 +1,4 @@
-"""The page: one file with everything in it, that loads nothing from anywhere."""
+"""The page: one self-contained file that loads nothing else."""
 
 import base64
 import hashlib

@@ -156,6 +156,6 @@ def _json_lines(path: Path, trace: Trace) -> list[dict[str, Any]]:
         else:
             damaged.append(number)
     if damaged:
-        which = f"line {damaged[0]}" if len(damaged) == 1 else f"{len(damaged)} lines, the first is {damaged[0]}"
+        which = f"line {damaged[0]}" if len(damaged) == 1 else f"{len(damaged)} lines, beginning with {damaged[0]}"
         trace.notes.append(f"{path.name}: {which} cut short or damaged, and left out.")
     return rows

@@ -34,11 +34,11 @@ def timeline_of(events: list[Any]) -> tuple[dict[str, Any] | None, list[str]]:
     notes = []
     processes = sorted({event["pid"] for event in spans}, key=_order)
     if len(processes) > MOST_TRACKS:
-        notes.append(f"Of {len(processes)} meshes of the timeline the first {MOST_TRACKS} are shown.")
+        notes.append(f"The first {MOST_TRACKS} of {len(processes)} meshes of the timeline are shown.")
         shown = set(processes[:MOST_TRACKS])
         spans = [event for event in spans if event["pid"] in shown]
     if len(spans) > MOST_SPANS:
-        notes.append(f"Of {len(spans)} spans of the timeline the first {MOST_SPANS} are shown.")
+        notes.append(f"The first {MOST_SPANS} of {len(spans)} spans of the timeline are shown.")
     spans = sorted(spans, key=lambda event: event["ts"])[:MOST_SPANS]
     names = _names(events)
     tracks, places = _tracks(spans, names)

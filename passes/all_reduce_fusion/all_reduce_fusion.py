@@ -58,7 +58,7 @@ class AllReduceFusion(Pass):
       bucket_bytes: most bytes of a call with several members; by default the cost model decides alone.
       max_buckets: most calls for each class of equal groups and kind in a block; dependences may force more.
       kinds: the kinds of collectives to fuse.
-      topology: the cluster to estimate times for; by default the one the run names, else servers of eight H100.
+      topology: the cluster to estimate times for; by default the one the run names, else servers of eight H100s.
       separate: also mark calls that should stay alone if XLA would merge them.
       hold: also hold XLA's scheduler to the times the calls were planned for, with optimization barriers.
       widen: let values of narrower element types travel in wider ones where the results stay the same and the model
@@ -164,7 +164,7 @@ class _Work:
     next_key: int = -1
 
     def block(self, block: ir.Block, members: list[Member]) -> bool:
-        """Fuses the collectives of one block where that pays; returns whether it changed."""
+        """Fuses the collectives of one block if that pays; returns whether it changed."""
         graph = BlockGraph(self.view, block, [member.op for member in members], self.clock)
         timings = graph.timings()
         by_class: dict[tuple[object, ...], list[int]] = defaultdict(list)

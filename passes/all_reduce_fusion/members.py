@@ -81,7 +81,7 @@ def member_of(op: ir.Operation, view: View) -> Member | Refusal:
     if op.name in REDUCING:
         reduction = reduction_kind(op) or ""
         if not reduction:
-            return Refusal("its reducer is not a sum, product, maximum, minimum, and, or or")
+            return Refusal("its reducer is none of sum, product, maximum, minimum, and, or")
     payload = max(sum(tensor_bytes(v.type) for v in values) for values in (op.operands, op.results))
     return Member(op, KINDS[op.name], reduction, groups=groups.rows, element=elements.pop(), payload=payload,
                   key=(op.name, groups.mode, _same_groups(op, groups), reduction,

@@ -1,4 +1,4 @@
-"""Merges calls where that exposes hardly more time.
+"""Merges calls if that exposes hardly more time.
 
 Among states that are equally late so far, the dynamic program keeps those that free the stream first, which leaves
 calls apart that would fit into one. Fewer calls leave XLA's scheduler less to order.
@@ -45,7 +45,7 @@ def allowed(items: Sequence[FusionItem], buckets: Sequence[Bucket], limits: Limi
 
 def fewer_calls(items: Sequence[FusionItem], plan: FusionPlan, costs: Costs, limits: Limits | None = None,
                 within: float = math.inf) -> FusionPlan:
-    """The plan with neighbouring calls merged, from the first to the last, where that exposes hardly more time.
+    """The plan with neighbouring calls merged, from the first to the last, if that exposes hardly more time.
 
     Args:
       items: sorted by ``ready``, each after the items it depends on.

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 MARGINS = (0.5, 0.25, -0.05)
 """Margins by which the kernel that holds a call should end after it, as shares of the call, widest first."""
 _LAST = 8
-"""The slack of a call is at most one over this of the remaining kernel time."""
+"""The slack of a call is at most the remaining kernel time divided by this."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,7 +74,7 @@ class Costs:
         return np.array(self.ends)
 
     def spare(self, end: Array, took: Array) -> Array:
-        """Seconds between the end of calls and of the kernels that hold them; less where compute is about to end.
+        """Seconds between the end of calls and of the kernels that hold them; less if compute is about to end.
 
         Args:
           end: seconds at which calls end.
@@ -95,7 +95,7 @@ class Costs:
         return float(self.spare(np.array([end]), np.array([took]))[0])
 
     def over(self, end: Array, took: Array, delay: Array) -> Array:
-        """When the next call may start: when the first kernel ends that does not end long before this one.
+        """When the next call may start: at the end of the first kernel that does not end long before this one.
 
         Args:
           end: seconds at which calls end.

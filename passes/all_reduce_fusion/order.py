@@ -33,7 +33,8 @@ _MOST_MOVED = 4096
 _BEFORE = 1 << 40
 
 Place = tuple[int, int]
-"""The position of an op: its place, or that of the kernel it was moved after and in which iteration."""
+"""The position of an op: its place, or that of the kernel after which it was moved, and the iteration in which it was
+moved."""
 
 
 @dataclass(frozen=True, slots=True)

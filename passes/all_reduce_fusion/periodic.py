@@ -21,7 +21,7 @@ _LONGEST_PERIOD = 64
 _FEWEST_LAYERS = 3
 _MOST_CUTS = 16
 _MORE, _OF_COMPUTE = 1.25, 0.005
-"""Equal buckets may expose a quarter more, or half a percent of kernel time."""
+"""Equal buckets may expose a quarter more, plus half a percent of kernel time."""
 _ROOM, _WITH_ROOM = 0.75, 0.025
 """If the stream is free for a quarter of kernel time, they may expose 2.5 % of it: XLA's schedules are closer to the
 model when buckets are equal."""
@@ -83,7 +83,7 @@ def layer_run(kinds: Sequence[object]) -> LayerRun | None:
 
 def alike_plan(items: Sequence[FusionItem], kinds: Sequence[object], plan: FusionPlan, costs: Costs,
                limits: Limits | None = None) -> FusionPlan:
-    """The best plan whose buckets repeat from layer to layer, where that exposes hardly more time.
+    """The best plan whose buckets repeat from layer to layer, if that exposes hardly more time.
 
     Args:
       items: sorted by ``ready``, each after the items it depends on.

@@ -40,10 +40,10 @@ if TYPE_CHECKING:
     Array = np.ndarray
 
 _FOR_A_MARGIN, _OF_COMPUTE = 1.2, 0.005
-"""A margin is worth a fifth more exposed time, or half a percent of kernel time."""
+"""A margin may cost a fifth more exposed time plus half a percent of kernel time."""
 _SMALL, _OF_IDLE = 16 << 20, 0.025
-"""Where the stream is idle half of the time, calls of several members are kept small, at up to 2.5 % of compute: a long
-call exposes more when the compiler starts it late. Members that are ready together start together."""
+"""If the stream is idle half of the time, calls of several members are kept small, at a cost of up to 2.5 % of compute:
+a long call exposes more when the compiler starts it late. Members that are ready together start together."""
 
 _FEW, _MERGED = 48, 4
 """A larger number of items is first planned with neighbours merged to a quarter as many."""
@@ -319,7 +319,7 @@ MOST_ITEMS = 512
 
 
 class Sized(Protocol):
-    """An item with a size, which may depend on an earlier item."""
+    """An item with a size; it may depend on an earlier item."""
 
     @property
     def size(self) -> int:

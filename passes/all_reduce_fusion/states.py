@@ -10,8 +10,8 @@ if TYPE_CHECKING:
     Array = np.ndarray
 
 FREE, COPIES, LATE, BUSY, CARRIED = range(5)
-"""Rows of the values of states: seconds at which the next call may start, of copies so far, of the worst lateness, of
-calls so far, and how many of the light items are already sent."""
+"""Rows of the values of states, in seconds: when the next call may start, the time of copies so far, the worst
+lateness, the time of calls so far; and how many of the light items are already sent."""
 CRITERIA = 3
 """The number of first rows that decide dominance."""
 

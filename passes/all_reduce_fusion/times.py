@@ -120,7 +120,7 @@ def with_waits(items: Sequence[FusionItem], plan: FusionPlan, costs: Costs) -> f
 
 
 def latency_bound(items: Sequence[FusionItem], costs: Costs, limits: Limits) -> list[int]:
-    """Items whose call is all latency and that may wait; none if all are such, or if calls are limited.
+    """Items whose call is all latency and that may wait; none if all items are such, or if calls are limited.
 
     Args:
       items: the items.

@@ -55,7 +55,7 @@ class _Settled:
     after: dict[tuple[object, ...], DeferralGraph] = field(default_factory=dict)
 
     def keep_apart_from(self, placement: ReductionPlacement | None) -> None:
-        """Forgets the flows that carrying out a placement changes; all of them if loops were rebuilt."""
+        """Forgets the flows that change when a placement is carried out; all of them if loops were rebuilt."""
         self.after.clear()
         changed = {place.value for place in placement.touched} if placement else set()
         self.stay = {key: flow for key, flow in self.stay.items() if placement and not flow.meets(changed)}
@@ -77,8 +77,8 @@ class CommShift(Pass):
         through a loop; by default 2 % of its arguments.
       topology: weigh by time on this cluster (``h200:1x8``) instead of by executed bytes; by default the one the run
         names, if any.
-      expected: move also what sends less only in expectation (branches equally likely, loops with unknown trip count
-        run eight times), and may send more on some path.
+      expected: move also what sends less only in expectation (branches equally likely, loops with unknown trip counts
+      run eight times), and may send more on some path.
     """
 
     name: ClassVar[str] = "comm-shift"

@@ -61,7 +61,7 @@ def reduction_classes(view: View, ill_formed: Callable[[ir.Operation, str], None
         groups, kind = groups_of(op, view), reduction_kind(op)
         if isinstance(groups, str) or kind is None:
             ill_formed(op, groups if isinstance(groups, str) else
-                       "its reducer is not a sum, product, maximum, minimum, and, or or")
+                       "its reducer is none of sum, product, maximum, minimum, and, or")
             continue
         _, _, sources = known = classes.pop((*groups.key, kind), (groups, kind, []))
         sources += [result for result in op.results if is_static_tensor(result.type) and is_number(result.type)]

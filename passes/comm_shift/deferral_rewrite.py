@@ -88,7 +88,7 @@ class Deferral:
         self._after = self._cut_off() if placement.least else None
 
     def made_at(self) -> list[ProgramPoint]:
-        """Where ``run`` will make all-reduces, in the order it returns them; call it before ``run``."""
+        """Where ``run`` will make all-reduces, in the order in which it returns them; call this before ``run``."""
         return [place for place in self._starts if self.parts.holds_local(place.value)]
 
     def run(self) -> list[ir.Operation]:

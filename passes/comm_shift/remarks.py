@@ -23,7 +23,7 @@ from hlorewrite.util.reachability import reachable
 Outcome = Literal["no root", "no match", "where", "legal", "cost", "applies"]
 
 _MOST_PLACES = 1000
-"""How far from a reduction that stays a reason is searched for."""
+"""How far the search for a reason goes from a reduction that stays."""
 
 _MOST_ARRIVALS = 8
 """How many of the reductions that replace one are listed."""
@@ -340,7 +340,7 @@ ADVICE: Mapping[Need, str] = MappingProxyType({
     "trip count": f"if all devices in fact run the loop equally often, {_KNOWN}",
     "branch": f"if all devices in fact take the same branch, {_KNOWN}",
     "condition": "if the number of iterations is in fact fixed, write lax.scan or lax.fori_loop",
-    "token": "take ordered=True from the callbacks in the loop",
+    "token": "remove ordered=True from the callbacks in the loop",
     "call": "run the pass inline first",
     "mesh": "",
     "result": "if you need only the last sum, accumulate in a lax.scan inside the step, and return it once",

@@ -59,7 +59,7 @@ class ScatterStage:
         self.left = whole if left is None else left
 
     def run(self) -> bool:
-        """Defers reductions where it pays and fits; returns whether anything changed."""
+        """Defers reductions if that pays and fits; returns whether anything changed."""
         changed = False
         tried: set[tuple[object, ...]] = set()
         # Ends: either the executed bytes of the scatters fall (they are multiples of one fraction, set by trip counts

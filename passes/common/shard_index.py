@@ -29,7 +29,7 @@ class Range:
 
 
 def partition_groups(op: ir.Operation, view: View) -> Groups | str:
-    """The groups of a collective whose ids are partition ids and cover every device; or why they are not.
+    """The groups of a collective if its ids are partition ids and cover every device; otherwise the reason.
 
     Args:
       op: a collective with replica groups.
@@ -42,9 +42,9 @@ def partition_groups(op: ir.Operation, view: View) -> Groups | str:
     if isinstance(groups, str):
         return groups
     if groups.mode not in ("flattened_ids", "cross_partition") or replica_count(view) != 1:
-        return "its groups do not count partitions, and indices are known for partitions only"
+        return "its groups do not count partitions, and indices are known only for partitions"
     if not fully_manual(op, view):
-        return "it is in a region that is manual over some mesh axes only"
+        return "it is in a region that is manual over only some mesh axes"
     members = sorted(member for row in groups.rows for member in row)
     if members != list(range(device_count(view) or len(members))):
         return "its groups do not cover every device"

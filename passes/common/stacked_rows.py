@@ -24,7 +24,7 @@ class RowStack:
 
     @property
     def row(self) -> ir.Value:
-        """The slice that is written, which keeps the dimension with size one."""
+        """The slice that is written; it keeps the dimension, with size one."""
         return self.update.operands[1]
 
     @property

@@ -1,4 +1,4 @@
-"""Removes carried values that are always zero, which remain of sums whose terms are all reduced later."""
+"""Removes carried values that are always zero: the remains of sums whose terms are all reduced later."""
 
 from collections.abc import Iterable
 
@@ -55,7 +55,8 @@ class _Zeros:
         self._steps = 0
 
     def loop(self, op: ir.Operation, positions: Iterable[int]) -> set[int]:
-        """Of some positions that start as zeros, those at which a loop always carries zeros; they stay assumed.
+        """Those of the positions at which a loop starts with zeros and carries zeros in every iteration; remembers
+        them.
 
         A single number is left alone: it may be a counter.
         """

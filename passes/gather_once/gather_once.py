@@ -1,4 +1,4 @@
-"""gather-once: parameters that loops gather again and again are gathered before them, where memory allows."""
+"""gather-once: parameters that loops gather again and again are gathered before them, if memory allows."""
 
 from __future__ import annotations
 
@@ -125,7 +125,7 @@ class _Gathered:
 
     @property
     def before(self) -> int:
-        """Bytes that are gathered while the loops run; a loop with unknown trip count counts once."""
+        """Bytes that are gathered while the loops run; a loop with an unknown trip count counts once."""
         return sum(tensor_bytes(op.results[0].type) * math.prod(_trips(source)) for op, source in self.gathers)
 
     @property

@@ -32,7 +32,7 @@ class Mask:
 
 
 class Masks:
-    """Finds the values of a step that matter only where a predicate holds.
+    """Finds the values of a step that matter only if a predicate holds.
 
     Args:
       loop: the step.

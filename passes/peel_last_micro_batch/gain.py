@@ -160,7 +160,7 @@ class _LastIteration:
         self._last = {op_key(op): place for op, place in zip(ops, last, strict=True)}
 
     def calls(self, reduction: ReductionBehind) -> list[StreamTask]:
-        """A reduction as a transfer, or as one for each row where it goes into an inner loop."""
+        """A reduction as a transfer, or as one per row if it goes into an inner loop."""
         makers = self._makers([self.loop.yields[slot] for slot in reduction.slots])
         stacked = next((op_key(op) for op, position in makers if position in self._stacks[op_key(op)]), None)
         if stacked is None:

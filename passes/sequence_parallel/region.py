@@ -54,5 +54,5 @@ class ShardRegionFinder(RegionFinder):
                 return f"is in {outer.name}"
             reason = self.uniformity.varying(decides)
             if reason is not None:
-                return f"runs on some devices of a group only: {reason.sentence}"
+                return f"runs on only some devices of a group: {reason.sentence}"
         return ""

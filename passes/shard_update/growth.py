@@ -43,7 +43,7 @@ class StateShards:
     whole: frozenset[ir.Value] = frozenset()
 
     def arguments(self) -> list[ir.BlockArgument]:
-        """The arguments of the manual computation among them, in order."""
+        """Those of the sharded values that are arguments of the manual computation, in order."""
         found = [ir.BlockArgument(value) for value in self.dims if isinstance(value.owner, ir.Block)]
         return sorted(found, key=lambda argument: argument.arg_number)
 
@@ -63,7 +63,7 @@ class StateShards:
 
 
 def grown(step: ManualStep, gradient: ir.Operation, dim: int, whole: frozenset[ir.Value]) -> StateShards | NoShards:
-    """The shards that come with those of one gradient.
+    """The shards that come with the shards of one gradient.
 
     Values that stand for the same element on all devices are sharded forward, to every reader, and backward, to the
     arguments; an argument that turns out to be read in full stays whole, with all values computed from it.

@@ -1,4 +1,4 @@
-"""What docs/evidence.md shows, in small: resumed trainings, random state, crossing checkpoints, the same bytes."""
+"""What docs/evidence.md shows, in small: resumed training runs, random state, crossing checkpoints, the same bytes."""
 
 from __future__ import annotations
 

@@ -55,7 +55,7 @@ GROUPS: dict[str, dict[str, PassFacts]] = {
             "shapes that a rule matches", "conditions of each rule, [proved](proving.md)",
             "[rule by rule](comparison.md#xla)"),
         "reduce-scatter-creation": PassFacts(
-            "an all-reduce whose result each device uses one slice of", "the slice is the device's own shard",
+            "an all-reduce from whose result each device uses one slice", "the slice is the device's own shard",
             "half of the bytes on the wire; [measured](all-reduce-fusion.md#measured)"),
         "tokens-to-experts": PassFacts(
             "experts and batch sharded over one axis, and XLA gathers the weights of all experts",
@@ -96,8 +96,8 @@ GROUPS: dict[str, dict[str, PassFacts]] = {
             "tensor parallelism: compute that waits for collectives", "no op in between mixes the two halves",
             "[two halves of the batch](overlap.md#two-halves-of-the-batch)"),
         "separate-streams": PassFacts(
-            "several hosts: some collectives use network ports only, others links inside hosts",
-            "values stay; off by default, since no GPU has run it",
+            "several hosts: some collectives use only network ports, others links inside hosts",
+            "no value changes; off by default, since no GPU has run it",
             "[separate streams](overlap.md#separate-streams)"),
     },
     "Save memory (opt-in, changes the step's state)": {
@@ -107,7 +107,7 @@ GROUPS: dict[str, dict[str, PassFacts]] = {
             "`optimize(shard_update=\"data\")`"),
         "partial-state": PassFacts(
             "gradients accumulated across calls (`optax.MultiSteps`)",
-            "calls only add to the sum, which starts at zero",
+            "calls only add to the sum, and it starts at zero",
             "accumulating calls send 4 bytes instead of [67 MB](partial-state.md#a-step)",
             "`optimize(partial_state=\"data\")`"),
         "sequence-parallel": PassFacts(
@@ -129,7 +129,7 @@ GROUPS: dict[str, dict[str, PassFacts]] = {
             "a train step with stage marks", "the unsplit step is the reference",
             "[a pipelined step](pipeline-programs.md)", "`hlorewrite.pipeline`"),
         "share-fragments": PassFacts(
-            "fragments that contain each other", "the same ops in another cut",
+            "a fragment that contains another one", "the same ops in another cut",
             "[compile time on CPU](pipeline-programs.md#compile-time)", "`hlorewrite.pipeline` on CPU"),
     },
 }

@@ -53,7 +53,7 @@ class DeferralGraphBuilder:
         self._linear: dict[JointlyLinear, JointlyLinear] = {}
 
     def with_slots(self, context: FlowContext) -> DeferralGraphBuilder:
-        """A builder for the module after loops and branches gained results that hold the identity.
+        """A builder for the module after its loops and branches have gained results that hold the identity.
 
         Only control-flow ops and their terminators were rebuilt, and no fact is about these. More results change no
         other value, so an op that is linear stays linear. The reason why an op is not linear is computed again, since
@@ -88,7 +88,8 @@ class DeferralGraphBuilder:
         return flow
 
     def refuse(self, uses: Iterable[tuple[ir.Operation, int]], sentence: str) -> int:
-        """Treats uses as forcing the reduction from now on, by whatever reader: an op, a loop, a branch, a terminator.
+        """Treats uses as forcing the reduction from now on, whether the reader is an op, a loop, a branch or a
+        terminator.
 
         Args:
           uses: (op, operand position) of each.

@@ -40,7 +40,7 @@ class FlowNetwork:
         self._first[head] = number + 1
 
     def source_side(self, source: int, sink: int) -> bytearray:
-        """The nodes on the source's side of a minimum cut, the one nearest to the source.
+        """The nodes on the source's side of the minimum cut that is nearest to the source.
 
         Args:
           source: where flow starts.

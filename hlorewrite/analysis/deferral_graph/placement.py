@@ -1,9 +1,9 @@
 """Chooses where to reduce: the cheapest set of places that cuts every path from an all-reduce to a forcing use (a
 minimum vertex cut).
 
-The cost is the bytes that a program is expected to send: a branch of n counts 1/n, a loop with unknown trip count eight
-iterations. The cut of least expected cost may send more on some path. By default, paths on which a cut would send more
-get an increasing weight until a cut is no worse on any path.
+The cost is the bytes that a program is expected to send: a branch of n counts 1/n, a loop with an unknown trip count
+eight iterations. The cut of least expected cost may send more on some path. By default, paths on which a cut would send
+more get an increasing weight until a cut is no worse on any path.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Predicted times compared with measured ones, collective by collective, and what has no partner on the other side.
+"""Compares predicted times with measured ones, collective by collective, and names what has no counterpart.
 
 A profile that says which HLO instruction a kernel belongs to is matched by name. A trace is matched by order: kernels
 of one kind on one device, in the order of the schedule, step after step. A sum over all kernels of a name is matched by
@@ -87,7 +87,7 @@ def reconcile(kernels: Sequence[ProfiledKernel], step: StepTimeline, program: St
     """
     collectives = _by_launch([one for one in step.collectives if one.kind in BY_KIND])
     communication = [each for each in kernels if nccl_kinds(each.name)]
-    said = [f"{one.name} ({one.source}) is in a loop with unknown trip count" for one in collectives
+    said = [f"{one.name} ({one.source}) is in a loop with an unknown trip count" for one in collectives
             if one.trips is None]
     counted = [one for one in collectives if one.trips]
     if any(each.op for each in communication):

@@ -1,4 +1,4 @@
-"""Reads the profile that JAX writes (``*.xplane.pb``) without TensorFlow: only the few fields that say what ran when.
+"""Reads, without TensorFlow, the profile that JAX writes (``*.xplane.pb``): only the few fields that say what ran when.
 
 Source: openxla/xla, third_party/tsl/tsl/profiler/protobuf/xplane.proto. A GPU is a plane ``/device:GPU:N``; its lines
 are streams, and each event of a stream is a kernel, with the HLO instruction in its statistics.
@@ -47,7 +47,7 @@ def read_xplane(content: bytes, name: str) -> tuple[ProfiledKernel, ...]:
                     devices += 1
                     kernels += _plane(fields, device.removeprefix("/device:"))
     except (IndexError, ValueError):
-        raise InputError("is damaged, or no profile of JAX", location=name,
+        raise InputError("is damaged, or not a profile of JAX", location=name,
                          hint="pass the *.xplane.pb below the folder of jax.profiler.trace") from None
     if not devices:
         raise InputError("contains no GPU", location=name, hint="profile the step where it runs on GPUs")

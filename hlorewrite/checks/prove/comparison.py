@@ -1,4 +1,5 @@
-"""Whether two elements are equal on every device: structure here, indices and groups by the solver.
+"""Whether two elements are equal on every device: compares their structure, and asks the solver about indices and
+groups.
 
 Reductions are brought to one form by the lemmas (``lemmas.py``): an op that commutes with a reduction goes into it, a
 reduction of reductions becomes one, a reduction of equal elements is one element. The ops that commute, the reductions
@@ -43,7 +44,7 @@ class ScalarFact:
 
 @dataclass
 class ElementComparison:
-    """Compares elements of one scene.
+    """Compares elements of one proof obligation.
 
     Args:
       scene: the rule's tensors and premises.

@@ -68,7 +68,8 @@ def _format(element: str) -> Any:
 
 
 def embeds(source: str, target: str) -> bool:
-    """Whether every number of a floating type is one of another: from the formats' limits, not from the natives.
+    """Whether every number of one floating-point type exists in another, by the limits of the formats and not by the
+    natives.
 
     Example:
       >>> embeds("bf16", "f32"), embeds("bf16", "f16"), embeds("f16", "bf16")
@@ -236,7 +237,7 @@ class Arithmetic:
         return function(element, a, b) if function else self.bitwise(kind, element, a, b)
 
     def identity(self, kind: str, element: str) -> Value:
-        """The value that a reduction leaves unchanged, with the axioms that say so where floats are opaque."""
+        """The value that a reduction leaves unchanged, with the axioms that say so if floats are opaque."""
         z3, sort = solver(), sort_of(element)
         if sort == "complex":
             part, rest = part_of(element), "sum" if kind == "product" else kind
@@ -367,6 +368,6 @@ class Arithmetic:
 
 
 def _above(element: str) -> float:
-    """What a number too large for a floating type becomes: infinity; 0 stands for not-a-number."""
+    """What a number too large for a floating-point type becomes: infinity; 0 stands for not-a-number."""
     value = float(np.array(np.inf).astype(_format(element).dtype))
     return value if np.isinf(value) else 0.0

@@ -174,7 +174,7 @@ def _only_compares(case: Obligation, strength: str) -> bool:
 
 
 def answers(case: Obligation, strength: str) -> list[tuple[SolverAnswer, bool]]:
-    """The solver's answers for a case, each with whether it is about real numbers instead of floats.
+    """The solver's answers for a case, each marked if it is about real numbers instead of floats.
 
     For reductions that only compare, integers are any numbers in an order first: that is faster.
     """

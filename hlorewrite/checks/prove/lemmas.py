@@ -1,4 +1,4 @@
-"""The lemmas that carry two elements to any number: their induction steps, as questions for the solver.
+"""The lemmas that extend a proof about two elements to any number: their induction steps, as questions for the solver.
 
 What is proved on paper is only that a statement about numbers holds for all n ≥ 1 when it holds for 1, and for n + 1
 whenever it holds for n. ``T`` is any set of elements, ``+`` and ``*`` any operations on it with the named properties.

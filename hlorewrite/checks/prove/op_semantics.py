@@ -1,4 +1,4 @@
-"""Semantics of ops, one row an op: its class, and how one element of its result is computed.
+"""Semantics of ops, one row per op: its class, and how one element of its result is computed.
 
 The rows say what StableHLO's specification says and nothing about reductions; tests compare each with the reference
 interpreter. There are five classes:
@@ -142,7 +142,8 @@ def _one_of(selectors: tuple[int, ...], data: tuple[int, ...] = ()) -> Callable[
 
 
 def fold(*most: tuple[int, tuple[str, ...], int]) -> Callable[..., list[Value]]:
-    """Reductions of elements of the operands: each way to take two of an operand, one, or as few as the op may take.
+    """Reductions of elements of the operands: each way to take two elements of an operand, one, or as few as the op
+    allows.
 
     More of an operand follow by the exchange lemma; fewer do not, so what holds for two is asked of one and of none.
 

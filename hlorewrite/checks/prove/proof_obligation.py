@@ -125,7 +125,7 @@ class ProofObligation:
     # ---- ops
 
     def make(self, op: MatchedOp, sizes: Any, element: str | None) -> None:
-        """Adds an op of the rewrite, with the sizes and the element type of its result where they are given."""
+        """Adds an op of the rewrite, with the sizes and the element type of its result if they are given."""
         self.made.add(op.variable)
         self.ops[op.variable] = op
         self._tensors[op.variable] = self._computed(op, sizes, element)
@@ -230,7 +230,7 @@ class ProofObligation:
     # ---- attributes
 
     def groups(self, op: MatchedOp) -> DeviceGroups:
-        """The groups of a collective: of its replica groups, read as its mode says."""
+        """The groups of a collective, from its replica groups and its mode."""
         key = tuple(op.attribute(name) for name in ("replica_groups", *MODE))
         if key not in self._groups:
             self._groups[key] = DeviceGroups(f"%{op.variable}")
@@ -248,7 +248,7 @@ class ProofObligation:
         return symbol
 
     def pairs(self, op: MatchedOp) -> Pairs:
-        """The pairs of a permute, read as its mode says."""
+        """The pairs of a permute, as its mode defines them."""
         key = op.attribute("source_target_pairs"), op.attribute("channel_handle")
         if key not in self._pairs:
             self._pairs[key] = Pairs(f"%{op.variable}")
@@ -288,6 +288,6 @@ class ProofObligation:
         return dimension
 
     def start(self, op: MatchedOp) -> Callable[[Any, Any], Any]:
-        """Where a slice starts, of the device and the dimension."""
+        """Where a slice starts, as a function of the device and the dimension."""
         z3 = solver()
         return z3.Function(f"start %{op.variable}", device_sort(), z3.IntSort(), z3.IntSort())

@@ -1,4 +1,5 @@
-"""Reads a rule into a scene: what its match computes, what its conditions promise, and what its rewrite creates."""
+"""Reads a rule into a proof obligation: what its match computes, what its conditions promise, and what its rewrite
+creates."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -12,7 +13,7 @@ from hlorewrite.rules.syntax import ast
 
 @dataclass
 class RuleReader:
-    """Reads the parts of the rule of a scene, in their order: match, conditions, rewrite.
+    """Reads the parts of a rule into its proof obligation, in order: match, conditions, rewrite.
 
     Args:
       scene: what is read goes there.
@@ -48,7 +49,7 @@ class RuleReader:
     # ---- conditions
 
     def read_conditions(self) -> None:
-        """Turns what the conditions promise into premises; one without a contract gives none."""
+        """Turns what the conditions promise into premises; a condition without a contract gives none."""
         for block in (self.scene.rule.where, self.scene.rule.types, self.scene.rule.legal):
             for statement in block.statements if block else ():
                 if isinstance(statement, ast.Let):

@@ -1,4 +1,4 @@
-"""The element types that a rule or fact admits: its relations, asked as the natives they are."""
+"""The element types that a rule or fact admits, found by calling the natives of its relations."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field

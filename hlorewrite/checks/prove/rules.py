@@ -17,7 +17,7 @@ from hlorewrite.checks.prove.verdict import OVER_REALS, PROVED, UNKNOWN, Verdict
 from hlorewrite.rules.syntax import ast
 
 _MOST_DIMENSIONS = 3
-"""Of the tensor that shows the premises to hold together; proofs are about any number."""
+"""The size of the tensor that shows that the premises hold together; proofs are about any size."""
 
 
 def prove_rule(rule: ast.Rule, relations: Relations, meanings: Mapping[str, OpSemantics], location: str) -> Verdict:

@@ -9,7 +9,8 @@ from hlorewrite.util.optional_dependencies import install
 
 INSTALL = install("prove")
 STEPS = 1_000_000
-"""The solver's own steps for one attempt: answers do not depend on the machine. Shipped questions take a tenth."""
+"""The solver's own steps for one attempt: answers do not depend on the machine. Questions of shipped rules take a tenth
+of it."""
 _SEEDS = 2
 
 

@@ -103,7 +103,7 @@ def index_sort() -> Any:
 
 
 class DeviceGroups:
-    """A partition of the devices into groups of one size, members in an order.
+    """A partition of the devices into groups of equal size, with ordered members.
 
     Args:
       name: makes its functions different from those of other groups.
@@ -176,7 +176,8 @@ def reduce_scatter(x: DeviceTensor, kind: str, dimension: Any, groups: DeviceGro
 
 
 def all_to_all(x: DeviceTensor, split: Any, concat: Any, groups: DeviceGroups, size: Any) -> DeviceTensor:
-    """Each operand is cut along ``split``, piece k goes to member k, which joins what it gets along ``concat``."""
+    """Each operand is cut along ``split``; piece k goes to member k, and each member joins what it gets along
+    ``concat``."""
     z3 = solver()
     piece = z3.Store(x.sizes, split, size)
 
@@ -199,7 +200,8 @@ def collective_broadcast(x: DeviceTensor, groups: DeviceGroups) -> DeviceTensor:
 
 
 def dynamic_slice(x: DeviceTensor, start: Callable[[Any, Any], Any], sizes: Any) -> DeviceTensor:
-    """A piece of the operand; ``start`` is of a device and a dimension, and moved so that the piece fits."""
+    """A piece of the operand; ``start`` depends on the device and the dimension, and is moved so that the piece
+    fits."""
     z3 = solver()
 
     def at(d: Any, i: Any) -> Element:

@@ -47,7 +47,7 @@ class OutputComparison:
 
     @property
     def allowed(self) -> str:
-        """What is allowed of the largest error, or of one that is above its bound: a bound or a relative tolerance."""
+        """The limit on the largest error, or on one that is above its bound: a bound or a relative tolerance."""
         if self.bound is None:
             return f"{self.tolerance:.3g} relative"
         bound = self.bound_at_largest if self.equal else self.bound
@@ -183,8 +183,8 @@ def _row(output: str, expected: Sequence[Array], actual: Sequence[Array], tolera
 
 
 def error_of(expected: Array, actual: Array) -> tuple[float, float]:
-    """(largest absolute error, the same over the largest finite number expected); infinite if NaN or an infinity
-    is on one side only.
+    """(largest absolute error, the same over the largest finite number expected); infinite if NaN or an infinity is on
+    only one side.
 
     Example:
       >>> error_of(np.array([1.0, np.nan]), np.array([1.5, np.nan]))

@@ -35,7 +35,8 @@ class EntryPair:
 
 
 def entry_pairs(before: Module, after: Module) -> list[EntryPair]:
-    """Every public function with a body, those of nested modules last; where none is ``main``, each is usual.
+    """Every public function with a body, those of nested modules last; ``usual`` are ``main``, or all if there is no
+    ``main``.
 
     Args:
       before: the original.

@@ -22,16 +22,17 @@ OF_WIDE: tuple[Kind, ...] = ("cancelling", "tiny")
 SHARES = (1.0, 0.5, 0.25, 0.125)
 """How far numbers are from one, as parts of the exponents that a type has."""
 _EDGE = 24
-"""Bits that numbers stay away from the ends of formats whose range no training comes near: float32 and the like."""
+"""How many bits numbers stay away from the limits of formats whose range no training run comes near: float32 and the
+like."""
 _PLACES = 4
-"""Cancelling numbers differ by up to as many units in the last place."""
+"""Cancelling numbers differ by up to this many units in the last place."""
 _NEAR = 4
-"""Integers are as near to the ends of their type."""
+"""Integers are at most this far from the ends of their type."""
 
 
 @dataclass(frozen=True)
 class Exponents:
-    """How large and how small the inputs of a program are: what the smallest floating-point range in it has.
+    """How large and how small the inputs of a program are, so that they fit its narrowest floating-point range.
 
     Attributes:
       top: exponent of the largest.
@@ -135,7 +136,7 @@ def _integers(type_: ir.Type, generator: np.random.Generator, role: Role, share:
 
 
 def _dtypes(program: LockstepProgram) -> set[np.dtype]:
-    """Of all that a program takes and computes."""
+    """The element types of all that a program takes and computes."""
     elements: dict[str, ir.Type] = {}
     for kind in [*program.input_types, *(value.type for op in nested_ops(program.lowered.operation)
                                          for value in op.results)]:

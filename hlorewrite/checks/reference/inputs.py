@@ -11,7 +11,7 @@ from hlorewrite.ir.binding import ir
 
 _INTEGERS_BELOW = 4  # small enough to be a trip count, a branch or a row of a table
 _INDICES = (-3, 24)
-"""From and below: outside of small tensors on both sides."""
+"""The range of indices: it goes past small tensors on both sides."""
 
 Role = Literal["", "deciding", "indexing"]
 """The purpose of an integer: none in particular, a trip count or branch, or an index."""

@@ -56,7 +56,7 @@ def dtype_of(type_: ir.Type) -> np.dtype[Any]:
 
 
 def carrier_of(type_: ir.Type) -> tuple[str, str] | None:
-    """How a result leaves the interpreter: (op, element type) that makes it readable; None when it is already."""
+    """How to make a result of the interpreter readable, as (op, element type); None if it is readable already."""
     name = str(ir.RankedTensorType(type_).element_type)
     if name in _CARRIERS:
         return "stablehlo.bitcast_convert", _CARRIERS[name]
@@ -87,7 +87,7 @@ def to_attribute(array: np.ndarray[Any, Any], type_: ir.Type) -> ir.Attribute:
 
 
 def from_attributes(values: Sequence[ir.Attribute], type_: ir.Type) -> np.ndarray[Any, Any]:
-    """The numpy array of one result, from the one or two constants it left the interpreter as."""
+    """The numpy array of one result, from the one or two constants that the interpreter returned for it."""
     tensor, dtype = ir.RankedTensorType(type_), dtype_of(type_)
     arrays = [np.array(value).reshape(tuple(tensor.shape)) for value in values]
     if len(arrays) == 2:  # real and imaginary part
@@ -154,7 +154,7 @@ def keep_scatter_operands(module: ir.Module) -> None:
 
 
 def evaluate(module: ir.Module, inputs: Sequence[ir.Attribute]) -> list[ir.Attribute]:
-    """Runs ``main`` of a module that contains runnable ops only.
+    """Runs ``main`` of a module that contains only runnable ops.
 
     Raises:
       CannotExecute: the interpreter fails.

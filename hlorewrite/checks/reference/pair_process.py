@@ -1,4 +1,4 @@
-"""Two modules given to another process, because the interpreter may end its process: JSON in, the answer out."""
+"""Hands two modules to another process, because the interpreter may end its process: JSON in, the answer out."""
 
 import io
 import json
@@ -14,7 +14,7 @@ from hlorewrite.ir import Module, new_context, parse
 
 def run_on_pair(worker: str, before: Module, after: Module, request: Mapping[str, Any], timeout_s: float
                 ) -> subprocess.CompletedProcess[str]:
-    """Runs a module of Python, which reads the request and the pair by ``read_pair``.
+    """Runs a Python module that reads the request and the pair with ``read_pair``.
 
     Args:
       worker: the name of the module.

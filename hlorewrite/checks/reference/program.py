@@ -62,7 +62,7 @@ class LockstepProgram:
 
     @property
     def processes(self) -> int:
-        """For how many processes it takes inputs."""
+        """The number of processes for which it takes inputs."""
         return self.grid.size
 
     def control_inputs(self) -> ControlArguments:
@@ -70,7 +70,7 @@ class LockstepProgram:
         return control_arguments(self.lowered.body.operations[0].operation)
 
     def divergence_reads_inputs(self) -> bool:
-        """Whether it may depend on the inputs if some devices skip a collective that others reach.
+        """Whether the inputs may decide if some devices skip a collective that others reach.
 
         Everything that regions read counts whole, so the answer may be yes too often.
         """
@@ -309,7 +309,7 @@ _FIRST_INDEX = {"stablehlo.dynamic_slice": 1, "stablehlo.dynamic_update_slice": 
 
 
 def widen_unsigned_indices(module: ir.Operation) -> None:
-    """Converts unsigned indices of ops to signed ones of 64 bits, which hold all their numbers up to 2^63 - 1.
+    """Converts unsigned indices of ops to signed ones of 64 bits, which can hold all unsigned numbers up to 2^63 - 1.
 
     Args:
       module: the module, which is changed.

@@ -26,7 +26,7 @@ _LOST = 0.25
 
 
 def range_faults(before: LockstepProgram, after: LockstepProgram, name: str, seed: int) -> list[str]:
-    """Messages about results that leave the range of their types, or lose their digits, in the rewritten program only.
+    """Messages about results that leave the range of their types, or lose their digits, only in the rewritten program.
 
     Args:
       before: the original.

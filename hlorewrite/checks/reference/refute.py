@@ -1,4 +1,5 @@
-"""Looks for inputs on which two modules compute different values, drawn with a seed from where rewrites go wrong.
+"""Looks for inputs on which two modules compute different values; draws them, with a seed, from the kinds of values on
+which rewrites go wrong.
 
 Indices lie at the borders of dimensions and past them, counts are 0 and 1 among others, numbers are equal, cancel, or
 lie at the ends of their types. A difference that rounding does not explain is a counterexample.
@@ -87,7 +88,7 @@ class Refutation:
 
 def refute(before: Module, after: Module, *, seed: int = 0, draws: int = len(DRAWS), seconds: float = 60.0
            ) -> Refutation:
-    """Executes two modules on inputs that are drawn where rewrites go wrong, until they differ.
+    """Executes two modules, until they differ, on inputs of the kinds on which rewrites go wrong.
 
     Args:
       before: the original.

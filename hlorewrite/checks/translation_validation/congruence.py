@@ -24,7 +24,7 @@ APART = -1
 
 
 def refine_partition(graph: Graph, roots: Sequence[int], pairs: Sequence[tuple[int, int]]) -> array[int]:
-    """The class of each node that is reachable from some.
+    """The class of each node that is reachable from some nodes.
 
     Args:
       graph: the graph; every stream in reach has its yield.
@@ -69,17 +69,17 @@ class _Moving:
         self._ends = array("i", [0])
 
     def add(self, node: int, below: tuple[int, ...]) -> None:
-        """Puts one at the end."""
+        """Appends a node."""
         self.nodes.append(node)
         self._below.extend(below)
         self._ends.append(len(self._below))
 
     def below(self, place: int) -> array[int]:
-        """The nodes that one is compared by."""
+        """The nodes by which a node is compared."""
         return self._below[self._ends[place]:self._ends[place + 1]]
 
     def read(self, count: int) -> tuple[array[int], array[int]]:
-        """Who is compared by each node.
+        """The nodes that are compared by each node.
 
         Args:
           count: how many nodes there are.

@@ -1,4 +1,4 @@
-"""Whether two modules compute the same: by proof where one is found, and then on inputs."""
+"""Whether two modules compute the same: by proof, or on inputs if no proof is found."""
 
 from __future__ import annotations
 
@@ -112,7 +112,7 @@ def prove(before: Module, after: Module, *, quick: bool = False) -> Equivalence:
 
 def compare_modules(before: Module, after: Module, *, seed: int = 0, draws: int = len(DRAWS), seconds: float = 60.0
                     ) -> Equivalence:
-    """Whether two modules compute the same: by proof, and where none is found on inputs.
+    """Whether two modules compute the same: by proof, or on inputs if no proof is found.
 
     Args:
       before: the original.

@@ -18,7 +18,7 @@ from hlorewrite.version import VERSION
 OLDEST_PYTHON = (3, 11)
 PLUGINS = ("jax-cuda13-plugin", "jax-cuda13-pjrt", "jax-cuda12-plugin", "jax-cuda12-pjrt", "jax-rocm7-plugin",
            "jax-rocm7-pjrt")
-"""Packages with XLA's compilers for GPUs; each must be of the release of jaxlib."""
+"""Packages with XLA's compilers for GPUs; each must match jaxlib's release."""
 _HOME, _NAME = Path(__file__).resolve().parents[3], re.compile(r"[\w.-]+")
 _REQUIREMENT = re.compile(r"([\w.-]+)[^;]*;.*extra\s*==\s*['\"]([\w-]+)['\"]")
 

@@ -29,7 +29,7 @@ KNOWN: Mapping[str, str] = {
 """Variable -> what it does."""
 _STOPPING = {"HLOREWRITE": (True, "unset HLOREWRITE"), "JAX_DISABLE_JIT": (False, "unset JAX_DISABLE_JIT"),
              "JAX_USE_SHARDY_PARTITIONER": (True, "unset JAX_USE_SHARDY_PARTITIONER; only Shardy is tested")}
-"""Variable -> whether a value that means no is reported (else one that means yes), and what to do."""
+"""Variable -> (True if a value that means no is reported, False if one that means yes is; and what to do)."""
 _SECRET = ("HLOREWRITE_TOKEN", "HLOREWRITE_EXEC")
 
 

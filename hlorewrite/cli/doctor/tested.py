@@ -13,7 +13,7 @@ from hlorewrite.jaxbridge.self_test import COMMAND
 from hlorewrite.util.optional_dependencies import install
 
 MOST_SECONDS = 60.0
-"""After that time the process is ended: XLA or a driver hangs."""
+"""The process is ended after this time: XLA or a driver hangs."""
 NAMES: Mapping[str, str] = {
     "devices": "devices", "parse": "read a module", "rewrite": "run a pass", "run": "run on CPU devices",
     "described": "compile for a described GPU"}
@@ -80,4 +80,4 @@ def _step(said: Mapping[str, str], ended: str) -> Diagnosis:
 _FIXES = {"devices": "set JAX_PLATFORMS=cpu, or repair the driver of the GPU", "parse": "reinstall jaxlib",
           "rewrite": "reinstall hlorewrite", "run": "check XLA_FLAGS, and reinstall jaxlib",
           "described": "install the plug-in of jaxlib's release: pip install -U 'hlorewrite[aot]'"}
-"""Step -> what to do where it fails and does not say it."""
+"""Step -> what to do if it fails and does not say so itself."""

@@ -57,7 +57,7 @@ def _pipeline_arguments(group: argparse._ArgumentGroup) -> None:
     group.add_argument("--pass-pipeline", dest="passes", action="append", metavar="PIPELINE",
                        help="run passes: 'a,b{x=1},builtin.module(cse)'")
     group.add_argument("-O", dest="passes", action="append", metavar="NAME", type=_named_pipeline,
-                       help="auto: the best of all ways to compile the module for --target, which it may leave as it "
+                       help="auto: the best of all ways to compile the module for --target; the module may stay as it "
                             "is. Or a named pipeline: comm runs each pass that is estimated to communicate no more "
                             "than before; time also moves communication to where compute hides it (needs --topology "
                             "or --target). With a target, each begins with expose-collectives if the module is "
@@ -127,7 +127,7 @@ def _report_arguments(group: argparse._ArgumentGroup) -> None:
     group.add_argument("--explain", default="", metavar="RULE",
                        help="print a rule's best partial match and why it stopped, instead of the module")
     group.add_argument("--diff", action="store_true", help="print what changed instead of the module")
-    group.add_argument("--stats", choices=("text", "json"), help="print what each rule did to stderr")
+    group.add_argument("--stats", choices=("text", "json"), help="print to stderr what each rule did")
     group.add_argument("--timing", choices=("text", "json"), help="print the time of each step to stderr")
     group.add_argument("--trace", metavar="DIR", help="write the run to a directory, for `hlorewrite view`")
 

@@ -42,7 +42,7 @@ def cluster_of(args: argparse.Namespace, module: Module) -> str:
 
 
 def hides_collectives(args: argparse.Namespace, module: Module, passes: Sequence[Pass]) -> bool:
-    """Whether XLA inserts collectives later that a named pipeline, or a comparison for a target, is about.
+    """Whether XLA will insert collectives that matter to a named pipeline, or to a comparison for a target.
 
     Args:
       args: the command line.

@@ -63,7 +63,7 @@ def is_auto(texts: Sequence[str]) -> bool:
 
 
 def decides(args: argparse.Namespace, module: Module, passes: Sequence[Pass]) -> bool:
-    """Whether a module is written only where that is better for its target."""
+    """Whether a module is written only if it is better for its target."""
     return bool(args.target and passes and args.keep != "always") and not is_program(module)
 
 

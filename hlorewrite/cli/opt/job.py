@@ -371,7 +371,7 @@ class Job:
 
 
 def write_reproducer(args: argparse.Namespace, text: str, pipeline: str) -> str:
-    """Writes a reproducer where the command line says.
+    """Writes a reproducer to the path that the command line names.
 
     Args:
       args: the command line of ``opt``.

@@ -48,7 +48,7 @@ def pass_help(name: str) -> str:
 
 
 def pipeline_help(name: str) -> str:
-    """The output of ``hlorewrite help PIPELINE``: its passes in the order in which they run, a line each.
+    """The output of ``hlorewrite help PIPELINE``: its passes in the order in which they run, one per line.
 
     Args:
       name: the name of a named pipeline, or ``auto``.

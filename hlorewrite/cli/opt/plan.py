@@ -1,4 +1,4 @@
-"""``hlorewrite opt --plan``: the result of a run kept in a file, and replayed where it fits."""
+"""``hlorewrite opt --plan``: the result of a run kept in a file, and replayed if it fits."""
 
 import argparse
 import sys

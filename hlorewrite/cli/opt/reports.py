@@ -34,7 +34,7 @@ class Announcer:
         self.step(str(pass_))
 
     def after(self, pass_: Pass, module: Module, changed: bool) -> None:
-        """The next one, or what follows, will say that it is over."""
+        """The next event will show that this pass is over."""
 
 
 class Reports:
@@ -90,7 +90,7 @@ class Reports:
             self.expected += expectations(raw.decode("utf-8", "replace"), first_line)
 
     def collect(self, ctx: PassContext) -> None:
-        """Takes what passes over a module counted and MLIR's passes said."""
+        """Collects what the passes over a module counted, and what MLIR's passes said."""
         for key, amount in ctx.counters.items():
             if amount:
                 self.counters[key] = self.counters.get(key, 0) + amount
@@ -211,7 +211,8 @@ class UnprovedRules:
         """Remarks say it already."""
 
     def sentences(self) -> list[str]:
-        """One for each rule that was applied and is not proved; shipped ones are, or say so in their documents."""
+        """A warning for each rule that was applied and is not proved; shipped rules are proved, or their documents say
+        that they are not."""
         if not self.applied:
             return []
         from hlorewrite.checks.prove.prove import why_unproved

@@ -22,7 +22,7 @@ DESCRIPTION = (HELP + ". Exit code 0: all are proved; 1: some are unknown or, wi
 def add_prove_arguments(parser: argparse.ArgumentParser) -> None:
     """The options of ``rules prove`` in addition to its files."""
     parser.add_argument("--rule", "--fact", action="append", default=[], metavar="NAME", dest="only",
-                        help="prove this rule or fact only; repeatable")
+                        help="prove only this rule or fact; repeatable")
     parser.add_argument("--lemmas", action="store_true", help="check the steps of the lemmas too")
     parser.add_argument("--counterexamples", metavar="DIR",
                         help="write two modules with different values for each wrong rule or fact")

@@ -21,10 +21,10 @@ if TYPE_CHECKING:
 
 
 def add_step_arguments(parser: argparse.ArgumentParser) -> None:
-    """Adds the arguments that say which step, and what for."""
+    """Adds the arguments that name the step and its target."""
     parser.add_argument("input", metavar="IN",
-                        help="StableHLO module, serialized jax.export or HLO before optimisations, which is compiled "
-                             "for the target; optimised HLO text; or a folder of --xla_dump_to; - is standard input")
+                        help="StableHLO module, serialized jax.export or HLO before optimisations, to compile for the "
+                             "target; optimised HLO text; or a folder of --xla_dump_to; - is standard input")
     parser.add_argument("--target", required=True, metavar="NAME:HOSTSxGPUS",
                         help="described GPUs such as h200:4x8; no GPU is needed")
     parser.add_argument("--topology", metavar="NAME:HOSTSxGPUS",
@@ -33,7 +33,7 @@ def add_step_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--trips", action="append", default=[], metavar="LOOP=N",
                         help="iterations of a loop whose trip count XLA lost; repeatable")
     parser.add_argument("--source", metavar="FILE",
-                        help="the StableHLO the HLO was compiled from, for lost trip counts")
+                        help="the StableHLO from which the HLO was compiled, for lost trip counts")
     parser.add_argument("--xla-flag", action="append", default=[], metavar="NAME=VALUE",
                         help="XLA flag for the compilation; repeatable")
 
@@ -82,7 +82,7 @@ def scheduled_step(args: argparse.Namespace,
 
 @contextmanager
 def located(name: str) -> Iterator[None]:
-    """Names the file where an error about its content names no place."""
+    """Names the file if an error about its content names no place."""
     from hlorewrite.errors import InputError
     try:
         yield
@@ -117,7 +117,7 @@ def read_step(args: argparse.Namespace) -> StepInput:
 
 
 def read_hlo(args: argparse.Namespace) -> tuple[bytes, StepInput | None]:
-    """(content, the step in it) of HLO text or a dump; no step where the file is something else.
+    """(content, the step in it) of HLO text or a dump; no step if the file is something else.
 
     Raises:
       UsageError: the dump contains several modules, or none of the name.

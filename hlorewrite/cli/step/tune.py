@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 HELP = "search over passes, memory budgets, bucket sizes and XLA flags for the fastest predicted step on a target"
 _ROUNDS = 30
-"""About as many choices are tried; for the progress line."""
+"""About this many choices are tried; for the progress line."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -39,8 +39,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--json", metavar="FILE", nargs="?", const="-",
                         help="write one JSON object there; - is standard output")
     parser.add_argument("--plan", default="", metavar="FILE",
-                        help="write the fastest choice that fits as a plan, which hlorewrite opt, exec and optimize "
-                             "replay; the name ends in .plan")
+                        help="write the fastest choice that fits as a plan for hlorewrite opt, exec and optimize; the "
+                             "name ends in .plan")
     add_report_argument(parser)
     parser.add_argument("--plot", metavar="FILE", help="draw step time over memory: PNG or SVG")
 

@@ -43,7 +43,7 @@ class TuneRun:
     planned: bool
     _search: TuneSearch = field(init=False)
     _plans: dict[TuneChoice, str] = field(default_factory=dict, init=False)
-    """Plans of choices that were the best when they were measured, so that there is one when the time is over."""
+    """Plans of choices that were the best when they were measured, so that there is a plan when time runs out."""
     _seconds: list[float] = field(default_factory=list, init=False)
 
     def __post_init__(self) -> None:

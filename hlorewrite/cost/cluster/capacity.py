@@ -8,8 +8,8 @@ from hlorewrite.errors import InputError
 from hlorewrite.util.sizes import format_bytes
 
 USABLE_SHARE = 0.9
-"""The share of a device's memory that a step may take where nothing else is said. The rest is for the runtime, NCCL's
-buffers and fragmentation."""
+"""The share of a device's memory that a step may take unless something else is said. The rest is for the runtime,
+NCCL's buffers and fragmentation."""
 SHARE_VARIABLES = ("XLA_CLIENT_MEM_FRACTION", "XLA_PYTHON_CLIENT_MEM_FRACTION")
 """The environment variables by which users set the share of the memory that JAX's allocator takes; the first counts."""
 

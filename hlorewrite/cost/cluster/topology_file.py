@@ -276,7 +276,7 @@ def _value(section: str, name: str, value: Any, key: Key, fail: Fail) -> Any:
 
 
 def shown(value: object) -> str:
-    """A value for a message, the beginning of a long one."""
+    """A value as a message shows it; only the beginning of a long one."""
     try:
         text = repr(value)
     except ValueError:  # a number of more digits than Python prints

@@ -69,7 +69,7 @@ def monotone(points: Curve) -> Curve:
 
 
 def at_sizes(curve: Curve, sizes: Array) -> Array:
-    """A curve at any sizes: linear in log-log inside, flat below, along its last slope above.
+    """A curve at any size: linear in log-log between its points, flat below them, along the last slope above them.
 
     Args:
       curve: (bytes, seconds), by size, at least two points.

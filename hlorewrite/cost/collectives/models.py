@@ -1,4 +1,4 @@
-"""Times of collectives on a topology: measured curves where they exist, NCCL's tuning model elsewhere.
+"""Times of collectives on a topology: measured curves if there are any, otherwise NCCL's tuning model.
 
     time = launch + latency + transfer / efficiency + ramp * bytes / (bytes + ramp bytes)
 
@@ -135,7 +135,7 @@ class NcclModel:
 
 @dataclass(frozen=True)
 class CurveModel(NcclModel):
-    """Measured times where the topology has a curve for the group's shape, :class:`NcclModel` elsewhere.
+    """Measured times if the topology has a curve for the group's shape, otherwise those of :class:`NcclModel`.
 
     A curve is made monotone (isotonic median regression) and interpolated linearly in log size and
     log time; group sizes between two measured ones on one host are interpolated too.

@@ -102,7 +102,7 @@ class KernelRates:
         return self.peak("bf16") * self._board * by_generation(table, self.generation)
 
     def peak(self, dtype: str) -> float:
-        """FLOP/s of an element type, or of the one it is widened to where the GPU has no rate for it."""
+        """FLOP/s of an element type, or of the type it is widened to if the GPU has no rate for it."""
         name = _EIGHT_BITS.get(dtype, "f8" if dtype.startswith("f8") else dtype)
         known = next((others for kind, others in _WIDER if kind == name), ("f32",))
         return float(next((self._peaks[other] for other in known if other in self._peaks), max(self._peaks.values())))

@@ -40,7 +40,7 @@ def parse_mesh(text: str) -> Mesh:
 
 
 def with_axes(collectives: Sequence[Executed], mesh: Mesh) -> list[Executed]:
-    """The same collectives, with axes of a mesh where they have none yet.
+    """The same collectives, with axes of a mesh if they have none yet.
 
     Args:
       collectives: what is executed.

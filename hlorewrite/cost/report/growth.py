@@ -32,7 +32,7 @@ from hlorewrite.ir import BRANCHES, COLLECTIVES, Module, ir, kind_of, op_key, te
 from hlorewrite.ir.view import View, called_function
 
 Bytes = float | Fraction
-"""Whole bytes, or infinity where no number bounds them."""
+"""Whole bytes, or infinity if no number bounds them."""
 
 
 @dataclass(frozen=True)

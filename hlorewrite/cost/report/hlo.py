@@ -70,7 +70,7 @@ def collectives_of_hlo(text: str) -> tuple[int, list[Executed], list[str]]:
 
 
 def uncounted_hlo(module: HloText) -> list[str]:
-    """Messages about what communicates, or may, and is in no list of collectives.
+    """Messages about what communicates or may communicate, but is in no list of collectives.
 
     Args:
       module: the module.

@@ -186,7 +186,7 @@ def kind_key(what: Executed) -> str:
 
 
 def axis_key(what: Executed) -> str:
-    """Groups by mesh axes; by group size where there is no mesh."""
+    """Groups by mesh axes, or by group size if there is no mesh."""
     size = max((len(group) for group in what.groups), default=0)
     return ",".join(what.axes) if what.axes else f"groups of {size}"
 

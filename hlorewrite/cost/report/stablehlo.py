@@ -24,7 +24,7 @@ _KNOWN_DIALECTS = frozenset(("builtin", "stablehlo", "chlo", "func", "sdy", "mpm
 
 
 def collectives_of(module: Module) -> tuple[int, list[Executed], list[str]]:
-    """Reads a module's collectives; its calls and composites are dissolved in place, and what it starts runs at once.
+    """Reads a module's collectives; its calls and composites are inlined, and asynchronous ops run where they start.
 
     Args:
       module: a module of the caller's own: reading it changes it.
@@ -73,7 +73,7 @@ def counted_collectives(view: View) -> tuple[int, list[tuple[ir.Operation, Execu
 
 
 def uncounted(view: View) -> list[str]:
-    """Messages about what communicates, or may, and is in no list of collectives.
+    """Messages about what communicates or may communicate, but is in no list of collectives.
 
     Args:
       view: the module, its calls dissolved.
@@ -163,7 +163,7 @@ def _target(op: ir.Operation) -> str:
 
 
 def executed_of(op: ir.Operation, view: View) -> Executed | str:
-    """One collective as the report counts it, or why it cannot."""
+    """One collective as the report counts it, or why it cannot count it."""
     groups = device_groups(op, view)
     if isinstance(groups, str):
         return groups

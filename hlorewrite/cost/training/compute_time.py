@@ -1,4 +1,4 @@
-"""Time a GPU computes in one iteration: products, attention, and the bytes that move around them.
+"""The time that a GPU computes in one iteration: products, attention, and the bytes that move around them.
 
 Of a layer's forward pass on the tokens of one GPU: 2 W/t FLOP for each of its W matrix weights, and attention. Fused
 attention does the causal half, 2 s h/t FLOP a token, and its backward pass takes 2.5 times as long (Dao, 2023, section
@@ -41,7 +41,7 @@ class ComputeTime:
 
 
 def iteration_flops(shape: ModelShape, global_batch: Array, recompute: str) -> Array:
-    """FLOP of one iteration on all GPUs, the yardstick of TFLOP/s per GPU.
+    """FLOP of one iteration on all GPUs, from which TFLOP/s per GPU follows.
 
     For a GPT without recomputation 72 B s l h^2 (1 + s/(6h) + V/(12 l h)), with it
     96 B s l h^2 (1 + s/(6h) + V/(16 l h)) (Narayanan et al., SC 2021, equation 3).

@@ -84,7 +84,7 @@ def sample_expert_matrix(payload_bytes: float, ranks: int, concentration: float,
 
 
 def on_off_pattern(micro_batches: int, layers: int, layer_s: float, burst_s: float) -> list[tuple[float, float]]:
-    """When the expert all-to-alls of a forward and backward run are on.
+    """When the expert all-to-alls of a forward and backward pass are active.
 
     Args:
       micro_batches: m.

@@ -172,7 +172,7 @@ class _Exposed:
         return collective_model(self.topo)
 
     def hidden(self, name: str, given: float | None) -> float:
-        """The share of some communication that compute hides: the given share, or else that of the stack."""
+        """The share of some communication that compute hides: the given share, or that of the stack."""
         return self.stack.hidden.get(name, 0.0) if given is None else given
 
     @property
@@ -330,7 +330,8 @@ def expert_payload(shape: ModelShape, sizes: Parallelism, options: Options) -> A
 
 
 def strided_placement(topo: Topology, ranks: Array, stride: Array):
-    """Groups of ``ranks`` GPUs whose numbers are ``stride`` apart, with their neighbours' groups next to them."""
+    """Groups of ``ranks`` GPUs whose numbers are ``stride`` apart; the groups of neighbouring GPUs lie next to each
+    other."""
     import numpy as np
     per_host = np.clip(topo.gpus_per_host // np.maximum(stride, 1), 1, ranks)
     return regular_placement(topo, ranks, per_host, np.minimum(stride, topo.gpus_per_host))

@@ -66,7 +66,7 @@ def layer_activation_bytes(shape: ModelShape, sizes: Parallelism, topo: Topology
 
 def activation_bytes(shape: ModelShape, sizes: Parallelism, topo: Topology, options: Options,
                      profile: StackProfile | None = None) -> Array:
-    """Activations of the first stage, which holds most micro-batches: min(m, p), or all m under GPipe."""
+    """Activations of the first stage, which holds the most micro-batches: min(m, p), or all m under GPipe."""
     import numpy as np
     stack = profile or chosen_stack(shape, topo, options)
     m, p, v = sizes.micro_batches, sizes.pp, sizes.virtual_stages

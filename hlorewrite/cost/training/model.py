@@ -111,7 +111,7 @@ class ModelShape:
 
     @property
     def attended(self) -> float:
-        """Tokens a token attends to without a causal mask, the mean of all layers."""
+        """Tokens a token attends to without a causal mask, averaged over all layers."""
         return (self.seq + min(self.window, self.seq)) / 2 if self.window else float(self.seq)
 
     @property
@@ -147,12 +147,12 @@ class ModelShape:
 
     @property
     def layer_weights(self) -> float:
-        """Matrix weights of a layer, with all experts and its router; the mean of all layers."""
+        """Matrix weights of a layer, with all experts and its router, averaged over all layers."""
         return self.matrix_weights / self.layers
 
     @property
     def active_weights(self) -> float:
-        """Matrix weights of a layer that one token meets, the mean of all layers."""
+        """Matrix weights of a layer that one token meets, averaged over all layers."""
         plain = (self.layers - self.expert_layers) * self.dense_weights
         mixed = self.expert_layers * (self.top_k + self.shared_experts) * self.expert_weights
         return self.attention_weights + (plain + mixed) / self.layers

@@ -188,7 +188,7 @@ def draw_breakdown(estimates: Sequence[Estimate], names: Sequence[str]) -> Any:
 
 
 def draw_frontier(candidates: Sequence[Candidate]) -> Any:
-    """Iteration time over memory of all candidates, and the frontier none of them beats in both.
+    """Iteration time over memory of all candidates, and the frontier that none of them beats in both.
 
     Args:
       candidates: candidates of a search, the fastest first.

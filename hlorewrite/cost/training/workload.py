@@ -23,7 +23,7 @@ BYTES = {"f32": 4, "tf32": 4, "bf16": 2, "f16": 2}
 DTYPES = (*BYTES, *NARROW)
 SCHEDULES = ("1f1b", "gpipe", "interleaved")
 MOST_SEQUENCES = 1 << 40
-"""Of a global batch: more than any that is trained with, and few enough to try all divisors."""
+"""The most sequences of a global batch: more than any that is trained with, and few enough to try all divisors."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,7 +84,7 @@ class Options:
 
     @property
     def store_bytes(self) -> int:
-        """Bytes of an element of it."""
+        """Bytes of an element of that type."""
         return BYTES[self.store]
 
 
@@ -186,7 +186,7 @@ def check_options(options: Options) -> None:
 
 
 def check(shape: ModelShape, sizes: Parallelism, topo: Topology, options: Options) -> None:
-    """Refuses a configuration that cannot run, with the sentence why.
+    """Refuses a configuration that cannot run, with a sentence that says why.
 
     Raises:
       UsageError: a size below one, or one that does not divide what it has to.

@@ -118,7 +118,7 @@ class _Wrapper:
         return f", channel_id={_FIRST_CHANNEL + len(self.made)}, replica_groups={{{text}}}"
 
     def arguments(self, tiles: Sequence[Tiles]) -> list[str]:
-        """The arguments, as the first device that holds each part has it."""
+        """The arguments, each part as the first device that holds it has it."""
         return [self._of_first(name, each) for name, each in zip(self.names, tiles, strict=True)]
 
     def _of_first(self, name: str, tiles: Tiles) -> str:

@@ -48,7 +48,7 @@ class Tiles:
         return self.devices.shape[:-1]
 
     def along(self, dim: int) -> list[list[int]]:
-        """The devices whose parts lie side by side along a dimension, in order; the last one gives replicas."""
+        """The devices whose parts lie side by side along a dimension, in order; the last dimension gives replicas."""
         rows = np.moveaxis(self.devices, dim, -1).reshape(-1, self.devices.shape[dim])
         return [[int(device) for device in row] for row in rows]
 

@@ -1,4 +1,5 @@
-"""XLA alone's compilation of a step in another thread; its partitioner's output is available before it ends."""
+"""Compiles a step with XLA alone in another thread; the partitioner's output is available before the compilation
+ends."""
 
 from concurrent.futures import Future, wait
 from dataclasses import dataclass, field

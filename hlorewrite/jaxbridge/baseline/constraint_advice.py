@@ -11,7 +11,7 @@ from hlorewrite.util.sizes import format_bytes
 LEAST_SHARE = 0.02
 """Constraints that save a smaller share of the step's bytes are not reported."""
 MOST_TRIED = 6
-"""The number of lines that are tried at most: each costs one run of the partitioner."""
+"""The most lines that are tried: each costs one run of the partitioner."""
 
 
 @dataclass(frozen=True)

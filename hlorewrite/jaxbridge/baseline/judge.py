@@ -17,7 +17,7 @@ NOISE = 0.001
 STEP_NOISE = NEAR
 """Predicted steps that differ by a smaller share count as equal: schedules of one program differ by that much."""
 MEMORY_FACTOR = 1.02
-"""How far temporaries may grow where the memory of a device is not known: XLA packs buffers of equal sizes differently
+"""How far temporaries may grow if the memory of a device is not known: XLA packs buffers of equal sizes differently
 from schedule to schedule."""
 MEMORY_SLACK = 64 * 1024
 """Bytes by which temporaries may always grow: less than one buffer of a step worth rewriting."""
@@ -52,7 +52,7 @@ def why_not(alone: Measured, ours: Measured, budget: int | None = None, or_equal
       ('', 'time would take 2 s, and XLA alone takes 1 s')
     """
     if not (alone.trips_known and ours.trips_known) and alone.trips_known != ours.trips_known:
-        return "the trip counts of its loops are known on one side only, so bytes cannot be compared"
+        return "the trip counts of its loops are known on only one side, so bytes cannot be compared"
     large = too_large(alone, ours, budget, name)
     if large:
         return large

@@ -58,7 +58,7 @@ class MemoryGrant:
 
 def granted(budget: MemoryBudget, module: Module, place: DeviceSet, cluster: str, *, partitioned: bool = False
             ) -> MemoryGrant:
-    """Checks a budget against the described device, or computes it. Reads no live memory statistics.
+    """Checks a budget against the described device, or computes it. It reads no live memory statistics.
 
     Args:
       budget: what the user wrote; ``auto`` is 80 % of the memory of one device of the cluster, less arguments and

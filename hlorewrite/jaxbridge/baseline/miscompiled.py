@@ -1,4 +1,4 @@
-"""Predicts whether XLA alone miscompiles a step: for certain after partitioning, or a guess before it."""
+"""Predicts whether XLA alone miscompiles a step: with certainty after partitioning, as a guess before it."""
 
 from jaxlib import version as jaxlib_version
 

@@ -11,6 +11,7 @@ from hlorewrite.jaxbridge.choose.ways import (
     COMBINED,
     ENOUGH,
     GUIDED,
+    HIDDEN,
     LITTLE,
     MOST_GUIDED,
     UNROLLED,
@@ -134,7 +135,8 @@ class Ladder:
             if way.name in done:
                 continue
             leads = way.variant is None and self._leads_under_flags()
-            self._try(replace(way, gained=1.0) if leads else way)
+            behind = way.variant is not None and self.best is not None and self.best[0].base != way.base
+            self._try(replace(way, gained=1.0) if leads else replace(way, exposed=HIDDEN) if behind else way)
             if name != COMBINED:  # few large messages: nothing is left to place
                 self._try_guided(way)
 

@@ -1,4 +1,5 @@
-"""``check="first_call"``: original and rewritten run once on the same arguments, and every output is compared."""
+"""``check="first_call"``: runs the original and the rewritten step once on the same arguments, and compares every
+output."""
 
 from typing import Any
 
@@ -36,7 +37,7 @@ def run_both(lowered: OptimizedLowered, compiled: jax.stages.Compiled, args: tup
 
     Raises:
       ValuesDiffer: an output differs by more than rounding explains; where no bound is known, by more than the
-        tolerance of the roughest type it is computed in.
+        tolerance of the least precise type it is computed in.
     """
     copies = jax.tree.map(lambda x: x.copy() if isinstance(x, jax.Array) else x, (args, kwargs))
     with own_compilation():

@@ -76,7 +76,7 @@ class Signatures:
         self._forget()
 
     def cache_info(self) -> str:
-        """How many signatures are known; what JAX asks caches for."""
+        """How many signatures are known; JAX asks caches for this number."""
         return f"{len(self)} signatures"
 
     def cache_keys(self) -> list[Any]:
@@ -163,12 +163,12 @@ class OptimizedFunction(Generic[Arguments, Returned]):
 
     @property
     def records(self) -> tuple[CompiledStep, ...]:
-        """The outcome of calls whose arguments refuse to be lowered; ``lower(...).report`` covers all others."""
+        """The outcome of calls whose arguments cannot be lowered; ``lower(...).report`` covers all others."""
         return self._checked_classes.records
 
     @property
     def first_call(self) -> tuple[str, ...]:
-        """Of the last comparison under ``check="first_call"``: the output nearest to what rounding explains, and those
+        """For the last comparison under ``check="first_call"``, the output nearest to what rounding explains, and those
         for which no bound is known."""
         return self._compared
 
@@ -203,7 +203,7 @@ class OptimizedFunction(Generic[Arguments, Returned]):
         return tuple(arg if place in static else next(placed) for place, arg in enumerate(args))
 
     def whole(self, tree: Any) -> Any:
-        """Any tree of arrays with the sums that ``partial_state`` keeps apart added up, as ``jax.jit`` has them."""
+        """Any tree of arrays with the sums that ``partial_state`` keeps apart added up, as ``jax.jit`` returns them."""
         return whole_sums(tree)
 
     def eval_shape(self, *args: Arguments.args, **kwargs: Arguments.kwargs) -> Any:

@@ -225,7 +225,7 @@ def _exported(traced: jax.stages.Traced, platforms: tuple[str, ...], name: str) 
         return jax.export.export(_Traced(traced), platforms=platforms or None)()
     except (NotImplementedError, ValueError) as error:
         if private.changes_references(traced.lower()):
-            raise UsageError(f"{name} changes references (jax.new_ref) that it closes over, which a file cannot store",
+            raise UsageError(f"{name} changes references (jax.new_ref) that it closes over; a file cannot store these",
                              location=users_line(),
                              hint="take their values as arguments and return the new ones") from None
         where, target = _unwritable_call(traced)

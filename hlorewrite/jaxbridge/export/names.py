@@ -1,4 +1,4 @@
-"""Arguments and results of a step by the user's own paths, where a library's ``jit`` hands JAX other trees.
+"""Arguments and results of a step by the user's own paths, if a library's ``jit`` hands JAX other trees.
 
 ``jax.jit`` names them itself: ``state.opt_state[0].mu['w']``. ``flax.nnx.jit`` and ``equinox.filter_jit`` flatten
 objects first, and JAX then calls a kernel ``model.states[0][5]`` or ``dynamic_donate['rest'][3]``.
@@ -34,7 +34,7 @@ class Renaming:
 
 
 def bound_arguments(function: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> list[tuple[str, Any]]:
-    """Each argument of a call with the name of its parameter; ``args[0]`` where the signature is not known.
+    """Each argument of a call with the name of its parameter; ``args[0]`` if the signature is not known.
 
     Example:
       >>> bound_arguments(lambda state, *batches: None, (1, 2, 3), {})

@@ -43,7 +43,7 @@ class CapturePatch(JitPatch):
 
     def before_compilation(self, name: str, computation: ir.Module, platform: str, devices: Sequence[Any],
                            options: Any) -> ir.Module:
-        """Writes the module and does not return; the program goes on where hlorewrite is switched off."""
+        """Writes the module and does not return; the program goes on if hlorewrite is switched off."""
         if switched_off():
             return computation
         if not self._leaving and jax.process_index() == 0:

@@ -10,7 +10,7 @@ from hlorewrite.jaxbridge.step.options import StepOptions
 from hlorewrite.passmanager.load_file import load_files
 
 VARIABLE = "HLOREWRITE_EXEC"
-"""Holds it as JSON; subprocesses and workers inherit it."""
+"""Holds the settings as JSON; subprocesses and workers inherit it."""
 SHIM = Path(__file__).parent / "shim"
 """The folder that comes first on ``PYTHONPATH``: its ``sitecustomize.py`` waits until a program imports jax."""
 

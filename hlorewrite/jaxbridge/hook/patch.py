@@ -191,7 +191,7 @@ class _CompileHook:
             self._thread.scopes = before
 
     def install(self) -> str:
-        """Wraps JAX's function unless that is done; returns why that is impossible, or nothing."""
+        """Wraps JAX's function unless that is done already; returns why that is impossible, or nothing."""
         with self._lock:
             current = private.compile_function()
             if current is None:
@@ -210,7 +210,7 @@ class _CompileHook:
         return why_not
 
     def remove(self, patch: JitPatch) -> None:
-        """Ends a patch. After the last one JAX gets its function back; where another tool has wrapped ours, it stays
+        """Ends a patch. After the last patch, JAX gets its function back; if another tool has wrapped ours, ours stays
         and does nothing.
         """
         with self._lock:
@@ -372,7 +372,7 @@ def activated(options: StepOptions) -> JitPatch:
 
 
 def activate(patch: Patch) -> Patch:
-    """Activates a patch, and returns it; warns where this JAX has no place for it."""
+    """Activates a patch, and returns it; warns if this JAX has no place for it."""
     why_not = _HOOK.add(patch)
     if why_not:
         warnings.warn(f"patch_jit does nothing: {why_not}", HlorewriteWarning, stacklevel=users_level())

@@ -43,14 +43,14 @@ class CompiledStep:
 
     @property
     def bytes_before(self) -> int:
-        """Executed bytes of all collectives under XLA alone; before the passes where nothing was compared."""
+        """Executed bytes of all collectives under XLA alone; before the passes if nothing was compared."""
         if self.report and self.report.comparison:
             return self.report.comparison.alone.bytes
         return sum(self.report.executed_bytes_before.values()) if self.report else 0
 
     @property
     def bytes_after(self) -> int:
-        """Executed bytes of all collectives of what is compiled, or that an audit would compile."""
+        """Executed bytes of all collectives of the module that is compiled, or that an audit would compile."""
         if self.report and self.report.comparison:
             return self.report.comparison.compiled.bytes
         return sum(self.report.executed_bytes_after.values()) if self.report else 0
@@ -62,14 +62,14 @@ class CompiledStep:
 
     @property
     def calls_before(self) -> int:
-        """Executions of collectives under XLA alone; before the passes where nothing was compared."""
+        """Executions of collectives under XLA alone; before the passes if nothing was compared."""
         if self.report and self.report.comparison:
             return self.report.comparison.alone.calls
         return sum(each.trips for each in self.report.before) if self.report else 0
 
     @property
     def calls_after(self) -> int:
-        """Executions of collectives of what is compiled, or that an audit would compile."""
+        """Executions of collectives of the module that is compiled, or that an audit would compile."""
         if self.report and self.report.comparison:
             return self.report.comparison.compiled.calls
         return sum(each.trips for each in self.report.after) if self.report else 0
@@ -103,7 +103,7 @@ class CompiledStep:
 
 
 def records_table(steps: Sequence[CompiledStep]) -> str:
-    """Records as a text table, a module a line: XLA alone -> what is compiled, where the two were compared.
+    """Records as a text table, one module per line: XLA alone -> what is compiled, if the two were compared.
 
     Example:
       >>> print(records_table([CompiledStep("jit_step", "original", "a pass failed", 0.1, None)]))
@@ -139,7 +139,7 @@ def records_sentence(steps: Sequence[CompiledStep]) -> str:
 
 
 def records_text(steps: Sequence[CompiledStep]) -> str:
-    """Records as a text table, then why what stays as it is stays, and how to change that, then what was done.
+    """Records as a text table, followed by what stays as it is, why, and how to change that, and then by what was done.
 
     Example:
       >>> records_text([])

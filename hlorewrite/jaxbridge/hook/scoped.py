@@ -86,7 +86,7 @@ class OptimizedCallable:
 
 
 def is_jitted_elsewhere(fun: Any) -> bool:
-    """Whether a function runs jitted code by another way than as a ``jax.jit`` function.
+    """Whether a function runs jitted code in another way than as a ``jax.jit`` function.
 
     Args:
       fun: what ``optimize`` was given.

@@ -81,7 +81,7 @@ class PhaseClock:
 
 
 def phase_of(frame: FrameType | None) -> tuple[str, str]:
-    """Kind and place of what a stack does.
+    """The kind and the place of a stack's activity.
 
     Args:
       frame: the innermost one; None for a thread that is gone.

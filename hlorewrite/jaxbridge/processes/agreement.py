@@ -33,13 +33,13 @@ from hlorewrite.jaxbridge.processes.store import TIMEOUT_S, delete_keys, read_ke
 
 REWRITTEN = "rewritten"
 REWRITING = "rewriting"
-"""The phase of a process between its coming and its result."""
+"""The phase of a process between its arrival and its result."""
 _POLL_MS = 500
 Answer = TypeVar("Answer")
 
 
 class ProcessesDisagree(HlorewriteError):
-    """The processes of a module do not run the rewritten one, and their options say to stop then."""
+    """The processes of a module do not run the rewritten one, and their options say to stop in that case."""
 
 
 class Undecided(HlorewriteError):
@@ -61,7 +61,7 @@ class Patience:
     rewriting: float = 10.0
 
     def for_rewriting(self, own_s: float) -> float:
-        """How long after this process another one may take."""
+        """How much longer than this process another one may take."""
         return min(max(self.rewriting, 2 * own_s), self.present)
 
 
@@ -89,7 +89,7 @@ class Agreement:
     # ---- what a process says
 
     def come(self) -> None:
-        """Says that this process has come to the module, and begins to rewrite it."""
+        """Says that this process has reached the module, and begins to rewrite it."""
         self._began = time.monotonic()
         with suppress(Exception):  # a store that is gone is met later
             write_once(self.store, self._key("came"), REWRITING)
@@ -100,7 +100,7 @@ class Agreement:
         return self.process == self._first
 
     def over(self) -> str:
-        """Why all run the original, where that is decided already; empty if it is not."""
+        """Why all run the original, if that is decided already; empty otherwise."""
         try:
             return read_key(self.store, self._key("verdict", ""), 1) or ""
         except Exception:  # a store that is gone is met later
@@ -125,14 +125,14 @@ class Agreement:
         return ("", self._refused(late)) if said is None else (said, "")
 
     def first_said(self, what: str) -> str | None:
-        """The first process's decision so far, as `first_says` takes it; None for nothing, and without a store."""
+        """The first process's decision so far, as `first_says` takes it; None if there is none, or no store."""
         try:
             return read_key(self.store, self._key(what, self._first), _POLL_MS)
         except Exception:  # a store that is gone is met later
             return None
 
     def refuse(self, reason: str, phase: str = REWRITING) -> str:
-        """Writes that all run the original, where no verdict can be ``rewritten`` without this process.
+        """Writes that all run the original, if no verdict can be ``rewritten`` without this process.
 
         Args:
           reason: why this process cannot run the rewritten module.

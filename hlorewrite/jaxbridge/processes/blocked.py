@@ -1,4 +1,4 @@
-"""Whether a main thread may be blocked in C++ until an array is ready, where its stack alone does not show that.
+"""Whether a main thread may be blocked in C++ until an array is ready, if its stack alone does not show that.
 
 Arrays are waited for in C++ by methods (``array.block_until_ready()``), by NumPy, which reads arrays of one device
 through the buffer protocol (``np.stack(arrays)``, ``host[:] = array``), and by whatever calls one of these in C
@@ -22,7 +22,7 @@ from hlorewrite.jaxbridge.xla import private
 _FUTEX = {"x86_64": "202", "aarch64": "98"}
 """The number of the system call in which a thread of C++ waits for another one (Linux, ``asm/unistd.h``)."""
 _MAY_WAIT = ("builtins", "functools", "itertools", "jax", "jaxlib", "nanobind", "numpy", "operator")
-"""Packages whose functions written in C wait for arrays, or call what does."""
+"""Packages whose functions written in C wait for arrays, or call functions that do."""
 _FETCHES = {"input", "next", "open"}
 """Functions of ``builtins`` that wait for data rather than for arrays."""
 
@@ -53,13 +53,14 @@ class BlockedClock:
 
     @property
     def seconds(self) -> float:
-        """For how long; 0 if it is not blocked, or every array is ready."""
+        """How long it has been blocked; 0 if it is not blocked, or every array is ready."""
         since_s = time.monotonic() - self._since_s
         return since_s if self._at is not None and array_outstanding() else 0.0
 
 
 def may_wait(frame: FrameType | None) -> bool:
-    """Whether a frame is in a call of C that may wait for an array: no iterator's next item, no lock, no sleep."""
+    """Whether a frame is in a call of C that may wait for an array, and not for an iterator's next item, a lock or a
+    sleep."""
     if frame is None or dis.opname[frame.f_code.co_code[frame.f_lasti]] in ("FOR_ITER", "SEND"):
         return False
     called = called_object(frame)
@@ -82,7 +83,7 @@ def _package(function: Any) -> str:
 
 
 def sleeps_on_lock(thread: int | None) -> bool:
-    """Whether a thread sleeps on a lock, as one does that waits in C++; also True if the system does not say.
+    """Whether a thread sleeps on a lock, as a thread that waits in C++ does; also True if the system does not say.
 
     Args:
       thread: a thread of this process.

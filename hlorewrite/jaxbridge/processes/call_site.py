@@ -10,7 +10,7 @@ from typing import Any
 
 
 def called_object(frame: FrameType) -> Any | None:
-    """The object that a frame's present instruction calls, where that is a name or an attribute of one.
+    """The object that a frame's present instruction calls, if that is a name or an attribute of one.
 
     Reads names and attributes without running any code of the user's.
 

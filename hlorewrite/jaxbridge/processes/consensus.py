@@ -25,7 +25,8 @@ _ROOM = "hlorewrite/steps"
 
 
 class Rooms:
-    """Numbers the decisions of this process, so that the n-th one of a topic meets the n-th ones of the others."""
+    """Numbers the decisions of this process, so that its n-th decision on a topic meets the n-th decisions of the
+    others."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -40,7 +41,7 @@ class Rooms:
 
 
 ROOMS = Rooms()
-"""One for the process: keys of the store live as long as it does."""
+"""One object for the process, because keys of the store live as long as the process does."""
 
 
 @dataclass(frozen=True)
@@ -125,7 +126,7 @@ def decided(agreement: Agreement, make: Callable[[], tuple[Decision, Made]],
 
 
 def check_same(agreement: Agreement | None, what: str, digest: str) -> None:
-    """Returns when all processes have come with the same digest.
+    """Returns when all processes have arrived with the same digest.
 
     Args:
       agreement: the agreement of the processes; None if there is one.
@@ -171,4 +172,4 @@ class StepsWatch:
 
 
 STEPS = StepsWatch()
-"""One for the process, as JAX has one distributed runtime."""
+"""One watch for the process, because JAX has one distributed runtime."""

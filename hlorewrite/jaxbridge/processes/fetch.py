@@ -1,4 +1,5 @@
-"""The values of global arrays on the host, sent between processes by the key-value store of ``jax.distributed``."""
+"""The values of global arrays on the host, sent between processes through the key-value store of
+``jax.distributed``."""
 
 from typing import Any
 

@@ -24,7 +24,7 @@ class LastWords:
         self._sentence = ""
 
     def begin(self, address: str | None) -> None:
-        """Starts the process that prints it; without effect where none can be started.
+        """Starts the process that prints the line; has no effect if none can be started.
 
         Args:
           address: ``HOST:PORT`` of the coordination service, which process 0 runs; None if it is not known.

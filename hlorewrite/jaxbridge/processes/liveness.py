@@ -49,7 +49,7 @@ ECHO_S = 5.0
 """How long an error of XLA waits for a peer to turn out dead before it counts as this process's own."""
 _COLLECTIVE = re.compile(r"\b(?:Gloo|NCCL)\b|Connection (?:closed|reset)")
 NAMED_S = 7.0
-"""After how long a peer that is silent or keeps this process waiting is named."""
+"""How long a peer may be silent, or keep this process waiting, before it is named."""
 _EXIT_S, _LEAVE_S = 5.0, 10.0
 _STORE = 0
 """The process that holds the key-value store."""
@@ -161,7 +161,8 @@ class Watch:
     # ---- the verdict on the others
 
     def verdict(self) -> str:
-        """What is wrong with the others at this moment, as a sentence; empty if nothing is. It makes no call."""
+        """What is wrong with the others at this moment, as a sentence; empty if nothing is. Reads only what was heard
+        before."""
         now, entries = time.monotonic(), self._entries
         quiet_s = now - self._heard_s
         if sentence := self._store_quiet(quiet_s):
@@ -260,7 +261,7 @@ class Watch:
             self._note(sentence)
 
     def end_all(self, sentence: str) -> None:
-        """Ends this process; the others say the same sentence and end too."""
+        """Ends this process; the others print the same sentence and end too."""
         self._tell("ended", sentence)
         self._end(sentence)
 
@@ -377,7 +378,7 @@ class Watch:
         self._end(one_line(error))
 
     def wait_until_named(self) -> bool:
-        """Gives the other thread time to name a dead peer. Returns whether one was named, as dead or as missing."""
+        """Gives the other thread time to name a dead peer. Returns whether a peer was named, as dead or as missing."""
         self._silence_s = min(self._silence_s, max(ECHO_S, 3 * self.interval_s))
         deadline = time.monotonic() + self._silence_s + 2 * self.interval_s
         # Ends: at the deadline.
@@ -415,7 +416,8 @@ def _leave_without_barrier(seconds: float) -> None:
 
 
 def is_echo(error: BaseException | None) -> bool:
-    """Whether an error can come from the death of a peer: one of XLA, which gloo's are ``ValueError`` of.
+    """Whether an error can come from the death of a peer: an error of XLA, or a ``ValueError`` with which gloo reports
+    one.
 
     Example:
       >>> is_echo(ValueError("UNKNOWN: Gloo all-reduce failed: Connection closed by peer")), is_echo(ValueError("no"))

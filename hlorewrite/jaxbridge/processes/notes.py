@@ -13,7 +13,7 @@ def print_note(sentence: str) -> None:
 
 
 def one_line(error: BaseException) -> str:
-    """An error in one line; one that is not of the project with its type."""
+    """An error in one line, with its type if it is not an error of the project."""
     words = str(error).strip().splitlines()
     if isinstance(error, HlorewriteError):
         return words[0]

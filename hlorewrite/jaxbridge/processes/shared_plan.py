@@ -78,7 +78,7 @@ def ruling_of_all(agreement: Agreement | None, mine: Callable[[], PlanRuling]) -
 
 
 def stopped_by_plan(agreement: Agreement) -> PlanMismatch | None:
-    """Why the program stops, where the first process said so about the plan; for a process that arrived after that."""
+    """Why the program stops, if the first process said so about the plan; for a process that arrived afterwards."""
     count = agreement.first_said("plan/0")
     parts = [agreement.first_said(f"plan/{position + 1}") for position in range(int(count or 0))]
     if not parts or None in parts:

@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 
 Answer = TypeVar("Answer")
 TIMEOUT_S = 300.0
-"""After how long a process that is silent, or keeps others waiting, ends them, by default."""
+"""The default time after which processes end because another one is silent or keeps them waiting."""
 ANSWER_S = 3.0
 """How long a call may take before it counts as failed."""
 

@@ -41,7 +41,7 @@ class ChangesOnDemand:
 
     @cached_property
     def found(self) -> tuple[PassChange, ...]:
-        """What each pass that changed something did; where a pass fails now, why there is no more."""
+        """What each pass that changed something did; if a pass fails now, why there is no more."""
         module, recorder = parse(self.module, name=self.name), ChangeRecorder()
         module.frames = self.frames
         ctx = PassContext((recorder,), topology=self.topology, memory_left=self.memory)

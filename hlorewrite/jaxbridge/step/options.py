@@ -29,7 +29,8 @@ if TYPE_CHECKING:
     """A pipeline as users write it."""
 
 Keep = Literal["better", "compiled", "always"]
-"""``better``: what the schedule and the buffers say; ``compiled``: both compiled to the end; ``always``: no judge."""
+"""``better``: what the schedule and the buffers say; ``compiled``: both compiled to the end; ``always``: no
+comparison."""
 OnError = Literal["raise", "fallback"]
 StepCheck = Literal["first_call", "proof", "xla"]
 Match = str | Sequence[str] | Callable[[str], bool] | None
@@ -159,8 +160,9 @@ class StepOptions:
         "how much memory per device passes may spend on values that they keep longer (local sums, gathered values, "
         "buffers of fused calls), such as `8GiB`, or `auto`. Temporaries may grow by as much. `auto` is what the "
         "original leaves free: 80 % of the device's memory, minus arguments and results, minus 5 %, minus temporaries. "
-        "Live memory is never read. With a budget larger than the device, the original runs, with one warning. By "
-        "default each pass has its own limit, and [`auto`](against-xla.md#the-ways) also tries all free memory",
+        "Live memory is never read. With a budget larger than the device's memory, the original runs, with one "
+        "warning. By default each pass has its own limit, and [`auto`](against-xla.md#the-ways) also tries all free "
+        "memory",
         check=checked_budget, metavar="SIZE"))
     shard_update: str = field(default="", metadata=_about(
         "the mesh axis to shard optimizer state over, such as `data`; parameters and state are replicated along it. "
@@ -271,7 +273,7 @@ class StepOptions:
     def to_json(self) -> str:
         """The options as JSON, for the processes of ``hlorewrite exec``."""
         if callable(self.match) or not isinstance(self.passes, str):
-            raise UsageError("passes and match are text in another process", hint="name them")
+            raise UsageError("in another process, passes and match must be text", hint="name them")
         data = {each.name: getattr(self, each.name) for each in fields(self)}
         return json.dumps({**data, "frames": asdict(self.frames), "left_open": sorted(self.left_open)})
 

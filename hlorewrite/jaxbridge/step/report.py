@@ -138,12 +138,13 @@ class RewriteReport:
 
     @property
     def digest(self) -> str:
-        """Of the rewritten module, without locations; all processes must agree on it."""
+        """The digest of the rewritten module, without locations; all processes must agree on it."""
         return self.digested.found if isinstance(self.digested, DigestOnDemand) else self.digested
 
     @property
     def rounding(self) -> SummationOrders | None:
-        """The outputs that add in another order than the original's, and how far they may differ by that."""
+        """The outputs whose sums are in another order than in the original, and how far they may differ because of
+        that."""
         return self.orders.found if isinstance(self.orders, OrdersOnDemand) else self.orders
 
     @property
@@ -170,7 +171,7 @@ class RewriteReport:
 
     @property
     def notes(self) -> list[str]:
-        """What is said about the whole run: which passes need a cluster, where none is named."""
+        """What is said about the whole run: which passes need a cluster, if none is named."""
         passes = dict.fromkeys(remark.rule for remark in self.remarks if remark.sentence == NO_TOPOLOGY)
         return [f"{name} needs a cluster: name it with --topology or topology=" for name in passes]
 

@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 
 
 def clone_of(module: ir.Module, name: str, frames: Frames = USUAL_FRAMES) -> Module:
-    """An independent copy of JAX's module in a separate context, which records whose frames are the user's."""
+    """An independent copy of JAX's module, in a separate context that records which frames are the user's."""
     buffer = io.BytesIO()
     module.operation.write_bytecode(file=buffer)
     return replace(parse(buffer.getvalue(), name=name), frames=frames)
@@ -150,7 +150,7 @@ class AfterFirstPasses:
         """Nothing is kept of the module before a pass."""
 
     def after(self, pass_: Pass, module: Module, changed: bool) -> None:
-        """Keeps a copy after the last of the first passes."""
+        """Keeps a copy once the first passes have run."""
         if self._module is not None:
             self._changed_later |= changed
             return

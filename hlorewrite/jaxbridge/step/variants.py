@@ -94,7 +94,7 @@ def takes_carry_outside(variant: Variant) -> bool:
 
 
 def beginning_of(variant: Variant, tried: Sequence[Variant]) -> tuple[Pass, ...]:
-    """The passes of the first variant that runs only the first passes of another one, with the same memory.
+    """The passes of the first variant whose passes are the first ones of a longer variant, with the same memory.
 
     Args:
       variant: the longer one.

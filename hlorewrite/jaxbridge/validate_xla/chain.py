@@ -27,7 +27,8 @@ _ORDER = list(Certainty)
 _PLACE = re.compile(rf"{FILE}:(\d+)")
 _MOST_MOVED = 4
 _MOST_ELEMENTS = 1 << 24
-"""Of arguments on all devices: on more, the interpreter would need minutes and gigabytes for the partitioner alone."""
+"""The most elements of arguments on all devices: with more, the interpreter would need minutes and gigabytes for the
+partitioner alone."""
 _PARTITIONS = ("shardy-xla", "sharding-propagation")
 """Passes that begin to partition: what they leave means something else on one device."""
 
@@ -81,7 +82,7 @@ class ChainReport:
 
     @property
     def every(self) -> tuple[PassVerdict, ...]:
-        """All rows, that on the partitioner last."""
+        """All rows, with that of the partitioner last."""
         return self.rows if self.partitioning is None else (*self.rows, self.partitioning)
 
     @property

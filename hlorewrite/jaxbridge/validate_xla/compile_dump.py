@@ -18,7 +18,7 @@ TIME_LIMIT_SECONDS = 1800
 EVERY_PASS: dict[str, str | bool | int] = {
     "xla_dump_hlo_as_text": True, "xla_dump_hlo_as_proto": False, "xla_dump_large_constants": True,
     "xla_dump_hlo_pass_re": ".*", "xla_dump_full_hlo_config": False}
-"""XLA flags with which each pass that changes a program leaves a file; the folder is named apart."""
+"""XLA flags with which each pass that changes a program leaves a file; the folder is passed separately."""
 
 
 def compile_with_dump(module: Module, target: str, folder: Path) -> Path:

@@ -74,7 +74,7 @@ def _reshaped(editor: Editor, op: ir.Operation, value: ir.Value, shape: Sequence
 
 
 def _all_to_all(editor: Editor, op: ir.Operation) -> None:
-    """Of a tuple: operand j goes to member j, which has it as the result of the sender's number."""
+    """An all-to-all of a tuple: operand j goes to member j, which has it as the result of the sender's number."""
     count, type_ = len(op.operands), ir.RankedTensorType(op.operands[0].type)
     if count == 1 and "split_dimension" in op.attributes:
         return

@@ -115,7 +115,7 @@ def snapshot(module: Module, spec: str = "") -> Snapshot:
 
 
 def _of_program(module: Module, spec: str) -> Snapshot:
-    """Of a program of several meshes; each fragment counts as a separate loop."""
+    """The snapshot of a program of several meshes; each fragment counts as a separate loop."""
     devices, pieces, remarks = program_adapter(module).pieces_of_program(module)
     nests: dict[tuple[str, int], int] = {}
     places = tuple(nests.setdefault((piece.fragment, piece.times), len(nests)) if piece.fragment else -1
@@ -187,7 +187,7 @@ def _sized(spec: str, devices: int) -> Topology | None:
 
 @dataclass(frozen=True)
 class Difference:
-    """Collectives that one snapshot has and the next has not, and the other way round, of the same devices.
+    """Collectives of the same devices that are in only one of two consecutive snapshots.
 
     Attributes:
       source: the user's line of the first one.

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 _EXPOSING = ("expose-collectives",)
 MOST_MISSED = 200
-"""``missed`` remarks of one rule that are kept; of a large module there can be one for every op."""
+"""``missed`` remarks of one rule that are kept; a large module can have one for every op."""
 
 
 class TraceWriter:
@@ -112,7 +112,7 @@ class TraceWriter:
         self._write(form.BEFORE, self._first.as_dict())
 
     def decided(self, decision: Mapping[str, Any], pipeline: str) -> None:
-        """Keeps which way to compile the step was chosen, and names its passes, which run now."""
+        """Records the chosen way to compile the step, and names the passes that run now."""
         self.manifest["pipeline"] = pipeline
         self._write(form.DECISION, dict(decision))
 
@@ -183,7 +183,7 @@ class TraceWriter:
     # ---- reports of passes
 
     def remark(self, remark: Remark) -> None:
-        """Writes one line; of ``missed`` ones no more than ``MOST_MISSED`` a rule."""
+        """Writes one line; at most ``MOST_MISSED`` ``missed`` ones per rule."""
         if remark.kind == "missed":
             self._missed[remark.rule] += 1
             if self._missed[remark.rule] > MOST_MISSED:
@@ -310,7 +310,7 @@ _MOST_LINE = 200
 
 
 def source_texts(places: Iterable[str], folder: Path) -> dict[str, list[tuple[int, str]]]:
-    """Three lines of Python for each place.
+    """Three lines of source code for each place.
 
     A module names any file it likes, so only Python files below the current folder are read.
 

@@ -1,4 +1,4 @@
-"""Does a schedule fit a program: stages, meshes, micro-batches, whole or halved backwards?"""
+"""Whether a schedule fits a program: stages, meshes, micro-batches, whole or halved backward passes."""
 
 from hlorewrite.errors import PlanError
 from hlorewrite.pipelines.mpmd.program import FragmentCall, Program

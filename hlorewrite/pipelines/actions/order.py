@@ -181,7 +181,7 @@ class _OrderBuilder:
     # ---- the loop
 
     def enter_loop(self) -> None:
-        """Gives every carried value its first slot, a copy where another reader needs the original."""
+        """Gives every carried value its first slot, a copy if another reader needs the original."""
         self.thread_ends: dict[int, int] = {}
         readers = _readers(self.program)
         for carry in self.program.carries:
@@ -202,8 +202,8 @@ class _OrderBuilder:
                 self.emit(step, OUTSIDE)
 
     def exclusive(self, carry: Carry, readers: Mapping[int, Sequence[object]]) -> bool:
-        """Whether the loop may write over a carry's first value: the last carry that begins with it, after copies were
-        made for the others.
+        """Whether the loop may overwrite a carry's first value: true for the last carry that begins with it, after
+        copies were made for the others.
         """
         program, value = self.program, carry.first
         if value in program.arguments and program.arguments.index(value) not in program.donated:

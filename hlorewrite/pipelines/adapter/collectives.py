@@ -45,7 +45,7 @@ def collectives_of_program(module: Module) -> tuple[int, list[Executed], list[st
 
 
 def pieces_of_program(module: Module) -> tuple[int, list[ProgramPiece], list[str]]:
-    """The same with the fragment each is in; equal ones are not added up."""
+    """The same, with the fragment that each is in; equal ones are not added up."""
     view = View(module)
     inline_calls(Editor(view))
     main = view.functions.get("main") or next(f for f in view.functions.values() if "topology" in f.attributes)

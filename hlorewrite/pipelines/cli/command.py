@@ -53,17 +53,18 @@ def _schedule_arguments(parser: argparse.ArgumentParser) -> None:
 
 def _cost_arguments(parser: argparse.ArgumentParser) -> None:
     cost = parser.add_argument_group("costs", "one value, or one for each stage separated by commas")
-    cost.add_argument("--fwd", metavar="TIME", help="forward of a micro-batch on a stage, as in 1ms")
-    cost.add_argument("--bwd", metavar="TIME", help="its backward (default: twice the forward)")
-    cost.add_argument("--bwd-weight", metavar="TIME", help="weight-gradient part of the backward, which zero-bubble "
-                                                           "schedules run later (default: half)")
+    cost.add_argument("--fwd", metavar="TIME", help="forward pass of a micro-batch on a stage, such as 1ms")
+    cost.add_argument("--bwd", metavar="TIME", help="its backward pass (default: twice the forward pass)")
+    cost.add_argument("--bwd-weight", metavar="TIME", help="the part of the backward pass that computes weight "
+                                                           "gradients; zero-bubble schedules run it later "
+                                                           "(default: half)")
     cost.add_argument("--update", metavar="TIME", help="the optimizer's step (default: 0)")
     cost.add_argument("--act-bytes", metavar="SIZE", help="activation of a micro-batch that a stage sends to the next, "
                                                           "whole tensor (default: 0)")
     cost.add_argument("--grad-bytes", metavar="SIZE", help="weight gradients of one device, all-reduced over the data "
                                                            "axis (default: 0)")
-    cost.add_argument("--live-bytes", metavar="SIZE", help="bytes that a device keeps per micro-batch until backward "
-                                                           "(default: its share of the activation)")
+    cost.add_argument("--live-bytes", metavar="SIZE", help="bytes that a device keeps per micro-batch until its "
+                                                           "backward pass (default: its share of the activation)")
     cost.add_argument("--static-bytes", metavar="SIZE", help="weights, gradients, optimizer state of a device "
                                                              "(default: 0)")
 
@@ -81,7 +82,8 @@ def _machine_arguments(parser: argparse.ArgumentParser) -> None:
                          help="broadcast, send-recv, all-gather, global-all-gather, auto (the fastest), or signal: one "
                               "byte, an upper bound on the gain (default: auto)")
     machine.add_argument("--comm-shift", choices=["on", "off"], default="off",
-                         help="whether gradients are reduced in the update, or inside the last backward (default: off)")
+                         help="whether gradients are reduced in the update, or inside the last backward pass (default: "
+                              "off)")
     machine.add_argument("--overlap", choices=["on", "off"], default="on",
                          help="whether transfers run concurrently with the computation, or block (default: on)")
 
@@ -94,7 +96,7 @@ def run(args: argparse.Namespace) -> int:
         raise UsageError(f'unknown action "{args.action}"', hint=did_you_mean(args.action, ACTIONS))
     for flag, value in (("--times", args.times), ("--duplex", args.duplex)):
         if value and not args.program:
-            raise UsageError(f"{flag} is of a program, and none is named",
+            raise UsageError(f"{flag} applies to a program, but none is named",
                              hint="pass its file, or add --fwd and --bwd")
     if args.action == "schedules":
         if args.program:

@@ -60,7 +60,7 @@ def simulated_program(args: argparse.Namespace) -> Simulation:
 
 
 def prepared(module: Module, comm_shift: bool, measured: dict[str, dict[str, float]] | None) -> Module:
-    """The program with its collectives explicit, unless all times are measured, and moved when asked for."""
+    """The program with its collectives explicit, unless all times are measured; moved if requested."""
     from hlorewrite.passmanager.base import PassContext
     from hlorewrite.passmanager.manager import run_passes
     from hlorewrite.passmanager.spec import parse_pipeline
@@ -112,7 +112,7 @@ def chosen(args: argparse.Namespace, program: Program) -> Schedule:
 
 def program_cost(args: argparse.Namespace, module: Module, program: Program,
                  measured: dict[str, dict[str, float]] | None) -> ProgramCost:
-    """Times of fragments and transfers: measured ones where there are, else the cost model's."""
+    """Times of fragments and transfers: measured ones if there are any, otherwise the cost model's."""
     from hlorewrite.cost import topology
     from hlorewrite.errors import UsageError, did_you_mean
     from hlorewrite.pipelines.mpmd.program import FragmentCall, Transfer

@@ -24,10 +24,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Adds the arguments of ``hlorewrite reshard``."""
     parser.add_argument("--shape", required=True, metavar="DIMS", help="the tensor's shape, as 1024,1024,512")
     parser.add_argument("--dtype", metavar="TYPE", default="float32",
-                        help="its dtype, as int32 or bf16 (default: float32)")
+                        help="its dtype, such as int32 or bf16 (default: float32)")
     for side, name in (("src", "source"), ("dst", "destination")):
         parser.add_argument(f"--{side}-mesh", required=True, metavar="MESH",
-                            help=f"{name} mesh: HOSTSxGPUS as 2x4, or named axes as data=2,model=4")
+                            help=f"{name} mesh: HOSTSxGPUS such as 2x4, or named axes such as data=2,model=4")
         parser.add_argument(f"--{side}-spec", required=True, metavar="SPEC",
                             help=f"{name} sharding: per dimension host, gpu, all, an axis name, or - for unsharded; "
                                  "join axes by +")

@@ -109,7 +109,7 @@ class PipelinedFunction:
         return self._function
 
     def fetch(self, tree: Any, to: int | None = None) -> Any:
-        """The values of a step's results on the host, of every process or of one; all processes call it.
+        """The values of a step's results on the host, on every process or on one; every process must call this.
 
         Args:
           tree: results of a step: a pytree of arrays; this process may have a part of each or nothing.
@@ -136,7 +136,7 @@ class PipelinedFunction:
         return jax.tree.unflatten(structure, [fetched(f"value {number}", leaf) for number, leaf in enumerate(leaves)])
 
     def summary(self, tree: Any) -> StateSummary:
-        """Norms and checks of a state whose arrays are on several meshes; all processes call it.
+        """Norms and checks of a state whose arrays are on several meshes; every process must call this.
 
         Args:
           tree: results of a step: a pytree of arrays.

@@ -72,8 +72,8 @@ def _kind(tree: Any) -> tuple[Any, list[tuple[Any, Any]]]:
 
 
 def note_carried(module: Module, carried: dict[int, int]) -> None:
-    """Records on the arguments of a step which results take their places. Donated arguments lend those results their
-    buffers.
+    """Records on the arguments of a step which results take their places. The results take the buffers of arguments
+    that are donated.
 
     Args:
       module: the step; it is changed.

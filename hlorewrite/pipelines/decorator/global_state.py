@@ -49,7 +49,7 @@ def processes_of(sharding: Sharding) -> set[int]:
 
 
 def to_global(value: Any, devices: Sequence[Any], timeout_s: float) -> Any:
-    """Makes an array that every process of a pipeline has a part of; all processes call it.
+    """Makes an array that every process of a pipeline has a part of; every process must call this.
 
     Args:
       value: what a step returned, or a host value, the same on all processes.
@@ -82,7 +82,7 @@ def _joined(value: StageArray, devices: Sequence[Any], timeout_s: float) -> jax.
 
 
 def rows_moved_to(value: Any, edges: Sequence[int], shardings: Sequence[NamedSharding], timeout_s: float) -> Any:
-    """An array that is cut over several processes, as the rows of each stage; any other as it is.
+    """The rows of each stage of an array that is cut over several processes; any other array as it is.
 
     Args:
       value: the value of the whole stack.
@@ -101,7 +101,7 @@ def rows_moved_to(value: Any, edges: Sequence[int], shardings: Sequence[NamedSha
 
 
 def moved_to(value: Any, sharding: NamedSharding, timeout_s: float) -> Any:
-    """An array that is cut over several processes, brought to where a program takes it; any other as it is.
+    """An array that is cut over several processes, moved to where a program takes it; any other array as it is.
 
     The answer depends on the array's sharding alone, so that all processes move the same arrays.
     """

@@ -1,4 +1,4 @@
-"""The loop over micro-batches, for those who do not write it themselves."""
+"""The loop over micro-batches, for steps that do not contain one."""
 
 from collections.abc import Callable
 from typing import Any, TypeVar

@@ -21,7 +21,7 @@ from hlorewrite.pipelines.runtime.driver import PipelineDriver
 from hlorewrite.pipelines.runtime.meshes import numpy_type
 
 STAGES = "stages"
-"""The axis over which the rows of a stack are cut; with underscores in front where a mesh has one of that name."""
+"""The axis over which the rows of a stack are cut; with underscores in front if a mesh has an axis of that name."""
 
 Leaf = Any
 
@@ -86,7 +86,7 @@ class RowArrays:
         return self._arguments[argument].positions
 
     def owners(self) -> list[frozenset[int]]:
-        """For each result of the step the processes where the meshes of its parts begin."""
+        """For each result of the step, the processes where the meshes of its parts begin."""
         meshes = self._driver.meshes
         return [frozenset(meshes.of_mesh(self._types[True][place].mesh)[0].process_index for place in group.positions)
                 for group in self._results]

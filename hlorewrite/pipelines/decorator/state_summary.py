@@ -122,7 +122,7 @@ class StateSummary:
 
 
 def summarize(tree: Any, fetch: Callable[[str, jax.Array], np.ndarray | None]) -> StateSummary:
-    """Norms and checks of a pytree, each array reduced where it is; all processes call it.
+    """Norms and checks of a pytree, each array reduced where it is; every process must call this.
 
     Args:
       tree: results of a step.

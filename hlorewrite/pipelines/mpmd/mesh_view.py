@@ -1,4 +1,4 @@
-"""A program of several meshes as each of its meshes sees it: one SPMD module a mesh.
+"""A program of several meshes as each of its meshes sees it: one SPMD module per mesh.
 
 The view of a mesh is one manual computation over all its axes: the mesh's fragments before the loop, a
 ``stablehlo.while`` over the micro-batches with the bodies of its fragments in the program's order, and its fragments

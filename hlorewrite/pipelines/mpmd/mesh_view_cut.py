@@ -141,7 +141,7 @@ class _Cutter:
 
     def _known(self, value: ir.Value) -> int:
         if value not in self.numbers:
-            raise CannotCut("a value that no fragment makes passes between fragments")
+            raise CannotCut("a value that passes between fragments is made by none of them")
         return self.numbers[value]
 
     def _number_carries(self) -> None:

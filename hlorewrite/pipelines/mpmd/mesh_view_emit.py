@@ -23,7 +23,7 @@ class Interface:
 
 
 def read_outside(fragment: ViewFragment, homes: FragmentAssignment) -> list[ir.Value]:
-    """Values a fragment reads that it does not make, in the order it reads them first."""
+    """Values that a fragment reads and does not make, in the order in which it first reads them."""
     own = {result for op in _ops(fragment) for inner in nested_ops(op) for result in inner.results}
     own |= {argument for op in _ops(fragment) for inner in nested_ops(op) for region in inner.regions
             for block in region.blocks for argument in block.arguments}

@@ -15,7 +15,7 @@ from hlorewrite.pipelines.mpmd.types import MeshTensor
 
 
 class Differences:
-    """Along which axes the devices of a mesh hold different values.
+    """The axes along which the devices of a mesh hold different values.
 
     Args:
       view: the view of the mesh; it must not be edited any more.
@@ -27,7 +27,7 @@ class Differences:
         self._known: dict[tuple[tuple[int, ...], ...], Uniformity] = {}
 
     def axes(self, value: ir.Value, base: MeshTensor) -> tuple[str, ...]:
-        """The axes a value differs along that a type does not cut it over.
+        """The axes along which a value differs, but over which a type does not cut it.
 
         Args:
           value: a value of the view.
@@ -102,7 +102,7 @@ def whole_tiles(value: ir.Value, mesh: str, element_bytes: int) -> MeshTensor:
 
 
 def nearest_base(value: ir.Value, known: dict[ir.Value, MeshTensor], view: MeshView) -> MeshTensor | None:
-    """The type of the nearest value it is computed from that has the same tiles; any such type serves."""
+    """The type of the nearest value it is computed from that has the same tiles; any such type will do."""
     pending, seen = [value], {value}
     for current in pending[:64]:
         if current in known and local_shape(known[current], view.local) == tuple(

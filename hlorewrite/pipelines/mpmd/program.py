@@ -151,7 +151,7 @@ class Program:
 
 @dataclass(frozen=True)
 class ProgramOps:
-    """The MLIR handles of a program, for those who write it anew; valid until the module is edited.
+    """The MLIR handles of a program, for code that rewrites it; valid until the module is edited.
 
     Attributes:
       main: the program's function.

@@ -1,4 +1,4 @@
-"""A program of several meshes, rewritten mesh by mesh by something that handles SPMD modules only."""
+"""A program of several meshes, rewritten mesh by mesh by something that handles only SPMD modules."""
 
 from collections.abc import Callable
 from dataclasses import replace

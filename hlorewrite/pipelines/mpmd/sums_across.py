@@ -34,7 +34,7 @@ class SentSum:
 
 def send_sums(program: Program, views: dict[str, MeshView], rewrite: Callable[[Module, MeshView], bool]
               ) -> list[SentSum]:
-    """Lets transfers after the loop carry sums before they are reduced, where that saves a reduction.
+    """Lets transfers after the loop carry sums before they are reduced, if that saves a reduction.
 
     Args:
       program: the program the views were made of.

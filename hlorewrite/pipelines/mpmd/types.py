@@ -17,7 +17,7 @@ _TENSOR = re.compile(r'!mpmd\.mesh_tensor<"([^"]+)",\s*(tensor<(?:[^<>]|<[^<>]*>
 _SHARDING = re.compile(r"sharding=(<.*>)(?:,\s*memory_kind=\"[^\"]*\")?>$")
 
 Spec = tuple[tuple[str, ...], ...]
-"""Per dimension the mesh axes it is cut over, major first; a part of an axis is written ``name:(before)size``."""
+"""Per dimension, the mesh axes it is cut over, major first; a part of an axis is written ``name:(before)size``."""
 
 
 @dataclass(frozen=True)

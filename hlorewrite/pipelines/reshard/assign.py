@@ -67,7 +67,8 @@ def least_loaded(jobs: Jobs, network: Network, in_order: bool = False) -> list[R
 
 
 def least(ports: tuple[int, ...], load: np.ndarray, places: dict[tuple[int, ...], np.ndarray]) -> int:
-    """The port with the smallest load; of equal ones the lowest. ``places`` keeps the arrays of many ports."""
+    """The port with the smallest load; the lowest of several with equal load. ``places`` keeps the arrays of many
+    ports."""
     if len(ports) < 8:
         return min(ports, key=lambda port: (load[port], port))
     where = places.get(ports)

@@ -39,7 +39,7 @@ from hlorewrite.pipelines.reshard.jobs import Jobs, PortClass
 from hlorewrite.pipelines.reshard.network import Network
 
 _LARGEST_EXPONENT = 400.0
-"""Of powers that are still floats when they are added up."""
+"""The largest exponent of powers that are still floats when they are added up."""
 
 
 def lower_bound(jobs: Jobs, network: Network) -> float:
@@ -117,7 +117,7 @@ def _further_time(jobs: Jobs, network: Network) -> float:
     for holders, receivers in zip(jobs.holders[~jobs.inside].tolist(), jobs.receivers[~jobs.inside].tolist(),
                                   strict=True):
         have, want = jobs.classes[holders], jobs.classes[receivers]
-        # Where receivers are next to holders, they can send too, by any port of the host.
+        # Where receivers are next to holders, they can send too, through any port of the host.
         first = len(have.hosts) * network.nics_per_host if local else len(have.ports)
         kinds.add((len(want.hosts), first, max(map(len, want.hosts))))
     return min((_postal_time(*kind, network) for kind in kinds), default=0.0)
@@ -167,7 +167,7 @@ def _blocks_of(ports: int, size: float, common: tuple[int, int], network: Networ
 
 
 def _time_into_hosts(jobs: Jobs, network: Network) -> float:
-    """The longest time that a host takes to get everything by its ports and pass it on to all its devices."""
+    """The longest time that a host takes to get everything through its ports and pass it on to all its devices."""
     devices, away = np.bincount(network.host), ~jobs.inside
     wanted: dict[int, list[tuple[tuple[int, ...], int, float, int]]] = {}
     sizes, counts = (np.bincount(jobs.receivers[away], values[away], minlength=len(jobs.classes)).tolist()

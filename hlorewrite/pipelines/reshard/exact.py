@@ -54,7 +54,7 @@ class SolverBudget:
         return max(0.0, min(EFFORT_OF_A_MODEL, self.left))
 
     def take(self, spent: float) -> None:
-        """Takes what a model has needed."""
+        """Subtracts what a model has used."""
         self.left -= spent
 
 
@@ -70,7 +70,7 @@ def solver_installed() -> bool:
 
 def solve(jobs: Jobs, items: Sequence[RoutedJob], start: Sequence[float], network: Network,
           budget: SolverBudget | None = None) -> Solution | None:
-    """Improves senders and order, or proves that they cannot be.
+    """Improves senders and order, or proves that they cannot be improved.
 
     Every job has an interval on the incoming port of each host it reaches, and an optional one on each port
     that could send it; intervals on a link do not overlap. One worker and a deterministic limit make the

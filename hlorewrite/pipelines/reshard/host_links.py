@@ -73,7 +73,7 @@ def timed(jobs: Jobs, items: Sequence[RoutedJob], order: Sequence[int], network:
 
 def arrivals_of(job: np.ndarray, host: np.ndarray, begin: np.ndarray, busy: np.ndarray, chunks: np.ndarray,
                 size: np.ndarray, *, network: Network) -> Arrivals:
-    """Jobs whose chunks leave one after another.
+    """The arrivals of jobs whose chunks leave one after another.
 
     Args:
       job: which job, shape ``[arrivals]``.

@@ -66,7 +66,7 @@ class Jobs:
 
     @cached_property
     def senders(self) -> list[tuple[int, ...]]:
-        """Per job the NIC ports of the holders."""
+        """Per job, the NIC ports of the holders."""
         ports = [c.ports for c in self.classes]
         return [ports[c] for c in self.holders.tolist()]
 
@@ -79,7 +79,7 @@ class Jobs:
 
     @cached_property
     def local_hops(self) -> np.ndarray:
-        """Per job the largest number of receivers on a host, less the one that a NIC serves."""
+        """Per job, the largest number of receivers on a host, less the one that a NIC serves."""
         most = np.array([c.most for c in self.classes], np.int64)
         return most[self.receivers] - np.where(self.inside, 0, 1)
 

@@ -24,7 +24,7 @@ from hlorewrite.pipelines.reshard.trees.rounds import message_of_trees, tree_hop
 TARGETS = {"cpu": 1e-3, "gpu": 4e-5}
 """Seconds that one round costs a device in addition to its bytes, by target: a collective's launch."""
 _MOST_NUMBERS = 50_000_000
-"""Numbers in the tables of a module, of rounds by devices."""
+"""The most numbers in the tables of a module, which have a row per round and a column per device."""
 _SMALLEST, _LARGEST = 16 * 1024, 8 * 1024 * 1024
 
 
@@ -109,8 +109,8 @@ def lower(plan: ReshardPlan, element_type: str, target: str = "cpu", chunk_bytes
 def _ways_to_send(plan: ReshardPlan, target: str, half: int, most: int, chunk_bytes: int | None) -> list[list[Hop]]:
     """Hops by broadcasts or chains; on GPUs also by all-gathers inside hosts, which may be faster.
 
-    A broadcast keeps all its devices busy, so slices that enter a host by several ports follow each other. With gathers
-    they enter at the same time, and the devices of the host exchange them.
+    A broadcast keeps all its devices busy, so slices that enter a host through several ports follow each other. With
+    gathers they enter at the same time, and the devices of the host exchange them.
     """
     plain = schedule(plan, flows(plan, half, multicast=target == "gpu"))
     hosts = np.bincount(plan.network.host)

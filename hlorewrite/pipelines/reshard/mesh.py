@@ -8,7 +8,7 @@ import numpy as np
 from hlorewrite.errors import UsageError, did_you_mean
 
 MOST_DEVICES = 1 << 20
-"""Of a mesh: more than any cluster has."""
+"""The most devices of a mesh: more than any cluster has."""
 
 
 @dataclass(frozen=True)

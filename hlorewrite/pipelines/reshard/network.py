@@ -18,7 +18,8 @@ from hlorewrite.cost.cluster.topology import Topology
 from hlorewrite.pipelines.reshard.mesh import ReshardMesh
 
 CHUNK_OVERHEAD_S = 6e-6
-"""Cost of each chunk for a NIC in addition to its bytes: the preparation XLA's speed-of-light model charges an H100."""
+"""Cost of each chunk for a NIC in addition to its bytes: the preparation that XLA's speed-of-light model charges for an
+H100."""
 
 
 @dataclass(frozen=True)
@@ -71,7 +72,7 @@ class Network:
         return self.local_latency_s * np.where(direct, np.minimum(copies, 1), copies)
 
     def local_time(self, size: float | np.ndarray, copies: int | np.ndarray) -> float | np.ndarray:
-        """Seconds until so many other devices of a host have a message; in a chain each waits for all of it."""
+        """Seconds until a number of other devices of a host have a message; in a chain each waits for all of it."""
         return self.local_latency(copies) + copies * size / self.local_bytes_per_s
 
     def chunks(self, size: float, nic_hops: int, local_hops: int, least: int = 1) -> int:

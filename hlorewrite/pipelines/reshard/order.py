@@ -1,4 +1,4 @@
-"""In which order jobs run: the open-shop problem with multicast jobs.
+"""The order in which jobs run: the open-shop problem with multicast jobs.
 
 Without preemption it is NP-hard. Each heuristic here is deterministic, and its distance from the optimum is
 measured against the lower bound of ``bounds.py``; ``exact.py`` closes the remaining gap on small plans.
@@ -21,7 +21,7 @@ def makespan(items: Sequence[RoutedJob], order: Sequence[int], ports: int) -> fl
 
 
 def by_size(items: Sequence[RoutedJob]) -> list[int]:
-    """Longest first; jobs that wait for others after those."""
+    """Longest jobs first, but each after the jobs that it waits for."""
     return sorted(range(len(items)), key=lambda i: (_depth(items, i), -items[i].busy, i))
 
 
@@ -30,7 +30,8 @@ def _depth(items: Sequence[RoutedJob], i: int) -> int:
 
 
 def dispatch(items: Sequence[RoutedJob], ports: int, noise: np.ndarray | None = None) -> list[int]:
-    """List scheduling: next is the job that can start earliest; of those, the one with the busiest link.
+    """List scheduling: the next job is the one that can start earliest, and among several such jobs the one with the
+    busiest link.
 
     Args:
       items: the jobs.

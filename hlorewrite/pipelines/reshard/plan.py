@@ -31,14 +31,17 @@ GOOD_GAP = 0.01
 _SINGLES = 512
 _AUTO_ROWS = 4096
 _FEW_COPIES = 768
-"""Copies up to which the gathers among all receivers are tried too: beyond, they take longest to plan and never win."""
+"""Up to this number of copies, gathers among all receivers are tried too; beyond it, they take longest to plan and
+never win."""
 _ROUND_ROBIN = 16_000
-"""Jobs from which a round robin is taken where jobs may choose among ports."""
+"""From this number of jobs on, a round robin is used if jobs may choose among ports."""
 _MANY_COPIES = 2_000_000
-"""Copies from which send-recv and all-gathers, which plan each of them, are tried only where they are asked for."""
+"""From this number of copies on, send-recv and all-gathers, which plan each copy, are tried only if they are asked
+for."""
 _LARGE_GAP = 0.1
 _LAST_PART = 1 / 6
-"""Of a slice that several devices of a host want; from 1/4 to 1/8 plans differ by 2 % at most."""
+"""The last part of a slice that several devices of a host want, as a share; from 1/4 to 1/8 plans differ by 2 % at
+most."""
 
 
 @dataclass(frozen=True)

@@ -15,7 +15,7 @@ from hlorewrite.pipelines.reshard.jobs import Jobs
 from hlorewrite.pipelines.reshard.network import Network
 
 _WIDE = 24
-"""Links of an item on average from which arrays are faster than loops."""
+"""From this average number of links per item on, arrays are faster than loops."""
 
 
 @dataclass(frozen=True)

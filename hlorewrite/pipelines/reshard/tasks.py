@@ -50,7 +50,7 @@ class UnitTasks:
         return out
 
     def split(self, pieces: int) -> UnitTasks:
-        """The same tasks, each cut into ``pieces`` along its longest dimension where it is long enough."""
+        """The same tasks, each cut into ``pieces`` along its longest dimension if it is long enough."""
         return self.cut(np.arange(1, pieces) / pieces)
 
     def cut(self, places: Sequence[float] | np.ndarray) -> UnitTasks:

@@ -77,7 +77,7 @@ def transfers(tasks: UnitTasks, itemsize: int, network: Network, strategy: str) 
 
 
 def shared(rows: SliceTransfers, network: Network) -> SliceTransfers:
-    """The same transfers, where hosts that hold a slice share the hosts that want it.
+    """The same transfers, if hosts that hold a slice share the hosts that want it.
 
     Args:
       rows: rows of the strategy ``broadcast``.

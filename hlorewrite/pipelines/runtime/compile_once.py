@@ -33,8 +33,7 @@ class ExecutableStore:
 
     @contextmanager
     def of(self, key: str) -> Iterator[None]:
-        """Reads executables that this thread compiles in the body for its devices if they exist; writes them out
-        otherwise.
+        """In the body, what this thread compiles for its devices is read if the store has it, and stored otherwise.
         """
         before = _WANTED.set((self, key))
         try:
@@ -109,7 +108,7 @@ def shared_executables() -> Iterator[None]:
 
 def compile_all(work: Mapping[Key, tuple[str, Callable[[], jax.stages.Compiled]]], store: ExecutableStore,
                 done: Callable[[Key], None]) -> dict[Key, jax.stages.Compiled]:
-    """Compiles several programs at a time, as many as the process has cores, large ones first; equal ones once.
+    """Compiles several programs at a time, as many as the process has cores, large ones first and equal ones only once.
 
     Args:
       work: for each program what it computes, and the function that compiles it; programs that compute the same, for

@@ -15,7 +15,7 @@ _HINT = "copy one of them with jnp.copy, or do not donate them"
 
 
 class DonationCheck:
-    """Refuses arguments that share buffers where one is donated, as ``jax.jit`` does.
+    """Refuses arguments that share a buffer if one of them is donated, as ``jax.jit`` does.
 
     Results of a step, and copies from the host, have separate buffers. While a loop passes on only these, comparing
     identities is enough. Any other array has to be asked for its buffer's address, which waits until the array is
@@ -31,7 +31,7 @@ class DonationCheck:
         self._made: dict[int, weakref.ref] = {}
 
     def check(self, arguments: Sequence[jax.Array | None]) -> None:
-        """Looks at the arguments of a call.
+        """Refuses a call whose donated arguments are deleted or share a buffer.
 
         Args:
           arguments: placed arrays; None for those of other processes.

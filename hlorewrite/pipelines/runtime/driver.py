@@ -198,7 +198,7 @@ class PipelineDriver:
             raise step_failed(None, error) from error
 
     def fetch(self, position: int, result: jax.Array | None, to: int | None = None) -> np.ndarray | None:
-        """A result's value on every process, or on one; all of them call it.
+        """A result's value on every process, or on one; every process must call this.
 
         Args:
           position: the position of the result among the program's results.

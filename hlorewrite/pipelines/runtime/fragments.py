@@ -32,7 +32,8 @@ from hlorewrite.pipelines.runtime.standalone import add_token, standalone
 Compiled = Callable[..., Sequence[jax.Array]]
 Key = tuple[str, tuple[Any, ...]]
 KEPT = 0.1
-"""Limit of bytes that a fragment does not take over so that it equals another one, as a share of all its bytes."""
+"""Limit of the operands whose donation a fragment gives up to equal another one, as a share of its operands' and
+results' bytes."""
 _DONOR = re.compile(r"jax\.buffer_donor = true(, )?")
 _COLLECTIVE = re.compile(r"= .*\b(all-reduce|all-gather|reduce-scatter|collective-|all-to-all|ragged-all)")
 
@@ -60,7 +61,7 @@ class PreparedFragment:
 
 @dataclass
 class Fragments:
-    """Compiles fragments; equal ones on the same devices once.
+    """Compiles fragments; compiles equal ones on the same devices only once.
 
     Args:
       module: the program's module.
@@ -91,7 +92,7 @@ class Fragments:
         return len(self._known) - self._store.read
 
     def compile_all(self, calls: Sequence[tuple[FragmentCall, frozenset[int]]], done: Callable[[str], None]) -> None:
-        """Compiles fragments, several at a time; equal ones once, also those of different meshes.
+        """Compiles fragments, several at a time; compiles equal ones only once, even on different meshes.
 
         Args:
           calls: a call of each fragment, and the positions of operands whose buffers it takes over.
@@ -191,7 +192,8 @@ class Fragments:
         return PreparedFragment(call, key, shared, legal, results, filled)
 
     def filled(self, value: int) -> Callable[[], jax.Array] | None:
-        """What makes a copy of a value that a compiled fragment fills with one number; None for any other value."""
+        """A function that makes a copy of a value that a compiled fragment fills with one number; None for any other
+        value."""
         if value not in self._filled:
             return None
         type_ = self.types[value]

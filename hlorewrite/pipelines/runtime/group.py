@@ -47,7 +47,7 @@ def begin(members: Iterable[int], timeout_s: float) -> Agreement | None:
 
 
 def meet(program: Program, meshes: PlacedMeshes, timeout_s: float) -> Agreement | None:
-    """The same for the processes of a program.
+    """Begins the agreement of a program's processes.
 
     Args:
       program: the program.
@@ -65,7 +65,7 @@ def meet(program: Program, meshes: PlacedMeshes, timeout_s: float) -> Agreement 
 
 
 def settled(agreement: Agreement, program: Program, meshes: PlacedMeshes, mine: Decision) -> Watch | None:
-    """Makes sure that all processes of a pipeline run the same.
+    """Makes sure that all processes of a pipeline run the same program.
 
     Args:
       agreement: the agreement of its processes.

@@ -116,7 +116,7 @@ def _erase_unread(values: Sequence[ir.Value]) -> None:
 
 
 class FilledCall:
-    """Calls a fragment, and puts the results that it does not make among those it makes.
+    """Calls a fragment, and inserts the results that it does not make among those that it makes.
 
     Args:
       rest: what makes the other results; None if there are none.
@@ -137,7 +137,7 @@ class FilledCall:
 
 def filled_maker(shape: tuple[int, ...], dtype: np.dtype, sharding: NamedSharding, number: Number
                  ) -> Callable[[], jax.Array]:
-    """A function that makes an array filled with one number; each call makes another one."""
+    """A function that makes an array filled with one number; each call makes a new one."""
     tile, place = sharding.shard_shape(shape), private.host_placer(shape, dtype, sharding)
     count = len(sharding.addressable_devices)
     if number == 0 and math.copysign(1, number) > 0:  # pages of zeros come from the system when they are written

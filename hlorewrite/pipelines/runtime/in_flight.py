@@ -77,7 +77,7 @@ def in_flight_here() -> InFlight:
 
 
 def pool_threads(environment: Mapping[str, str], devices: int) -> int:
-    """Threads of XLA's pool on CPU: PJRT_NPROC, NPROC or the cores this process may use, and one a device at least.
+    """Threads of XLA's pool on CPU: PJRT_NPROC, NPROC or the cores this process may use, but at least one per device.
 
     Example:
       >>> pool_threads({"PJRT_NPROC": "48"}, 4)

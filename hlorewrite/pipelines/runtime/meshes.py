@@ -38,7 +38,7 @@ class PlacedMeshes:
         return tuple(self.devices[number] for number in self.program.meshes[name].device_ids)
 
     def processes(self, name: str) -> tuple[int, ...]:
-        """The processes that have devices of a mesh, rising."""
+        """The processes that have devices of a mesh, in ascending order."""
         return tuple(sorted({device.process_index for device in self.of_mesh(name)}))
 
     def here(self, name: str) -> bool:
@@ -148,7 +148,7 @@ def _check_shared(program: Program, by_number: dict[int, Any]) -> None:
         for number, device in zip(mesh.device_ids, mine, strict=True):
             other, before = known.setdefault(device, (number, mine))
             if other != number and before != mine:
-                raise UsageError(f"mesh {name} shares {device} with another mesh and not all of its devices",
+                raise UsageError(f"mesh {name} shares {device}, but not all of its devices, with another mesh",
                                  hint="give meshes the same devices in the same order, or none in common")
 
 

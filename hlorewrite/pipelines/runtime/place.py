@@ -1,4 +1,4 @@
-"""Values onto the mesh they belong to, and a check that arguments are there."""
+"""Puts values onto the mesh they belong to, and checks that arguments are there."""
 
 from collections.abc import Sequence
 from typing import Any

@@ -77,7 +77,7 @@ class Resharder:
 
 def reshard(array: jax.Array, dst_sharding: Sharding, strategy: str = "auto", *, order: str = "optimal",
             topology: str | None = None, chunk_bytes: int | None = None, timeout_s: float = TIMEOUT_S) -> jax.Array:
-    """Moves an array to another sharding; the devices may be the same, others, or partly both.
+    """Moves an array to another sharding; the devices may be the same, different, or overlap.
 
     Every process that has a device of either sharding makes the same call.
 

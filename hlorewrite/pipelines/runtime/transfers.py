@@ -62,7 +62,7 @@ class TransferPlan:
 
 @dataclass
 class TransferCompiler:
-    """Plans and compiles the transfers of a program; equal ones once.
+    """Plans and compiles the transfers of a program; compiles equal ones only once.
 
     Args:
       module: the program's module.

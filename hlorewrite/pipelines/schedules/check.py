@@ -75,7 +75,8 @@ def _misplaced(task: Task, before: str, mesh: int) -> PlanError:
 
 
 def live(schedule: Schedule) -> list[list[int]]:
-    """Micro-batches alive on each mesh after each of its tasks: forward begun, weight gradient not yet there.
+    """Micro-batches alive on each mesh after each of its tasks: the forward pass has begun, and the weight gradient is
+    not yet there.
 
     Args:
       schedule: the schedule.
@@ -99,7 +100,7 @@ def live(schedule: Schedule) -> list[list[int]]:
 
 
 def peak_live(schedule: Schedule) -> list[int]:
-    """The most micro-batches alive on each mesh at a time.
+    """The largest number of micro-batches alive on each mesh at a time.
 
     Example:
       >>> from hlorewrite.pipelines.schedules import eager_1f1b, one_f_one_b
@@ -113,6 +114,6 @@ def _check_memory(schedule: Schedule, most_live: int) -> None:
     for mesh, counts in enumerate(live(schedule)):
         for task, count in zip(schedule.orders[mesh], counts, strict=True):
             if count > most_live:
-                raise PlanError(f"{task.words} makes {count} micro-batches alive on mesh {mesh}, the bound is "
+                raise PlanError(f"{task.words} makes {count} micro-batches alive on mesh {mesh}; the bound is "
                                 f"{most_live}", hint='use a schedule with fewer forwards ahead, such as "1f1b", '
                                                      "or raise the bound")

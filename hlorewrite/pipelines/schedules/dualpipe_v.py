@@ -46,12 +46,12 @@ class _Mesh:
         self.tasks: list[Task] = []
 
     def forward(self, half: int) -> None:
-        """The next forward of a half."""
+        """The next forward pass of a half."""
         self.tasks.append(Task("F", self.stage[half], self.forwards[half]))
         self.forwards[half] += 1
 
     def backward(self, half: int, split: bool = False) -> None:
-        """The next backward of a half; split, its weight gradient waits."""
+        """The next backward pass of a half; if it is split, its weight gradient waits."""
         task = Task("I" if split else "B", self.stage[half], self.backwards[half])
         self.tasks.append(task)
         self.backwards[half] += 1

@@ -1,4 +1,4 @@
-"""Interleaved 1F1B: v chunks of the model on each mesh, which divides the bubble by v."""
+"""Interleaved 1F1B: v chunks of the model on each mesh divide the bubble by v."""
 
 from hlorewrite.errors import PlanError, UsageError
 from hlorewrite.pipelines.schedules.schedule import Schedule, Task, build, check_sizes, looped

@@ -1,4 +1,4 @@
-"""Schedules of one stage a mesh: GPipe, 1F1B, eager-1F1B, and zero-bubble schedules.
+"""Schedules with one stage per mesh: GPipe, 1F1B, eager-1F1B, and zero-bubble schedules.
 
 Zero-bubble schedules split the backward pass: the weight gradients, which nothing waits for, fill the gaps (Qi et al.,
 ICLR 2024).

@@ -119,7 +119,7 @@ def uniform_cost(stages: int, forward_s: float, backward_s: float, transfer_s: f
 
 
 def split_stages(costs: Sequence[StageCost], chunks: int) -> list[StageCost]:
-    """Costs of one chunk where each of these stages is cut into equal chunks.
+    """Costs of one chunk if each of these stages is cut into equal chunks.
 
     Example:
       >>> split_stages([StageCost(2.0, 4.0)], 2)[0].forward_s

@@ -191,7 +191,7 @@ class _Cluster:
         return [[first + row * tensor + column for row in range(data)] for column in range(tensor)]
 
     def all_reduce_s(self, mesh: int, size: int) -> float:
-        """Seconds of the gradient reduction of ``size`` bytes a device."""
+        """Seconds of the gradient reduction of ``size`` bytes per device."""
         return self.times.collective_time(ALL_REDUCE.kind, size, self.groups(mesh)) if size else 0.0
 
     def spans_hosts(self, mesh: int) -> bool:
@@ -207,7 +207,7 @@ class _Cluster:
         return network_of(self.topology, {device: device // self.topology.gpus_per_host for device in range(devices)})
 
     def transfer_s(self, here: int, there: int, size: int, strategy: str) -> float:
-        """Seconds until an activation of ``size`` bytes has come from one mesh to another."""
+        """Seconds until an activation of ``size`` bytes has moved from one mesh to another."""
         size = 1 if strategy == "signal" and size else size
         if not size:
             return 0.0

@@ -129,7 +129,7 @@ class _EventSimulation:
             self.release(mesh, task, now)
 
     def release(self, mesh: int, task: int, now: float) -> None:
-        """A task's result leaves the mesh, which goes on to its next task or to its update."""
+        """A task's result leaves the mesh, and the mesh goes on to its next task or to its update."""
         self.busy[mesh] = False
         self.position[mesh] += 1
         group = task // self.count
@@ -148,7 +148,8 @@ class _EventSimulation:
             self.update(mesh, now)
 
     def deliver(self, task: int, mesh: int, now: float) -> None:
-        """The task that needs a result may start: the next stage's forward, the previous stage's backward."""
+        """The task that needs a result may start: the next stage's forward pass, or the previous stage's backward
+        pass."""
         self.ready[task + self.count if task < self.block else task - self.count] = 1
         self.start_next(mesh, now)
 
@@ -179,7 +180,7 @@ class _EventSimulation:
         self.deliver(task, peer, now)
 
     def free(self, out: int, into: int, now: float) -> None:
-        """Two ports go on to what waits next."""
+        """Two ports go on to the next transfer that waits."""
         ports = self.ports
         ports[out].popleft()
         ports[into].popleft()
@@ -201,7 +202,7 @@ class _EventSimulation:
             self.occupy(code, now)
 
     def reduce(self, mesh: int, now: float, on_network: bool) -> None:
-        """A gradient reduction comes up."""
+        """A gradient reduction becomes ready."""
         code = self.first_reduction + mesh
         if on_network:
             self.queue(code, 2 * mesh, 2 * mesh + 1, now)

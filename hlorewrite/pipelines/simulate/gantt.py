@@ -20,7 +20,7 @@ _MOST_BARS = 200_000
 
 
 def draw_gantt(simulation: Simulation, title: str | None = None) -> Any:
-    """One row a mesh: its tasks, below them what it sends and reduces.
+    """One row per mesh: its tasks, and below them what it sends and reduces.
 
     Args:
       simulation: the simulation.

@@ -39,7 +39,7 @@ def check_declared(item: ast.Rule | ast.Linear, natives: Mapping[str, ast.Native
         problems += _check_floats(item.floats)
     for statement in item.types.statements if item.types else ():
         if not isinstance(statement, ast.Condition):
-            problems.append(Problem("`types` contains relations of element types only", "move this to `legal`",
+            problems.append(Problem("`types` contains only relations of element types", "move this to `legal`",
                                     statement.span))
             continue
         problems += [Problem(f"`{_spelled(part)}` says nothing about element types",

@@ -257,7 +257,7 @@ def _attributes(assignments: Sequence[tuple[str, Callable[[Environment], Any]]],
 
 
 def origin(location: ir.Location) -> ir.Location:
-    """A location without the names of earlier rules, which would otherwise pile up with each rewrite."""
+    """A location without the names of earlier rules; otherwise they would pile up with each rewrite."""
     # Ends: each step goes to the location inside.
     while isinstance(location, ir.NameLoc) and location.name_str.startswith("hlorewrite."):
         location = location.child_loc

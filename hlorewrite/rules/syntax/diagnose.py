@@ -57,7 +57,7 @@ MISTAKES: dict[tuple[str, str], list[str]] = {
         "match {", "pattern a {", "%r = stablehlo.add(", "rewrite {"],
     ("`replace` needs `with`", "write `replace %r with %x;`"): [
         _HEAD + "rewrite { replace %r by", _HEAD + "rewrite { replace %r, %a", _HEAD + "rewrite { replace %r ;"],
-    ("a `///` doc line is allowed before an item only", "use `//` for a comment inside a rule"): [
+    ("a `///` doc line is allowed only before an item", "use `//` for a comment inside a rule"): [
         "rule a { /// x", "rule a { match { /// x", _HEAD + "/// x", _HEAD + "where { /// x",
         "rule a { match { root %r = stablehlo.add(%a, %b); /// x", _HEAD + "rewrite { replace %r with %a; /// x"],
     ("a linear fact says which operands it is linear in", "write `in %a;` and `kinds sum;` after `match`"): [

@@ -16,7 +16,7 @@ _TIMES_SMALLER = 16
 """A source is at most a sixteenth of the tensor that repeats it, so kernels that read that anyway take as long as
 before."""
 _MOST_BYTES = 16 * 2**20
-"""The most bytes of a source, so it stays in a GPU's L2 cache from one kernel to the next."""
+"""Limit of the bytes of a source, so that it stays in a GPU's L2 cache from one kernel to the next."""
 _AS_FAST = FILLINGS | {BARRIER}
 """Ops whose results are made as fast as they are read, or are read already."""
 

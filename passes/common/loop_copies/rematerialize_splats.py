@@ -71,7 +71,7 @@ def keep_small_sources(loop: Loop, editor: Editor) -> None:
 
 
 def fill_again(op: ir.Operation, fillings: Sequence[ir.Operation], editor: Editor) -> None:
-    """Copies ops before a loop that its body reads into the loop.
+    """Copies into a loop the ops before it that its body reads.
 
     Args:
       op: the loop.

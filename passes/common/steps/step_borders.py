@@ -54,7 +54,7 @@ def with_axis(step: ManualStep, sharding: sdy.TensorShardingAttr, dim: int) -> i
 
 
 def with_dimension_of_devices(step: ManualStep, sharding: sdy.TensorShardingAttr) -> ir.Attribute:
-    """The sharding of an array with a new first dimension, which has one element for each device of the axis."""
+    """The sharding of an array with a new first dimension that has one element for each device of the axis."""
     axis = sdy.AxisRefAttr.get(step.axis, None, step.op.context)
     return _sharding(step, sharding, [[axis], *_axes_of(sharding)])
 

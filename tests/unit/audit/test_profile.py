@@ -86,7 +86,7 @@ def test_what_has_no_partner_is_named() -> None:
                               "the kernel ncclDevKernel_AllGather_RING_LL (3 runs) belongs to no collective of the "
                               "schedule")
     lost = reconciled(looped(REDUCED, known=False), [ProfiledKernel(NCCL, 1e-6, 3)])
-    assert lost.unmatched[0] == "reduced (train.py:7) is in a loop with unknown trip count"
+    assert lost.unmatched[0] == "reduced (train.py:7) is in a loop with an unknown trip count"
 
 
 @pytest.mark.parametrize(("text", "says"), [

@@ -244,8 +244,8 @@ def test_replica_ids_stay() -> None:
     before.operation.attributes["mhlo.num_replicas"], before.operation.attributes["mhlo.num_partitions"] = (
         before.operation.attributes["mhlo.num_partitions"], before.operation.attributes["mhlo.num_replicas"])
     _, said = m.run(ALL_OF_IT, before)
-    assert said == ["missed: the all-reduce stays: its groups do not count partitions, and indices are known for "
-                    "partitions only"]
+    assert said == ["missed: the all-reduce stays: its groups do not count partitions, and indices are known only "
+                    "for partitions"]
 
 
 def test_bad_options() -> None:
@@ -366,7 +366,7 @@ def test_whole_groups_run_collectives(monkeypatch: pytest.MonkeyPatch) -> None:
     """In a branch that two of four devices take, a gather would wait for the others for ever."""
     before = unequal("  ".join((unary("%q", "cosine", "%n"), matmul("%in", "%q"))))
     assert m.count(m.run(ALL_OF_IT, before)[0], "all_gather") <= 1  # before the branch, if at all
-    replace_source(REGION, 'return f"runs on some devices of a group only: {reason.sentence}"', "pass", monkeypatch)
+    replace_source(REGION, 'return f"runs on only some devices of a group: {reason.sentence}"', "pass", monkeypatch)
     after = before.clone()
     ALL_OF_IT.run(after, PassContext())
     inside = after.text().split("stablehlo.if")[1]

@@ -208,7 +208,7 @@ CASES = [
                                          "%mine = stablehlo.broadcast_in_dim %me, dims = [] : (tensor<i32>) -> "
                                          "tensor<4xi32>\n%own = stablehlo.compare EQ, %lane, %mine : (tensor<4xi32>, "
                                          "tensor<4xi32>) -> tensor<4xi1>\n" + MASKED.replace("%mask", "%own")), 0,
-         kind="missed", sentence="takes other elements from one side"),
+         kind="missed", sentence="takes different elements from its two sides"),
     Case("carry-inside-scatter", updated(op="maximum"), 0),
     Case("all-gather-of-reduce-scatter", scatter("s", "a") + gather("r", "s", "tensor<2xf32>", "tensor<4xf32>"),
          gone="all_gather"),

@@ -69,7 +69,7 @@ def fact(types: str = "types any;", floats: str = "floats exact;") -> str:
     ("types any;", "", "`a` does not state its effect on floating-point numbers"),
     ("types { one_use(%r); }", "floats exact;", "`one_use(%r)` says nothing about element types"),
     ("types { same(%x, %r) or one_use(%r); }", "floats exact;", "`one_use(%r)` says nothing about element types"),
-    ("types { let a = same(%x); }", "floats exact;", "`types` contains relations of element types only"),
+    ("types { let a = same(%x); }", "floats exact;", "`types` contains only relations of element types"),
     ("types { same(%x, %y); }", "floats exact;", "the value `%y` is not bound"),
     ("types any;", "floats exakt;", "there is no class of floats `exakt`"),
     ("types any;", "floats exact, widens;", "an exact rule does nothing else to floats"),

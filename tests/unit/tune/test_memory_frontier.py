@@ -37,7 +37,7 @@ def test_a_picture(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("flags, sentence", [
     (["--frontier"], "name the cluster"),
-    (["--topology=h200:1x4", "--frontier", "--vs=x.mlir"], "--vs and --frontier do not go together"),
+    (["--topology=h200:1x4", "--frontier", "--vs=x.mlir"], "--vs and --frontier cannot be used together"),
     (["--topology=h200:1x4", "--plot=f.svg"], "--plot belongs to --frontier"),
     (["--topology=h200:1x4", "--memory-budget=1GiB"], "--memory-budget belongs to --frontier"),
 ])

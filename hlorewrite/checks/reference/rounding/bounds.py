@@ -99,7 +99,7 @@ class Replayed:
     outputs: list[int]
 
     def values(self) -> list[np.ndarray]:
-        """What the outputs are."""
+        """The values of the outputs."""
         return [self.tape.cells[slot].value for slot in self.outputs]
 
 

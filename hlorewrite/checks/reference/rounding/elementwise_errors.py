@@ -100,7 +100,7 @@ PROPAGATED: dict[str, Rule] = {
     "sign": _steps(np.sign), "floor": _steps(np.floor), "ceil": _steps(np.ceil),
     "round_nearest_even": _steps(np.rint),
 }
-"""Rules by op; of an op that is not here nothing is said once an operand has an error."""
+"""Rules by op; nothing is known about an op without one once an operand has an error."""
 STEPS = frozenset({"sign", "floor", "ceil", "round_nearest_even"})
 """Ops that are constant between jumps."""
 

@@ -1,4 +1,4 @@
-"""One op, evaluated alone by the interpreter: for what is not written in numpy here."""
+"""One op, evaluated alone by the interpreter: for ops that are not written in numpy here."""
 
 from collections.abc import Sequence
 

@@ -69,7 +69,7 @@ def of_sum(seed: np.uint64, terms: np.ndarray, start: np.ndarray | None = None) 
 
 
 def powers(count: int) -> np.ndarray:
-    """1, m, m squared and so on of an odd number, modulo 2**64."""
+    """The powers 1, m, m squared and so on of an odd number m, modulo 2**64."""
     with np.errstate(over="ignore"):
         return np.cumprod(np.concatenate([np.ones(1, np.uint64), np.full(max(count - 1, 0), _MULTIPLIER)]),
                           dtype=np.uint64)[:count]

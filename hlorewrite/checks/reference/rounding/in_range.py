@@ -10,7 +10,7 @@ from hlorewrite.checks.reference.rounding.trace import ExecutionTrace, TraceStep
 from hlorewrite.checks.reference.rounding.units import FloatFormat, carry, float_format, is_narrow
 
 _EDGE = 2.0**20
-"""How far numbers of wide formats stay away from the ends."""
+"""How far numbers of wide formats stay away from the limits."""
 _MOVES = frozenset({"move", "bits", "decision"})
 _EXACT = frozenset({"add", "subtract", "negate", "abs", "maximum", "minimum", "clamp", "select", "sign", "floor",
                     "ceil", "round_nearest_even", "round_nearest_afz", "real", "imag", "complex", "remainder"})
@@ -18,11 +18,11 @@ _EXACT = frozenset({"add", "subtract", "negate", "abs", "maximum", "minimum", "c
 _SUMS = frozenset({"add", "maximum", "minimum", "and", "or"})
 _NEVER_ZERO = frozenset({"multiply", "divide", "exponential", "logistic", "power", "convert", "sqrt", "rsqrt", "cbrt",
                          "tanh"})
-"""Ops whose result is zero for an operand that is not zero only because it is too small."""
+"""Ops whose result is zero for an operand other than zero only if the operand is too small."""
 
 
 def stays_in_range(tape: ExecutionTrace) -> bool:
-    """Whether every op of a run stayed in range; what is copied from infinite constants does."""
+    """Whether every op of a run stayed in range; values copied from infinite constants count as in range."""
     with np.errstate(all="ignore"):
         return all(_fits(tape, step) for step in tape.steps)
 

@@ -43,7 +43,7 @@ class Known:
 
 def on_elements(name: str, read: list[Known], result: np.ndarray, form: FloatFormat | None,
                 arithmetic: RoundingArithmetic) -> Pair:
-    """Of an op that works element by element, ``convert`` among them.
+    """The error of an op that works element by element, ``convert`` included.
 
     Args:
       name: the op, without ``stablehlo.``.
@@ -129,7 +129,7 @@ def _added(name: str, read: list[Known], result: np.ndarray, form: FloatFormat, 
 
 def of_sums(form_of: ProductForm, read: list[Known], result: np.ndarray, form: FloatFormat | None,
             arithmetic: RoundingArithmetic) -> Pair:
-    """Of a product of matrices: ``gamma_n |A| |B|``, and the errors of both operands."""
+    """The error of a matrix product: ``gamma_n |A| |B|``, and the errors of both operands."""
     left, right = read
     if form is None:
         return np.full(result.shape, np.inf if left.error.any() or right.error.any() else 0.0), result
@@ -151,7 +151,8 @@ def of_sums(form_of: ProductForm, read: list[Known], result: np.ndarray, form: F
 
 def of_terms(form_of: ReductionForm, read: list[Known], result: np.ndarray, form: FloatFormat | None,
              arithmetic: RoundingArithmetic) -> Pair:
-    """Of a reduction: gamma_(n-1) times the sum of magnitudes for sums, the largest error for maxima and minima."""
+    """The error of a reduction: gamma_(n-1) times the sum of magnitudes for sums, the largest error for maxima and
+    minima."""
     operand, start = read
     errors = form_of.rows(operand.error)
     shape = form_of.shape
@@ -180,7 +181,8 @@ def of_terms(form_of: ReductionForm, read: list[Known], result: np.ndarray, form
 
 def of_updates(form_of: Scattering, read: list[Known], result: np.ndarray, form: FloatFormat | None,
                arithmetic: RoundingArithmetic) -> Pair:
-    """Of a scatter: each element is the sum, or the largest or least, of itself and of the updates it receives."""
+    """The error of a scatter: each element is the sum, or the largest or least, of itself and of the updates it
+    receives."""
     operand, indices, updates = read
     if form is None or indices.error.any():
         differs = any(known.error.any() for known in read)
@@ -204,7 +206,7 @@ def of_updates(form_of: Scattering, read: list[Known], result: np.ndarray, form:
 
 def _factors(form_of: ReductionForm, read: list[Known], result: np.ndarray, form: FloatFormat,
              arithmetic: RoundingArithmetic) -> np.ndarray:
-    """Of a product of n factors: gamma_n, and the relative errors of the factors."""
+    """The error of a product of n factors: gamma_n, and the relative errors of the factors."""
     operand, start = read
     rows, errors = np.abs(form_of.rows(operand.value)), 3 * form_of.rows(operand.error)
     first, first_error = np.abs(start.value).reshape(()), 3 * start.error.reshape(())

@@ -66,7 +66,7 @@ class ErrorAnalysis:
         return known
 
     def in_cut(self, cells: TracedTensor) -> np.ndarray:
-        """The elements that the other program computes alike.
+        """The elements that the other program computes in the same way.
 
         What is computed from constants alone is left out: a rewrite may fold constants, and relations between folded
         constants hold up to rounding only.
@@ -177,7 +177,7 @@ def _reason(step: TraceStep, read: list[Known], result: np.ndarray) -> str:
     if step.kind == "convolution" and np.isfinite(result).all() and all(np.isfinite(k.value).all() for k in read):
         return f"convolution may be computed by an algorithm other than sums of products{where}"
     if step.kind == "opaque":
-        return f"{name} reads a value that differs, or is in one module only{where}"
+        return f"{name} reads a value that differs, or is in only one module{where}"
     if any(not np.isfinite(known.value).all() for known in read if known.form):
         return f"{name} reads an infinity or NaN{where}"
     if not np.isfinite(result).all():

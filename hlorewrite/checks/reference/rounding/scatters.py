@@ -37,7 +37,8 @@ class Scattering:
         return made.reshape(self.shape)
 
     def places(self) -> np.ndarray:
-        """Of a scatter that puts: the place of each element among those of operand and updates; the last one stays."""
+        """For a scatter that replaces: where each element comes from, as a place in operand and updates; the last
+        update wins."""
         inside = np.flatnonzero(self.target >= 0)
         count = int(np.prod(self.shape))
         made = np.arange(count)
@@ -49,7 +50,8 @@ class Scattering:
         return np.bincount(self.target[self.target >= 0], minlength=int(np.prod(self.shape))).reshape(self.shape)
 
     def prints(self, operand: np.ndarray, updates: np.ndarray, seed: np.uint64) -> np.ndarray:
-        """Fingerprints of the results: of the operand where no update goes, else of all terms in order."""
+        """Fingerprints of the results: those of the operand at places without an update, otherwise those of all terms
+        in order."""
         inside = self.target >= 0
         target, terms = self.target[inside], updates.reshape(-1)[inside]
         order = np.argsort(target, kind="stable")

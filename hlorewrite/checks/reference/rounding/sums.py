@@ -1,4 +1,4 @@
-"""Sums: matrix products and reductions, brought into one form, with their terms along the last axis."""
+"""Sums: matrix products and reductions in one common form, with their terms along the last axis."""
 
 from dataclasses import dataclass
 

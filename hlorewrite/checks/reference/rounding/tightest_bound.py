@@ -51,7 +51,7 @@ def at_largest(apart: np.ndarray, most: np.ndarray) -> tuple[float, float]:
 
 
 def apart_by(expected: np.ndarray, actual: np.ndarray) -> np.ndarray:
-    """The absolute difference of each element; infinite if NaN or an infinity is on one side only."""
+    """The absolute difference of each element; infinite if NaN or an infinity is on only one side."""
     if expected.dtype.kind in "iub" or "int" in expected.dtype.name:
         return np.where(expected == actual, 0.0, np.abs(expected.astype(object) - actual.astype(object)).astype(float)
                         ).reshape(-1)
@@ -63,7 +63,7 @@ def apart_by(expected: np.ndarray, actual: np.ndarray) -> np.ndarray:
 
 
 def share(pair: tuple[float, float]) -> tuple[float, float]:
-    """How much of a bound a difference uses, to find the largest; of equal shares the larger bound counts.
+    """How much of a bound a difference uses, to find the largest; if shares are equal, the larger bound counts.
 
     Example:
       >>> share((0.5, 1.0)), share((0.0, 0.0)), share((1.0, 0.0))

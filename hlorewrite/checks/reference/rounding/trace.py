@@ -9,12 +9,12 @@ import numpy as np
 from hlorewrite.errors import HlorewriteError
 
 MOST_ELEMENTS = 1 << 24
-"""Elements on a tape: with values, fingerprints and errors about 0.5 GiB."""
+"""Elements that fit on a tape: with values, fingerprints and errors about 0.5 GiB."""
 
 MOST_PRODUCTS = 1 << 30
-"""Multiplications of matrix products on a tape."""
+"""Multiplications of matrix products that fit on a tape."""
 MOST_STEPS = 200_000
-"""Ops on a tape; numpy takes about 0.1 ms for each."""
+"""Ops that fit on a tape; numpy takes about 0.1 ms for each."""
 
 
 @dataclass(frozen=True)

@@ -45,7 +45,7 @@ class FloatFormat:
 
 
 def is_narrow(form: FloatFormat) -> bool:
-    """Whether the values of a training step come near the ends of a format: of float16 and of 8 bits or fewer.
+    """Whether the values of a training step come near the limits of a format, as with float16 and 8 bits or fewer.
 
     Example:
       >>> [is_narrow(float_format(np.dtype(name))) for name in ("float16", "float32")]
@@ -56,7 +56,7 @@ def is_narrow(form: FloatFormat) -> bool:
 
 @cache
 def float_format(dtype: np.dtype) -> FloatFormat | None:
-    """The format of a type's elements; of complex types that of their parts.
+    """The format of a type's elements; for complex types, the format of their parts.
 
     Args:
       dtype: a type of numpy or ``ml_dtypes``.

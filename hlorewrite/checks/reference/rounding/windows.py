@@ -17,13 +17,13 @@ from hlorewrite.ir.binding import ir
 from hlorewrite.ops.attributes import convolution_numbers, ints, shape_of
 
 Places = np.ndarray
-"""int64: of each element, its place among the elements of all operands."""
+"""int64: for each element, its place among the elements of all operands."""
 INTERPRETED = {"gather": (0,)}
 """Moves that the interpreter resolves, and which of their operands hold elements; the others hold indices."""
 
 
 def places(shapes: Sequence[tuple[int, ...]]) -> list[Places]:
-    """The places of the elements of some operands, counted through."""
+    """The places of the elements of some operands, numbered consecutively."""
     made, start = [], 0
     for shape in shapes:
         count = int(np.prod(shape, dtype=np.int64))
@@ -33,7 +33,7 @@ def places(shapes: Sequence[tuple[int, ...]]) -> list[Places]:
 
 
 def interpreted(op: ir.Operation, elements: Sequence[Places], indices: Sequence[tuple[np.ndarray, ir.Type]]) -> Places:
-    """The index map of an op by the interpreter, which runs it on places.
+    """The index map of an op, found by running it on places in the interpreter.
 
     Args:
       op: the op, without regions; its first operands hold elements, the others indices.
@@ -73,7 +73,7 @@ class WindowAxis:
     reversed: bool = False
 
     def sources(self, length: int) -> np.ndarray:
-        """For each window and each of its elements the index on an axis of a length; the length itself for padding.
+        """For each element of each window, its index on an axis; the length of the axis for padding.
 
         Example:
           >>> WindowAxis(2, low=1).sources(3)

@@ -78,7 +78,7 @@ def check_fact(fact: CompiledFact, natives: Mapping[str, NativeFunction]) -> Rul
 
 
 def fact_programs(fact: CompiledFact) -> Iterator[tuple[str, str]]:
-    """Programs that a fact is about, reduced first and reduced last: where the fact is right, both compute the same.
+    """Programs that a fact is about, reduced first and reduced last: if the fact is right, both compute the same.
 
     Args:
       fact: a compiled fact; only cases that it accepts are checked.

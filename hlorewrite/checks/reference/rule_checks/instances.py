@@ -381,7 +381,8 @@ def _scaled(shape: tuple[int, ...], dimension: int, up: int, down: int) -> tuple
 
 
 def rule_reads_root(rule: ast.Rule) -> bool:
-    """Whether a rule gives the readers of its root something else; a rule about dead ops wants none."""
+    """Whether a rule makes the readers of its root read something else; a rule about dead ops requires that there are
+    none."""
     roots = [s for s in rule.match.statements if isinstance(s, ast.OpPattern) and s.root]
     replaced = [s.old.name for s in rule.rewrite.statements if isinstance(s, ast.Replace)]
     return any(name in replaced for root in roots for name in root.results)

@@ -60,7 +60,7 @@ _TRIANGULAR = ("left_side = true, lower = true, unit_diagonal = false, "
 
 
 def forms() -> list[Form]:
-    """Every form there is: float, integer and truth-valued elements where the op takes them."""
+    """Every form there is: float, integer and truth-valued elements if the op takes them."""
     instances: list[Form] = []
     for element in ("f32", "i32", "i1", "bf16"):
         v, m, s = tensor(element, 4), tensor(element, 4, 4), tensor(element)
@@ -114,7 +114,7 @@ def element_of(kind: str) -> str:
 
 
 def constant(kind: str, seed: int) -> str:
-    """A constant of a type, none of whose numbers is an identity of a reduction by design."""
+    """A constant of a type, whose numbers are chosen so that none is the identity of a reduction."""
     dimensions = kind.removeprefix("tensor<").split("complex")[0].split("x")[:-1]
     shape = [int(n) for n in dimensions]
     generator, element = np.random.default_rng(seed), element_of(kind)

@@ -183,7 +183,7 @@ def _mapped(lockstep: LockstepWriter, op: ir.Operation, pair: tuple[ir.Value, ir
     read = {value: [made[process] for process in group] for value, made in lockstep.captured.items()}
     if any(len(set(made)) > 1 for made in read.values()):
         raise CannotExecute(f"the reducer of {op.name} reads a value that may differ between the devices of a group",
-                            location=lockstep.view.source(op), hint="use a reducer that reads its arguments only")
+                            location=lockstep.view.source(op), hint="use a reducer that reads only its arguments")
     made = lockstep.emit("stablehlo.map", list(pair), [pair[0].type],
                          {"dimensions": ir.DenseI64ArrayAttr.get(list(range(rank)))}, regions=1)
     copy = op.clone().operation  # the reducer's block is moved out of a copy: jaxlib has no other way to clone it

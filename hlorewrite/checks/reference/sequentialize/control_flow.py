@@ -40,7 +40,7 @@ class _JointLoop:
         self.location = ir.Location.unknown(op.context)
 
     def write(self) -> set[int]:
-        """Writes both regions; returns the positions of values that were taken for shared and are not."""
+        """Writes both regions; returns the positions of values that were assumed to be shared and are not."""
         lockstep = self.lockstep
         condition_block, body_block = (region.blocks.append(*self.types, arg_locs=[self.location] * len(self.types))
                                        for region in self.loop.regions)

@@ -1,4 +1,4 @@
-"""Scatters as XLA carries them out: an update whose window does not fit into the operand is left out whole.
+"""Scatters as XLA carries them out: an update whose window does not fit into the operand is left out as a whole.
 
 The interpreter leaves out single elements, so a window that lies partly outside still writes the others.
 """

@@ -79,7 +79,7 @@ class LockstepWriter(ABC):
         return self.constant(str(value).lower(), ir.Type.parse("tensor<i1>"))
 
     def any_of(self, values: Iterable[ir.Value]) -> ir.Value:
-        """Whether one of some scalar truth values holds."""
+        """Whether any of some scalar truth values is true."""
         distinct = list(dict.fromkeys(values))
         if not distinct:
             return self.true_or_false(False)
@@ -89,7 +89,7 @@ class LockstepWriter(ABC):
         return total
 
     def both(self, a: ir.Value, b: ir.Value) -> ir.Value:
-        """Whether two scalar truth values hold."""
+        """Whether two scalar truth values are both true."""
         return a if a == b else self.value("stablehlo.and", [a, b], a.type)
 
     def select(self, condition: ir.Value, yes: ir.Value, no: ir.Value) -> ir.Value:

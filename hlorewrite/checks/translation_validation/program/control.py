@@ -21,7 +21,8 @@ _MOST_CALLS = 64
 
 
 def has_effects(op: ir.Operation, name: str) -> bool:
-    """Whether an op of a name does more than compute its results, or computes them from more than its operands."""
+    """Whether an op of a given name does more than compute its results, or computes them from more than its
+    operands."""
     if name == "stablehlo.custom_call":
         return has_side_effect(op)
     return name in EFFECTS or not name.startswith(_PURE)

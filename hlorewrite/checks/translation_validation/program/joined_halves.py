@@ -90,7 +90,7 @@ class _Joiner:
         self._apart: set[Task] = set()
 
     def attempt(self, roots: Sequence[int]) -> list[int] | None:
-        """Rewrites some nodes; None if joined streams turned out to continue differently, which is recorded."""
+        """Rewrites some nodes; records it, and returns None, if joined streams turned out to continue differently."""
         self._known.clear()
         self._following.clear()
         made = [self._done(root) for root in roots]

@@ -19,7 +19,7 @@ _MIRRORED = {"LT": "GT", "GT": "LT", "LE": "GE", "GE": "LE"}
 
 
 def set_apart(original: View, result: View) -> frozenset[int]:
-    """Keys of the original's loops that seem to run one iteration less in the result: outermost ones, matched in order.
+    """Keys of the original's outermost loops that seem to run one iteration less in the result, matched in order.
     """
     left, keys = [trip_count(op) for op in _outermost(result)], set[int]()
     for op in _outermost(original):
@@ -61,7 +61,7 @@ def step_of(graph: Graph, predicate: int) -> int | None:
 
 @dataclass(frozen=True)
 class CountedByConstants:
-    """A counter that grows to a bound, by numbers of its own type.
+    """A counter that grows to a bound in steps; step and bound are numbers of its own type.
 
     Attributes:
       counter: the stream.
@@ -77,7 +77,7 @@ class CountedByConstants:
 
 
 def counted(graph: Graph, predicate: int) -> CountedByConstants | None:
-    """The counter of a predicate ``i < bound`` of constants; None for all else, and where a number wraps around."""
+    """The counter of a predicate ``i < bound`` of constants; None for all else, and if a number wraps around."""
     if _place_of_counter(graph, predicate) != 0 or _direction(graph, predicate) != "LT":
         return None
     counter, end = graph.args[predicate]

@@ -1,4 +1,4 @@
-"""Ops on values that wait for reductions: done part by part where a linearity fact allows it."""
+"""Ops on values that wait for reductions: done part by part if a linearity fact allows it."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -26,7 +26,7 @@ from hlorewrite.ir.binding import ir
 MakeNode = Callable[[tuple[int, ...], str], int]
 _LIFTED = frozenset(f"stablehlo.{name}" for name in (
     "add", "subtract", "negate", "multiply", "divide", "convert", "select"))
-"""Ops that are done on whole sums as on parts of them, where their other operands are one number."""
+"""Ops that work on whole sums as on parts of them, if each other operand is filled with one number."""
 
 
 @dataclass(frozen=True)
@@ -52,7 +52,7 @@ class GraphContext:
     members: Members | None
 
     def varying(self, value: ir.Value) -> Any:
-        """None when a value, its reductions carried out, is the same on all members of a group."""
+        """None if a value is the same on all members of a group once its reductions are carried out."""
         if self.members is None or self.state.same.same(self.state.node_of(value), self.members):
             return None
         return Differs()

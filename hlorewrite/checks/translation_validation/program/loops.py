@@ -34,7 +34,8 @@ from hlorewrite.ir import Loop, defining_op, ir, op_key, terminator
 
 _EFFECTS = -1
 _READ_AT_ONCE = 2
-"""Loops at this depth, and further out, are read until their shape is confirmed; around one that is not, at depth 1."""
+"""Loops up to this depth are read again until their shape is confirmed; a loop around an unconfirmed one, only at depth
+1."""
 
 
 @dataclass(frozen=True)
@@ -61,7 +62,7 @@ class LoopPass:
 
 
 def loop(state: ProgramState, op: ir.Operation, values: Sequence[SymbolicValue]) -> list[SymbolicValue]:
-    """``while``: the streams where the predicate becomes false first."""
+    """``while``: the streams at the first iteration in which the predicate is false."""
     if (few := _few_iterations(state, op)):
         return _in_turn(state, op, values, few)
     shape = state.shapes.get(op_key(op))

@@ -39,7 +39,7 @@ from hlorewrite.ops.table import COMMUTATIVE
 from hlorewrite.rules.facts import Facts
 
 _SKIPPED = frozenset({FRONTEND, "hlorewrite.reshard"})
-"""Of a transfer between meshes, how it is sent is not compared."""
+"""How a transfer between meshes is sent is not compared."""
 _SKIPPED_OF_COLLECTIVES = _SKIPPED | {"channel_handle"}
 """Channels distinguish which calls meet; what they compute is the same (their part in the meaning of groups is not)."""
 _SYMBOL = re.compile(r'@("[^"]+"|[\w.$-]+)')
@@ -104,7 +104,7 @@ class LoopShape:
 
 
 class PutOff(IntEnum):
-    """The refuted part of a proposal; with wrong kinds, the other values say nothing either."""
+    """The refuted part of a proposal; if kinds are wrong, the other values say nothing either."""
 
     NOTHING = 0
     SHAPE = 1
@@ -340,7 +340,7 @@ class ProgramState:
     # ---- making
 
     def op_node(self, label: Label, type_: str, args: tuple[int, ...]) -> int:
-        """The node of an op on nodes, in its one form."""
+        """The node of an op on nodes, in its canonical form."""
         if self.forms is not None:
             self.forms.otherwise = self.known_move
             return self.forms.op(label, type_, args)
@@ -359,7 +359,8 @@ class ProgramState:
         return self.graph.node(label, type_, args)
 
     def known_move(self, label: Label, type_: str, args: tuple[int, ...]) -> int | None:
-        """The node that an op is equal to by what processes hold, and by what has no elements to add; None for others.
+        """The node that an op equals because of what processes hold, or because there are no elements to add; None for
+        other ops.
         """
         name, attributes = str(label[0]), label[1]
         found = self._simplified(name, attributes, type_, args)  # type: ignore[arg-type]

@@ -112,7 +112,8 @@ def moved(graph: Graph, tables: ProcessConstants, name: str, attributes: dict[st
 
 
 def one_holder(graph: Graph, node: int, rows: Rows) -> int | None:
-    """The sum over groups of a value that one member of each holds and the others have zeros for; None for others."""
+    """The sum over groups of a value that one member of each group holds where the others hold zeros; None for other
+    sums."""
     label = graph.labels[node]
     if label[0] != "fetch":
         return None

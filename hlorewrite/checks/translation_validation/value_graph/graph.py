@@ -1,4 +1,4 @@
-"""The dataflow graph that both programs are evaluated to: equal expressions are one node.
+"""The dataflow graph into which both programs are evaluated: equal expressions are one node.
 
 A node represents a tensor on every process, and inside loops for a stream of them: one for each iteration of each loop
 around it. ``stream`` nodes are what a loop carries; their first element is their operand, and the next one is what the
@@ -46,7 +46,7 @@ def tensor_type(shape: Shape, element: str) -> str:
 
 
 def is_float(element: str) -> bool:
-    """Whether an element type is a real or complex floating type."""
+    """Whether an element type is a real or complex floating-point type."""
     return element.startswith(("f", "bf", "tf", "complex"))
 
 
@@ -160,14 +160,15 @@ class Graph:
         return self.labels[node][0] == "splat" and self.identity(kind, self.types[node]) == node
 
     def replace(self, node: int, label: Label, args: tuple[int, ...]) -> None:
-        """Gives a node another form of what it computes, under which it can also be found. A stream stops being one."""
+        """Gives a node another form of what it computes, under which it can also be found. A stream becomes an ordinary
+        node."""
         self._replaced[self.labels[node], self.types[node], self.args[node]] = node
         self.labels[node] = label
         self.args.replace(node, args)
         self.yields.pop(node, None)
 
     def close(self) -> None:
-        """No more nodes are made: drops the table of expressions."""
+        """Drops the table of expressions, since no more nodes are made."""
         self._known, self._hashes = array("i", [_FREE]), array("I")
         self._shared.clear()
         self._replaced.clear()
@@ -224,26 +225,26 @@ SymbolicValue = int | PendingReduction
 
 
 def own_part_of(key: Key) -> OwnPart | None:
-    """The value of which the part with this key is a process's own part; None for a part that is as large as its value.
+    """The value whose part on each process has this key; None for a part that is as large as its value.
     """
     return key[0].own if key else None
 
 
 def part_type(key: Key, type_: str) -> str:
-    """The type of a part of a value of a type: of the whole sum, when the value is a process's part of one."""
+    """The type of a part of a value: that of the whole sum, if the value is a process's part of a sum."""
     own, known = own_part_of(key), shape_and_element(type_)
     return type_ if own is None or known is None else tensor_type(own.whole, known[1])
 
 
 def parts_of(graph: Graph, value: SymbolicValue, kind: str) -> Mapping[Key, int]:
-    """The parts of a value as one of a kind; identities are absent."""
+    """The parts of a value, seen as a reduction of a kind; identities are absent."""
     if isinstance(value, PendingReduction):
         return value.parts
     return {} if graph.is_identity(value, kind) else {LOCAL: value}
 
 
 def joined(graph: Graph, kind: str, parts: Mapping[Key, int]) -> SymbolicValue:
-    """A value of parts; a plain node when it has one part, which waits for nothing."""
+    """A value of parts; a plain node if its only part waits for nothing."""
     held = {key: node for key, node in parts.items() if not graph.is_identity(node, kind)}
     return held[LOCAL] if list(held) == [LOCAL] else PendingReduction(kind, held)
 
@@ -254,7 +255,7 @@ def reduced(graph: Graph, value: SymbolicValue, type_: str) -> int:
         return value
     if not value.parts:
         identity = graph.identity(value.kind, type_)
-        assert identity is not None, "a part is absent only where there is an identity"
+        assert identity is not None, "a part is absent only if there is an identity"
         return identity
     keys = tuple(sorted(value.parts, key=lambda key: tuple(reduction.number for reduction in key)))
     return graph.node(("reduced", value.kind, keys), type_, tuple(value.parts[key] for key in keys))

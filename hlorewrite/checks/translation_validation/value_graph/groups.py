@@ -1,4 +1,4 @@
-"""Groups of processes, and reductions over them, each one object for equal groups.
+"""Groups of processes, and reductions over them, with one object for equal groups.
 
 The groups of a collective, in whatever mode it writes them, become groups of process ids, and have to hold every
 process exactly once; a collective for which that fails is given no meaning beyond its own text.
@@ -42,7 +42,8 @@ class Members:
         return all(len({places[process] for process in row}) == 1 for row in self.rows)
 
     def aligned(self, other: Members) -> bool:
-        """Whether members of one group meet, in their groups of another partition, as many members of the same groups.
+        """Whether the members of a group, each in its group of another partition, meet equally many members of the same
+        groups.
 
         Then what another partition's reduction makes of a value that is the same within our groups is so too.
         """
@@ -69,7 +70,7 @@ class OwnPart:
 
     @property
     def places(self) -> list[int]:
-        """For each process which part is its own."""
+        """For each process, the part that is its own."""
         place = {process: number for row in self.rows for number, process in enumerate(row)}
         return [place[process] for process in range(len(place))]
 
@@ -137,7 +138,7 @@ class ProcessSpace:
         self._reductions: dict[tuple[Members, str, str, OwnPart | None], Reduction] = {}
 
     def members(self, rows: Rows) -> Members:
-        """The partition into some groups, whatever their order and that of their members."""
+        """The partition into some groups, whatever the order of the groups and of their members."""
         key = tuple(sorted(tuple(sorted(row)) for row in rows))
         if key not in self._members:
             self._members[key] = Members(key)
@@ -161,7 +162,8 @@ class ProcessSpace:
         return tuple(sorted(rows)) if even and sorted(members) == list(range(self.size)) else None
 
     def sources_of(self, op: ir.Operation, pairs: Sequence[tuple[int, int]]) -> tuple[int, ...] | None:
-        """For each process the one that a permute's pairs send it from, -1 for none; None when they are ill-formed."""
+        """For each process, the one from which a permute's pairs send to it, -1 for none; None if the pairs are
+        ill-formed."""
         mode = id_mode(op)
         every = process_groups(tuple(pairs), mode, self.replicas, self.partitions)
         sources = [-1] * self.size
@@ -173,7 +175,8 @@ class ProcessSpace:
         return tuple(sources) if len(set(used)) == len(used) else None
 
     def composed(self, outer: Reduction, inner: Reduction) -> Reduction | None:
-        """The one reduction that two in a row are; None when some process would be counted twice, or no groups result.
+        """The one reduction that two in a row amount to; None if some process would be counted twice, or no groups
+        result.
 
         With groups as 0/1 matrices: outer · inner must be 0/1 (for sums and products), and its rows a partition. The
         inner one may leave each process a part of its sum, where all that meet in the outer one have the same part.

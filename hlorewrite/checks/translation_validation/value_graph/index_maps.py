@@ -92,7 +92,8 @@ class IndexMaps:
     # ---- sums of moved elements
 
     def one_holder(self, node: int, rows: Rows) -> int | None:
-        """The sum over groups of elements that one member each holds, the others having zeros; None for others."""
+        """The sum over groups of elements, each of which one member holds where the others hold zeros; None for other
+        sums."""
         label, zero = self.graph.labels[node], self.graph.identity("sum", self.graph.types[node])
         if label[0] in _KEEPS_ZERO:
             inner = self.one_holder(self.graph.args[node][0], rows)
@@ -112,7 +113,8 @@ class IndexMaps:
 
     def of_reduced(self, kind: str, type_: str, part: int, groups: Sequence[Members], carry_out: Callable[[int], int]
                    ) -> int | None:
-        """``AR(move(x)) = move(AR(x))`` where each process moves its own elements, and all members of a group alike.
+        """``AR(move(x)) = move(AR(x))`` if each process moves its own elements, and all members of a group move them
+        alike.
 
         Args:
           kind: the kind of reduction; what is filled with its identity stays so.

@@ -1,4 +1,4 @@
-"""Equations between expressions that move elements, or do nothing: each expression has one form.
+"""Equations between expressions that move elements, or do nothing: each expression has a canonical form.
 
 ``slice(concat(a, b))`` is a slice of ``a``; ``reshape(reshape(x))`` is one reshape; the zero of a sum adds nothing.
 These equations hold for every element type and on every process by itself.
@@ -45,7 +45,7 @@ def normalized(graph: Graph, name: str, attributes: Attributes, type_: str, args
 
 
 def op_of(graph: Graph, node: int, name: str) -> dict[str, str] | None:
-    """The attributes of a node that is an op of a name; None when it is not."""
+    """The attributes of a node if it is an op of a given name; None otherwise."""
     label = graph.labels[node]
     return dict(label[1]) if label[0] == name else None  # type: ignore[call-overload]
 

@@ -13,7 +13,7 @@ from hlorewrite.ops.elements import MOVERS, moved
 from hlorewrite.ops.elementwise import INTEGER_OPS, of_integers
 
 KNOWN = frozenset({"table", "splat", "constant"})
-"""Sorts of nodes whose numbers may be known."""
+"""Kinds of nodes whose numbers may be known."""
 _MOST_NUMBERS = 1 << 14
 _FEW = 64
 _TYPES = {"i1": "bool", "i8": "int8", "i16": "int16", "i32": "int32", "i64": "int64", "ui8": "uint8", "ui16": "uint16",

@@ -26,7 +26,7 @@ class Operands:
         return tuple(self._flat[self._starts[node]:self._ends[node]])
 
     def append(self, args: tuple[int, ...]) -> None:
-        """Adds those of the next node."""
+        """Adds the operands of the next node."""
         flat = self._flat
         self._starts.append(len(flat))
         for arg in args:
@@ -34,7 +34,7 @@ class Operands:
         self._ends.append(len(flat))
 
     def replace(self, node: int, args: tuple[int, ...]) -> None:
-        """Gives a node other ones."""
+        """Replaces the operands of a node."""
         self._starts[node] = len(self._flat)
         self._flat.extend(args)
         self._ends[node] = len(self._flat)

@@ -1,4 +1,5 @@
-"""Shapes and shardings of arguments and results that a pass has changed, as JAX takes and places arrays by them."""
+"""Shapes and shardings of arguments and results that a pass has changed, in the form by which JAX takes and places
+arrays."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -33,7 +34,7 @@ class NewState:
 
 
 def with_new_state(original: jax.stages.Lowered, lowering: Any) -> NewState:
-    """A lowering whose arguments and results have the shapes and shardings that its rewritten module says.
+    """A lowering whose arguments and results have the shapes and shardings that its rewritten module states.
 
     Args:
       original: the lowering of the user's own function.

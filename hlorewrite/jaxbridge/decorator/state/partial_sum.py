@@ -79,7 +79,8 @@ def is_partial(value: Any) -> bool:
 
 
 def flat_with_sums(tree: Any) -> tuple[list[Any], Any]:
-    """The leaves of a tree, sums as leaves; and the structure the tree has where each is one array."""
+    """The leaves of a tree, with each sum as one leaf, and the structure of the tree with one array in place of each
+    sum."""
     return jax.tree.leaves(tree, is_leaf=is_partial), jax.tree.structure(as_the_user_sees(tree))
 
 

@@ -32,12 +32,12 @@ class StepWithState:
     _called: bool = False
 
     def is_new(self) -> bool:
-        """Whether this is the first such question."""
+        """Whether this is the first time that this is asked."""
         new, self._called = not self._called, True
         return new
 
     def placed(self, leaves: Sequence[Any]) -> list[Any]:
-        """The leaves of the arguments as the compiled step takes them, which are arrays.
+        """The leaves of the arguments as the compiled step takes them, as arrays.
 
         Raises:
           UsageError: an array was donated before; some versions of XLA crash when they read one.
@@ -119,7 +119,7 @@ class StepsWithState:
         self.forget()
 
     def cache_info(self) -> str:
-        """How many steps are known; what JAX asks caches for."""
+        """How many steps are known; JAX asks caches for this number."""
         return f"{sum(map(len, self._known.values()))} steps"
 
     def cache_keys(self) -> list[Any]:

@@ -24,7 +24,7 @@ Target = Literal["gpu", "cpu"]
 
 SWITCH_SECONDS = {"gpu": 2e-5, "cpu": 0.0}
 """Cost of a branch chosen at run time, in addition to its ops: XLA:GPU copies the index to the host and waits for it.
-An assumed figure, of the size of two launches."""
+The figure is assumed, about that of two launches."""
 
 
 @dataclass(frozen=True)
@@ -94,7 +94,7 @@ class _ForTarget:
 
 @dataclass(frozen=True)
 class Gathers(_ForTarget, GatherToBroadcast):
-    """Gathers whose result each device reads one shard of, and stacks read one layer at a time."""
+    """Gathers from whose result each device reads one shard, and stacks that are read one layer at a time."""
 
     def _one(self, op: ir.Operation, view: View, ctx: PassContext) -> bool:
         if not reads_at_run_time(op):
@@ -163,7 +163,7 @@ class MaskedSums(_ForTarget, MaskedSumToBroadcast):
 
 @dataclass(frozen=True)
 class Permutes(_ForTarget, PermutesToBroadcast):
-    """Permutes of one value to several devices, where one broadcast is faster."""
+    """Permutes of one value to several devices, if one broadcast is faster."""
 
     def _one(self, permutes: Sequence[Permute], view: View, ctx: PassContext) -> bool:
         fans, first = _fans(permutes), permutes[0][0]

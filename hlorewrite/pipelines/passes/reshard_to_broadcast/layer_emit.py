@@ -63,7 +63,7 @@ class _LayerWriter:
         return self._switch(owner, piece) if form == "switch" else self._masked_sum(owner, piece)
 
     def read_from(self, arrived: ir.Value) -> None:
-        """Makes the slice read the layer that has arrived in place of the stack."""
+        """Makes the slice read the layer that has arrived instead of the stack."""
         reader, dim = self.read.op, self.stack.dim
         if arrived.type == reader.results[0].type:
             self.editor.replace(reader.results[0], arrived)
@@ -125,7 +125,7 @@ class _LayerWriter:
                                                                  piece.type)
 
     def _bits_type(self, type_: ir.Type) -> ir.Type | None:
-        """Unsigned integers with the bits of a floating type; None when values are added as they are."""
+        """Unsigned integers with the bits of a floating-point type; None when values are added as they are."""
         tensor = ir.RankedTensorType(type_)
         if not isinstance(tensor.element_type, ir.FloatType):
             return None

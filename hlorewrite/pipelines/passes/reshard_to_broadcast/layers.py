@@ -51,7 +51,7 @@ class Stack:
 
 
 def reads_at_run_time(op: ir.Operation) -> bool:
-    """Whether a slice of a gather has an index along the gathered dimension that is not the same program constant.
+    """Whether a slice of a gather has an index along the gathered dimension that is known only at run time.
 
     Args:
       op: a ``stablehlo.all_gather``.
@@ -153,5 +153,5 @@ def _control(reader: ir.Operation, gather: ir.Operation, uniform: Uniformity) ->
 
 
 def index_of(read: LayerRead, dim: int) -> ir.Value:
-    """The index of a read known at run time only."""
+    """The index of a read that is known only at run time."""
     return read.op.operands[1 + dim]

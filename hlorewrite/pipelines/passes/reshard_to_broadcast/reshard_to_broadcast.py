@@ -24,7 +24,7 @@ class ReshardToBroadcast(Pass):
 
     Attributes:
       target: gpu writes collective_broadcast; cpu, which has none, masked sums and chains of permutes.
-      topology: the cluster to estimate times for; by default the one the run names, else servers of eight H100.
+      topology: the cluster to estimate times for; by default the one the run names, else servers of eight H100s.
       strategy: the strategy of transfers between meshes: auto, broadcast, send-recv, trees, all-gather or
         global-all-gather.
       order: the order of transfers between meshes: optimal, size or naive.

@@ -1,4 +1,4 @@
-"""Plans of transfers between the meshes of an ``mpmd`` program, and how they are in the program.
+"""Plans of transfers between the meshes of an ``mpmd`` program, and how they are stored in the program.
 
 A transfer keeps its op, operand and type, so code that ignores plans computes the same. Next to them it gets the
 attribute ``hlorewrite.reshard``, a dictionary:
@@ -50,7 +50,7 @@ def plan_transfer(op: ir.Operation, view: View, topology: str = "", strategy: st
     Args:
       op: an ``mpmd.transfer``.
       view: its module.
-      topology: the cluster; empty means servers of eight H100. Device d is GPU d of it.
+      topology: the cluster; empty means servers of eight H100s. Device d is GPU d of it.
       strategy: as for ``plan_reshard``.
       order: as for ``plan_reshard``.
       budget: as for ``plan_reshard``.

@@ -104,7 +104,7 @@ class FragmentGraph:
 
     @functools.cached_property
     def by_signature(self) -> dict[int, list[int]]:
-        """Positions of ops by what they are."""
+        """Signature -> the positions of the ops that have it."""
         found: dict[int, list[int]] = {}
         for position, op in enumerate(self.ops):
             found.setdefault(op.signature, []).append(position)
@@ -144,7 +144,7 @@ class OpSignatures:
         self._numbers: dict[Hashable, int] = {}
 
     def number(self, described: Hashable) -> int:
-        """The number of an op that is described so."""
+        """The number of an op with this description."""
         return self._numbers.setdefault(described, len(self._numbers))
 
 

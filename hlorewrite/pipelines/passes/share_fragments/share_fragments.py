@@ -89,7 +89,7 @@ class _Graphs:
         return graphs
 
     def forget(self, callees: set[str]) -> None:
-        """Fragments that others replace; one of these may have the same name."""
+        """Forgets fragments that are replaced: a new one may have the same name."""
         for callee in callees:
             self._known.pop(callee, None)
 

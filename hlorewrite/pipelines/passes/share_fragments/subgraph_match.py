@@ -73,7 +73,7 @@ def common_prefix(part: FragmentGraph, host: FragmentGraph) -> tuple[int, ...]:
 
 
 def common_work(part: FragmentGraph, host: FragmentGraph) -> int:
-    """How many ops that compute something two fragments can have in common at most."""
+    """The largest number of computing ops that two fragments can have in common."""
     work = {op.signature: op.work for op in part.ops}
     return sum(count * work[signature] for signature, count in (part.signatures & host.signatures).items())
 

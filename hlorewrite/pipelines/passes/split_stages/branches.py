@@ -20,7 +20,7 @@ _PLAIN = ops_of(*_CLASSES) | frozenset(BRANCHES)
 
 
 def write_branches_as_choices(view: View, editor: Editor) -> list[ir.Operation]:
-    """Writes branches after the loop over micro-batches out, with a ``select`` for each result.
+    """Writes out the branches after the loop over micro-batches, with a ``select`` for each result.
 
     Args:
       view: a step without calls, stage marks written as barriers.

@@ -173,7 +173,7 @@ class _StagesWriter:
             ip=ir.InsertionPoint(block))
 
     def argument_attributes(self) -> ir.Attribute:
-        """Those of the step's main function, without shardings: the types have them."""
+        """Attributes of the arguments of the step's main function, without shardings: those are in the types."""
         rows = self.rows("arg_attrs", len(self.step.arguments))
         for position, row in enumerate(rows):
             row.pop(RETURNED, None)

@@ -13,7 +13,7 @@ from hlorewrite.pipelines.schedules import make_schedule
 
 _SHAPE = re.compile(r"\(?\s*(\d+(?:\s*x\s*\d+)*)\s*\)?")
 SPLIT_BACKWARD = ("zb-h1", "zb-h2", "dualpipe-v")
-"""Schedules that run the backward in two halves."""
+"""Schedules that run the backward pass in two halves."""
 
 
 @dataclass(frozen=True)
@@ -65,7 +65,7 @@ class ProgramMeshes:
 
 def check_argument(topology: ProgramMeshes, type_: ir.Type, spec: Spec | None, mesh: int, name: str,
                    where: str) -> None:
-    """Refuses an argument that a mesh cannot cut as asked for.
+    """Refuses an argument that a mesh cannot cut as requested.
 
     Raises:
       InputError: it does not divide one of its dimensions.
@@ -144,7 +144,7 @@ def make_topology(view: View, shapes: str, schedule: str, mesh_of: Sequence[int]
 
 
 def stages_of(schedule: str, meshes: int) -> int:
-    """How many stages a schedule runs on as many meshes; two on each for ``interleaved-1f1b`` and ``dualpipe-v``.
+    """How many stages a schedule runs on a number of meshes; two on each for ``interleaved-1f1b`` and ``dualpipe-v``.
 
     Example:
       >>> stages_of("dualpipe-v", 4)
@@ -168,7 +168,7 @@ def _by_schedule(schedule: str, meshes: int, stages: int, microbatches: int, whe
 
 
 def mesh_axes(view: View) -> tuple[str, ...]:
-    """The axes' names of the step's mesh; empty when it has none.
+    """The names of the axes of the step's mesh; empty when it has none.
 
     Raises:
       InputError: the step has several meshes of different axes.

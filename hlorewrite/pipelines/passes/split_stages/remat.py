@@ -1,4 +1,4 @@
-"""``jax.checkpoint`` around marks: each stage recomputes its own part from what it received in the forward.
+"""``jax.checkpoint`` around marks: each stage recomputes its own part from what it received in the forward pass.
 
 Such a backward begins with the whole forward, from stage 0 on, and would send each stage the value that it received
 before. The stage keeps that value instead, and the mark that would send it again is dropped. The barrier that makes

@@ -9,7 +9,7 @@ _NUMBER = "hlorewrite.number"
 
 
 def spec_of(sharding: ir.Attribute) -> Spec:
-    """Per dimension the axes it is cut over; a part of an axis is left out, since other meshes may not have it."""
+    """Per dimension, the axes it is cut over; a part of an axis is left out, since other meshes may not have it."""
     dimensions = sdy.TensorShardingAttr(sharding).dimension_shardings
     axes = [[sdy.AxisRefAttr(axis) for axis in sdy.DimensionShardingAttr(dimension).axes] for dimension in dimensions]
     return tuple(tuple(axis.name for axis in each if axis.sub_axis_info is None) for each in axes)

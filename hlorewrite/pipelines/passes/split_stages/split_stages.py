@@ -161,7 +161,7 @@ class SplitStages(Pass):
         chosen = choose_stages(base, wanted, split)
         assumed = "" if wanted.topology else f"; chosen for {DEFAULT_TOPOLOGY} (assumed, no cluster is named)"
         for stage, (cut, source, sent) in enumerate(chosen.boundaries, start=1):
-            ctx.remark(Remark("applied", self.name, f"stage {stage} begins after op {cut} of the forward, and "
+            ctx.remark(Remark("applied", self.name, f"stage {stage} begins after op {cut} of the forward pass, and "
                               f"{format_bytes(sent, 1)} cross there per micro-batch in each direction{assumed}",
                               source))
         return replace(self, cuts=chosen.cuts)
@@ -303,7 +303,7 @@ def _source(step: TrainStep, node: StepNode) -> str:
 
 
 def unused_received_rows(plan: StagePlan) -> Iterator[tuple[str, StepNode]]:
-    """Arguments that are sent whole to a stage which reads some of their rows only.
+    """Arguments that are sent whole to a stage that reads only some of their rows.
 
     Args:
       plan: the plan of a program.

@@ -49,11 +49,11 @@ class StageAssignment:
         return position if position < n else (2 * n - 1 - position if position < 2 * n else 3 * n - 1 - position)
 
     def backward(self, stage: int) -> int:
-        """The position of a stage's backward, or of its first half."""
+        """The position of a stage's backward pass, or of its first half."""
         return 2 * self.stages - 1 - stage
 
     def weights(self, stage: int) -> int:
-        """The position of the second half of a stage's backward."""
+        """The position of the second half of a stage's backward pass."""
         return 3 * self.stages - 1 - stage
 
 
@@ -137,7 +137,7 @@ def _use_of_gradient(step: TrainStep, at: StageAssignment, mark: StepNode) -> st
 
 
 def is_backward(node: StepNode) -> bool:
-    """Whether JAX made an op by transposing one of the forward."""
+    """Whether JAX made an op by transposing one of the forward pass."""
     return node.op is not None and _BACKWARD_NAME in op_name(node.op.location)
 
 
@@ -285,7 +285,8 @@ def _follow(step: TrainStep, varying: set[int]) -> None:
 
 
 def sink_forwards(step: TrainStep, at: StageAssignment) -> None:
-    """Moves forward ops that only their own backward needs into that backward, if less has to be kept afterwards.
+    """Moves ops of a forward pass that only its own backward pass needs into that pass, if less has to be kept
+    afterwards.
 
     JAX computes ``1 - h*h``, the derivative of ``h = tanh(x)``, next to ``h``, so it would be kept instead of ``h``, or
     in addition to it.
@@ -354,7 +355,7 @@ def _word(at: StageAssignment, position: int) -> str:
 
 
 def split_backwards(step: TrainStep, at: StageAssignment) -> None:
-    """Moves ops that no other stage waits for to the second half of each backward.
+    """Moves ops that no other stage waits for to the second half of each backward pass.
 
     The first half computes what the cotangents for other stages depend on. Stage 0 sends none; its second half consists
     of the products that make the weights' gradients and what only follows from them.

@@ -157,7 +157,7 @@ def find_loop(view: View, main: ir.Operation) -> tuple[ir.Operation, int]:
 
 
 def refuse_effects(view: View) -> None:
-    """Refuses ops that do more than compute: it is undefined on which mesh, and how often, they should happen.
+    """Refuses ops that do more than compute: it is undefined on which mesh, and how often, they should run.
 
     Raises:
       InputError: there is one.
@@ -229,7 +229,7 @@ ALIASED, RETURNED = "tf.aliasing_output", "hlorewrite.returned"
 
 
 def returned_places(main: ir.Operation) -> dict[int, int]:
-    """The result that takes the place of each argument in the next step, by position, where that is known."""
+    """The result that takes the place of each argument in the next step, by position, if that is known."""
     if "arg_attrs" not in main.attributes:
         return {}
     found: dict[int, int] = {}
@@ -277,7 +277,7 @@ def _carried(values: Values, loop: Loop, counter: int) -> tuple[list[Carried], i
 
 
 def cut_along_the_loop(step: TrainStep) -> list[tuple[StepNode, str]]:
-    """Slices whose micro-batches each are on only some of the devices, with the axes of the cut."""
+    """Slices in which each micro-batch is on only some of the devices, with the axes of the cut."""
     values = step.values
     cut = []
     for node in step.body:

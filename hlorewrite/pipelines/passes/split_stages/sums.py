@@ -72,7 +72,7 @@ def _is_counter(step: TrainStep, number: int) -> bool:
 
 
 def separate_sums(step: TrainStep, at: StageAssignment) -> int:
-    """Gives a sum to which several stages add one accumulator for each, added up once after the loop.
+    """Gives each stage that adds to a sum an accumulator of its own; they are added up once after the loop.
 
     ``s + sum_k (a_k + b_k) = (s + sum_k a_k) + (0 + sum_k b_k)``: what stages contribute no longer meets in every
     micro-batch. This is how a parameter of two stages, such as tied embeddings, gets its gradient.
@@ -195,7 +195,7 @@ def _add_up(step: TrainStep, sums: list[int], total: int) -> None:
 
 def check_order(step: TrainStep, at: StageAssignment, schedule: str, meshes: int, source: Callable[[StepNode],
                                                                                                    str]) -> None:
-    """Refuses schedules that run the micro-batches of a task in another order than a carried value needs.
+    """Refuses schedules that run the micro-batches of a task in an order other than the one that a carried value needs.
 
     Raises:
       PlanError: a carried value is not a sum, and its task runs out of order.
@@ -212,8 +212,8 @@ def check_order(step: TrainStep, at: StageAssignment, schedule: str, meshes: int
         kind = at.task(place)
         order = orders.get(("F" if kind == "F" else "B", at.stage(place)), [])
         if order != sorted(order):
-            raise PlanError(f"{schedule} runs the backwards of stage {at.stage(place)} in another order than the "
-                            "micro-batches have, and a carried value there is not a sum", location=source(node),
+            raise PlanError(f"{schedule} runs the backward passes of stage {at.stage(place)} in an order other than "
+                            "that of the micro-batches, and a carried value there is not a sum", location=source(node),
                             hint="add to the carried value and nothing else, or use 1f1b")
 
 
@@ -227,7 +227,7 @@ def _orders(schedule: str, meshes: int, stages: int, microbatches: int) -> dict[
 
 
 def align_carried(step: TrainStep) -> None:
-    """Gives the four forms of each carried value (first, inside, next, after) one layout: that of the value inside."""
+    """Gives the four forms of each carried value (first, inside, next, after) the layout of the value inside."""
     values = step.values
     readers: dict[int, int] = {}
     for node in (*step.before, *step.body, *step.after):

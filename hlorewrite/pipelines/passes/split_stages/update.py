@@ -1,4 +1,4 @@
-"""On which mesh each op after the loop runs, and in which round.
+"""Where each op after the loop runs: its mesh and its round.
 
 Values of more than one element that meet in an op belong together: a gradient, its parameter, and the optimizer's
 state for it. Such a group runs on the mesh that holds its parameter (``value_groups.py``). Single numbers of several

@@ -18,8 +18,8 @@ _HOME, _AFTER, _NAME = 0, 1, 2
 _KEY = re.compile(r"\[[^\[\]]*\]|\.\w+")
 _ROWS = re.compile(r"\[\d+,\d+\)$")
 Distance = tuple[int, int, int]
-"""Ops on the way that mix places; what is at its end: a parameter, a result of the loop, a parameter of the same name;
-all ops on the way."""
+"""The number of ops on the way that mix places; what is at its end (a parameter, a result of the loop, or a parameter
+of the same name); the number of all ops on the way."""
 
 
 def value_groups(step: TrainStep, after: dict[int, int], home: dict[int, int]) -> dict[int, int]:
@@ -116,7 +116,7 @@ def _named_alike(step: TrainStep, home: dict[int, int]) -> dict[int, int]:
 
 
 def name_keys(name: str) -> tuple[str, ...]:
-    """The keys in the name of a leaf of a pytree, its rows last where it is a part of a stack.
+    """The keys in the name of a leaf of a pytree, its rows last if it is a part of a stack.
 
     Example:
       >>> name_keys("state[1][0].mu['w'][2,4)")

@@ -35,7 +35,7 @@ class SliceFlow:
         return math.prod(-(-e // m) for e, m in zip(self.extent, self.message, strict=True))
 
     def chunk_start(self, chunk: np.ndarray) -> np.ndarray:
-        """First index of chunks, shape ``[chunks, rank]``; the last of a dimension overlaps the one before.
+        """First index of chunks, shape ``[chunks, rank]``; the last chunk of a dimension overlaps the one before it.
 
         Overlap sends some elements twice with the same value, so every message has one shape.
         """
@@ -102,7 +102,7 @@ def flows(plan: ReshardPlan, message_bytes: int, multicast: bool) -> list[tuple[
 
 
 def joined(plan: ReshardPlan) -> list[tuple[int, tuple[int, ...], tuple[int, ...]]]:
-    """Slices to move: consecutive rows on the same way that are adjacent in the tensor count as one.
+    """Slices to move: consecutive rows that go the same way and are adjacent in the tensor count as one.
 
     A plan may cut a slice into parts of different sizes, by when they arrive; messages of a module have one size.
 
@@ -157,7 +157,7 @@ def box_of(plan: ReshardPlan, row: int) -> tuple[tuple[int, ...], tuple[int, ...
 
 
 def messages(extents: Sequence[tuple[int, ...]], itemsize: int, limit: int) -> list[tuple[int, ...]]:
-    """The message shape of each slice: one for all where that costs little, else one per extent."""
+    """The message shape of each slice: one for all if that costs little, otherwise one per extent."""
     if not extents:
         return []
     every = np.array(extents, np.int64).reshape(len(extents), -1)

@@ -1,5 +1,5 @@
-"""Chooses the chunks of each job by its end: few if other jobs follow on its ports, more if hosts have to pass on the
-last bytes.
+"""Chooses the number of chunks of each job: small if other jobs follow on its ports, larger if hosts have to pass on
+the last bytes.
 
 A chunk costs a port its overhead. In return a host passes on the last chunk sooner, which counts at the end, and the
 first, which counts where the links of the host need as long for all copies as its ports do.
@@ -20,7 +20,7 @@ _ROUNDS = 4
 
 def rechunked(jobs: Jobs, items: Sequence[RoutedJob], order: Sequence[int], network: Network
               ) -> tuple[Sequence[RoutedJob], np.ndarray, np.ndarray]:
-    """Items with chunks that fit their order, while that ends sooner.
+    """Items with chunks that fit their order, as long as they end sooner.
 
     Args:
       jobs: the jobs.

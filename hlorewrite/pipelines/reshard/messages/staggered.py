@@ -20,13 +20,13 @@ from hlorewrite.pipelines.reshard.simulate import RoutedJob, item_of
 from hlorewrite.pipelines.reshard.transfers import SliceTransfers
 
 MOST_MESSAGES = 20_000
-"""Of all slices; a module contains at most 50 000 hops."""
+"""The most messages of all slices; a module contains at most 50 000 hops."""
 _HALVINGS = 20
 
 
 @dataclass(frozen=True)
 class PortMessage:
-    """A message by one port of a host.
+    """A message through one port of a host.
 
     Attributes:
       port: number of the port.
@@ -41,7 +41,7 @@ class PortMessage:
 
 def staggered(seconds: float, copies: float, own: float, overhead: float, ports: int, most: int = MOST_MESSAGES
               ) -> list[PortMessage]:
-    """Messages by all ports of a host of which the last copy is made as early as can be.
+    """Messages through all ports of a host, such that the last copy is made as early as possible.
 
     With R(t) bytes in messages that end at t or later, copies made by t + R(t) * c or sooner end in time. Each message
     is as large as that allows, by the port that is free first; so messages end one after another, not all at once.
@@ -92,7 +92,7 @@ def _in_time(end: float, seconds: float, copies: float, own: float, overhead: fl
 
 
 def messages_of_ports(rows: SliceTransfers, network: Network) -> list[PortMessage]:
-    """The messages in which each slice enters a host by all its ports, staggered.
+    """The staggered messages in which each slice enters a host through all its ports.
 
     Args:
       rows: one row for each slice.
@@ -136,6 +136,6 @@ def by_ports(jobs: Jobs, messages: Sequence[PortMessage], network: Network) -> T
 
 
 def places_of(messages: Sequence[PortMessage]) -> list[float]:
-    """At which fractions a slice is cut into these messages, port by port."""
+    """The fractions at which a slice is cut into these messages, port by port."""
     ends = np.cumsum([each.part for each in messages])
     return (ends[:-1] / ends[-1]).tolist()

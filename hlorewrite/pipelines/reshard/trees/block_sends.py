@@ -54,7 +54,7 @@ class _Ports:
 
     @staticmethod
     def take(free: list[int], host: int, wanted: int) -> int:
-        """A free port of a host, the wanted one where it is free."""
+        """A free port of a host; the wanted one if it is free."""
         port = wanted if free[host] >> wanted & 1 else (free[host] & -free[host]).bit_length() - 1
         free[host] &= ~(1 << port)
         return port
@@ -67,7 +67,7 @@ def block_sends(hosts: int, blocks: tuple[int, ...], relay: int = 0) -> tuple[tu
     Args:
       hosts: receiving hosts; they are numbered from 1, and 0 is the source.
       blocks: number of blocks of each stream; there are as many streams as a host has ports, each leaves the source
-        by a separate port, and a host passes a block on by any of its ports.
+        through a separate port, and a host passes a block on through any of its ports.
       relay: rounds that a block takes from the port it came by to the other ports of its host.
 
     Returns:

@@ -36,7 +36,7 @@ def skips_of(ring: int) -> tuple[int, ...]:
 
 @functools.lru_cache(maxsize=16)
 def receive_schedules(ring: int) -> tuple[tuple[int, ...], ...]:
-    """Per place of the ring the block that it receives in each round of a period.
+    """Per place of the ring, the block that it receives in each round of a period.
 
     A number below 0 is a block of an earlier period: in period j block ``number + j * q`` arrives.
 
@@ -119,7 +119,7 @@ class _ReceiveSearch:
         return number < len(self.skips) and reached <= self.place - self.skips[number]
 
     def walk(self, at: int, most: int) -> None:
-        """Follows the paths from a place whose next skip has at most this number."""
+        """Follows the paths from a place, with skips numbered at most ``most``."""
         for skip in [each for each in self.unused if each <= most]:
             reached = at + self.skips[skip]
             if skip not in self.unused or not self.within(reached, 0) or reached >= self.before:

@@ -1,7 +1,7 @@
 """The strategy ``trees``: slices that go to the same hosts, in blocks that each use a separate tree.
 
 In a chain the last of n hosts gets its first block after n hops; here after about log2(n), or fewer where each host
-gets all slices and so can pass a block on by any of its ports.
+gets all slices and so can pass a block on through any of its ports.
 """
 
 import math
@@ -22,23 +22,23 @@ _LEAST_HOSTS = 3
 
 @dataclass(frozen=True)
 class Rail:
-    """Rows that each receiving host takes in by the same ports.
+    """Rows that enter each receiving host through the same ports.
 
     Args:
       streams: the rows that follow each other, block by block, for each port.
-      ports: the ports by which each host takes them in, in the order of the hosts.
+      ports: the ports through which they enter each host, in the order of the hosts.
     """
 
     streams: tuple[tuple[int, ...], ...]
     ports: tuple[tuple[int, ...], ...]
 
     def sends(self, blocks: Sequence[int]) -> tuple[tuple[BlockSend, ...], ...]:
-        """The rounds, for a number of blocks of each row (of the plan)."""
+        """The rounds, given the number of blocks of each row of the plan."""
         counts = tuple(sum(blocks[row] for row in stream) for stream in self.streams)
         return block_sends(len(self.ports), counts, int(len(self.streams) > 1))
 
     def blocks(self, blocks: Sequence[int]) -> list[list[tuple[int, int]]]:
-        """Per stream its blocks in order, as (row, number in the row): their rows alternate."""
+        """Per stream, its blocks in order, as (row, number in the row): their rows alternate."""
         return [[(row, number) for number, _, row in sorted(
             (number, place, row) for place, row in enumerate(stream) for number in range(blocks[row]))]
             for stream in self.streams]

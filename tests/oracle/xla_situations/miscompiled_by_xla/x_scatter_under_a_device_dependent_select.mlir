@@ -1,4 +1,4 @@
-// X: scatter under a device dependent select.
+// X: scatter under a device-dependent select.
 // XLA: moves, and is wrong.
 // MEASURED: moves.
 // HERE: stays; the condition differs between devices of a group; a recompiled step switches the XLA pass off where it is wrong.

@@ -1,4 +1,4 @@
-// S2: mask of not a number in every iteration.
+// S2: NaN mask in every iteration.
 // XLA: stays.
 // MEASURED: stays.
 // HERE: stays; each reduced gradient is read.

@@ -30,7 +30,7 @@ def ours(calls: int = 8, size: int = 800 * MIB, temp: int = 100 * MIB, known: bo
     (ours(calls=8, size=800 * MIB + 1), "XLA alone does as well"),
     (ours(size=700 * MIB, temp=102 * MIB), ""),
     (ours(size=700 * MIB, temp=102 * MIB + 1), "would take 102.0 MiB of temporaries, and XLA alone takes 100.0 MiB"),
-    (ours(size=700 * MIB, known=False), "known on one side only"),
+    (ours(size=700 * MIB, known=False), "known on only one side"),
 ])
 def test_bytes_calls_and_memory_decide(made: Measured, why: str):
     result = compared(ALONE, made, "8 x GPU")

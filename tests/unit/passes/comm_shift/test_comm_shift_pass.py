@@ -166,8 +166,8 @@ def test_modules_without_a_reduction_and_ill_formed_ones() -> None:
         ^bb0(%x: tensor<f32>, %y: tensor<f32>): %z = stablehlo.subtract %x, %y : tensor<f32>
         stablehlo.return %z : tensor<f32>}}) {{replica_groups = dense<[[0, 1, 2, 3]]> : tensor<1x4xi64>, {CHANNEL},
         use_global_device_ids}} : ({V}) -> {V} //""")))
-    assert odd.remarks == [("blocked", "the all-reduce stays: its reducer is not a sum, product, maximum, minimum, "
-                            "and, or or")]
+    assert odd.remarks == [("blocked", "the all-reduce stays: its reducer is none of sum, product, maximum, "
+                            "minimum, and, or")]
     uneven = shift(accumulate(ADD.replace("AR(%w)", "AR(%w) over [[0, 1], [2, -1]]")))
     assert uneven.remarks == [("blocked", "the all-reduce stays: its replica groups are of uneven size")]
 

@@ -196,7 +196,7 @@ def test_marks_and_one_mesh_say_how_to_run_all_stages_on_it():
 
 def test_meshes_that_share_some_devices_are_refused():
     meshes = [Mesh(np.array(jax.devices()[first:first + 2]), ("data",)) for first in (0, 1)]
-    with pytest.raises(UsageError, match=r"shares .* with another mesh and not all of its devices"):
+    with pytest.raises(UsageError, match=r"shares .* but not all of its devices, with another mesh"):
         hlorewrite.pipeline(STEP, meshes=meshes)(WEIGHTS, ROWS)
 
 

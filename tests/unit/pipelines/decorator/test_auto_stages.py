@@ -115,7 +115,7 @@ def refusal(step, args, *splitting, **options) -> str:
 
 def test_more_stages_than_places_to_cut_at():
     text = refusal(train_step(plain_loss), (weights(2), *batch()), ",".join(["(1)"] * 8), stages="auto")
-    assert "the forward can be cut in" in text and "8 stages need 7" in text
+    assert "the forward pass can be cut in" in text and "8 stages need 7" in text
 
 
 def scanned_loss(params, x, y):
@@ -192,7 +192,7 @@ def test_cuts_inside_a_scan_count_its_layers():
     pipelined = hlorewrite.pipeline(step, meshes=[(1,), (1,)], stages="auto", passes="")
     lowered = pipelined.lower(*args)
     said = [str(remark) for remark in lowered.remarks if "begins after op" in remark.sentence]
-    assert len(said) == 1 and "begins after op 3 of the forward" in said[0] and "test_auto_stages.py" in said[0]
+    assert len(said) == 1 and "begins after op 3 of the forward pass" in said[0] and "test_auto_stages.py" in said[0]
     again = hlorewrite.pipeline(step, meshes=[(1,), (1,)], stages=(3,), passes="").lower(*args)
     assert again.program() == lowered.program()
     five = read_program(split(step, args, "(1),(1)", cuts=(5,)))

@@ -534,7 +534,7 @@ def test_a_backward_that_needs_its_order_and_a_schedule_that_reverses_it():
 
     check_same(step, (weights(2), *batch()), "(2),(2)", "1f1b")
     said = refusal(step, (weights(2), *batch()), "(2),(2)", "gpipe")
-    assert "gpipe runs the backwards of stage" in said and "there is not a sum" in said
+    assert "gpipe runs the backward passes of stage" in said and "there is not a sum" in said
 
 
 def test_steps_that_print():

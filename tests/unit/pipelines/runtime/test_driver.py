@@ -120,7 +120,7 @@ def test_devices_by_mesh():
     placed = driver.place(given)
     assert placed[0].sharding.device_set == set(devices[4:])
     assert max(relative_errors(driver(*placed), reference(*given))) < CLOSE
-    with pytest.raises(UsageError, match=r"mesh m1 shares .* and not all of its devices"):
+    with pytest.raises(UsageError, match=r"mesh m1 shares .* but not all of its devices, with another mesh"):
         PipelineDriver(two_stages(), {"m0": devices[:4], "m1": devices[2:6]})
 
 

@@ -15,7 +15,7 @@ _EXACT = ROUNDS_NOTHING | ops_of(OpClass.CONSTANT) | {"stablehlo.tuple", "stable
 
 
 def computed_tolerances(module: Module, name: str = "main") -> tuple[float, ...]:
-    """For each result of a function, the relative tolerance of the roughest float type that it is computed in.
+    """For each result of a function, the relative tolerance of the least precise float type that it is computed in.
 
     Args:
       module: the module.
@@ -45,7 +45,7 @@ class _ComputedTypes:
     _functions: dict[int, list[float]] = field(default_factory=dict)
 
     def of_block(self, block: ir.Block, known: dict[ir.Value, float]) -> list[float]:
-        """The tolerances of what a block returns; of values without one it is zero."""
+        """The tolerances of the values that a block returns; zero for values without one."""
         for each in block.operations:
             op = each.operation
             below = [known.get(operand, 0.0) for operand in op.operands]

@@ -1,4 +1,4 @@
-"""Sums of a module without its values: each value by the ops it is computed from, with the depth of its sums.
+"""The sums of a module, without its values: for each value, the ops it is computed from and the depth of its sums.
 
 It is the error analysis of `propagate.py` for whole tensors, where no element is known. A value that the other module
 computes by the same ops has no error. Each op after it adds its roundings, relative to the sum of the magnitudes of the
@@ -170,7 +170,7 @@ class OrderWalk:
 
 
 def reached_arguments(loop: Loop) -> list[int]:
-    """For each carried value, those that it or the number of iterations is computed from, as bits."""
+    """For each carried value, the carried values from which it or the number of iterations is computed, as bits."""
     direct = _masks(loop.body)
     count = len(direct)
     decides = _masks(loop.condition)[0]

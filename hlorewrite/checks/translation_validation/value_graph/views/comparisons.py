@@ -1,4 +1,4 @@
-"""Comparisons and selections in one form.
+"""Comparisons and selections in canonical form.
 
 ``a > b`` is ``b < a``, ``a >= b`` is ``b <= a``, ``a != b`` is ``not (a == b)``, ``select(not p, a, b)`` is
 ``select(p, b, a)``. All of these hold for every float, not-a-number among them.
@@ -35,7 +35,7 @@ class Comparisons:
 
     Args:
       graph: the graph.
-      make: makes the node of an op, in its one form.
+      make: makes the node of an op, in its canonical form.
     """
 
     def __init__(self, graph: Graph, make: MakeOp) -> None:

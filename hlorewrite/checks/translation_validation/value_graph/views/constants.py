@@ -1,4 +1,4 @@
-"""RealConstants of sums and products as rational numbers, and as what a floating-point type can hold of them."""
+"""Constants of sums and products as rational numbers, and as the nearest values that a floating-point type can hold."""
 
 from bisect import bisect_left, insort
 from fractions import Fraction
@@ -6,9 +6,9 @@ from fractions import Fraction
 from hlorewrite.checks.translation_validation.value_graph.graph import Graph, shape_and_element
 
 DIGITS = {"bf16": 8, "f16": 11, "f32": 24, "f64": 53}
-"""Significant bits of the floating-point types whose constants are computed with."""
+"""The significant bits of the floating-point types in which constants are computed."""
 _PLACES = 4
-"""RealConstants that differ by as many units in the last place are taken to be rounded from each other."""
+"""Constants that differ by at most this many units in the last place are taken to be rounded from each other."""
 _LARGEST = {"bf16": 127, "f16": 15, "f32": 127, "f64": 1023}
 
 
@@ -48,7 +48,8 @@ class RealConstants:
             return None
 
     def held(self, number: Fraction, element: str) -> Fraction:
-        """A number as the element type has it: integers wrap around, rounded constants are the first met nearby."""
+        """A number as the element type represents it: integers wrap around, and a rounded constant becomes the first
+        one met nearby."""
         if is_whole_number(element):
             bits, unsigned = int(element.lstrip("ui")), element.startswith("ui")
             low = int(number) % 2**bits

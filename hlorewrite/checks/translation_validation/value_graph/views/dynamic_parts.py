@@ -39,14 +39,14 @@ class DynamicParts:
 
     Args:
       moves: the views.
-      make: makes the node of an op, in its one form.
+      make: makes the node of an op, in its canonical form.
     """
 
     def __init__(self, moves: Moves, make: MakeOp) -> None:
         self.moves, self.make = moves, make
 
     def op(self, label: Label, type_: str, args: tuple[int, ...]) -> int | None:
-        """The node of a slice or update; None if it is in its form, or moves no element."""
+        """The node of a slice or update; None if it is in canonical form already, or moves no element."""
         updates = 1 if label[0] == UPDATE else 0
         known = shape_and_element(self.moves.graph.types[args[1]] if updates else type_)
         assert known is not None

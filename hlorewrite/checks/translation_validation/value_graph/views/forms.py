@@ -1,4 +1,4 @@
-"""The one form of each op under views: which equations are tried for it, in order."""
+"""The canonical form of each op under views: which equations are tried for it, in order."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ class Forms:
         self.joined = JoinedRows(self.moves, self.layouts)
 
     def op(self, label: Label, type_: str, args: tuple[int, ...]) -> int:
-        """The node of an op in its one form."""
+        """The node of an op in its canonical form."""
         found = self._counted(label, type_, args)
         if found is None:
             found = self.found(label, type_, args)

@@ -31,7 +31,7 @@ class IndexedRows:
       moves: the views.
       layouts: the orders of dimensions.
       hashes: the order of columns.
-      make: makes the node of an op, in its one form.
+      make: makes the node of an op, in its canonical form.
     """
 
     def __init__(self, moves: Moves, layouts: Layouts, hashes: StructuralHashes, make: MakeOp) -> None:

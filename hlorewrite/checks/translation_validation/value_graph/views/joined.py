@@ -1,4 +1,4 @@
-"""Concatenations, however their parts lie: as one of rows, along the first of two dimensions.
+"""Concatenations, however their parts lie, as concatenations of rows along the first of two dimensions.
 
 A concatenation along a dimension leaves the others alone, so they may be in any order as long as all parts have the
 same: ``concatenate(v(a), v(b)) = w(concatenate(a, b))``. They take the order of the first part that is not

@@ -1,4 +1,4 @@
-"""Reshapes, transposes, broadcasts, slices and reversals as views, which move to the leaves of expressions.
+"""Reshapes, transposes, broadcasts, slices and reversals as views; views move to the leaves of expressions.
 
 ``view(f(a, b)) = f(view(a), view(b))`` for ops that work element by element, and for reductions, whose rows are viewed.
 Views of arguments, streams, gathered values and the like are left, each in one form.
@@ -30,12 +30,12 @@ from hlorewrite.ops.table import ELEMENTWISE
 
 VIEW_OPS = frozenset(f"stablehlo.{name}" for name in ("reshape", "transpose", "broadcast_in_dim", "slice", "reverse"))
 OF_PLACES = frozenset({"sum", "product", "power"})
-"""Sorts of nodes made here that work element by element."""
+"""Kinds of nodes made here that work element by element."""
 ACROSS = frozenset({"reduced", "fetch"})
-"""Sorts of nodes that combine or move elements of the same place on several devices."""
+"""Kinds of nodes that combine or move elements of the same place on several devices."""
 CONCATENATE = "stablehlo.concatenate"
 REDUCE = "reduce over rows"
-"""Nodes of operands [rows, size] that combine each row to one element."""
+"""Nodes of operands [rows, size] that combine each row into one element."""
 FILLED = ("splat", "number")
 MakeOp = Callable[[Label, str, tuple[int, ...]], int]
 MakeReduce = Callable[[Label, str, tuple[int, ...], int, "tuple[int, ...]"], int]
@@ -51,7 +51,7 @@ class Moves:
 
     Args:
       graph: the graph.
-      make: makes the node of an op, in its one form.
+      make: makes the node of an op, in its canonical form.
       make_reduce: makes the reduction of viewed rows: label, type, operands, size of a row, shape of the result.
     """
 
@@ -72,7 +72,7 @@ class Moves:
         return known[1]
 
     def base(self, node: int) -> tuple[int, Strided]:
-        """A node as a view of another one, which is not a view."""
+        """A node as a view of another node that is not itself a view."""
         label = self.graph.labels[node]
         if label[0] == "view":
             return self.graph.args[node][0], label[1]  # type: ignore[return-value]
@@ -183,7 +183,7 @@ class Moves:
         return self._make_reduce(label, type_, rows, size, known[0])
 
     def oriented(self, node: int, view: Strided, type_: str) -> int:
-        """A view that stays outside of a reduction: the order of its rows, which the reduction has in one order."""
+        """A view that stays outside a reduction and orders its rows; the reduction itself has them in a fixed order."""
         if self.graph.types[node] == type_ and is_whole(view, count_of(self.shape(node))):
             return node
         return self._node(node, view, type_)
@@ -203,7 +203,7 @@ class Moves:
 
 
 def iota_view(moves: Moves, attributes: dict[str, str], type_: str) -> int | None:
-    """``iota`` along one of several dimensions as a view of one along its only one."""
+    """``iota`` along one of several dimensions, as a view of a one-dimensional ``iota``."""
     known = shape_and_element(type_)
     if known is None or len(known[0]) < 2 or 0 in known[0]:
         return None

@@ -24,7 +24,7 @@ class Narrow:
 
     Args:
       moves: the views.
-      make: makes the node of an op, in its one form.
+      make: makes the node of an op, in its canonical form.
     """
 
     def __init__(self, moves: Moves, make: MakeOp) -> None:

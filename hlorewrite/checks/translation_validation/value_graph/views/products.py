@@ -64,7 +64,7 @@ class Polynomials:
         return self._sum(Fraction(0), {tuple(sorted(factors)): factor}, type_)
 
     def inverse(self, node: int, type_: str) -> int | None:
-        """``1 / x``; None if it is one of 0."""
+        """``1 / x``; None if x is 0."""
         number, factors = self._factors(node)
         if number == 0:
             return None
@@ -79,7 +79,7 @@ class Polynomials:
         return _ONE, node
 
     def factors(self, node: int) -> tuple[int, ...]:
-        """The factors of a node without a constant; the node itself where it is not a product."""
+        """The factors of a node without a constant; the node itself if it is not a product."""
         return self.graph.args[node] if self.graph.labels[node][0] == "product" else (node,)
 
     # ---- the parts of a node

@@ -1,4 +1,4 @@
-"""Reductions and matrix products as one thing: each row of a viewed expression combined to one element.
+"""Reductions and matrix products as one thing: each row of a viewed expression is combined into one element.
 
 ``dot(a, b)[m, n] = sum_k a[m, k] b[n, k]`` is the sum over rows of a product of two views, where a does not depend on n
 nor b on m. A reduction of a reduction is one of longer rows. Rows, and the elements within a row, have one order.
@@ -71,7 +71,7 @@ class Rows:
       moves: the views.
       layouts: the orders of dimensions.
       polynomials: sums and products.
-      make: makes the node of an op, in its one form.
+      make: makes the node of an op, in its canonical form.
     """
 
     def __init__(self, moves: Moves, layouts: Layouts, polynomials: Polynomials, make: MakeOp) -> None:
@@ -98,7 +98,7 @@ class Rows:
         return self._make(op_label(_OP_OF[kind]), type_, (first, made))
 
     def dot(self, attributes: dict[str, str], type_: str, args: tuple[int, ...]) -> int | None:
-        """The node of a ``dot_general``; None if its elements are none that are summed here."""
+        """The node of a ``dot_general``; None if its element type is not summed here."""
         known = shape_and_element(type_)
         if known is None or not (is_real(known[1]) or is_whole_number(known[1])) or 0 in known[0]:
             return None
@@ -145,7 +145,7 @@ class Rows:
         return self._make(op_label("stablehlo.convert"), tensor_type(self.moves.shape(node), element), (node,))
 
     def of_rows(self, label: Label, type_: str, args: tuple[int, ...], size: int, shape: tuple[int, ...]) -> int:
-        """The reduction of rows, an operand of shape [*shape, size], in its one form."""
+        """The reduction of rows, an operand of shape [*shape, size], in its canonical form."""
         node, = args
         factor = Fraction(1)
         if label[1] == "sum":

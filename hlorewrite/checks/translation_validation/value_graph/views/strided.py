@@ -181,7 +181,7 @@ class _Steps:
 
 
 def _radix(digits: Sequence[Digit]) -> list[tuple[int, int, int]]:
-    """Of each digit, the lowest first: its place, its size and its stride."""
+    """For each digit, the lowest first: its place, its size and its stride."""
     found, place = [], 1
     for size, stride in reversed(digits):
         found.append((place, size, stride))

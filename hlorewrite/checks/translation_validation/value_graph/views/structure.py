@@ -14,7 +14,7 @@ from hlorewrite.checks.translation_validation.value_graph.views.strided import D
 from hlorewrite.ops.table import COMMUTATIVE
 
 _WRITTEN = frozenset({"source", "splat", "number", "view", "sum", "product", "constant", "gathered rows"})
-"""Sorts of nodes whose labels print alike in both programs."""
+"""Kinds of nodes whose labels print alike in both programs."""
 _MOST_LEAVES = 64
 
 

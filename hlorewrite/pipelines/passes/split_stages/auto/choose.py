@@ -30,7 +30,7 @@ from hlorewrite.pipelines.simulate.modelled import simulate_module
 from hlorewrite.util.sizes import format_bytes
 
 DEFAULT_TOPOLOGY = "h200"
-"""The cluster that stages are chosen for where none is named."""
+"""The cluster that stages are chosen for if none is named."""
 MOST_SIMULATED = 20
 """Cuts that are simulated."""
 _LARGEST_LOOP = 1.5  # times the mean stage
@@ -88,7 +88,7 @@ def mark_cuts(module: Module, cuts: Sequence[int], microbatches: int = 0) -> Non
     count = ops_counted(graph)
     if list(cuts) != sorted(set(cuts)) or not 0 < cuts[0] <= cuts[-1] < count:
         raise InputError(f"cuts {', '.join(map(str, cuts))} do not increase between 1 and {count - 1}, "
-                         "the ops of the forward", location=module.name,
+                         "the ops of the forward pass", location=module.name,
                          hint="pass the cuts from the remarks of stages=auto")
     numbered = cut_inside(module, graph, inside_loops(graph, cuts), microbatches)
     graph, places = numbered.graph, [numbered.count(cut) for cut in cuts]
@@ -141,7 +141,7 @@ def _promising(graph: CutGraph, costs: CutCosts, clock: KernelClock, wanted: Sta
                cluster: Topology) -> list[tuple[int, ...]]:
     """The cuts of the dynamic programming; refuses a step without."""
     if len(costs.cuts) < wanted.stages - 1:
-        raise InputError(f"the forward can be cut in {len(costs.cuts)} places, but {wanted.stages} stages need "
+        raise InputError(f"the forward pass can be cut in {len(costs.cuts)} places, but {wanted.stages} stages need "
                          f"{wanted.stages - 1}", location=graph.step.view.source(graph.step.loop),
                          hint="use fewer meshes")
     _refuse_one_loop(graph, clock, wanted.stages)
@@ -172,8 +172,8 @@ def _refuse_one_loop(graph: CutGraph, clock: KernelClock, stages: int) -> None:
     whole = sum(clock.seconds(node.op) for node in graph.forward if node.op is not None)
     for seconds, op in loops:
         if seconds * stages > _LARGEST_LOOP * whole:
-            raise InputError(f"one loop takes {seconds / whole:.0%} of the forward, and it cannot be cut between its "
-                             f"iterations: it has one, more than {MOST_ITERATIONS}, or an unknown number",
+            raise InputError(f"one loop takes {seconds / whole:.0%} of the forward pass, and it cannot be cut "
+                             f"between its iterations: it has one, more than {MOST_ITERATIONS}, or an unknown number",
                              location=graph.step.view.source(op),
                              hint=f"cut it with hlorewrite.stage_layers(x, {stages}) in its body, or write its layers "
                                   "one after the other")

@@ -10,13 +10,14 @@ from hlorewrite.pipelines.passes.split_stages.auto.cut_graph import CutGraph
 from hlorewrite.pipelines.passes.split_stages.graph import StepNode
 
 MOST_CUTS = 160
-"""Candidates that are compared; of more, those over which the fewest bytes are sent, spread evenly over the work."""
+"""The most candidates that are compared; if there are more, those over which the fewest bytes are sent, spread evenly
+over the work."""
 _ABOUT = 1.1
 
 
 @dataclass(frozen=True)
 class CutCosts:
-    """The possible cuts of a step, in the order of its forward.
+    """The possible cuts of a step, in the order of its forward pass.
 
     Attributes:
       cuts: how many nodes of the forward are before each, shape [cuts].
@@ -55,7 +56,7 @@ class _Readings:
 
 
 def cut_costs(graph: CutGraph, clock: KernelClock) -> CutCosts:
-    """The possible cuts, at places of the forward where the fewest bytes are alive.
+    """The possible cuts, at places of the forward pass where the fewest bytes are alive.
 
     Args:
       graph: what can be cut.
@@ -86,7 +87,7 @@ def cut_costs(graph: CutGraph, clock: KernelClock) -> CutCosts:
 
 
 def backward_halves(graph: CutGraph, cuts: Sequence[int]) -> list[int]:
-    """For each cut of the forward how many nodes of the backward belong to the stages after it."""
+    """For each cut of the forward pass, the number of nodes of the backward pass that belong to the stages after it."""
     return [half for half, _ in _halves(graph, cuts, _values(graph))]
 
 

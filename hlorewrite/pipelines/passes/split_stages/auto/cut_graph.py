@@ -1,4 +1,5 @@
-"""A step without marks in a form that can be cut: its forward and its backward ops, each in a fixed order.
+"""A step without marks in a form that can be cut: the ops of its forward and of its backward pass, each in a fixed
+order.
 
 Forward ops are in program order, except that cheap ops that depend on the micro-batch alone, such as the embedding of a
 decoder's tokens, come right before their first reader. A cut is a number of forward ops. JAX writes the backward in the
@@ -62,7 +63,7 @@ def read_cut_graph(view: View, microbatches: int) -> CutGraph:
     nodes = [node for node in step.body if any(each not in everywhere for each in node.results)]
     first = next((place for place, node in enumerate(nodes) if is_backward(node)), len(nodes))
     if first == len(nodes) and not any(node.op is not None and op_name(node.op.location) for node in nodes):
-        raise InputError("ops have no names: the backward cannot be distinguished from the forward",
+        raise InputError("ops have no names: the backward pass cannot be distinguished from the forward pass",
                          location=view.module.name,
                          hint="lower the step with locations: as_text(debug_info=True), or mark stages yourself")
     forward, rest = nodes[:first], nodes[first:]

@@ -1,4 +1,4 @@
-"""Cuts of stages inside loops over layers: each iteration of such a loop counts as an op of the forward."""
+"""Cuts of stages inside loops over layers: each iteration of such a loop counts as an op of the forward pass."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -31,23 +31,23 @@ class NumberedGraph:
     numbers: tuple[int | None, ...]
 
     def number(self, count: int) -> int:
-        """The number of a cut after as many nodes of the forward."""
+        """The number of the cut after a given number of nodes of the forward pass."""
         return next((each for each in reversed(self.numbers[:count]) if each is not None), 0)
 
     def count(self, number: int) -> int:
-        """How many nodes of the forward are before a cut."""
+        """How many nodes of the forward pass are before a cut."""
         known = [each for each in self.numbers if each is not None and each <= number]
         return len(self.numbers) - self.numbers[::-1].index(max(known)) if known else 0
 
 
 def iterations_of(op: ir.Operation | None) -> int:
-    """The weight of a forward op: its iterations for a loop that can be cut, else 1."""
+    """The weight of an op of the forward pass: its iterations for a loop that can be cut, otherwise 1."""
     trips = trip_count(op) if op is not None and op.name == "stablehlo.while" else None
     return trips if trips is not None and 1 < trips <= MOST_ITERATIONS else 1
 
 
 def ops_counted(graph: CutGraph) -> int:
-    """How many ops a forward has, an iteration of a loop being one."""
+    """How many ops a forward pass has, each iteration of a loop counted as one."""
     return sum(iterations_of(node.op) for node in graph.forward)
 
 
@@ -71,7 +71,7 @@ def inside_loops(graph: CutGraph, cuts: Sequence[int]) -> dict[int, tuple[int, .
 
 def cut_inside(module: Module, graph: CutGraph, wanted: Mapping[int, Sequence[int]], microbatches: int
                ) -> NumberedGraph:
-    """Cuts loops of the forward, and those of the backward that run over the same layers.
+    """Cuts loops of the forward pass, and those of the backward pass that run over the same layers.
 
     Args:
       module: the step, without calls and marks; it is changed.

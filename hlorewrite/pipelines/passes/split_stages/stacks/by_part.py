@@ -87,7 +87,7 @@ _BARRIER = "stablehlo.optimization_barrier"
 
 
 class PartWriter:
-    """Writes the ops of one step, stacks by part.
+    """Writes the ops of one step, with its stacks as parts.
 
     Args:
       editor: the editor of the module.
@@ -140,7 +140,7 @@ class PartWriter:
         return [self.copied(made, {}, each) for each in rows]
 
     def there(self, part: Part, like: ir.Value, rows: tuple[int, int]) -> ir.Value:
-        """A part, zeros written out."""
+        """A part as a value: if it is None, zeros are made."""
         if part is not None:
             return part
         return zeros_like(self.editor, with_dimension(like.type, 0, rows[1] - rows[0]), self.end())
@@ -212,7 +212,7 @@ class PartWriter:
 
     def copied(self, op: ir.Operation, mapping: Mapping[ir.Value, ir.Value], rows: tuple[int, int],
                keeps_rows: bool = True) -> ir.Value:
-        """A copy of an op for some rows, which its result has too or sums over."""
+        """A copy of an op for some rows; its result has these rows too, or sums over them."""
         others = {value: self.whole(value) for value in op.operands if value not in mapping}
         copy = self.editor.clone_before(op, self.end(), {**others, **mapping})
         if not keeps_rows:
@@ -340,7 +340,7 @@ class PartWriter:
         self.editor.erase(self.before)
 
     def spread(self, values: Sequence[ir.Value], cuts: Sequence[StackCut | None]) -> list[ir.Value]:
-        """Values one after the other, those that are cut by part."""
+        """Values one after the other; those that are cut, part by part."""
         flat: list[ir.Value] = []
         for value, cut in zip(values, cuts, strict=True):
             flat += [self.whole(value)] if cut is None else [

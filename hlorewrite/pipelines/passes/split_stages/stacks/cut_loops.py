@@ -1,4 +1,4 @@
-"""Cuts a loop into loops over some of its iterations, with their rows of what is stacked."""
+"""Cuts a loop into loops over some of its iterations, with their rows of the values that are stacked."""
 
 from collections.abc import Callable, Sequence
 
@@ -22,7 +22,7 @@ from hlorewrite.pipelines.passes.split_stages.stacks.iter_arg_kinds import (
 
 def cut_loop(editor: Editor, loop: Loop, ranges: Sequence[tuple[int, int]],
              passed: Callable[[ir.Value, int], ir.Value] = lambda value, number: value) -> list[ir.Operation]:
-    """Puts loops over some iterations each in the place of a loop.
+    """Replaces a loop by several loops, each over some of its iterations.
 
     ``while^L(f)(x) = while^(L-b)(f')(while^b(f)(x))``, f' being f with the iterations that follow. A stack of which
     each iteration reads a row is sliced; one of which each writes a row is a stack for each loop, joined after them;

@@ -58,7 +58,7 @@ class WritesParts(Protocol):
         ...
 
     def there(self, part: Part, like: ir.Value, rows: tuple[int, int]) -> ir.Value:
-        """A part, zeros written out."""
+        """A part as a value: if it is None, zeros are made."""
         ...
 
     def end(self) -> ir.Operation:

@@ -84,7 +84,7 @@ def _side_by_side(rows: tuple[int, ...], ranges: Sequence[tuple[int, int]]) -> b
 
 
 def direction(rows: Sequence[int]) -> int:
-    """1 for rows one after the other, -1 for rows one before the other, 0 for any others.
+    """1 for rows in ascending order, -1 for rows in descending order, 0 for any other order.
 
     Example:
       >>> direction((2, 3, 4)), direction((4, 3)), direction((1, 3))

@@ -9,7 +9,7 @@ from hlorewrite.passes.common.shard_index import splat_number
 _DOT = "stablehlo.dot_general"
 ROW_BY_ROW = ELEMENTWISE | {_DOT, *(f"stablehlo.{name}" for name in (
     "transpose", "reshape", "broadcast_in_dim", "reduce", "slice"))}
-"""Ops that are copied for parts of a stack; a matrix product only where both operands are stacks."""
+"""Ops that are copied for parts of a stack; a matrix product only if both operands are stacks."""
 
 
 def rows_of(value: ir.Value) -> int:

@@ -170,7 +170,7 @@ class _LayerChain:
                 _write_out(self.editor, piece)
 
     def take_mark(self, run: _LayerRun, wanted: LayerMark, stage: int | None) -> None:
-        """Makes a mark of a layer one of a stage where one begins."""
+        """Turns the mark of a layer into the mark of a stage if a stage begins there."""
         value = run.op.operands[0]
         made = value if stage is None else stage_mark(
             self.editor, value, (stage, wanted.backward), run.op.location, run.op)

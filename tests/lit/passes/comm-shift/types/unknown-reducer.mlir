@@ -1,4 +1,4 @@
-// A reducer that is not a sum, product, maximum, minimum, and, or is left alone.
+// A reducer that is none of sum, product, maximum, minimum, and, or is left alone.
 // RUN: %hlorewrite opt %s --pass=comm-shift --remarks=blocked,missed,unprofitable --verify-diagnostics | %filecheck %s
 
 module attributes {mhlo.num_partitions = 2 : i32, mhlo.num_replicas = 1 : i32} {
@@ -13,7 +13,7 @@ func.func public @main(%s: tensor<4xf32>) -> tensor<4xf32> {
         %lt_ = stablehlo.compare LT, %i_l, %b_ : (tensor<i32>, tensor<i32>) -> tensor<i1>
         stablehlo.return %lt_ : tensor<i1>
       } do {
-        // expected-remark@+1 {{its reducer is not a sum, product, maximum, minimum, and, or or}}
+        // expected-remark@+1 {{its reducer is none of sum, product, maximum, minimum, and, or}}
         %g = "stablehlo.all_reduce"(%s) <{channel_handle = #stablehlo.channel_handle<handle = 1, type = 0>, use_global_device_ids, replica_groups = dense<[[0, 1]]> : tensor<1x2xi64>}> ({
       ^bb0(%l_: tensor<f32>, %r_: tensor<f32>):
         %both_ = stablehlo.atan2 %l_, %r_ : tensor<f32>
