@@ -173,7 +173,7 @@ def exact_convert(context: object, result: ir.Value, operand: ir.Value) -> Answe
 
 @native
 def keeps_zero(context: object, result: ir.Value, operand: ir.Value) -> Answer:
-    """Whether a convert turns zero into zero: always, except for floats that have no zero."""
+    """Whether a convert gives zero for zero: always, except for floats that have no zero."""
     for element in (element_type(result), element_type(operand)):
         if str(element).startswith("f8E8M0"):
             return MatchFailure(f"{element} has no zero")

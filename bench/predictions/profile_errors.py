@@ -1,10 +1,11 @@
 """Steps guided by a profile whose times are wrong: how long they take, over the same step without a profile.
 
-    JAX_PLATFORMS=cpu python bench/passes/profile_errors.py [--only TEXT] [--json]
+    JAX_PLATFORMS=cpu python bench/predictions/profile_errors.py [--only TEXT] [--json]
 
-``time`` rewrites each step, XLA compiles it for described GPUs, and its predicted times become the profile: as they
-are, without matrix products (which XLA's autotuner may give other kernels and names), with all kernels half or twice
-as long, and with each time wrong by a factor between 0.6 and 1.6. Each schedule is then simulated with the right times.
+``time`` rewrites each step, XLA compiles it for described GPUs, and its predicted times become the profile. Other
+profiles lack the matrix products, to which XLA's autotuner may give other kernels and names. In others, all kernels
+take half or twice as long, or each time is wrong by a factor between 0.6 and 1.6. Each schedule is then simulated with
+the right times.
 """
 
 from __future__ import annotations
@@ -17,7 +18,8 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
-sys.path.append(str(Path(__file__).resolve().parent))
+BENCH = Path(__file__).resolve().parents[1]
+sys.path += [str(BENCH / "passes"), str(BENCH / "common")]
 
 import decisions
 
