@@ -18,8 +18,7 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
-BENCH = Path(__file__).resolve().parents[1]
-sys.path += [str(BENCH / "passes"), str(BENCH / "common")]
+sys.path += [str(Path(__file__).resolve().parents[1] / folder) for folder in ("passes", "common")]
 
 import decisions
 
