@@ -159,8 +159,10 @@ class RotateCollectives(Pass):
         times = iteration_times(Loop(op), split, model, collectives, ahead)
         before, after = times.before, times.after
         some = f"{len(collectives)} collectives take" if len(collectives) > 1 else "a collective takes"
-        what = (f"an iteration, of which {some} {model.together(collectives) * 1e6:.0f} us, would take "
-                f"{after * 1e6:.0f} instead of {before * 1e6:.0f} us, according to the model of {model.spec}")
+        new, old = f"{after * 1e6:.0f}", f"{before * 1e6:.0f}"
+        longer = f"{new} instead of {old} us" if new != old else f"{new} us, as before"
+        what = (f"an iteration, of which {some} {model.together(collectives) * 1e6:.0f} us, would take {longer}, "
+                f"according to the model of {model.spec}")
         pays = (trips - 1) * (before - after) > self.min_gain * trips * before or (may_hide and times.hides)
         if not pays and not ctx.ignore_cost:
             tell(ctx, "unprofitable", self.name, f"it stays as it is: {what}", model.view, op)
