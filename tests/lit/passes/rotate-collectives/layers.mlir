@@ -6,14 +6,14 @@
 // CHECK-LABEL: func.func @main
 // CHECK: %[[FIRST:.+]] = stablehlo.tanh %arg0
 // CHECK: %[[SECOND:.+]] = stablehlo.constant dense<1> : tensor<i32>
-// CHECK: %[[LOOP:.+]]:4 = stablehlo.while(%[[I:.+]] = %[[SECOND]], %[[H:.+]] = %[[FIRST]], %[[TOTAL:.+]] = %{{.+}}, %[[GIVEN:.+]] = %[[FIRST]])
+// CHECK: %[[LOOP:.+]]:3 = stablehlo.while(%[[I:.+]] = %[[SECOND]], %[[H:.+]] = %[[FIRST]], %[[TOTAL:.+]] = %{{[^)]+}})
 // CHECK-SAME: attributes {hlorewrite.overlapped, hlorewrite.rotated}
-// CHECK: %[[REDUCED:.+]] = "stablehlo.all_reduce"(%[[GIVEN]])
+// CHECK: %[[REDUCED:.+]] = "stablehlo.all_reduce"(%[[H]])
 // CHECK: %[[SUM:.+]] = stablehlo.add %[[TOTAL]], %[[REDUCED]]
 // CHECK: %[[NEXT:.+]] = stablehlo.tanh %[[H]]
-// CHECK: stablehlo.return %{{.+}}, %[[NEXT]], %[[SUM]], %[[NEXT]]
-// CHECK: %[[BEHIND:.+]]:4 = stablehlo.optimization_barrier
-// CHECK: %[[LAST:.+]] = "stablehlo.all_reduce"(%[[BEHIND]]#3)
+// CHECK: stablehlo.return %{{.+}}, %[[NEXT]], %[[SUM]] :
+// CHECK: %[[BEHIND:.+]]:3 = stablehlo.optimization_barrier
+// CHECK: %[[LAST:.+]] = "stablehlo.all_reduce"(%[[BEHIND]]#1)
 // CHECK: %[[ALL:.+]] = stablehlo.add %[[BEHIND]]#2, %[[LAST]]
 // CHECK: return %[[ALL]]
 module attributes {mhlo.num_partitions = 4 : i32, mhlo.num_replicas = 1 : i32} {
