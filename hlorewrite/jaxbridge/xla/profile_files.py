@@ -7,6 +7,7 @@ tells profiles apart by their paths.
 import hashlib
 import os
 from collections.abc import Mapping
+from contextlib import suppress
 from pathlib import Path
 
 from hlorewrite.errors import InputError, OutputError
@@ -15,6 +16,8 @@ from hlorewrite.util.write import user_cache, write_file
 
 Options = dict[str, str | bool | int]
 _FOLDER = "latency-profiles"
+MOST_KEPT = 256
+"""Files in the folder. A decision writes up to five, of which a compilation reads one soon."""
 
 
 def profile_options(text: str) -> Options:
@@ -30,11 +33,20 @@ def profile_options(text: str) -> Options:
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         if not path.is_file() or path.read_text() != text:
+            _forget_oldest(path.parent)
             write_file(path, text.encode())
     except OSError as error:
         raise OutputError(f"cannot keep a profile ({os.strerror(error.errno or 0)})", location=str(path.parent),
                           hint="set XDG_CACHE_HOME to a writable folder") from None
     return {**PROFILED, PROFILE: str(path)}
+
+
+def _forget_oldest(folder: Path) -> None:
+    """Removes the oldest files of a folder, so that one more fits; another process may be doing the same."""
+    with suppress(FileNotFoundError):
+        known = sorted(folder.glob("*.pbtxt"), key=lambda each: each.stat().st_mtime_ns)
+        for each in known[:max(0, len(known) + 1 - MOST_KEPT)]:
+            each.unlink(missing_ok=True)
 
 
 def with_text(options: Mapping[str, str | bool | int]) -> Options:

@@ -13,6 +13,7 @@ from hlorewrite.jaxbridge.baseline.measured import Measured
 from hlorewrite.jaxbridge.choose.ladder import Ladder
 from hlorewrite.jaxbridge.choose.ways import COMBINED, GUIDED, UNROLLED, Way, flagged, guided, name_of, rewriting_ways
 from hlorewrite.jaxbridge.step.options import as_passes
+from hlorewrite.jaxbridge.xla import profile_files
 from hlorewrite.jaxbridge.step.variants import variants
 from hlorewrite.passmanager.base import PassContext
 from hlorewrite.passmanager.named import PIPELINES
@@ -118,6 +119,14 @@ def test_xla_alone_that_is_nearly_as_short_under_a_set_is_tried_under_the_others
 
 
 # ---- ways guided by a profile of predicted times
+
+
+def test_the_folder_of_profiles_does_not_grow_without_end(monkeypatch: pytest.MonkeyPatch, tmp_path: Path):
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    monkeypatch.setattr(profile_files, "MOST_KEPT", 3)
+    paths = [Path(str(profile_files.profile_options(f'costs {{ name: "a" cost_us: {number}.000 }}\n')[PROFILE]))
+             for number in range(5)]
+    assert [path.exists() for path in paths] == [False, False, True, True, True]
 
 
 def test_the_best_way_is_tried_with_a_profile_of_its_own_times(monkeypatch: pytest.MonkeyPatch, tmp_path: Path):
