@@ -13,8 +13,8 @@ from hlorewrite.jaxbridge.baseline.measured import Measured
 from hlorewrite.jaxbridge.choose.ladder import Ladder
 from hlorewrite.jaxbridge.choose.ways import COMBINED, GUIDED, UNROLLED, Way, flagged, guided, name_of, rewriting_ways
 from hlorewrite.jaxbridge.step.options import as_passes
-from hlorewrite.jaxbridge.xla import profile_files
 from hlorewrite.jaxbridge.step.variants import variants
+from hlorewrite.jaxbridge.xla import profile_files
 from hlorewrite.passmanager.base import PassContext
 from hlorewrite.passmanager.named import PIPELINES
 
