@@ -47,6 +47,7 @@ LISTS_OF_ROWS = {
     "hlorewrite/ir/async_pairs.py": "the dimensions in the configuration of a custom call that starts one",
     "passes/all_reduce_fusion/members.py": "the kinds that the pass can fuse",
     "passes/comm_shift/comm_shift.py": "the ops that the pass moves",
+    "passes/rotate_collectives/rotate_collectives.py": "what can run an iteration earlier",
 }
 """Files that list several rows by name, with the reason."""
 
