@@ -12,7 +12,7 @@ from hlorewrite.rules.register import native
 @native
 def own_shard(context: RuleContext, reduction: ir.Operation, piece: ir.Operation
               ) -> tuple[int, ir.Attribute] | MatchFailure:
-    """The dimension along which each member of a group slices a shard of its own, and the groups in the order of
+    """The dimension along which each member of a group slices its own shard, and the groups in the order of
     shards.
 
     Args:

@@ -2,8 +2,8 @@
 
 ``python bench/common/ring_steps.py NAME OUT`` writes a serialized ``jax.export`` of the step for eight GPUs:
 
-* ``attention``: a layer's attention over a sequence that is sharded by eight, keys and values pass from device to
-  device (Liu, Zaharia, Abbeel: Ring Attention with Blockwise Transformers, 2023), gradients by a ring of their own;
+* ``attention``: a layer's attention over a sequence that is sharded by eight. Keys and values pass from device to
+  device (Liu, Zaharia, Abbeel: Ring Attention with Blockwise Transformers, 2023), and their gradients follow;
 * ``first``: the same, but each step asks for its keys and values before it uses them;
 * ``pipeline``: eight stages of one layer each, whose activations pass to the next stage after each step, as in GSPMD's
   and MaxText's pipelines (Xu et al. 2021, section 3.3).

@@ -228,7 +228,7 @@ class ParameterProvenance:
     # ---- back from an operand
 
     def accumulator(self, value: ir.Value) -> str:
-        """The path of the argument that a value stands for, if the step reads it only to update it; empty for
+        """The path of the argument that a value represents, if the step reads it only to update it; empty for
         scalars."""
         argument = self._argument(value, ())
         if argument is None or not _shape(argument) or self._is_read(argument):

@@ -7,7 +7,7 @@ from typing import Any
 from hlorewrite.audit.findings import AuditFinding, LoopFindings
 from hlorewrite.audit.profile.reconcile import ReconciledProfile
 from hlorewrite.cost import collective_model
-from hlorewrite.timeline.program import BRANCH, CALL, LOOP, Op, StreamProgram
+from hlorewrite.timeline.program import LOOP, StreamProgram, called_programs
 from hlorewrite.timeline.result import CollectiveExposure, StepTimeline
 from hlorewrite.timeline.simulate import ScheduledStep
 
@@ -119,7 +119,7 @@ def audit_step(step: ScheduledStep, name: str, options: Mapping[str, str] | None
 def _loops(program: StreamProgram, line: str, step: ScheduledStep) -> Iterator[tuple[str, str, int | None]]:
     """(computation, user's line of the innermost loop around it, iterations of that loop) of all that runs in loops."""
     for op in program.ops:
-        for inner in _programs(op):
+        for inner in called_programs(op):
             around, count = line, None
             if op[0] == LOOP:
                 loop = step.module.computations[program.name].instructions[op[1]]
@@ -128,11 +128,3 @@ def _loops(program: StreamProgram, line: str, step: ScheduledStep) -> Iterator[t
             if around:
                 yield inner.name, around, count
             yield from _loops(inner, around, step)
-
-
-def _programs(op: Op) -> tuple[StreamProgram, ...]:
-    if op[0] == LOOP:
-        return (op[3],)
-    if op[0] == CALL:
-        return (op[3],)
-    return op[3] if op[0] == BRANCH else ()

@@ -23,6 +23,8 @@ _INSTRUCTION = re.compile(r"^\s*(ROOT\s+)?%?([\w.\-]+)\s*=\s*")
 _OPCODE = re.compile(r"\s*([a-z][\w\-]*)\(")
 _PLAIN = re.compile(r"\s*(ROOT )?%?([\w.\-]+) = (\([^()]*\)|[^\s(]+) ([a-z][\w\-]*)\(([^()\"]*)\)(.*)")
 """A line without brackets or strings between those of its shape and operands: nearly all lines."""
+PART = "#"
+"""Precedes the number of an element in the name of a part of a tuple."""
 _OPERAND = re.compile(r"%([\w.\-]+(?:#\d+)?)")
 _MARK = re.compile(r'"(?:[^"\\]|\\.)*"|[()]')
 _STRING = re.compile(r'"(?:[^"\\]|\\.)*"')
@@ -337,7 +339,7 @@ def _add(computation: Computation, root: str | None, instruction: HloInstruction
 def _add_elements(computation: Computation, operands: tuple[str, ...]) -> None:
     """Adds a get-tuple-element for each operand that newer XLA writes as ``%tuple#1``."""
     for operand in operands:
-        whole, mark, index = operand.partition("#")
+        whole, mark, index = operand.partition(PART)
         held = computation.instructions.get(whole)
         if mark and held is not None and operand not in computation.instructions:
             shape = tuple_parts(held.shape)

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from hlorewrite.errors import InputError
 from hlorewrite.hlo.groups import parse_groups
 from hlorewrite.hlo.library_calls import expanded_call
-from hlorewrite.hlo.parse import HloInstruction, HloText
+from hlorewrite.hlo.parse import PART, HloInstruction, HloText
 from hlorewrite.hlo.shapes import split_top, tuple_parts
 from hlorewrite.ir.collectives import (
     ALL_GATHER,
@@ -158,7 +158,7 @@ class _Writer:
 
 
 def _bare(name: str) -> str:
-    return name.replace("#", ".element.")
+    return name.replace(PART, ".element.")
 
 
 def _computing(config: str) -> str:

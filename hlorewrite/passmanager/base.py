@@ -221,7 +221,7 @@ class PassContext:
         return self._subjects_of(view).of(op) if self.wants_remarks else RemarkSubject("")
 
     def accumulator(self, view: View, value: ir.Value) -> str:
-        """The path of the argument that a value stands for, if the step only adds to it; empty otherwise."""
+        """The path of the argument that a value represents, if the step only adds to it; empty otherwise."""
         return self._subjects_of(view).accumulator(value)
 
     def _subjects_of(self, view: View) -> RemarkSubjects:

@@ -77,7 +77,7 @@ def read_reproducer(text: str, name: str) -> Reproducer:
 
 
 def check_paths(passes: Sequence[Pass], topology: str, name: str) -> None:
-    """Refuses a reproducer that names files outside of its own folder; shipped rules and topologies are given by name.
+    """Refuses a reproducer that names files outside its folder; shipped rules and topologies are given by name.
 
     Args:
       passes: its pipeline.

@@ -51,7 +51,7 @@ class RemarkSubjects:
         return RemarkSubject(place, lines.framework, op.name, self._parameter(op), _type(op))
 
     def accumulator(self, value: ir.Value) -> str:
-        """The path of the step's argument that a value stands for, if it is only read to update it.
+        """The path of the step's argument that a value represents, if it is only read to update it.
 
         Args:
           value: a tensor.

@@ -9,12 +9,20 @@ alike again, and estimates whatever the profile does not name.
 
 from collections.abc import Iterator
 
-from hlorewrite.hlo.parse import HloText
-from hlorewrite.timeline.program import BRANCH, CALL, KERNEL, LOOP, Op, ScheduledProgram, StreamProgram
+from hlorewrite.hlo.parse import PART, HloText
+from hlorewrite.timeline.program import (
+    BRANCH,
+    CALL,
+    KERNEL,
+    LOOP,
+    Op,
+    ScheduledProgram,
+    StreamProgram,
+    called_programs,
+)
 
 _MICROSECONDS = 1e6
-PART = "#"
-"""In the names that ``hlo.parse`` gives to parts of an instruction."""
+_TIMED = (KERNEL, LOOP, CALL, BRANCH)
 
 
 def latency_profile(module: HloText, program: ScheduledProgram) -> str:
@@ -41,9 +49,9 @@ def latency_profile(module: HloText, program: ScheduledProgram) -> str:
       ['costs { name: "x" cost_us: 0.000 }', 'costs { name: "y" cost_us: 2.942 }']
     """
     costs: dict[str, float] = {}
-    for each in _programs(program.entry, {}):
+    for each in _programs(program.entry, set()):
         costs |= {name: costs.get(name, 0.0) for name in module.computations[each.name].instructions}
-        costs |= dict(map(_cost, (op for op in each.ops if op[0] in (KERNEL, LOOP, CALL, BRANCH))))
+        costs |= dict(map(_cost, (op for op in each.ops if op[0] in _TIMED)))
     costs |= {transfer.name: transfer.seconds for transfer in program.transfers}
     return "".join(f'costs {{ name: "{name.removeprefix("%")}" cost_us: {seconds * _MICROSECONDS:.3f} }}\n'
                    for name, seconds in costs.items() if PART not in name)
@@ -53,24 +61,22 @@ def _cost(op: Op) -> tuple[str, float]:
     """The name of an instruction of the compute stream, and its seconds."""
     if op[0] == KERNEL:
         return op[2], op[1]
-    if op[0] == LOOP:
-        return op[1], _compute(op[3]) * (op[5] or 1)
-    return op[1], max(map(_compute, op[3] if op[0] == BRANCH else (op[3],)), default=0.0)
+    trips = (op[5] or 1) if op[0] == LOOP else 1
+    return op[1], max(map(_compute, called_programs(op)), default=0.0) * trips
 
 
 def _compute(program: StreamProgram) -> float:
     """Seconds of the kernels of one run of a program."""
-    return sum(_cost(op)[1] for op in program.ops if op[0] in (KERNEL, LOOP, CALL, BRANCH))
+    return sum(_cost(op)[1] for op in program.ops if op[0] in _TIMED)
 
 
-def _programs(program: StreamProgram, seen: dict[str, StreamProgram]) -> Iterator[StreamProgram]:
-    """A program and those it calls, each once."""
+def _programs(program: StreamProgram, seen: set[str]) -> Iterator[StreamProgram]:
+    """A program and those it runs, conditions of loops included, each once."""
     if program.name in seen:
         return
-    seen[program.name] = program
+    seen.add(program.name)
     yield program
     for op in program.ops:
-        called = {LOOP: op[3:5], CALL: op[3:4], BRANCH: op[3]}.get(op[0], ()) if len(op) > 3 else ()
-        for each in called:
-            if isinstance(each, StreamProgram):
-                yield from _programs(each, seen)
+        condition = [op[4]] if op[0] == LOOP and op[4] is not None else []
+        for each in (*called_programs(op), *condition):
+            yield from _programs(each, seen)

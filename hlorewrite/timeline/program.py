@@ -103,3 +103,10 @@ class ScheduledProgram:
     streams: tuple[str, ...]
     notes: tuple[str, ...]
     untimed: frozenset[tuple[str, str]]
+
+
+def called_programs(op: Op) -> tuple[StreamProgram, ...]:
+    """The programs that an op runs: the body of a loop, a called computation, the branches of a conditional."""
+    if op[0] in (LOOP, CALL):
+        return (op[3],)
+    return op[3] if op[0] == BRANCH else ()

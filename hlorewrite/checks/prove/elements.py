@@ -368,6 +368,6 @@ class Arithmetic:
 
 
 def _above(element: str) -> float:
-    """What a number too large for a floating-point type becomes: infinity; 0 stands for not-a-number."""
+    """What a number too large for a floating-point type becomes: infinity; 0 means not-a-number."""
     value = float(np.array(np.inf).astype(_format(element).dtype))
     return value if np.isinf(value) else 0.0

@@ -95,23 +95,25 @@ class Ladder:
                         self._cpu.get(way.name, made.cpu_s), way.flags) for way, made in self.tried]
         return (WayRow(ALONE, self.alone, "", self.alone.cpu_s), *tried, *self.left)
 
-    def _try(self, way: Way) -> None:
+    def _try(self, way: Way) -> Measured | None:
+        """Compiles a way and returns its figures; None if it is not worth trying or cannot be compiled."""
         best = self.best
         fitted = any(not too_large(self.alone, made, self.budget) for _, made in self.tried)
         why = way.worth_trying(self.alone, best[1] if best else self.alone, fitted)
         if why:
             self.left.append(WayRow(way.name, None, why))
-            return
+            return None
         begun = time.thread_time()
         made = self.measure(way)
         if isinstance(made, str):
             self.left += [WayRow(way.name, None, made)] if made else []
-            return
+            return None
         self._cpu[way.name] = max(time.thread_time() - begun, made.cpu_s)
         self.tried.append((way, made))
+        return made
 
     def _try_guided(self, way: Way) -> None:
-        """Tries a way guided by the profile of its own compilation, if that can make it the best."""
+        """Tries a way with a profile of its predicted times, if that can make it the best."""
         made = self.alone if way is _ALONE else next((one for each, one in self.tried if each.name == way.name), None)
         best = self.best[1] if self.best else self.alone
         if GUIDED not in self.sets or self._in_vain or made is None or made.waits <= WAITING:
@@ -122,9 +124,8 @@ class Ladder:
         if before * (1 - MOST_GUIDED * made.waits) < shortest:
             other = guided(way, made, self.users)
             if other is not None and all(other.name != each.name for each, _ in self.tried):
-                self._try(other)
-                found = self.tried[-1][1].counted_s if self.tried and self.tried[-1][0] == other else None
-                self._in_vain = found is not None and found > before * (1 - STEP_NOISE)
+                found = self._try(other)
+                self._in_vain = found is not None and (found.counted_s or 0.0) > before * (1 - STEP_NOISE)
 
     def _try_flags(self, base: Way, name: str) -> None:
         """Tries a way with a published set of XLA flags."""

@@ -61,7 +61,7 @@ def step_of(graph: Graph, predicate: int) -> int | None:
 
 @dataclass(frozen=True)
 class CountedByConstants:
-    """A counter that grows to a bound in steps; step and bound are numbers of its own type.
+    """A counter that grows to a bound in steps; step and bound have its type.
 
     Attributes:
       counter: the stream.

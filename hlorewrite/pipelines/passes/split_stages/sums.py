@@ -72,7 +72,7 @@ def _is_counter(step: TrainStep, number: int) -> bool:
 
 
 def separate_sums(step: TrainStep, at: StageAssignment) -> int:
-    """Gives each stage that adds to a sum an accumulator of its own; they are added up once after the loop.
+    """Gives each stage that adds to a sum a separate accumulator; they are added up once after the loop.
 
     ``s + sum_k (a_k + b_k) = (s + sum_k a_k) + (0 + sum_k b_k)``: what stages contribute no longer meets in every
     micro-batch. This is how a parameter of two stages, such as tied embeddings, gets its gradient.
