@@ -13,6 +13,7 @@ from hlorewrite.cost.kernels.fusion import FREE, HELD, KernelGraph, KernelOp, ke
 from hlorewrite.cost.kernels.rates import KernelRates
 from hlorewrite.cost.kernels.work import REDUCES, SCATTER, WHOLE, Product, convolution_of, kind_of_op, product_of
 from hlorewrite.ir import COLLECTIVES, element_count, ir, op_key, tensor_bytes
+from hlorewrite.ir.regions import BARRIER
 from hlorewrite.ir.view import View, callee_name, nested_ops, terminator
 from hlorewrite.ops.attributes import convolution_numbers, dot_algorithm, dot_dims, ints, is_precise
 from hlorewrite.ops.table import TERMINATORS, OpClass, ops_of
@@ -193,6 +194,9 @@ class _BlockReader:
         reads = tuple(self._number(value, values) for value in op.operands)
         if name in TERMINATORS:
             self.graph.read_outside |= set(reads)
+            return
+        if name == BARRIER:  # each result is the operand at its place: a kernel that reads one reads no other
+            values.update(zip(op.results, reads, strict=True))
             return
         if name == "func.call" and self.clock.fuses(callee_name(op)):
             self._inlined(op, reads, values, owner)

@@ -17,7 +17,6 @@ updated in place. Three fusions of XLA save more than that:
 """
 
 import heapq
-from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from hlorewrite.cost.kernels.rates import KernelRates
@@ -32,6 +31,7 @@ from hlorewrite.cost.kernels.work import (
     OpSizes,
     Product,
     WrittenElements,
+    element_by_element,
     needed_elements,
     scattered,
 )
@@ -265,22 +265,30 @@ class _Kernels:
     def _made(self, number: int) -> int:
         return max((self.graph.elements[value] for value in self.graph.ops[number].makes), default=0)
 
-    def _ask(self, number: int, needed: dict[int, float], *, in_place: bool) -> Iterator[int]:
+    def _ask(self, number: int, needed: dict[int, float], *, in_place: bool) -> list[int]:
         """Adds the elements that an op needs of its operands for those needed of its results; returns the ops that make
         them."""
         graph, op = self.graph, self.graph.ops[number]
-        count = self._made(number) if in_place else max(needed.get(value, 0.0) for value in op.makes)
-        update = 0
-        if op.kind in IN_PLACE:
-            place = 1 if op.kind == UPDATE else len(op.makes) + 1
-            update = graph.elements[op.reads[place]] if place < len(op.reads) else 0
-        sizes = OpSizes(op.kind, self._made(number), update)
-        for place, value in enumerate(op.reads):
-            size = graph.elements[value]
-            asked = min(size, needed_elements(sizes, place, count, size, in_place=in_place))
-            needed[value] = max(asked, needed.get(value, 0.0))
+        count = self._made(number) if in_place else max(map(needed.__getitem__, filter(needed.__contains__, op.makes)))
+        asked = self._asked(number, count, in_place=in_place)
+        makers = []
+        for value, elements in zip(op.reads, asked, strict=True):
+            if elements > needed.get(value, -1.0):
+                needed[value] = elements
             if graph.maker[value] >= 0:
-                yield graph.maker[value]
+                makers.append(graph.maker[value])
+        return makers
+
+    def _asked(self, number: int, count: float, *, in_place: bool) -> list[float]:
+        """The elements that an op needs of each operand for some elements of its result."""
+        graph, op = self.graph, self.graph.ops[number]
+        sizes = list(map(graph.elements.__getitem__, op.reads))
+        if element_by_element(op.kind):  # nearly all ops, and blocks with thousands of them are asked millions of times
+            return [count if count < size else size for size in sizes]
+        place = 1 if op.kind == UPDATE else len(op.makes) + 1
+        reader = OpSizes(op.kind, self._made(number), sizes[place] if op.kind in IN_PLACE and place < len(sizes) else 0)
+        return [min(size, needed_elements(reader, place, count, size, in_place=in_place))
+                for place, size in enumerate(sizes)]
 
     def _inside(self, maker: int, root: KernelOp) -> bool:
         """Whether an op is computed in the kernel of an op that reads it."""

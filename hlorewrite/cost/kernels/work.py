@@ -16,6 +16,7 @@ PRODUCTS = frozenset(("dot", "convolution"))
 WHOLE = frozenset((*PRODUCTS, "custom-call", "fusion", "sort", "call", "fft", "cholesky", "triangular-solve", "rng",
                    "rng-bit-generator", "select-and-scatter"))
 """Ops that read all of their operands, and that no other kernel recomputes."""
+_OTHERS = SLICES | IN_PLACE | WHOLE | REDUCES | {"concatenate"}
 SAME_BYTES = frozenset(("bitcast", "reshape"))
 _HLO_NAMES = {"dot-general": "dot", "broadcast-in-dim": "broadcast"}
 
@@ -104,6 +105,8 @@ def needed_elements(reader: OpSizes, place: int, count: float, size: int, *, in_
       1024.0
     """
     kind = reader.kind
+    if element_by_element(kind):
+        return min(size, count)
     if kind in SLICES and place == 0:
         return count
     if kind in IN_PLACE:
@@ -114,9 +117,12 @@ def needed_elements(reader: OpSizes, place: int, count: float, size: int, *, in_
         return 0 if in_place else max(0.0, count - reader.update)
     if kind in WHOLE or kind in SLICES:
         return size
-    if kind in REDUCES or kind == "concatenate":
-        return size * min(1.0, count / max(reader.made, 1))
-    return min(size, count)
+    return size * min(1.0, count / max(reader.made, 1))  # a reduction, or a concatenation
+
+
+def element_by_element(kind: str) -> bool:
+    """Whether each element of an op's result depends on at most one element of each operand."""
+    return kind not in _OTHERS
 
 
 def product_of(dtype: str, made: int, contracted: int, *, precise: bool = False,

@@ -148,6 +148,16 @@ def test_time_is_linear_in_ops_that_many_kernels_share() -> None:
     assert len(made.kernels(made.view.functions["f"].regions[0].blocks[0])) == count
 
 
+def test_a_kernel_reads_one_result_of_a_barrier() -> None:
+    """The other values that the barrier holds together are not read, as if it were not there."""
+    count = 40
+    arguments = ", ".join(f"%x{i}: {ROWS}" for i in range(count))
+    values, types = ", ".join(f"%x{i}" for i in range(count)), ", ".join([ROWS] * count)
+    made = clock(f"%b:{count} = stablehlo.optimization_barrier {values} : {types}\n"
+                 f"%r = stablehlo.negate %b#3 : {ROWS}", arguments)
+    kernels(made, [2 * BYTES])
+
+
 NARROW = "tensor<32x16x1024x1024xbf16>"
 
 
