@@ -8,7 +8,7 @@ _BITS = {"pred": 8, "s1": 1, "u1": 1, "s2": 2, "u2": 2, "s4": 4, "u4": 4, "s8": 
          "s32": 32, "u32": 32, "s64": 64, "u64": 64, "f4e2m1fn": 4, "f16": 16, "bf16": 16, "f32": 32, "f64": 64,
          "c64": 64, "c128": 128}
 _ARRAY = re.compile(r"\b([a-z]+[0-9]*(?:e[0-9]+m[0-9]+[a-z0-9]*)?)\[([0-9,<=]*)\]")
-_CACHED = 1 << 16
+_CACHED, _CACHED_TUPLES = 1 << 16, 64
 _MARK = re.compile(r'"(?:[^"\\]|\\.)*"|[()\[\]{},]')
 
 
@@ -69,24 +69,27 @@ def shape_elements(shape: str) -> int:
     return sum(prod(dims) for _, dims in arrays(shape))
 
 
-def tuple_parts(shape: str) -> list[str]:
+@functools.lru_cache(maxsize=_CACHED_TUPLES)
+def tuple_parts(shape: str) -> tuple[str, ...]:
     """The shapes in a tuple's shape.
+
+    Loops carry tuples of thousands of values, and each value that is taken from one asks for the parts.
 
     Example:
       >>> tuple_parts("(s32[], /*index=1*/f32[8,8]{1,0}, (f32[2]{0}, u32[]))")
-      ['s32[]', 'f32[8,8]{1,0}', '(f32[2]{0}, u32[])']
+      ('s32[]', 'f32[8,8]{1,0}', '(f32[2]{0}, u32[])')
     """
-    return split_top(re.sub(r"/\*.*?\*/", "", shape)[1:-1])
+    return tuple(split_top(re.sub(r"/\*.*?\*/", "", shape)[1:-1]))
 
 
-def result_shapes(shape: str) -> list[str]:
+def result_shapes(shape: str) -> tuple[str, ...]:
     """The shapes of the results of an instruction: those of a tuple's elements, otherwise the only one.
 
     Example:
       >>> result_shapes("f32[8]{0}"), result_shapes("(f32[8]{0}, s32[])")
-      (['f32[8]{0}'], ['f32[8]{0}', 's32[]'])
+      (('f32[8]{0}',), ('f32[8]{0}', 's32[]'))
     """
-    return tuple_parts(shape) if shape.startswith("(") else [shape]
+    return tuple_parts(shape) if shape.startswith("(") else (shape,)
 
 
 def split_top(text: str) -> list[str]:
