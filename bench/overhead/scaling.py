@@ -47,7 +47,9 @@ LEAST_S = 0.02
 ENOUGH_S = 10.0
 """Larger sizes are left out once a run takes as long; a process is ended after four times as long for each run."""
 PIPELINES = {name: name for name in ("comm-shift", "rules", "collective-cse", "inline", "hoist-collectives",
-                                     "all-reduce-fusion", "peel-last-micro-batch")} | {"-O comm": "comm"}
+                                     "all-reduce-fusion", "peel-last-micro-batch")} | {
+    "-O comm": "comm", "room": "comm-shift{memory-budget=1GiB}", "rotate": "rotate-collectives{topology=h200:1x8}",
+    "halves": "interleave-halves{topology=h200:1x8}"}
 VALIDATOR = "validator"
 BASELINES = ("parse", "walk")
 """What jaxlib alone takes; not part of the verdict."""

@@ -90,6 +90,29 @@ def _loops(ops: int) -> str:
     return _main(body, last)
 
 
+def _accumulators(ops: int) -> str:
+    """A loop that adds up reduce-scatters of many values, as a network whose layers are written out does."""
+    count, part = ops // 7, "tensor<8xf32>"
+    names = range(count)
+    carried = ", ".join(f"%a{i} = %part" for i in names)
+    types = ", ".join([part] * count)
+    body = [*_COUNTERS, f"%part = stablehlo.constant dense<0.0> : {part}",
+            f"%w:{count + 1} = stablehlo.while(%n = %zero, {carried}) : tensor<i32>, {types}", "cond {",
+            "%go = stablehlo.compare LT, %n, %eight, SIGNED : (tensor<i32>, tensor<i32>) -> tensor<i1>",
+            "stablehlo.return %go : tensor<i1>", "} do {"]
+    last = "%x"
+    for i in names:
+        body += [f"%v{i} = stablehlo.tanh {last} : {_VECTOR}",
+                 f'%r{i} = "stablehlo.reduce_scatter"(%v{i}) <{{{_CHANNEL}, {_GROUPS}, scatter_dimension = 0 : i64, '
+                 "use_global_device_ids}> ({", "^bb0(%left: tensor<f32>, %right: tensor<f32>):",
+                 "  %sum = stablehlo.add %left, %right : tensor<f32>\n  stablehlo.return %sum : tensor<f32>",
+                 f"}}) : ({_VECTOR}) -> {part}", f"%s{i} = stablehlo.add %a{i}, %r{i} : {part}"]
+        last = f"%v{i}"
+    return _main([*body, "%m = stablehlo.add %n, %one : tensor<i32>",
+                  f"stablehlo.return %m, {', '.join(f'%s{i}' for i in names)} : tensor<i32>, {types}", "}",
+                  *(f"%t{i} = stablehlo.tanh %w#{i + 1} : {part}" for i in names)], "%t0", types=part)
+
+
 def _nests(ops: int) -> str:
     """Nests of loops, all of one depth, a reduction in the innermost."""
     depth = 16
@@ -247,6 +270,7 @@ FAMILIES = (
     Family("functions in a chain", _callers, unread=True),  # it follows 64 calls in each other
     Family("constants", _constants),
     Family("gathers in a loop", _gathers),
+    Family("accumulators in a loop", _accumulators),
     Family("width", _wide),
 )
 

@@ -119,6 +119,16 @@ def varying_axes(sharding: ir.Attribute) -> set[str]:
     return {sdy.AxisRefAttr(axis).name for axis in axes}
 
 
+def shardings_of(per_value: ir.Attribute) -> tuple[ir.Attribute, ...]:
+    """The sharding of each argument or result of a manual computation.
+
+    Args:
+      per_value: its ``in_shardings`` or ``out_shardings``. The bindings make a list of all at every access: who asks
+        for one argument after another keeps the answer.
+    """
+    return tuple(sdy.TensorShardingPerValueAttr(per_value).shardings)
+
+
 def replicated_operand(argument: ir.BlockArgument) -> ir.Value | None:
     """The global value that an argument of a manual computation holds whole on every device; None for other arguments.
 
@@ -128,7 +138,7 @@ def replicated_operand(argument: ir.BlockArgument) -> ir.Value | None:
     op = argument.owner.owner.operation
     if op.name != "sdy.manual_computation":
         return None
-    shardings = sdy.TensorShardingPerValueAttr(op.attributes["in_shardings"]).shardings
+    shardings = shardings_of(op.attributes["in_shardings"])
     place = argument.arg_number
     whole = place < len(shardings) and not varying_axes(shardings[place])
     return op.operands[place] if whole and op.operands[place].type == argument.type else None

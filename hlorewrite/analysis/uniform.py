@@ -12,7 +12,7 @@ deadlock unless all members of a group ran it equally often (``equal_trips``).
 from dataclasses import dataclass
 
 from hlorewrite.analysis.groups import Groups, groups_of, id_mode, replica_count, written_pairs
-from hlorewrite.analysis.mesh import Mesh, mesh_of, meshes, varying_axes
+from hlorewrite.analysis.mesh import Mesh, mesh_of, meshes, shardings_of, varying_axes
 from hlorewrite.analysis.per_device_constants import PerDeviceConstants
 from hlorewrite.analysis.uniform_trip_count import equal_trip_predicates
 from hlorewrite.analysis.varying_ops import (
@@ -319,7 +319,8 @@ class Uniformity:
         return Varying(f"argument {argument.arg_number} of the function may differ between devices", function)
 
     def _manual_argument(self, region: ir.Operation, position: int) -> list[ir.Value] | Varying:
-        shardings = list(sdy.TensorShardingPerValueAttr(region.attributes["in_shardings"]).shardings)
+        given = region.attributes["in_shardings"]
+        shardings = self.view.memoize(("in_shardings", given), lambda: shardings_of(given))
         inputs = self._by_sharding(shardings[position], region)
         if isinstance(inputs, Varying):
             return inputs

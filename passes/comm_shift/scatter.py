@@ -1,7 +1,7 @@
 """The part of comm-shift that defers reduce-scatters, as far as a memory budget allows."""
 
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from hlorewrite.analysis.deferral_graph.builder import DeferralGraphBuilder
@@ -10,9 +10,10 @@ from hlorewrite.analysis.deferral_graph.placement import place
 from hlorewrite.analysis.groups import Groups, groups_of
 from hlorewrite.analysis.linearity import LinearityFacts, UniformContext
 from hlorewrite.analysis.uniform import Uniformity
-from hlorewrite.ir import BRANCHES, REDUCE_SCATTER, Editor, View, ancestors, ir, is_private, op_key, owner_op
+from hlorewrite.ir import BRANCHES, REDUCE_SCATTER, Editor, Loop, View, ancestors, ir, is_private, op_key, owner_op
 from hlorewrite.ir.types import is_number, is_static_tensor, tensor_bytes
 from hlorewrite.ops.reducers import reduction_kind
+from hlorewrite.passes.comm_shift.in_place import stacked_sums
 from hlorewrite.passes.comm_shift.remarks import RemarkEmitter
 from hlorewrite.passes.comm_shift.scatter_deferral import ScatterDeferral, ScatterPlan, add_twins
 from hlorewrite.passes.comm_shift.scatter_facts import ScatterDimensions
@@ -57,6 +58,8 @@ class ScatterStage:
         self.asked = budget is not None
         whole = budget if budget is not None else int(DEFAULT_SHARE * _resident_bytes(view))
         self.left = whole if left is None else left
+        self._builders: dict[tuple[object, ...], DeferralGraphBuilder] = {}
+        self._stacked: dict[int, set[int]] = {}
 
     def run(self) -> bool:
         """Defers reductions if that pays and fits; returns whether anything changed."""
@@ -65,15 +68,19 @@ class ScatterStage:
         # Ends: either the executed bytes of the scatters fall (they are multiples of one fraction, set by trip counts
         # and branches, which no deferral changes), or one more component of an unchanged module has been tried.
         while True:
-            for candidates in self._candidates():
-                key = self._key(candidates)
-                if key not in tried:
-                    tried.add(key)
-                    if self._defer(candidates):
-                        changed = True
-                        break
-            else:
+            self._forget()
+            fresh = [each for each in self._candidates() if self._key(each) not in tried]
+            tried.update(map(self._key, fresh))
+            moving = {each: plan for each in fresh if (plan := self._fitting(each)) is not None}
+            if not moving:
                 return changed
+            self._defer(moving)
+            changed = True
+
+    def _forget(self) -> None:
+        """Drops what is known of the module, which has changed."""
+        self._builders.clear()
+        self._stacked.clear()
 
     def _key(self, candidates: _Candidates) -> tuple[object, ...]:
         return tuple(op_key(owner_op(value)) for value in candidates.sources)
@@ -115,7 +122,12 @@ class ScatterStage:
         return [_Candidates(candidates.groups, tuple(values)) for values in parts.values()]
 
     def _builder(self, candidates: _Candidates) -> DeferralGraphBuilder:
-        return DeferralGraphBuilder(self.facts, UniformContext("sum", Uniformity(self.view, candidates.groups)))
+        groups = candidates.groups
+        key = (groups.mode, groups.rows)
+        if key not in self._builders:
+            context = UniformContext("sum", Uniformity(self.view, groups))
+            self._builders[key] = DeferralGraphBuilder(self.facts, context)
+        return self._builders[key].without_refusals()
 
     def _plan(self, candidates: _Candidates) -> ScatterPlan | None:
         """The plan for some reduce-scatters; None when there is none without entering branches."""
@@ -138,34 +150,46 @@ class ScatterStage:
         for value in sources:
             self.emitter.ill_formed(self.view, owner_op(value), why, REDUCE_SCATTER.kind)
 
-    def _defer(self, candidates: _Candidates) -> bool:
-        started = time.perf_counter()
+    def _fitting(self, candidates: _Candidates) -> ScatterPlan | None:
+        """The plan for some reduce-scatters, if it pays and fits; takes its memory, or says why they stay."""
         plan = self._plan(candidates)
         if plan is None or not plan.placement.moves or plan.placement.after >= plan.placement.before:
             if plan is not None:
                 self.emitter.stays(self.view, plan.flow, plan.placement.only_expected)
                 self.blocked_calls |= private_callees(self.view, plan.flow)
-            return False
+            return None
         if any(ProgramPoint(value) not in plan.placement.deferred for value in candidates.sources):
             self.emitter.stays(self.view, plan.flow, plan.placement.only_expected)
             self._stay([value for value in candidates.sources if ProgramPoint(value) in plan.placement.deferred],
                        "it meets another one that has to stay, and those that meet move together")
-            return False
-        extra = plan.extra_bytes()
+            return None
+        extra = plan.extra_bytes(self._stacks_of)
         if extra > self.left:
             for value in candidates.sources:
                 self.emitter.too_large(self.view, value, plan.flow, extra, self.left, self.asked)
-            return False
+            return None
         self.left -= extra
-        twins = add_twins(self.editor, plan)
-        if twins:
-            again = self._plan(candidates)
-            assert again is not None
-            plan = again
-        self.emitter.before(self.view, plan.flow, plan.placement, plan.parts)
-        made = ScatterDeferral(self.editor, plan, twins).run()
-        self.emitter.moved(self.view, made, (time.perf_counter() - started) * 1e3, f"for {extra} bytes of local sums")
-        return True
+        return plan
+
+    def _stacks_of(self, loop: ir.Operation) -> set[int]:
+        """The positions of the stacks of a loop that start as the sums that replace them."""
+        if op_key(loop) not in self._stacked:
+            self._stacked[op_key(loop)] = {each.stack.position for each in stacked_sums(Loop(loop))}
+        return self._stacked[op_key(loop)]
+
+    def _defer(self, moving: Mapping[_Candidates, ScatterPlan]) -> None:
+        """Defers components. Each loop is rebuilt once, with the twins of all of them: programs have hundreds."""
+        extra = {each: plan.extra_bytes(self._stacks_of) for each, plan in moving.items()}
+        twins = add_twins(self.editor, moving.values())
+        self._forget()
+        for candidates in moving:
+            started = time.perf_counter()
+            plan = self._plan(candidates) if twins else moving[candidates]
+            assert plan is not None
+            self.emitter.before(self.view, plan.flow, plan.placement, plan.parts)
+            made = ScatterDeferral(self.editor, plan, twins).run()
+            self.emitter.moved(self.view, made, (time.perf_counter() - started) * 1e3,
+                               f"for {extra[candidates]} bytes of local sums")
 
 
 def private_callees(view: View, flow: DeferralGraph) -> set[int]:

@@ -5,6 +5,7 @@ deferred value, as large as before the scatter, holds ``w``. So loops carry one 
 accumulator. This memory is the price of the saved bytes, and a budget limits it.
 """
 
+from collections.abc import Callable, Container, Iterable
 from dataclasses import dataclass
 
 from hlorewrite.analysis.deferral_graph.graph import DeferralGraph, ProgramPoint
@@ -13,7 +14,6 @@ from hlorewrite.ir import REDUCE_SCATTER, Editor, Loop, defining_op, ir, op_key,
 from hlorewrite.ir.types import element_type, tensor_bytes, tensor_type, with_dimension
 from hlorewrite.ops.dims import attributes_for
 from hlorewrite.passes.comm_shift.deferral_rewrite import identity_constant, with_identities
-from hlorewrite.passes.comm_shift.in_place import stacked_sums
 from hlorewrite.passes.comm_shift.scatter_facts import LIFTED, SCATTER, ScatterDimensions, is_scalar, splat_of
 from hlorewrite.passes.common.emit import add_reducer, repeated, splat_constant
 
@@ -48,13 +48,14 @@ class ScatterPlan:
                 results.append((op, ir.OpResult(place.value).result_number))
         return results
 
-    def extra_bytes(self) -> int:
-        """Memory of the twins of carried values on one device; a stack that starts as its sums replaces them."""
-        results = self.loop_results()
-        loops = {op_key(op): op for op, _ in results}
-        in_place = {(key, each.stack.position) for key, op in loops.items() for each in stacked_sums(Loop(op))}
-        return sum(tensor_bytes(op.results[position].type) * self.parts for op, position in results
-                   if (op_key(op), position) not in in_place)
+    def extra_bytes(self, stacks_of: Callable[[ir.Operation], Container[int]]) -> int:
+        """Memory of the twins of carried values on one device.
+
+        Args:
+          stacks_of: the positions of the stacks of a loop that start as their sums, and so replace the twins.
+        """
+        return sum(tensor_bytes(op.results[position].type) * self.parts for op, position in self.loop_results()
+                   if position not in stacks_of(op))
 
     def whole_type(self, value: ir.Value) -> ir.RankedTensorType:
         """The type of a value's twin."""
@@ -62,21 +63,21 @@ class ScatterPlan:
         return with_dimension(value.type, dimension, ir.RankedTensorType(value.type).shape[dimension] * self.parts)
 
 
-def add_twins(editor: Editor, plan: ScatterPlan) -> dict[tuple[int, int], int]:
-    """Gives loops a slot for each twin, filled with zeros; nothing else changes yet.
+def add_twins(editor: Editor, plans: Iterable[ScatterPlan]) -> dict[tuple[int, int], int]:
+    """Gives loops a slot for each twin of some plans, filled with zeros; nothing else changes yet.
 
     Returns:
       (key of the rebuilt loop, position) -> position of the twin.
     """
-    by_loop: dict[int, tuple[ir.Operation, list[int]]] = {}
-    for op, position in plan.loop_results():
-        by_loop.setdefault(op_key(op), (op, []))[1].append(position)
+    by_loop: dict[int, tuple[ir.Operation, dict[int, ir.Type]]] = {}
+    for plan in plans:
+        for op, position in plan.loop_results():
+            by_loop.setdefault(op_key(op), (op, {}))[1][position] = plan.whole_type(op.results[position])
     twins: dict[tuple[int, int], int] = {}
-    for op, positions in by_loop.values():
+    for op, types in by_loop.values():
         first = len(op.results)
-        types = [plan.whole_type(op.results[position]) for position in positions]
-        rebuilt = with_identities(editor, op, list(types), "sum")
-        twins.update({(op_key(rebuilt), position): first + index for index, position in enumerate(positions)})
+        rebuilt = with_identities(editor, op, list(types.values()), "sum")
+        twins.update({(op_key(rebuilt), position): first + index for index, position in enumerate(types)})
     return twins
 
 

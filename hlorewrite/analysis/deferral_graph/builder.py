@@ -52,6 +52,14 @@ class DeferralGraphBuilder:
         self._answers: dict[tuple[int, int], JointlyLinear | NotLinear] = {}
         self._linear: dict[JointlyLinear, JointlyLinear] = {}
 
+    def without_refusals(self) -> DeferralGraphBuilder:
+        """A builder for the same module that refuses nothing, and shares what the two find out."""
+        builder = DeferralGraphBuilder(self.facts, self.context)
+        builder._executions, builder._with_token, builder._trips_vary = (
+            self._executions, self._with_token, self._trips_vary)
+        builder._answers, builder._linear = self._answers, self._linear
+        return builder
+
     def with_slots(self, context: FlowContext) -> DeferralGraphBuilder:
         """A builder for the module after its loops and branches have gained results that hold the identity.
 

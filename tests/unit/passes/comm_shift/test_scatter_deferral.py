@@ -13,7 +13,8 @@ from hlorewrite.analysis.groups import Groups, groups_of
 from hlorewrite.analysis.linearity import UniformContext
 from hlorewrite.analysis.uniform import Uniformity
 from hlorewrite.ir.view import View
-from hlorewrite.passes.comm_shift import CommShift
+from hlorewrite.passes.comm_shift import CommShift, scatter, scatter_deferral
+from hlorewrite.passes.comm_shift.deferral_rewrite import with_identities
 from hlorewrite.passes.comm_shift.scatter_facts import ScatterDimensions, ScatterFacts
 from hlorewrite.passmanager.base import PassContext
 from hlorewrite.passmanager.manager import run_passes
@@ -247,6 +248,20 @@ def test_parts_that_never_meet_are_decided_apart() -> None:
     assert sorted(kind for kind, _ in first.remarks) == ["applied", "unprofitable"]
     one_needed = shift(two("%rows"), CommShift(memory_budget=1 << 20))
     assert sorted(scatters(one_needed)) == [0, 1]
+
+
+def test_hundreds_of_parts_are_analysed_and_carried_together(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A network whose layers are written out has a part for each parameter."""
+    count, made = 40, list[object]()
+    body = WIDEN + "".join(f"{scattered(f'g{i}')}%n{i} = stablehlo.add %a{i}, %g{i} : {PART}\n" for i in range(count))
+    sums = "".join(f"%t{i + 1} = stablehlo.tanh %l#{i + 1} : {PART}\n" for i in range(count))
+    carried = loop("l", 5, {f"a{i}": "%part" for i in range(count)}, body,
+                   ", ".join(f"%n{i}" for i in range(count)), kind=PART)
+    monkeypatch.setattr(scatter, "Uniformity", lambda *given: made.append(1) or Uniformity(*given))
+    monkeypatch.setattr(scatter_deferral, "with_identities", lambda *given: made.append(2) or with_identities(*given))
+    shifted = shift(region(START + carried + sums, "%t1", PART), ROOM)
+    assert scatters(shifted) == [0] * count and shifted.carried() == [1 + 2 * count]
+    assert made.count(1) < 6 and made.count(2) < 3
 
 
 def test_parts_that_meet_are_decided_together() -> None:
