@@ -4,7 +4,7 @@ import bisect
 import functools
 import itertools
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Container, Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import ClassVar, Literal, get_args
 
@@ -125,8 +125,9 @@ class AllReduceFusion(Pass):
         """By block, the collectives that might share a call with at least one other, in program order."""
         families: dict[tuple[object, ...], list[Member]] = defaultdict(list)
         known: dict[object, object] = {}
+        crowded = crowded_blocks(view) if self.crowded else set()
         for op in view.ops(*(name for name, kind in KINDS.items() if kind in self.kinds or self.crowded)):
-            if KINDS[op.name] not in self.kinds and not joins(op):
+            if KINDS[op.name] not in self.kinds and not joins(op, crowded):
                 continue
             member = member_of(op, view)
             if isinstance(member, Member):
@@ -332,11 +333,20 @@ def is_crowded(block: ir.Block) -> bool:
     return CROWDED in block.owner.attributes
 
 
-def joins(op: ir.Operation) -> bool:
-    """Whether a collective is fused because of a crowded loop: it is in one, or is a gather next to one.
+def crowded_blocks(view: View) -> set[ir.Block]:
+    """The blocks whose collectives are fused because of a crowded loop: its own, and those that such a loop is in.
 
-    The gathers of the first layer precede the rotated loop, where nothing hides them.
+    Only gathers are fused next to one: those of the first layer precede the rotated loop, where nothing hides them.
     """
-    if is_crowded(op.block):
-        return True
-    return op.name == ALL_GATHER.op and any(CROWDED in each.operation.attributes for each in op.block.operations)
+    loops = [op for op in view.ops("stablehlo.while") if CROWDED in op.attributes]
+    return {block for op in loops for block in (op.block, *(region.blocks[0] for region in op.regions))}
+
+
+def joins(op: ir.Operation, crowded: Container[ir.Block]) -> bool:
+    """Whether a collective is fused because of a crowded loop.
+
+    Args:
+      op: the collective.
+      crowded: ``crowded_blocks``.
+    """
+    return op.block in crowded and (op.name == ALL_GATHER.op or is_crowded(op.block))

@@ -56,7 +56,13 @@ def _left_exposed(op: ir.Operation, exposed: float, model: OverlapModel) -> floa
     return LEFT_EXPOSED * max(0.0, model.collective(op) - exposed)
 
 
-def saved_seconds(choice: HalvesChoice, sent: Iterable[ir.Operation], times: BlockTimes) -> tuple[float, float]:
+def whole_seconds(ops: Iterable[ir.Operation], times: BlockTimes) -> float:
+    """The time of the blocks that contain some ops, as they are, in one run of the module."""
+    blocks = {op.block: op for op in ops}
+    return sum(executed_times(op)[0] * times.of(block).seconds for block, op in blocks.items())
+
+
+def saved_seconds(choice: HalvesChoice, sent: Iterable[ir.Operation], times: BlockTimes) -> float:
     """The time that a choice of halves saves in some blocks, in one run of the module.
 
     Args:
@@ -65,10 +71,10 @@ def saved_seconds(choice: HalvesChoice, sent: Iterable[ir.Operation], times: Blo
       times: those of the module's blocks.
 
     Returns:
-      (seconds saved, net of the choice's costs; seconds of the blocks as they are).
+      Seconds, net of the choice's costs.
     """
     members, model = choice.by_op(), times.model
-    saved, whole = -choice.seconds, 0.0
+    saved = -choice.seconds
     blocks: dict[ir.Block, set[int]] = {}
     for op in sent:
         blocks.setdefault(op.block, set()).add(op_key(op))
@@ -80,8 +86,7 @@ def saved_seconds(choice: HalvesChoice, sent: Iterable[ir.Operation], times: Blo
                    for place, op in enumerate(ops) if op_key(op) in keys)
         after = block_time(_HalvedBlock(members, model).tasks(ops)).seconds
         saved += runs * (before.seconds + left - after)
-        whole += runs * before.seconds
-    return saved, whole
+    return saved
 
 
 class _HalvedBlock:

@@ -13,7 +13,7 @@ from hlorewrite.passes.common.pass_support import tell, with_inlined
 from hlorewrite.passes.interleave_halves.chains import WaitWalk, chained
 from hlorewrite.passes.interleave_halves.choose import HalvesChoice, HalvesChooser, calls_longer
 from hlorewrite.passes.interleave_halves.emit import HalvesEmitter
-from hlorewrite.passes.interleave_halves.gain import BlockTimes, saved_seconds, waiting
+from hlorewrite.passes.interleave_halves.gain import BlockTimes, saved_seconds, waiting, whole_seconds
 from hlorewrite.passes.interleave_halves.region import HalfRegionFinder
 from hlorewrite.passmanager.base import Pass, PassContext
 
@@ -26,15 +26,15 @@ class Saving:
     """The saving of one choice of halves.
 
     Attributes:
-      choice: what is in halves.
-      seconds: saved in one run of the module.
+      choice: what is in halves; None if so little can be saved that no choice was made.
+      seconds: saved in one run of the module; without a choice, the most that can be.
       share: the saving, as a share of the blocks that contain the collectives.
       sums: ops on the way from one of these collectives to the next that sum the halves, so that both are waited for.
       sent: the collectives that compute waited for and that are in halves.
       dimension: the dimension of the first collective.
     """
 
-    choice: HalvesChoice
+    choice: HalvesChoice | None
     seconds: float
     share: float
     sums: int
@@ -48,10 +48,12 @@ class HalvesRound:
 
     Attributes:
       times: those of its blocks.
+      waited: how long compute waits for each of its collectives in one run of the module, by their keys.
       walk: the edges between its ops.
     """
 
     times: BlockTimes
+    waited: Mapping[int, float]
     walk: WaitWalk
 
 
@@ -103,10 +105,10 @@ class InterleaveHalves(Pass):
         # Ends: each round puts collectives into halves, which are marked, or tries one that was not tried before.
         while True:
             model = OverlapModel(view, ctx, self.name, self.topology)
-            known = HalvesRound(BlockTimes(model), WaitWalk())
-            seeds = _exposed(view, known.times, self._anyway(ctx))
-            saving = self._first_that_pays(seeds, known, tried, ctx)
-            if saving is None:
+            times = BlockTimes(model)
+            seeds, waited = _exposed(view, times, self._anyway(ctx))
+            saving = self._first_that_pays(seeds, HalvesRound(times, waited, WaitWalk()), tried, ctx)
+            if saving is None or saving.choice is None:
                 return changed
             self._report(saving, model, ctx)
             editor = ctx.editor(module, self.name)
@@ -132,7 +134,8 @@ class InterleaveHalves(Pass):
                 region = HalfRegionFinder().region(first, dimension)
                 sent = {op_key(member.op): member.op for member in region.members if op_key(member.op) in seeds}
                 tried |= {(key, dimension), *((each, region.dims[op.results[0]]) for each, op in sent.items())}
-                saving = _saving_of(region, sent, known, dimension) if key in sent else None
+                least = 0.0 if self._anyway(ctx) else self.min_gain
+                saving = _saving_of(region, sent, known, dimension, least) if key in sent else None
                 if saving is not None:
                     savings.append(saving)
                 else:
@@ -151,8 +154,8 @@ class InterleaveHalves(Pass):
                  f"along dimension {best.dimension} are summed, so that what follows waits for both", model.view, op)
         elif best is not None:
             tell(ctx, "unprofitable", self.name, f"it stays as it is: two halves along dimension {best.dimension} "
-                 f"would save {best.seconds * 1e6:.0f} us per run, {best.share:.1%} of what waits for it, according "
-                 f"to the model of {model.spec}", model.view, op)
+                 f"would save {'' if best.choice else 'at most '}{best.seconds * 1e6:.0f} us per run, {best.share:.1%} "
+                 f"of what waits for it, according to the model of {model.spec}", model.view, op)
         elif refused:
             tell(ctx, "missed", self.name, "it stays as it is: it " + "; it ".join(
                 dict.fromkeys(filter(None, refused))), model.view, op)
@@ -169,13 +172,16 @@ class InterleaveHalves(Pass):
              f"according to the model of {model.spec}", model.view, first)
 
 
-def _exposed(view: View, times: BlockTimes, every: bool) -> Seeds:
-    """The collectives that compute waits for, longest wait in a run of the module first.
+def _exposed(view: View, times: BlockTimes, every: bool) -> tuple[Seeds, dict[int, float]]:
+    """The collectives that compute waits for.
 
     Args:
       view: the module.
       times: those of its blocks.
       every: all others too, after them.
+
+    Returns:
+      (the collectives, longest wait first; the wait for each in one run of the module, by their keys).
     """
     seconds: dict[int, float] = {}
     ops = {op_key(op): op for op in view.ops(*COLLECTIVES) if HALF not in op.attributes}
@@ -185,15 +191,29 @@ def _exposed(view: View, times: BlockTimes, every: bool) -> Seeds:
         for key, waited in waiting(block, times).items():
             if key in ops and (every or waited > calls_longer(ops[key], times.model)):
                 seconds[key] = runs * waited
-    return {key: ops[key] for key in sorted(seconds, key=lambda key: -seconds[key])}
+    return {key: ops[key] for key in sorted(seconds, key=lambda key: -seconds[key])}, seconds
 
 
-def _saving_of(region: Region, sent: Mapping[int, ir.Operation], known: HalvesRound, dimension: int) -> Saving | None:
-    """The saving of halves along one dimension; None if no collective waits for another one."""
+def _saving_of(region: Region, sent: Seeds, known: HalvesRound, dimension: int, least: float) -> Saving | None:
+    """The saving of halves along one dimension.
+
+    Args:
+      region: what can be in halves.
+      sent: its collectives that compute waits for, by their keys.
+      known: what is known of the module.
+      dimension: that of the first collective.
+      least: the smallest share that pays. Halves save at most the waits: if these are less, no choice is made.
+
+    Returns:
+      The saving; None if no collective waits for another one.
+    """
+    most, whole = sum(known.waited[key] for key in sent), whole_seconds(sent.values(), known.times)
+    if most < least * whole:
+        return Saving(None, most, most / whole, 0, sent, dimension)
     sent, keys = chained(sent, known.walk)
     if not sent:
         return None
     choice = HalvesChooser(region, known.times.model).best(keys)
-    seconds, whole = saved_seconds(choice, sent.values(), known.times)
+    seconds = saved_seconds(choice, sent.values(), known.times)
     sums = sum(member.gives_partial_sums and op_key(member.op) in keys for member in region.members)
     return Saving(choice, seconds, seconds / whole if whole else 0.0, sums, sent, dimension)

@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 
 from hlorewrite.ir import COLLECTIVES, Loop, defining_op, ir, op_key, tensor_bytes
 from hlorewrite.passes.common.overlap_model import OverlapModel
-from hlorewrite.passes.rotate_collectives.split import BodySplit, behind
+from hlorewrite.passes.rotate_collectives.split import BodySplit, reached_from
 from hlorewrite.timeline.stream_tasks import StreamTask, block_time
 
 _MOSTLY = 0.5
@@ -65,8 +65,19 @@ def ends_of_iteration(loop: Loop, reductions: Sequence[ir.Operation], model: Ove
       Some of them, in program order; none if it would be all of them.
     """
     most = _LEAST_AFTER * model.compute(_ops(loop))
-    ends = [op for op in reductions if model.compute(behind(loop, [op]).second) <= most]
+    ends = [op for op in reductions if _computes_at_most(most, loop, op, model)]
     return ends if len(ends) < len(reductions) else []
+
+
+def _computes_at_most(most: float, loop: Loop, collective: ir.Operation, model: OverlapModel) -> bool:
+    """Whether what depends on a collective takes at most some seconds; the walk ends where it takes more."""
+    taken = 0.0
+    for node in reached_from(loop, [collective]):
+        if not isinstance(node, ir.BlockArgument):
+            taken += model.compute([node])
+            if taken > most:
+                return False
+    return True
 
 
 @dataclass(frozen=True)

@@ -51,6 +51,20 @@ def delayed(loop: Loop, collectives: Sequence[ir.Operation]) -> BodySplit:
 
 
 def _behind(loop: Loop, collectives: Sequence[ir.Operation], any_iteration: bool) -> BodySplit:
+    reached = list(reached_from(loop, collectives, any_iteration=any_iteration))
+    slots = frozenset(node.arg_number for node in reached if isinstance(node, ir.BlockArgument))
+    return _split(loop, {op_key(node) for node in reached if not isinstance(node, ir.BlockArgument)}, slots)
+
+
+def reached_from(loop: Loop, collectives: Sequence[ir.Operation], *, any_iteration: bool = True
+                 ) -> Iterator[ir.Operation | ir.BlockArgument]:
+    """Yields some collectives of a body, and the ops and carried values that depend on them.
+
+    Args:
+      loop: the loop.
+      collectives: ops of its body.
+      any_iteration: also yield what depends on them in later iterations.
+    """
     end = terminator(loop.body)
 
     def readers(node: ir.Operation | ir.BlockArgument) -> Iterator[ir.Operation | ir.BlockArgument]:
@@ -61,10 +75,7 @@ def _behind(loop: Loop, collectives: Sequence[ir.Operation], any_iteration: bool
                 if op is not None:
                     yield loop.body.arguments[number] if op == end else op
 
-    reached = list(reachable(collectives, readers, lambda node: node if isinstance(
-        node, ir.BlockArgument) else op_key(node)))
-    slots = frozenset(node.arg_number for node in reached if isinstance(node, ir.BlockArgument))
-    return _split(loop, {op_key(node) for node in reached if not isinstance(node, ir.BlockArgument)}, slots)
+    return reachable(collectives, readers, lambda node: node if isinstance(node, ir.BlockArgument) else op_key(node))
 
 
 def in_front(loop: Loop, collectives: Sequence[ir.Operation]) -> BodySplit:

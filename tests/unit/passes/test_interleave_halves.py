@@ -56,6 +56,15 @@ def test_divided_through(name: str) -> None:
     assert f"({HALVED}) -> {HALVED}" in after.text()
 
 
+def test_what_waits_for_too_little_is_not_simulated(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Halves save at most the waits; a network that is written out has hundreds of such chains."""
+    monkeypatch.setattr("hlorewrite.passes.interleave_halves.interleave_halves.HalvesChooser", None)
+    after, said = m.run(InterleaveHalves(min_gain=0.999), between(*THROUGH["norm"]))
+    assert m.count(after, "all_reduce") == 2
+    assert re.fullmatch(r"unprofitable: it stays as it is: two halves along dimension 0 would save at most \d+ us per "
+                        r"run, \d+\.\d% of what waits for it, according to the model of .*", said[0])
+
+
 def test_layers_in_a_loop_carry_and_stack_halves() -> None:
     after, _ = m.run(ANYWAY, program(*CARRIED))
     text = after.text()
