@@ -34,7 +34,7 @@ class WayRow:
       name: the name of the way; those of the user's own module begin with ``XLA``.
       measured: XLA's compilation of it; None if it was not compiled.
       why: why it is not better than XLA alone, or was not compiled; empty if it is better.
-      cpu_s: CPU time of its passes and its compilation.
+      cpu_s: CPU time of its passes and of the thread that compiles it; XLA starts more threads, which are not counted.
       flags: XLA options of the way, without dashes.
     """
 
