@@ -99,7 +99,7 @@ class Ladder:
         """Compiles a way and returns its figures; None if it is not worth trying or cannot be compiled."""
         best = self.best
         fitted = any(not too_large(self.alone, made, self.budget) for _, made in self.tried)
-        why = way.worth_trying(self.alone, best[1] if best else self.alone, fitted)
+        why = way.worth_trying(self.alone, best[1] if best else self.alone, fitted) or self._why_not_extended(way)
         if why:
             self.left.append(WayRow(way.name, None, why))
             return None
@@ -111,6 +111,14 @@ class Ladder:
         self._cpu[way.name] = max(time.thread_time() - begun, made.cpu_s)
         self.tried.append((way, made))
         return made
+
+    def _why_not_extended(self, way: Way) -> str:
+        """Why a way that spends more memory than another is not worth compiling; empty if it is."""
+        smaller = next((made for other, made in self.tried if other.name == way.extends), None)
+        if smaller is None or smaller.counted_s is None or self.alone.counted_s is None:
+            return ""
+        longer = smaller.counted_s / self.alone.counted_s - 1
+        return f"{way.extends} takes {longer:.1%} longer than XLA alone" if longer > LITTLE else ""
 
     def _try_guided(self, way: Way) -> None:
         """Tries a way with a profile of its predicted times, if that can make it the best."""

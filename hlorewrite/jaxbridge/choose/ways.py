@@ -33,6 +33,10 @@ LEAST_COMPUTE = 0.95
 """No way is tried once the best step takes at most this share of XLA alone's kernel time: no pass saves more of it."""
 WAITING = 0.03
 """A profile is tried only while compute waits for communication for more than this share."""
+MOST_UNROLLED = 8 << 20
+"""The most bytes of XLA alone's program for which unrolled loops are tried. Larger ones are networks whose layers are
+written out in a loop over micro-batches: a U-Net of 10 MiB took 110 s to compile, 1.5 times as long for each step and
+twice the memory."""
 COMBINED, UNROLLED = "pipelined, combined", "pipelined, double-buffered"
 """The published flags to try. Combined messages pay on several hosts, whose links need large ones, and where no pass
 does better. Unrolled loops take two to four times as long to compile, so they come last."""
@@ -61,6 +65,7 @@ class Way:
       only_if_large: it is tried only where every way before took too much memory.
       of: the name of the same way without its XLA options; empty if it has none.
       published: the name of the published set that its options come from.
+      extends: the name of a way that spends less memory: if that one takes longer than XLA alone, more will not help.
     """
 
     name: str
@@ -71,6 +76,7 @@ class Way:
     only_if_large: bool = False
     of: str = ""
     published: str = ""
+    extends: str = ""
 
     @property
     def base(self) -> str:
@@ -98,6 +104,8 @@ class Way:
             return f"the best step is {1 - best.counted_s / alone.counted_s:.1%} shorter already"
         if best.counted_s <= LEAST_COMPUTE * alone.compute_s:
             return "the best step takes less than the kernels of XLA alone"
+        if self.published == UNROLLED and len(alone.hlo) > MOST_UNROLLED:
+            return f"its loops are too large to unroll ({len(alone.hlo) >> 20} MiB of HLO)"
         return ""
 
 
@@ -128,7 +136,7 @@ def rewriting_ways(passes: Sequence[Pass], name: str, platform: str, *, xla_scat
     return [Way("time", Variant(time)),
             *([Way("time, tokens to experts", Variant((TokensToExperts(), *time)), exposed=FLAGGED)] if to_experts
               else []),
-            *([Way("time with free memory", Variant(time, free), exposed=FREE_MEMORY)] if free else []),
+            *([Way("time with free memory", Variant(time, free), exposed=FREE_MEMORY, extends="time")] if free else []),
             *([Way("time, undivided", Variant(undivided), gained=ENOUGH)] if len(undivided) < len(time) else []),
             Way("comm, unfused", unfused, gained=ENOUGH)]
 

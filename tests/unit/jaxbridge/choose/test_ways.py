@@ -166,10 +166,24 @@ def test_a_profile_of_the_users_stays_and_no_folder_means_no_profile(monkeypatch
 
 
 def test_rows_name_every_way_and_why_it_is_not_better():
-    run, *_ = ladder({FIRST: step(1.1), FREE: "XLA cannot compile the module"}, sets=())
+    run, *_ = ladder({FIRST: step(1.01), FREE: "XLA cannot compile the module"}, sets=())
     assert [(row.name, row.why) for row in run.rows()] == [
-        ("XLA alone", ""), (FIRST, "time would take 1.1 s, and XLA alone takes 1 s"),
+        ("XLA alone", ""), (FIRST, "time would take 1.01 s, and XLA alone takes 1 s"),
         (FREE, "XLA cannot compile the module"), *((name, "no pass changes the module") for name in (WHOLE, APART))]
+
+
+@pytest.mark.parametrize(("first", "tried"), [(1.03, False), (1.01, True)])
+def test_more_memory_is_not_spent_where_less_takes_longer_than_xla_alone(first: float, tried: bool):
+    run, asked, _ = ladder({FIRST: step(first), FREE: step(0.9)}, sets=())
+    assert (FREE in asked) == tried
+    assert tried or "time takes 3.0% longer than XLA alone" in {row.why for row in run.left}
+
+
+@pytest.mark.parametrize(("size", "tried"), [(8 << 20, True), ((8 << 20) + 1, False)])
+def test_loops_of_large_programs_are_not_unrolled(size: int, tried: bool):
+    run, asked, _ = ladder({FIRST: step(0.985, 0.06)}, replace(step(1.0), hlo=" " * size))
+    assert (FLAGGED in asked, ALONE_FLAGGED in asked) == (tried, tried)
+    assert tried or "its loops are too large to unroll (8 MiB of HLO)" in {row.why for row in run.left}
 
 
 def test_flags_that_the_user_sets_stay():
