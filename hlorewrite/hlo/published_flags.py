@@ -58,7 +58,8 @@ def flag_sets(release: tuple[int, ...]) -> tuple[FlagSet, ...]:
     pipelined = {**_HIDING, **next(flags for since, flags in _SPELLINGS if release >= since)}
     return (FlagSet("latency hiding", _JAX, _HIDING), FlagSet("pipelined", _TOOLBOX, pipelined),
             FlagSet("pipelined, combined", _TOOLBOX, {**pipelined, **_COMBINED}),
-            FlagSet("pipelined, double-buffered", _TOOLBOX, {**pipelined, **_DOUBLE_BUFFERED}))
+            FlagSet("pipelined, double-buffered", _TOOLBOX, {**pipelined, **_DOUBLE_BUFFERED}),
+            FlagSet("pipelined, combined, double-buffered", _TOOLBOX, {**pipelined, **_COMBINED, **_DOUBLE_BUFFERED}))
 
 
 STREAMS: Flags = {**_HIDING, "xla_gpu_experimental_enable_collective_multi_streaming": True,

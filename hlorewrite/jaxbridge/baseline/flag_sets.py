@@ -22,7 +22,7 @@ def sets_beside(given: Mapping[str, object] | None = None) -> list[NamedFlags]:
       Names and flags.
 
     Example:
-      >>> [name for name, _ in sets_beside({"xla_gpu_enable_latency_hiding_scheduler": "false"})]
+      >>> [name for name, _ in sets_beside({"xla_gpu_enable_latency_hiding_scheduler": "false"})][:3]
       ['pipelined', 'pipelined, combined', 'pipelined, double-buffered']
     """
     users = users_flags() if given is None else given

@@ -8,6 +8,7 @@ from hlorewrite.jaxbridge.baseline.comparison import WayRow
 from hlorewrite.jaxbridge.baseline.judge import ALONE, STEP_NOISE, too_large, why_not
 from hlorewrite.jaxbridge.baseline.measured import Measured
 from hlorewrite.jaxbridge.choose.ways import (
+    BOTH,
     COMBINED,
     ENOUGH,
     GUIDED,
@@ -67,11 +68,16 @@ class Ladder:
             if way is ways[0]:
                 self._try_guided(_ALONE)
                 self._try_flags(_ALONE, COMBINED)
-        base = self._shortest_rewritten()
+        base, unrolled = self._shortest_rewritten(), self._unrolled()
         if base is not None:
-            self._try_flags(base, UNROLLED)
-        self._try_flags(_ALONE, UNROLLED)
+            self._try_flags(base, unrolled)
+        self._try_flags(_ALONE, unrolled)
         return self.best
+
+    def _unrolled(self) -> str:
+        """The published set that unrolls loops: with combined messages, if these alone make the best step so far."""
+        best = self.best
+        return BOTH if BOTH in self.sets and best is not None and best[0].published == COMBINED else UNROLLED
 
     def _shortest_rewritten(self) -> Way | None:
         """The way to unroll: that of the best one, without its options; of XLA alone under published flags, the

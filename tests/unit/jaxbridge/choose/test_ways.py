@@ -11,7 +11,17 @@ import pytest
 from hlorewrite.hlo.published_flags import FLAG_SETS, PROFILE
 from hlorewrite.jaxbridge.baseline.measured import Measured
 from hlorewrite.jaxbridge.choose.ladder import Ladder
-from hlorewrite.jaxbridge.choose.ways import COMBINED, GUIDED, UNROLLED, Way, flagged, guided, name_of, rewriting_ways
+from hlorewrite.jaxbridge.choose.ways import (
+    BOTH,
+    COMBINED,
+    GUIDED,
+    UNROLLED,
+    Way,
+    flagged,
+    guided,
+    name_of,
+    rewriting_ways,
+)
 from hlorewrite.jaxbridge.step.options import as_passes
 from hlorewrite.jaxbridge.step.variants import variants
 from hlorewrite.jaxbridge.xla import profile_files
@@ -116,6 +126,14 @@ def test_xla_alone_that_is_nearly_as_short_under_a_set_is_tried_under_the_others
     made = {FIRST: step(0.9), f"XLA alone, {COMBINED}": step(combined), FLAGGED: step(0.95), ALONE_FLAGGED: step(0.85)}
     _, asked, chosen = ladder(made, sets=(COMBINED, UNROLLED))
     assert (ALONE_FLAGGED in asked) == tried and chosen == (ALONE_FLAGGED if tried else FIRST)
+
+
+@pytest.mark.parametrize(("combined", "unrolled"), [(0.88, f"{FIRST}, {BOTH}"), (0.92, FLAGGED)])
+def test_loops_are_unrolled_with_combined_messages_where_these_alone_are_best(combined: float, unrolled: str):
+    made = {FIRST: step(0.9), f"XLA alone, {COMBINED}": step(combined), f"{FIRST}, {BOTH}": step(0.86),
+            FLAGGED: step(0.87)}
+    _, asked, chosen = ladder(made, sets=(COMBINED, UNROLLED, BOTH))
+    assert [name for name in asked if name in (FLAGGED, f"{FIRST}, {BOTH}")] == [unrolled] and chosen == unrolled
 
 
 # ---- ways guided by a profile of predicted times
