@@ -36,7 +36,7 @@ WAITING = 0.03
 MOST_UNROLLED = 8 << 20
 """The most bytes of XLA alone's program for which unrolled loops are tried. Larger ones are networks whose layers are
 written out in a loop over micro-batches: a U-Net of 10 MiB took 110 s to compile, 1.5 times as long for each step and
-twice the memory."""
+1.8 times the memory."""
 COMBINED, UNROLLED = "pipelined, combined", "pipelined, double-buffered"
 """The published flags to try. Combined messages pay on several hosts, whose links need large ones, and where no pass
 does better. Unrolled loops take two to four times as long to compile, so they come last."""
