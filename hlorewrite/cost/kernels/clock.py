@@ -195,8 +195,9 @@ class _BlockReader:
         if name in TERMINATORS:
             self.graph.read_outside |= set(reads)
             return
-        if name == BARRIER:  # each result is the operand at its place: a kernel that reads one reads no other
+        if name == BARRIER:  # each result is the operand at its place, and no kernel fuses what is on both sides
             values.update(zip(op.results, reads, strict=True))
+            self.graph.read_outside |= set(reads)
             return
         if name == "func.call" and self.clock.fuses(callee_name(op)):
             self._inlined(op, reads, values, owner)
