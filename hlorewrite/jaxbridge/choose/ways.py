@@ -35,7 +35,7 @@ WAITING = 0.03
 """A profile is tried only while compute waits for communication for more than this share."""
 MOST_UNROLLED = 8 << 20
 """The most bytes of XLA alone's program for which unrolled loops are tried. Larger ones are networks whose layers are
-written out in a loop over micro-batches: a U-Net of 10 MiB took 110 s to compile, 1.5 times as long for each step and
+written out in a loop over micro-batches: a U-Net of 12 MiB took 110 s to compile, 1.5 times as long for each step and
 1.8 times the memory."""
 COMBINED, UNROLLED = "pipelined, combined", "pipelined, double-buffered"
 """The published flags to try. Combined messages pay on several hosts, whose links need large ones, and where no pass
