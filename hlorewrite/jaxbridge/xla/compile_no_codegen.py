@@ -32,6 +32,7 @@ from hlorewrite.jaxbridge.xla.own_compilations import own_compilation
 from hlorewrite.jaxbridge.xla.platform_passes import legal_module
 from hlorewrite.jaxbridge.xla.spmd_module import for_spmd, free_shardings, main_function
 from hlorewrite.jaxbridge.xla.target import device_topology
+from hlorewrite.util.freed_memory import give_back_freed_memory
 
 UNKNOWN_CALL = "hlorewrite.stop"
 """A custom call that XLA refuses to compile."""
@@ -140,6 +141,7 @@ def compile_no_codegen(module: Module, place: DeviceSet, *, flags: Mapping[str, 
             overrides |= _no_kernels(folder, str(overrides.get(miscompile_workarounds.FLAG, "")))
         options = private.compile_options(spmd.devices, shardy=spmd.shardy, outputs=outputs, inputs=inputs,
                                           overrides=overrides)
+        give_back_freed_memory()
         started, message = time.perf_counter(), ""
         try:
             with own_compilation():
