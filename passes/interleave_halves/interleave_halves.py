@@ -140,10 +140,11 @@ class InterleaveHalves(Pass):
                     savings.append(saving)
                 else:
                     refused.append(region.refused.get(key, _UNCHAINED))
-            best = max(savings, key=lambda each: (-each.sums, each.seconds), default=None)
+            simulated = [each for each in savings if each.choice is not None]
+            best = max(simulated, key=_worth, default=None)
             if best is not None and (self._anyway(ctx) or (best.share > self.min_gain and not best.sums)):
                 return best
-            self._stays(first, best, refused, model, ctx)
+            self._stays(first, max(savings, key=_worth, default=None), refused, model, ctx)
         return None
 
     def _stays(self, op: ir.Operation, best: Saving | None, refused: list[str], model: OverlapModel, ctx: PassContext
@@ -192,6 +193,11 @@ def _exposed(view: View, times: BlockTimes, every: bool) -> tuple[Seeds, dict[in
             if key in ops and (every or waited > calls_longer(ops[key], times.model)):
                 seconds[key] = runs * waited
     return {key: ops[key] for key in sorted(seconds, key=lambda key: -seconds[key])}, seconds
+
+
+def _worth(saving: Saving) -> tuple[int, float]:
+    """The order of savings: without sums first, then the longer time."""
+    return -saving.sums, saving.seconds
 
 
 def _saving_of(region: Region, sent: Seeds, known: HalvesRound, dimension: int, least: float) -> Saving | None:

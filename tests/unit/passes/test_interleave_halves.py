@@ -15,7 +15,8 @@ from hlorewrite.ir import ALL_GATHER, ALL_REDUCE, ALL_TO_ALL, REDUCE_SCATTER
 from hlorewrite.ir.load import parse
 from hlorewrite.ir.module import Module
 from hlorewrite.passes.common.overlap_model import HALF
-from hlorewrite.passes.interleave_halves.interleave_halves import InterleaveHalves
+from hlorewrite.passes.interleave_halves import interleave_halves
+from hlorewrite.passes.interleave_halves.interleave_halves import InterleaveHalves, Saving
 from hlorewrite.passmanager.base import PassContext
 from hlorewrite.rules.listener import Recorder
 
@@ -63,6 +64,21 @@ def test_what_waits_for_too_little_is_not_simulated(monkeypatch: pytest.MonkeyPa
     assert m.count(after, "all_reduce") == 2
     assert re.fullmatch(r"unprofitable: it stays as it is: two halves along dimension 0 would save at most \d+ us per "
                         r"run, \d+\.\d% of what waits for it, according to the model of .*", said[0])
+
+
+def test_a_bound_on_one_dimension_does_not_hide_the_saving_of_another(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A bound is the most that can be saved in longer blocks, so it may be the larger number."""
+    real = interleave_halves._saving_of
+
+    def bounded(region, sent, known, dimension, least):
+        bound = Saving(None, 1e9, 0.0, 0, sent, dimension)
+        return bound if dimension == 0 else real(region, sent, known, dimension, least)
+
+    monkeypatch.setattr(interleave_halves, "_saving_of", bounded)
+    chain = m.module(f"%a: {KIND}", KIND, again("%r", "%a"), unary("%y", "tanh", "%r"), again("%out", "%y"),
+                     f"return %out : {KIND}")
+    after, said = m.run(ANYWAY, chain)
+    assert m.count(after, "all_reduce") == 4 and "in two halves along dimension 1" in said[0]
 
 
 def test_layers_in_a_loop_carry_and_stack_halves() -> None:

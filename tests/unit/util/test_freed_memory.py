@@ -18,7 +18,7 @@ def resident() -> int:
 
 
 @pytest.mark.skipif(sys.platform != "linux" or not hasattr(ctypes.CDLL(None), "malloc_trim"),
-                    reason="only glibc gives memory back on request")
+                    reason="needs glibc, which can return freed memory")
 def test_pieces_between_others_go_back() -> None:
     """Without a request, the C library keeps freed blocks below one that is still used."""
     library = ctypes.CDLL(None)
