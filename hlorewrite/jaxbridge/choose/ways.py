@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from hlorewrite.cost import topology
 from hlorewrite.errors import OutputError
 from hlorewrite.hlo.published_flags import FLAG_SETS, PROFILE, beside
-from hlorewrite.jaxbridge.baseline.judge import REWRITTEN, best_of
+from hlorewrite.jaxbridge.baseline.judge import REWRITTEN, best_of, fits
 from hlorewrite.jaxbridge.baseline.measured import Measured
 from hlorewrite.jaxbridge.step.variants import Variant, variants
 from hlorewrite.jaxbridge.xla.platform_passes import with_platform_passes
@@ -96,6 +96,8 @@ class Way:
         """
         if self.only_if_large and fitted:
             return "a way that takes more memory fits"
+        if self.published and fits(alone if self.variant is None else best) is False:
+            return "the step does not fit without these options, which take no less memory"
         if best.counted_s is None or alone.counted_s is None:
             return ""
         hidden = alone if self.flags and self.variant is None else best  # the step whose exposed time the way may save

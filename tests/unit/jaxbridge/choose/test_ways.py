@@ -197,6 +197,14 @@ def test_more_memory_is_not_spent_where_less_takes_longer_than_xla_alone(first: 
     assert tried or "time takes 3.0% longer than XLA alone" in {row.why for row in run.left}
 
 
+@pytest.mark.parametrize(("first", "asked"), [(140 * GIB, [FIRST, WHOLE, APART]), (120 * GIB, [FIRST, FLAGGED])])
+def test_options_are_not_tried_on_what_does_not_fit(first: int, asked: list[str]):
+    large = step(1.0, memory=150 * GIB)
+    run, tried, _ = ladder({FIRST: step(0.9 if first < 126 * GIB else 0.985, 0.06, memory=first)}, large)
+    assert tried == asked
+    assert "the step does not fit without these options, which take no less memory" in {row.why for row in run.left}
+
+
 @pytest.mark.parametrize(("size", "tried"), [(8 << 20, True), ((8 << 20) + 1, False)])
 def test_loops_of_large_programs_are_not_unrolled(size: int, tried: bool):
     run, asked, _ = ladder({FIRST: step(0.985, 0.06)}, replace(step(1.0), hlo=" " * size))
