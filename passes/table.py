@@ -15,6 +15,7 @@ PASSES = {
     "interleave-halves": "hlorewrite.passes.interleave_halves.interleave_halves:InterleaveHalves",
     "legalize-for-cpu": "hlorewrite.passes.legalize_for_cpu:LegalizeForCpu",
     "masked-sum-to-broadcast": "hlorewrite.passes.masked_sum_to_broadcast:MaskedSumToBroadcast",
+    "merge-statistics": "hlorewrite.passes.merge_statistics:MergeStatistics",
     "partial-state": "hlorewrite.passes.partial_state:PartialState",
     "peel-last-micro-batch": "hlorewrite.passes.peel_last_micro_batch.peel_last_micro_batch:PeelLastMicroBatch",
     "permutes-to-broadcast": "hlorewrite.passes.permutes_to_broadcast:PermutesToBroadcast",

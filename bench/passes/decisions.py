@@ -26,6 +26,7 @@ import gpt
 import large_model_steps
 import megatron_steps
 import overlap_rows
+import resnet_steps
 import ring_steps
 
 from hlorewrite.hlo.published_flags import FLAG_SETS
@@ -68,6 +69,8 @@ def steps() -> dict[str, tuple[str, Lower]]:
     made |= {name: (target, functools.partial(_parsed, megatron_steps.exported, model))
              for name, (target, model) in megatron.items()}
     made["moe ep8"] = ("h200:1x8", functools.partial(_parsed, expert_steps.exported, expert_steps.ExpertModel()))
+    for name, fast in (("resnet", False), ("resnet fast variance", True)):
+        made[name] = ("h200:1x8", functools.partial(_parsed, resnet_steps.exported, resnet_steps.ResNetStep(fast=fast)))
     for name in ring_steps.STEPS:
         made[f"ring {name}"] = ("h200:1x8", functools.partial(_parsed, ring_steps.exported, name))
     for name in ("A scanned", "B scanned", "A unrolled", "FSDP"):

@@ -17,7 +17,7 @@ _BESIDE_COMPUTE = ("peel-last-micro-batch{sunk=true}", "sink-reductions", "rotat
                    "all-reduce-fusion{kinds=all-reduce crowded=true}")
 _CALLS = ("hierarchical-all-reduce", "all-reduce-fusion")
 
-_TIME = (*_COMM, *_BESIDE_COMPUTE)
+_TIME = (_COMM[0], "merge-statistics", *_COMM[1:], *_BESIDE_COMPUTE)
 
 PIPELINES = {"comm": ",".join((*_COMM, *_CALLS)), "time": ",".join(_TIME),
              "streams": ",".join(("separate-streams{plan=true}", *_TIME, "separate-streams"))}

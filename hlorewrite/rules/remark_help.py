@@ -42,6 +42,7 @@ SECTIONS: tuple[HelpSection, ...] = (
     _section("fragments-with-the-same-ops", "stays whole: it contains what @", "not a program of several meshes"),
     _section("hosts-and-hierarchical-reductions", "hosts are not known", "no elements to scatter",
              "do not span several hosts", "stays whole", "in three steps"),
+    _section("batch-norms", "the variance waits for its mean", "the sum waits for its factor"),
     _section("broadcasts-instead-of-gathers-and-sums", "the gather stays", "no chain of permutes is faster",
              "the permutes? stays?", "permutes stay", "between two devices it is as cheap", "the reduction stays"),
     _section("plans-of-transfers", "the transfer (needs|gets) no plan"),

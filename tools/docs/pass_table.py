@@ -78,6 +78,10 @@ GROUPS: dict[str, dict[str, PassFacts]] = {
         "all-reduce-fusion": PassFacts(
             "independent collectives with equal groups", "every bit of every value survives",
             "0.30 to 1.03 of XLA's [exposed time](all-reduce-fusion.md#measured)"),
+        "merge-statistics": PassFacts(
+            "batch norms over sharded batches: variances that wait for means, and their gradients",
+            "all devices have the same mean; factors are the same on all devices of a sum",
+            "100 instead of 238 calls for [ResNet-50](all-reduce-fusion.md#batch-norms)"),
         "hierarchical-all-reduce": PassFacts(
             "all-reduces across hosts, if faster on the cluster", "sums are reassociated",
             "fewer bytes between hosts"),

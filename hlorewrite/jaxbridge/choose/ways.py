@@ -52,6 +52,7 @@ MOST_GUIDED = 0.9
 HALVES = "interleave-halves"
 """If ``time`` gains little, it is tried once more without this pass: XLA may schedule two halves badly."""
 _LONGEST_NAME = 40
+_LOOP = " while("
 
 
 @dataclass(frozen=True)
@@ -109,7 +110,11 @@ class Way:
             return f"the best step is {1 - best.counted_s / alone.counted_s:.1%} shorter already"
         if best.counted_s <= LEAST_COMPUTE * alone.compute_s:
             return "the best step takes less than the kernels of XLA alone"
-        if self.published in (UNROLLED, BOTH) and len(alone.hlo) > MOST_UNROLLED:
+        if self.published not in (UNROLLED, BOTH):
+            return ""
+        if alone.hlo and _LOOP not in alone.hlo:
+            return "it has no loop to unroll"
+        if len(alone.hlo) > MOST_UNROLLED:
             return f"its loops are too large to unroll ({len(alone.hlo) >> 20} MiB of HLO)"
         return ""
 

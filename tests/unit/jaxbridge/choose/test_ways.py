@@ -205,11 +205,14 @@ def test_options_are_not_tried_on_what_does_not_fit(first: int, asked: list[str]
     assert "the step does not fit without these options, which take no less memory" in {row.why for row in run.left}
 
 
-@pytest.mark.parametrize(("size", "tried"), [(8 << 20, True), ((8 << 20) + 1, False)])
-def test_loops_of_large_programs_are_not_unrolled(size: int, tried: bool):
-    run, asked, _ = ladder({FIRST: step(0.985, 0.06)}, replace(step(1.0), hlo=" " * size))
-    assert (FLAGGED in asked, ALONE_FLAGGED in asked) == (tried, tried)
-    assert tried or "its loops are too large to unroll (8 MiB of HLO)" in {row.why for row in run.left}
+@pytest.mark.parametrize(("hlo", "why"), [
+    (" while(".ljust(8 << 20), ""),
+    (" while(".ljust((8 << 20) + 1), "its loops are too large to unroll (8 MiB of HLO)"),
+    ("ROOT %t = f32[] tuple()", "it has no loop to unroll")])
+def test_only_loops_of_small_programs_are_unrolled(hlo: str, why: str):
+    run, asked, _ = ladder({FIRST: step(0.985, 0.06)}, replace(step(1.0), hlo=hlo))
+    assert (FLAGGED in asked, ALONE_FLAGGED in asked) == (not why, not why)
+    assert not why or why in {row.why for row in run.left}
 
 
 def test_flags_that_the_user_sets_stay():
