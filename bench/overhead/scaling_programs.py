@@ -180,6 +180,28 @@ def _gathers(ops: int) -> str:
     return _main(_COUNTERS + _loop(0, "%x", inner, last), "%w0#1", (), f"%x: {_VECTOR}, %rows: {_MATRIX}")
 
 
+def _norms(ops: int) -> str:
+    """Matrix products and batch norms in turn: a variance waits for its mean, and the next norm for both."""
+    part, last = "tensor<8xf32>", "%x0"
+    body = [f"%x0 = stablehlo.reshape %x : ({_VECTOR}) -> tensor<8x8xf32>",
+            f"%n = stablehlo.constant dense<64.0> : {part}",
+            "%zero = stablehlo.constant dense<0.0> : tensor<f32>"]
+
+    def total(name: str, value: str) -> list[str]:
+        return [f"%l{name} = stablehlo.reduce({value} init: %zero) applies stablehlo.add across dimensions = [0] : "
+                f"(tensor<8x8xf32>, tensor<f32>) -> {part}", all_reduce(f"%t{name}", f"%l{name}", part),
+                f"%m{name} = stablehlo.divide %t{name}, %n : {part}",
+                f"%b{name} = stablehlo.broadcast_in_dim %m{name}, dims = [1] : ({part}) -> tensor<8x8xf32>"]
+    for i in range(1, 1 + ops // 20):
+        body += [*total(f"{i}", last), f"%d{i} = stablehlo.subtract {last}, %b{i} : tensor<8x8xf32>",
+                 f"%q{i} = stablehlo.multiply %d{i}, %d{i} : tensor<8x8xf32>", *total(f"{i}q", f"%q{i}"),
+                 f"%z{i} = stablehlo.divide %d{i}, %b{i}q : tensor<8x8xf32>",
+                 f"%x{i} = stablehlo.dot_general %z{i}, %x0, contracting_dims = [1] x [0] : "
+                 "(tensor<8x8xf32>, tensor<8x8xf32>) -> tensor<8x8xf32>"]
+        last = f"%x{i}"
+    return _main([*body, f"%y = stablehlo.reshape {last} : (tensor<8x8xf32>) -> {_VECTOR}"], "%y")
+
+
 def _wide(ops: int) -> str:
     """A function and a loop that carry values, a reduction for each."""
     count = max(1, ops // 7)
@@ -263,6 +285,7 @@ FAMILIES = (
     Family("step", lambda ops: step_text(ops, max(4, ops // 250))),
     Family("unrolled step", lambda ops: unrolled_text(max(1, ops // (_LAYER_OPS * _LAYERS)))),
     Family("all-reduces of one value", _of_one_value),
+    Family("batch norms", _norms),
     Family("all-reduces in one block", _in_one_block),
     Family("loops", _loops),
     Family("nests of loops", _nests),
