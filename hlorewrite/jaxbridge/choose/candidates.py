@@ -84,6 +84,11 @@ class Contest:
         """Whether the ways of all pipelines compete, rather than those of one."""
         return not self.passes
 
+    @property
+    def guided(self) -> bool:
+        """Whether ways are also profile-guided: those of ``auto``, and of pipelines that depend on XLA's scheduler."""
+        return self.auto or any(step.xla_options for step in self.passes)
+
 
 @dataclass(frozen=True, eq=False)
 class RewriteCandidate:

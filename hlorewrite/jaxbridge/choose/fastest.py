@@ -15,7 +15,7 @@ from hlorewrite.jaxbridge.choose.candidates import CandidateMaker, ChosenModule,
 from hlorewrite.jaxbridge.choose.ladder import Ladder
 from hlorewrite.jaxbridge.choose.miscompile_policy import MiscompilePolicy
 from hlorewrite.jaxbridge.choose.speculate import Compilations, expected_wire
-from hlorewrite.jaxbridge.choose.ways import Way, flag_sets_for, rewriting_ways, with_own_options
+from hlorewrite.jaxbridge.choose.ways import GUIDED, Way, flag_sets_for, rewriting_ways, with_own_options
 from hlorewrite.jaxbridge.step.variants import Variant
 from hlorewrite.passes.tokens_to_experts import TokensToExperts
 
@@ -64,9 +64,9 @@ class FastestWay:
             return ChosenModule(begun.source, begun.made, begun.variant)  # it communicates nothing
         alone, flags = self._baseline(baseline, begun.source)
         alone = timed(alone, self.contest.cluster)
-        sets = flag_sets_for(self.contest.cluster) if self.contest.auto else ()
+        sets = flag_sets_for(self.contest.cluster) if self.contest.auto else (GUIDED,) if self.contest.guided else ()
         ladder = Ladder(alone, lambda way: self._measured(way, program, alone, flags), self.contest.budget,
-                        flags_given(self.contest.place), sets)
+                        flags_given(self.contest.place), sets, not self.contest.auto)
         best = ladder.run(self._ways(free_bytes(alone) if self.contest.auto else None)) or self._with_scatters(ladder)
         return self._chosen(ladder, best, flags)
 

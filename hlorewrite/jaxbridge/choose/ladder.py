@@ -39,6 +39,7 @@ class Ladder:
       budget: bytes of temporaries that the user allows; None without a budget.
       users: the user's own XLA flags.
       sets: the sets of XLA options to try.
+      named: whether the user names the passes, so that options alone do not replace them.
     """
 
     alone: Measured
@@ -46,6 +47,7 @@ class Ladder:
     budget: int | None = None
     users: Mapping[str, object] = field(default_factory=dict)
     sets: Sequence[str] = ()
+    named: bool = False
     tried: list[tuple[Way, Measured]] = field(default_factory=list, init=False)
     left: list[WayRow] = field(default_factory=list, init=False)
     _cpu: dict[str, float] = field(default_factory=dict, init=False)
@@ -65,7 +67,7 @@ class Ladder:
         for way in ways:
             self._try(way)
             self._try_guided(way)
-            if way is ways[0]:
+            if way is ways[0] and not self.named:
                 self._try_guided(_ALONE)
                 self._try_flags(_ALONE, COMBINED)
         base, unrolled = self._shortest_rewritten(), self._unrolled()

@@ -7,11 +7,13 @@ import json
 from dataclasses import replace
 from pathlib import Path
 
+import megatron_steps
 import pytest
 import ring_steps
+from megatron_steps import MegatronModel
 
 from hlorewrite.errors import InputError
-from hlorewrite.hlo.published_flags import PROFILE
+from hlorewrite.hlo.published_flags import PROFILE, STREAMS
 from hlorewrite.ir.load import parse
 from hlorewrite.ir.module import Module
 from hlorewrite.jaxbridge.baseline.measured import scheduled, timed
@@ -96,3 +98,16 @@ def test_users_who_profile_themselves_are_left_alone(ring: tuple[Module, DeviceS
     place = replace(ring[1], flags={**ring[1].flags, PROFILE: str(own)})
     comparison = rewrite_step(ring[0].clone(), AUTO, place)[0].report.comparison
     assert comparison is not None and not any(GUIDED in row.name for row in comparison.rows)
+
+
+def test_streams_are_guided_too_and_keep_their_options(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A named pipeline that depends on XLA's scheduler; options alone do not replace it."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    model = MegatronModel(layers=4, width=2048, heads=16, rows=4, length=1024, vocab=8192, model=4, data=2)
+    module = parse(megatron_steps.exported(model), name="step")
+    found = rewrite_step(module, StepOptions.of(OPTIMIZE, {"passes": "streams"}), place_of(parse_target("h200:2x4"),
+                                                                                           module))[0].report
+    assert found.comparison is not None
+    rows = {row.name: dict(row.flags) for row in found.comparison.rows if row.measured is not None}
+    assert STREAMS.items() <= rows[f"streams, {GUIDED}"].items() and PROFILE in rows[f"streams, {GUIDED}"]
+    assert not any(name.startswith("XLA alone,") for name in rows)

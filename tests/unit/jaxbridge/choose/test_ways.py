@@ -23,7 +23,7 @@ from hlorewrite.jaxbridge.choose.ways import (
     rewriting_ways,
 )
 from hlorewrite.jaxbridge.step.options import as_passes
-from hlorewrite.jaxbridge.step.variants import variants
+from hlorewrite.jaxbridge.step.variants import Variant, variants
 from hlorewrite.jaxbridge.xla import profile_files
 from hlorewrite.passmanager.base import PassContext
 from hlorewrite.passmanager.named import PIPELINES
@@ -167,6 +167,14 @@ def test_a_profile_is_tried_only_where_it_may_make_the_best_step(first: Measured
     shorter = {f"{name}, {GUIDED}": step(0.98) for name in (FIRST, "XLA alone")}
     asked = ladder({FIRST: first, **shorter}, sets=(GUIDED,))[1]
     assert [name for name in asked if GUIDED in name] == [f"{name}, {GUIDED}" for name in guides]
+
+
+def test_options_alone_do_not_replace_passes_that_the_user_names(monkeypatch: pytest.MonkeyPatch, tmp_path: Path):
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    made = {"mine": step(0.99), f"mine, {GUIDED}": step(0.98), f"XLA alone, {GUIDED}": step(0.5)}
+    run = Ladder(step(1.0), lambda way: made[way.name], sets=(GUIDED,), named=True)
+    best = run.run([Way("mine", Variant(()))])
+    assert best is not None and best[0].name == f"mine, {GUIDED}" and len(run.tried) == 2
 
 
 def test_once_a_profile_shortens_no_step_the_others_are_not_tried(monkeypatch: pytest.MonkeyPatch, tmp_path: Path):
