@@ -30,7 +30,8 @@ from hlorewrite.passes.common.pass_support import tell, with_inlined
 from hlorewrite.passmanager.base import Pass, PassContext
 
 _TYPES = ("f32", "f64")
-"""Element types whose sums of squares are precise, and that can count ``_MOST_ELEMENTS``."""
+"""Element types for sums of larger terms: squares, or products without a factor that makes them small. They count
+``_MOST_ELEMENTS`` exactly."""
 _MOST_ELEMENTS = 1 << 24
 _MOST_STEPS = 32
 """How many ops lie between a sum and the mean that is taken from it."""
@@ -154,13 +155,13 @@ class _Merger:
 
     def erase_old(self) -> None:
         """Erases what was replaced and what only that read. Until now their values are remembered."""
-        pending = self._old
-        # Ends: what is pushed comes before what is taken.
+        pending = dict.fromkeys(self._old)  # each op once: an erased one must not be looked at
+        # Ends: what is added comes before what is taken.
         while pending:
-            op = pending.pop()
-            makers = {maker: None for maker in map(defining_op, op.operands) if maker is not None}
+            op, _ = pending.popitem()
+            makers = [maker for maker in map(defining_op, op.operands) if maker is not None]
             if self.editor.erase_if_dead(op):
-                pending += [maker for maker in makers if not has_side_effect(maker)]
+                pending |= dict.fromkeys(maker for maker in makers if not has_side_effect(maker))
 
     def _count(self, op: ir.Operation) -> None:
         before = max((self._waits.get(operand, 0) for operand in op.operands), default=0)
@@ -173,6 +174,11 @@ class _Merger:
             self._uniform[groups.key] = Uniformity(self.view, groups)
         found = self._uniform[groups.key].varying(value)
         return "" if found is None else found.sentence
+
+    def _too_coarse(self, summed: _SumOverDevices) -> str:
+        """Why the element type is too narrow for other sums than the user's; empty if it is not."""
+        name = str(element_type(summed.op.results[0]))
+        return "" if name in _TYPES else f"other sums are too coarse in {name}"
 
     # ---- factors: sum(k * x) = k * sum(x)
 
@@ -187,7 +193,7 @@ class _Merger:
             uniform = summed.repeated(factor)
             if uniform is None or self._waits.get(uniform, 0) <= self._waits.get(rest, 0):
                 continue
-            if why := self._differs(uniform, summed.groups):
+            if why := self._too_coarse(summed) or self._differs(uniform, summed.groups):
                 tell(self.ctx, "blocked", self.name, f"the sum waits for its factor: {why}", self.view, summed.op)
                 continue
             return self._taken_out(summed, uniform, rest, negative != negated)
@@ -220,7 +226,7 @@ class _Merger:
         if found is None:
             return False
         first, mean = found
-        if why := self._refusal(first, squares, mean):
+        if why := self._refusal(squares, mean):
             tell(self.ctx, "blocked", self.name, f"the variance waits for its mean: {why}", self.view, squares.op)
             return False
         times = CollectiveTimes(self.topology, device_count(self.view) or squares.groups.size)
@@ -253,14 +259,11 @@ class _Merger:
             return None
         return first, mean
 
-    def _refusal(self, first: _SumOverDevices, squares: _SumOverDevices, mean: ir.Value) -> str:
+    def _refusal(self, squares: _SumOverDevices, mean: ir.Value) -> str:
         """Why the two sums cannot be gathered; empty if they can be."""
-        name = str(element_type(squares.op.results[0]))
-        if name not in _TYPES:
-            return f"sums of squares are too coarse in {name}"
         if not 0 < squares.count <= _MOST_ELEMENTS:
             return f"a device sums {squares.count} values"
-        return self._differs(mean, squares.groups)
+        return self._too_coarse(squares) or self._differs(mean, squares.groups)
 
     def _write_gather(self, first: _SumOverDevices, squares: _SumOverDevices, mean: ir.Value) -> None:
         parts = [first.op.operands[0], *self._around_own_mean(first, squares)]

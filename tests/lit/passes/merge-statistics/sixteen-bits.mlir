@@ -3,7 +3,7 @@
 
 // Sums of squares in bf16 are too coarse to be taken apart.
 //
-// CHECK: remark: blocked: merge-statistics: the variance waits for its mean: sums of squares are too coarse in bf16
+// CHECK: remark: blocked: merge-statistics: the variance waits for its mean: other sums are too coarse in bf16
 // MODULE-COUNT-2: stablehlo.all_reduce
 // MODULE-NOT: stablehlo.all_gather
 module attributes {mhlo.num_partitions = 8 : i32, mhlo.num_replicas = 1 : i32} {
