@@ -12,6 +12,7 @@ from hlorewrite.jaxbridge.choose.ways import (
     COMBINED,
     ENOUGH,
     GUIDED,
+    HARDLY,
     HIDDEN,
     LITTLE,
     MOST_GUIDED,
@@ -153,9 +154,15 @@ class Ladder:
                 continue
             leads = way.variant is None and self._leads_under_flags()
             behind = way.variant is not None and self.best is not None and self.best[0].base != way.base
-            self._try(replace(way, gained=1.0) if leads else replace(way, exposed=HIDDEN) if behind else way)
+            rest = behind or (way.variant is None and name != COMBINED and self._gains_hardly())
+            self._try(replace(way, gained=1.0) if leads else replace(way, exposed=HIDDEN) if rest else way)
             if name != COMBINED:  # few large messages: nothing is left to place
                 self._try_guided(way)
+
+    def _gains_hardly(self) -> bool:
+        """Whether the best way so far is hardly shorter than XLA alone."""
+        shortest = self.best[1].counted_s if self.best is not None else None
+        return shortest is None or shortest > (1 - HARDLY) * (self.alone.counted_s or 0.0)
 
     def _leads_under_flags(self) -> bool:
         """Whether XLA alone under a published set is the best so far, or so close that another set may win."""
