@@ -57,6 +57,9 @@ def exported(model: ExpertModel, devices: Any = None) -> bytes:
 def lowerable(model: ExpertModel, devices: Any = None) -> tuple[Any, tuple[Any, ...]]:
     """The jitted step and the shapes of its arguments."""
     chosen = np.array(jax.devices()[:model.devices] if devices is None else devices)
+    if len(chosen) < model.devices:
+        raise SystemExit(f"the experts are spread over {model.devices} devices, and JAX has {len(chosen)}; set "
+                         f"XLA_FLAGS=--xla_force_host_platform_device_count={model.devices}")
     mesh = jax.sharding.Mesh(chosen, ("expert",), axis_types=(AxisType.Auto,))
     slots = P("expert") if model.by == "expert" else P(None, "expert")
 
