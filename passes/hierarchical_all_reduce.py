@@ -14,7 +14,7 @@ from hlorewrite.ops.reducers import reduction_kind
 from hlorewrite.passes.all_reduce_fusion.all_reduce_fusion import highest_device
 from hlorewrite.passes.common.broadcasts.emit import static_slice
 from hlorewrite.passes.common.device_masks import zeros_like
-from hlorewrite.passes.common.emit import add_reducer
+from hlorewrite.passes.common.emit import add_reducer, integer_attribute
 from hlorewrite.passes.common.pass_support import tell
 from hlorewrite.passes.common.shard_index import partition_groups
 from hlorewrite.passmanager.base import Pass, PassContext
@@ -138,7 +138,7 @@ def hierarchy(groups: Groups, times: CollectiveTimes) -> Hierarchy | None:
 
 
 def _rewrite(editor: Editor, op: ir.Operation, kind: str, levels: Hierarchy) -> None:
-    writer = _HierarchyWriter(editor, op, kind)
+    writer, first = _HierarchyWriter(editor, op, kind), integer_attribute(editor, 0)
     operand = op.operands[0]
     shape = list(ir.RankedTensorType(operand.type).shape)
     total, members = math.prod(shape), len(levels.inside[0])
@@ -146,12 +146,10 @@ def _rewrite(editor: Editor, op: ir.Operation, kind: str, levels: Hierarchy) -> 
     flat = writer.make("stablehlo.reshape", [operand], [total])
     if share * members != total:
         spare = zeros_like(editor, writer.tensor([share * members - total]), op)
-        flat = writer.make("stablehlo.concatenate", [flat, spare], [share * members], dimension=writer.integer(0))
-    part = writer.collective(REDUCE_SCATTER.op, flat, share, levels.inside,
-                             scatter_dimension=writer.integer(0))
+        flat = writer.make("stablehlo.concatenate", [flat, spare], [share * members], dimension=first)
+    part = writer.collective(REDUCE_SCATTER.op, flat, share, levels.inside, scatter_dimension=first)
     part = writer.collective(ALL_REDUCE.op, part, share, levels.across)
-    whole = writer.collective(ALL_GATHER.op, part, share * members, levels.inside,
-                              all_gather_dim=writer.integer(0))
+    whole = writer.collective(ALL_GATHER.op, part, share * members, levels.inside, all_gather_dim=first)
     whole = static_slice(editor, whole, [(0, total, 1)], op.location, op)
     editor.replace(op.results[0], writer.make("stablehlo.reshape", [whole], shape))
     editor.erase(op)
@@ -164,10 +162,6 @@ class _HierarchyWriter:
 
     def tensor(self, shape: Sequence[int]) -> ir.Type:
         return tensor_type(shape, self.element)
-
-    def integer(self, value: int) -> ir.Attribute:
-        with self.editor.context:
-            return ir.IntegerAttr.get(ir.IntegerType.get_signless(64), value)
 
     def make(self, name: str, operands: Sequence[ir.Value], shape: Sequence[int],
              **attributes: ir.Attribute) -> ir.Value:

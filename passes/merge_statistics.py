@@ -1,11 +1,11 @@
 """merge-statistics: sums over devices that wait for one another, as those of a batch norm do, wait no longer."""
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import ClassVar
 
-from hlorewrite.analysis.groups import Groups, device_count, groups_of, rows_attribute
+from hlorewrite.analysis.groups import Groups, groups_of, rows_attribute
 from hlorewrite.analysis.uniform import Uniformity
 from hlorewrite.cost.collective_times import CollectiveTimes
 from hlorewrite.ir import (
@@ -25,7 +25,7 @@ from hlorewrite.ir import (
 from hlorewrite.ops.attributes import ints, shape_of
 from hlorewrite.ops.reducers import is_identity, reduction_kind
 from hlorewrite.passes.common.broadcasts.emit import static_slice
-from hlorewrite.passes.common.emit import add_reducer
+from hlorewrite.passes.common.emit import add_reducer, integer_attribute, repeated, splat_constant
 from hlorewrite.passes.common.pass_support import tell, with_inlined
 from hlorewrite.passmanager.base import Pass, PassContext
 
@@ -33,8 +33,6 @@ _TYPES = ("f32", "f64")
 """Element types for sums of larger terms: squares, or products without a factor that makes them small. They count
 ``_MOST_ELEMENTS`` exactly."""
 _MOST_ELEMENTS = 1 << 24
-_MOST_STEPS = 32
-"""How many ops lie between a sum and the mean that is taken from it."""
 
 
 @dataclass(frozen=True)
@@ -132,6 +130,7 @@ class _Merger:
     """How many all-reduces of its block a value waits for, one after the other."""
     _sums: dict[tuple[ir.Value, tuple[int, ...], object], _SumOverDevices] = field(default_factory=dict, init=False)
     _uniform: dict[object, Uniformity] = field(default_factory=dict, init=False)
+    _times: dict[int, CollectiveTimes] = field(default_factory=dict, init=False)
     _old: list[ir.Operation] = field(default_factory=list, init=False)
 
     def block(self, block: ir.Block) -> bool:
@@ -167,6 +166,12 @@ class _Merger:
         before = max((self._waits.get(operand, 0) for operand in op.operands), default=0)
         for result in op.results:
             self._waits[result] = before + (op.name == ALL_REDUCE.op)
+
+    def _times_of(self, groups: Groups) -> CollectiveTimes:
+        devices = sum(map(len, groups.rows))
+        if devices not in self._times:
+            self._times[devices] = CollectiveTimes(self.topology, devices)
+        return self._times[devices]
 
     def _differs(self, value: ir.Value, groups: Groups) -> str:
         """Why a value differs between the devices of a group; empty if it does not."""
@@ -229,7 +234,7 @@ class _Merger:
         if why := self._refusal(squares, mean):
             tell(self.ctx, "blocked", self.name, f"the variance waits for its mean: {why}", self.view, squares.op)
             return False
-        times = CollectiveTimes(self.topology, device_count(self.view) or squares.groups.size)
+        times = self._times_of(squares.groups)
         rows, payload = squares.groups.rows, tensor_bytes(squares.op.results[0].type)
         apart = 2 * times.seconds(ALL_REDUCE.kind, payload, rows)
         together = times.seconds(ALL_GATHER.kind, 3 * payload * squares.groups.size, rows)
@@ -255,7 +260,7 @@ class _Merger:
             return None
         mean = squares.repeated(distance.operands[1])
         first = self._sums.get((distance.operands[0], squares.dims, squares.groups.key))
-        if mean is None or first is None or not _reads(mean, first.op):
+        if mean is None or first is None or self._waits.get(mean, 0) < self._waits[first.op.results[0]]:
             return None
         return first, mean
 
@@ -274,10 +279,12 @@ class _Merger:
         self.editor.replace(first.op.results[0], total)
         at = squares.op
         count = self._filled(float(squares.count), sums.type, at)
-        common = self._spread(self._reshaped(mean, [size], at), [1], sums.type, at)
-        apart = self._make("stablehlo.subtract", [self._make("stablehlo.divide", [sums, count], at), common], at)
+        common = repeated(self.editor, self._reshaped(mean, [size], at), sums.type, at, [1])
+        means = self._make("stablehlo.divide", [sums, count], at)
+        apart = self._make("stablehlo.subtract", [means, common], at)
         twice = self._make("stablehlo.add", [rest, rest], at)
-        slope = self._make("stablehlo.add", [self._make("stablehlo.multiply", [apart, count], at), twice], at)
+        whole = self._make("stablehlo.multiply", [apart, count], at)
+        slope = self._make("stablehlo.add", [whole, twice], at)
         between = self._make("stablehlo.multiply", [apart, slope], at)
         spread = self._added(self._make("stablehlo.add", [own, between], at), at)
         made = self._reshaped(spread, shape, at)
@@ -289,7 +296,7 @@ class _Merger:
         """The sums of the distances of a device's values from their own mean, and of the squared distances."""
         at, sums = first.op, first.op.operands[0]
         mean = self._make("stablehlo.divide", [sums, self._filled(float(squares.count), sums.type, at)], at)
-        wide = self._spread(mean, squares.kept, first.terms.type, at)
+        wide = repeated(self.editor, mean, first.terms.type, at, squares.kept)
         distance = self._make("stablehlo.subtract", [first.terms, wide], at)
         square = self._make("stablehlo.multiply", [distance, distance], at)
         rest, own = (self.editor.clone_before(first.local, at, {first.terms: each}).results[0]
@@ -299,9 +306,10 @@ class _Merger:
     def _from_all(self, first: _SumOverDevices, parts: list[ir.Value]) -> list[ir.Value]:
         """Rows of equal length of each device, as matrices with a row of every device; they travel in one gather."""
         at, members, size = first.op, first.groups.size, shape_of(parts[0])[1]
-        joined = self._make("stablehlo.concatenate", parts, at, [1, len(parts) * size], dimension=self._integer(1))
+        joined = self._make("stablehlo.concatenate", parts, at, [1, len(parts) * size],
+                            dimension=integer_attribute(self.editor, 1))
         attributes = {name: at.attributes[name] for name in at.attributes}
-        attributes |= {"all_gather_dim": self._integer(0),
+        attributes |= {"all_gather_dim": integer_attribute(self.editor, 0),
                        "replica_groups": rows_attribute(self.editor.context, first.groups.rows)}
         whole = self.editor.create(ALL_GATHER.op, [joined], [self._type([members, len(parts) * size], joined)],
                                    attributes=attributes, location=at.location, before=at).results[0]
@@ -325,19 +333,10 @@ class _Merger:
             return value
         return self._make("stablehlo.reshape", [value], before, list(shape))
 
-    def _spread(self, value: ir.Value, dims: Sequence[int], type_: ir.Type, before: ir.Operation) -> ir.Value:
-        with self.editor.context:
-            where: ir.Attribute = ir.DenseI64ArrayAttr.get(list(dims))
-        return self.editor.create("stablehlo.broadcast_in_dim", [value], [type_],
-                                  attributes={"broadcast_dimensions": where}, location=before.location,
-                                  before=before).results[0]
-
     def _filled(self, number: float, type_: ir.Type, before: ir.Operation) -> ir.Value:
         with self.editor.context, before.location:
-            value = ir.DenseElementsAttr.get_splat(
-                type_, ir.FloatAttr.get(ir.RankedTensorType(type_).element_type, number))
-        return self.editor.create("stablehlo.constant", [], [type_], attributes={"value": value},
-                                  location=before.location, before=before).results[0]
+            value = ir.FloatAttr.get(ir.RankedTensorType(type_).element_type, number)
+        return splat_constant(self.editor, value, type_, before)
 
     def _added(self, value: ir.Value, before: ir.Operation) -> ir.Value:
         """The sum of a matrix over its rows."""
@@ -348,10 +347,6 @@ class _Merger:
                                   attributes={"dimensions": dims}, regions=1, location=before.location, before=before)
         add_reducer(self.editor, made, "sum")
         return made.results[0]
-
-    def _integer(self, number: int) -> ir.Attribute:
-        with self.editor.context:
-            return ir.IntegerAttr.get(ir.IntegerType.get_signless(64), number)
 
 
 # ---- reading the module
@@ -379,19 +374,3 @@ def _without_signs(value: ir.Value) -> tuple[ir.Value, bool]:
         value, negative = op.operands[0], not negative
     return value, negative
 
-
-def _reads(value: ir.Value, wanted: ir.Operation) -> bool:
-    """Whether a value is computed from an op's result, a few ops further on."""
-    return any(op == wanted for op in _behind(value))
-
-
-def _behind(value: ir.Value) -> Iterator[ir.Operation]:
-    """The ops behind a value, the nearest first, at most ``_MOST_STEPS``."""
-    pending, left = [value], _MOST_STEPS
-    # Ends: `left` falls.
-    while pending and left:
-        left -= 1
-        op = defining_op(pending.pop(0))
-        if op is not None:
-            yield op
-            pending += op.operands

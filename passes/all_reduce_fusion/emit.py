@@ -17,7 +17,7 @@ from hlorewrite.ir import ALL_GATHER, ALL_REDUCE, BY_OP, REDUCE_SCATTER, Editor,
 from hlorewrite.ir.frontend import COMBINER_KEY, FRONTEND, with_frontend
 from hlorewrite.passes.all_reduce_fusion.members import Member, carrier_of
 from hlorewrite.passes.common.broadcasts.emit import static_slice
-from hlorewrite.passes.common.emit import add_reducer
+from hlorewrite.passes.common.emit import add_reducer, integer_attribute
 
 
 def emit_bucket(editor: Editor, members: Sequence[Member], key: str, anchor: ir.Operation, *,
@@ -79,7 +79,7 @@ class _BucketWriter:
         widths = [_shape(value)[-1] for value in values]
         joined = self._create("stablehlo.concatenate", values,
                               self._tensor([*_shape(values[0])[:-1], sum(widths)], carrier),
-                              dimension=self._integer(len(_shape(values[0])) - 1))
+                              dimension=integer_attribute(self.editor, len(_shape(values[0])) - 1))
         call = self._call([joined], [self._result_type(sum(widths), carrier)])
         start = 0
         for part, width in zip(self.parts, widths, strict=True):
@@ -91,10 +91,10 @@ class _BucketWriter:
 
     def _result_type(self, width: int, carrier: str) -> ir.Type:
         if self.kind == REDUCE_SCATTER.kind:
-            self.attributes["scatter_dimension"] = self._integer(0)
+            self.attributes["scatter_dimension"] = integer_attribute(self.editor, 0)
             return self._tensor([1, width], carrier)
         if self.kind == ALL_GATHER.kind:
-            self.attributes["all_gather_dim"] = self._integer(0)
+            self.attributes["all_gather_dim"] = integer_attribute(self.editor, 0)
             return self._tensor([self.size, width], carrier)
         return self._tensor([width], carrier)
 
@@ -163,10 +163,6 @@ class _BucketWriter:
     def _tensor(self, shape: list[int], element: str) -> ir.Type:
         with self.editor.context, ir.Location.unknown():
             return ir.RankedTensorType.get(shape, ir.Type.parse(element))
-
-    def _integer(self, value: int) -> ir.Attribute:
-        with self.editor.context:
-            return ir.IntegerAttr.get(ir.IntegerType.get_signless(64), value)
 
     def _create(self, name: str, operands: Sequence[ir.Value], type_: ir.Type, **attributes: ir.Attribute) -> ir.Value:
         return self.editor.create(name, operands, [type_], attributes=attributes, location=self.first.location,

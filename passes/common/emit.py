@@ -36,19 +36,32 @@ def wrapped(number: int, type_: ir.Type) -> int:
     return (number - values.start) % (values.stop - values.start) + values.start  # len() ends below 64 bits
 
 
-def repeated(editor: Editor, scalar: ir.Value, type_: ir.Type, before: ir.Operation) -> ir.Value:
-    """A tensor that repeats a scalar.
+def repeated(editor: Editor, value: ir.Value, type_: ir.Type, before: ir.Operation, dims: Sequence[int] = ()
+             ) -> ir.Value:
+    """A tensor that repeats a scalar, or a value of fewer dimensions.
 
     Args:
       editor: the editor of the module.
-      scalar: a tensor without dimensions.
+      value: what is repeated.
       type_: the tensor type.
       before: the op to insert before; its location is used.
+      dims: the dimensions of the tensor that the value has.
     """
     with editor.context:
-        dims: ir.Attribute = ir.DenseI64ArrayAttr.get([])
-    return editor.create("stablehlo.broadcast_in_dim", [scalar], [type_], attributes={"broadcast_dimensions": dims},
+        where: ir.Attribute = ir.DenseI64ArrayAttr.get(list(dims))
+    return editor.create("stablehlo.broadcast_in_dim", [value], [type_], attributes={"broadcast_dimensions": where},
                          location=before.location, before=before).results[0]
+
+
+def integer_attribute(editor: Editor, number: int) -> ir.Attribute:
+    """A dimension as an attribute of 64 bits.
+
+    Args:
+      editor: the editor of the module.
+      number: the dimension.
+    """
+    with editor.context:
+        return ir.IntegerAttr.get(ir.IntegerType.get_signless(64), number)
 
 
 def filled_part(editor: Editor, op: ir.Operation, type_: ir.Type) -> ir.Value:

@@ -43,7 +43,7 @@ def context_of(pipeline: str) -> PassContext:
 TOLERANCE = 1e-4
 _LOOSE = {"bf16": 0.3, "f16": 0.05, "f8E4M3FN": 1.0}
 _SEND_MORE = ("legalize-for-cpu", "merge-statistics")
-"""What stands in for a broadcast sends more, and so does a gather of sums in place of two calls."""
+"""Passes that may send more bytes: they emulate a broadcast, or replace two calls by a gather."""
 SECONDS = 20
 """What a pipeline may take for one program; they take milliseconds."""
 

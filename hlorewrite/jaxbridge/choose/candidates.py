@@ -86,8 +86,8 @@ class Contest:
 
     @property
     def guided(self) -> bool:
-        """Whether ways are also profile-guided: those of ``auto``, and of pipelines that depend on XLA's scheduler."""
-        return self.auto or any(step.xla_options for step in self.passes)
+        """Whether a named pipeline is also tried profile-guided: it depends on XLA's scheduler."""
+        return any(step.xla_options for step in self.passes)
 
 
 @dataclass(frozen=True, eq=False)
