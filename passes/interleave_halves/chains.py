@@ -6,7 +6,7 @@ position need not reach the others: no layer waits for the gradients that a loop
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from typing import NamedTuple
 
 from hlorewrite.ir import COLLECTIVES, Loop, defining_op, ir, nested_ops, op_key, terminator
@@ -22,7 +22,8 @@ class _Node(NamedTuple):
     position: int = 0
 
 
-def chained(seeds: Mapping[int, ir.Operation], walk: WaitWalk) -> tuple[dict[int, ir.Operation], set[int]]:
+def chained(seeds: Mapping[int, ir.Operation], walk: WaitWalk, without: Collection[int] = ()
+            ) -> tuple[dict[int, ir.Operation], set[int]]:
     """The collectives of chains, in which each waits for the one before it through ops in between.
 
     A reduction of gradients, for which no other collective waits, is not among them.
@@ -30,13 +31,14 @@ def chained(seeds: Mapping[int, ir.Operation], walk: WaitWalk) -> tuple[dict[int
     Args:
       seeds: key of an op to the op, for collectives of one block or several.
       walk: the edges between ops, of which it remembers those of loops.
+      without: keys of ops that no path goes through.
 
     Returns:
       (seeds on a path from or to another seed, by key; the keys of all ops on the paths between them, within their
       block and around its loop).
     """
-    behind = walk.all(seeds.values(), walk.readers)
-    in_front = walk.all(seeds.values(), walk.sources)
+    behind = walk.all(seeds.values(), walk.readers, without)
+    in_front = walk.all(seeds.values(), walk.sources, without)
     linked = {key: op for key, op in seeds.items() if (key, 0) in behind or (key, 0) in in_front}
     return linked, linked.keys() | {key for key, _ in behind & in_front}
 
@@ -47,10 +49,14 @@ class WaitWalk:
     def __init__(self) -> None:
         self._slots: dict[int, LoopSlots] = {}
 
-    def all(self, ops: Iterable[ir.Operation], following: Callable[[_Node], list[_Node]]) -> set[tuple[int, int]]:
-        """Keys of the nodes that some ops lead to."""
-        starts = [each for op in ops for each in following(_Node(op))]
-        return {_key(node) for node in reachable(starts, following, _key)}
+    def all(self, ops: Iterable[ir.Operation], following: Callable[[_Node], list[_Node]],
+            without: Collection[int] = ()) -> set[tuple[int, int]]:
+        """Keys of the nodes that some ops lead to, on paths without others."""
+        def open_ways(node: _Node) -> list[_Node]:
+            return [each for each in following(node) if op_key(each.op) not in without]
+
+        starts = [each for op in ops for each in open_ways(_Node(op))]
+        return {_key(node) for node in reachable(starts, open_ways, _key)}
 
     def readers(self, node: _Node) -> list[_Node]:
         """The nodes of its block that read what a node makes, in this iteration or the next."""

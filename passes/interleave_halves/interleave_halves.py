@@ -133,7 +133,8 @@ class InterleaveHalves(Pass):
                     continue
                 region = HalfRegionFinder().region(first, dimension)
                 sent = {op_key(member.op): member.op for member in region.members if op_key(member.op) in seeds}
-                tried |= {(key, dimension), *((each, region.dims[op.results[0]]) for each, op in sent.items())}
+                tried |= {(key, dimension),
+                          *((each, region.dims[op.results[0]]) for each, op in sent.items())}
                 least = 0.0 if self._anyway(ctx) else self.min_gain
                 saving = _saving_of(region, sent, known, dimension, least) if key in sent else None
                 if saving is not None:
@@ -216,10 +217,26 @@ def _saving_of(region: Region, sent: Seeds, known: HalvesRound, dimension: int, 
     most, whole = sum(known.waited[key] for key in sent), whole_seconds(sent.values(), known.times)
     if most < least * whole:
         return Saving(None, most, most / whole, 0, sent, dimension)
-    sent, keys = chained(sent, known.walk)
-    if not sent:
-        return None
-    choice = HalvesChooser(region, known.times.model).best(keys)
-    seconds = saved_seconds(choice, sent.values(), known.times)
-    sums = sum(member.gives_partial_sums and op_key(member.op) in keys for member in region.members)
-    return Saving(choice, seconds, seconds / whole if whole else 0.0, sums, sent, dimension)
+    chooser, mixing = HalvesChooser(region, known.times.model), _waits_for_both(region)
+    sums = {op_key(member.op) for member in region.members if member.gives_partial_sums}
+    savings, chosen_for = list[Saving](), list[set[int]]()
+    for without in (set[int](), mixing):  # chains through such ops, and chains that end there
+        linked, keys = chained(sent, known.walk, without)
+        if linked and keys not in chosen_for:
+            choice = chooser.best(keys)
+            seconds = saved_seconds(choice, linked.values(), known.times)
+            savings.append(Saving(choice, seconds, seconds / whole if whole else 0.0, len(sums & keys), linked,
+                                  dimension))
+            chosen_for.append(keys)
+    return max(savings, key=_worth, default=None)
+
+
+def _waits_for_both(region: Region) -> set[int]:
+    """The keys of ops whose halves wait for both halves of what they read: they sum them, or read a value whole."""
+    found = set[int]()
+    for member in region.members:
+        read = {each.position for each in member.reads if each.op == member.op}
+        whole = (value for position, value in enumerate(member.op.operands) if position not in read)
+        if member.gives_partial_sums or (member.position is None and any(each in region.maker for each in whole)):
+            found.add(op_key(member.op))
+    return found
