@@ -16,11 +16,12 @@ from hlorewrite.ir.load import parse
 from hlorewrite.ir.module import Module
 from hlorewrite.passes.common.dimension_region import RegionFinder
 from hlorewrite.passes.common.overlap_model import HALF
-from hlorewrite.passes.interleave_halves import interleave_halves
+from hlorewrite.passes.interleave_halves import gain, interleave_halves
 from hlorewrite.passes.interleave_halves.interleave_halves import InterleaveHalves, Saving
 from hlorewrite.passes.interleave_halves.region import HalfRegionFinder
 from hlorewrite.passmanager.base import PassContext
 from hlorewrite.rules.listener import Recorder
+from hlorewrite.timeline.stream_tasks import StreamTask
 
 KIND, ROWS, HALVED = "tensor<8x6xf32>", "tensor<8xf32>", "tensor<4x6xf32>"
 DIMS, DIVIDED = "hlorewrite.ops.dims", "hlorewrite.passes.common.dimension_region"
@@ -164,6 +165,14 @@ def test_it_pays_where_compute_waits_longer_than_two_calls_cost(rows: int, width
     assert changed is divides
     if not divides:
         assert not recorder.remarks or "would save -" in recorder.remarks[0].sentence
+
+
+def test_xla_leaves_only_what_is_between_kernels() -> None:
+    """A permute of what a loop carries begins with the iteration; a reduction of a gradient ends with it."""
+    kernel, permute = StreamTask(1.0), StreamTask(1.0, transfer=True)
+    between, gradient = StreamTask(1.0, (0,), transfer=True), StreamTask(1.0, (3,), transfer=True)
+    passed_on, reader = StreamTask(0.0, (2,)), StreamTask(1.0, (1, 5))
+    assert gain._between_kernels([kernel, permute, between, kernel, gradient, passed_on, reader]) == [2]
 
 
 # ---- collectives that cut the dimension, or join values along it
