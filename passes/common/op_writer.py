@@ -21,21 +21,29 @@ class OpWriter:
         self.editor, self.location, self.at = editor, location, at
 
     @classmethod
-    def before(cls, editor: Editor, op: ir.Operation) -> "OpWriter":
-        """A writer of ops that go before an op and are made from it."""
-        return cls(editor, op.location, ir.InsertionPoint(op))
+    def before(cls, editor: Editor, op: ir.Operation, location: ir.Location | None = None) -> "OpWriter":
+        """A writer of ops that go before an op, and are made from it unless a location is given."""
+        return cls(editor, location or op.location, ir.InsertionPoint(op))
 
-    def make(self, name: str, operands: Sequence[ir.Value], shape: Sequence[int] | None = None,
+    def make(self, name: str, operands: Sequence[ir.Value], type_: ir.Type | Sequence[int] | None = None,
              **attributes: ir.Attribute) -> ir.Value:
-        """An op whose result has the type of its first operand, or that element type and a shape."""
-        first = operands[0]
-        type_ = first.type if shape is None else tensor_type(shape, element_type(first))
-        return self.editor.create(name, operands, [type_], attributes=attributes, location=self.location,
+        """An op with one result.
+
+        Args:
+          name: full op name.
+          operands: operand values.
+          type_: the result's type, or a shape of the first operand's elements; by default the first operand's type.
+          attributes: attributes by name.
+        """
+        made = operands[0].type if type_ is None else type_
+        if not isinstance(made, ir.Type):
+            made = tensor_type(made, element_type(operands[0]))
+        return self.editor.create(name, operands, [made], attributes=attributes, location=self.location,
                                   at=self.at).results[0]
 
     def reshaped(self, value: ir.Value, shape: Sequence[int]) -> ir.Value:
         """A value in another shape; the value itself if that is its shape."""
-        if tuple(shape_of(value)) == tuple(shape):
+        if list(shape_of(value)) == list(shape):
             return value
         return self.make("stablehlo.reshape", [value], shape)
 
@@ -44,7 +52,7 @@ class OpWriter:
         if list(order) == sorted(order):
             return value
         return self.make("stablehlo.transpose", [value], [shape_of(value)[d] for d in order],
-                         permutation=self._numbers(order))
+                         permutation=self.numbers(order))
 
     def sliced(self, value: ir.Value, bounds: Sequence[tuple[int, int, int]]) -> ir.Value:
         """A part of a value by (start, limit, stride) of every dimension; the value itself if that is all of it."""
@@ -52,7 +60,7 @@ class OpWriter:
             return value
         shape = [-(-(limit - start) // stride) for start, limit, stride in bounds]
         return self.make("stablehlo.slice", [value], shape, **{
-            name: self._numbers([each[k] for each in bounds]) for k, name in enumerate(SLICED)})
+            name: self.numbers([each[k] for each in bounds]) for k, name in enumerate(SLICED)})
 
     def concatenated(self, values: Sequence[ir.Value], dimension: int) -> ir.Value:
         """Values joined along a dimension."""
@@ -60,6 +68,7 @@ class OpWriter:
         shape[dimension] = sum(shape_of(value)[dimension] for value in values)
         return self.make("stablehlo.concatenate", values, shape, dimension=integer_attribute(self.editor, dimension))
 
-    def _numbers(self, numbers: Sequence[int]) -> ir.Attribute:
+    def numbers(self, numbers: Sequence[int]) -> ir.Attribute:
+        """Sizes or dimensions as an attribute."""
         with self.editor.context:
             return ir.DenseI64ArrayAttr.get(list(numbers))
