@@ -66,7 +66,8 @@ class WaitWalk:
     def all(self, ops: Iterable[ir.Operation], following: Callable[[_Node], list[_Node]]) -> set[tuple[int, int]]:
         """Keys of the nodes that some ops lead to."""
         def open_ways(node: _Node) -> list[_Node]:
-            return [each for each in following(node) if op_key(each.op) not in self.without]
+            found = following(node)
+            return [each for each in found if op_key(each.op) not in self.without] if self.without else found
 
         starts = [each for op in ops for each in open_ways(_Node(op))]
         return {_key(node) for node in reachable(starts, open_ways, _key)}

@@ -27,12 +27,20 @@ class BlockTimes:
 
     def __init__(self, model: OverlapModel) -> None:
         self.model = model
-        self._known: dict[ir.Block, BlockTime] = {}
+        self._known: dict[ir.Block, tuple[BlockTime, list[int]]] = {}
 
     def of(self, block: ir.Block) -> BlockTime:
         """The time of one run of a block."""
+        return self._both(block)[0]
+
+    def between_kernels(self, block: ir.Block) -> list[int]:
+        """The places in a block of collectives that wait for a kernel of it and for which another one waits."""
+        return self._both(block)[1]
+
+    def _both(self, block: ir.Block) -> tuple[BlockTime, list[int]]:
         if block not in self._known:
-            self._known[block] = block_time(self.model.tasks([each.operation for each in block.operations]))
+            tasks = self.model.tasks([each.operation for each in block.operations])
+            self._known[block] = block_time(tasks), _between_kernels(tasks)
         return self._known[block]
 
 
@@ -84,7 +92,7 @@ def saved_seconds(choice: HalvesChoice, chains: Chains, times: BlockTimes) -> fl
         runs = executed_times(ops[0])[0]
         before = times.of(block)
         left = sum(_left_exposed(ops[place], before.waited.get(place, 0.0), model)
-                   for place in _between_kernels(model.tasks(ops)) if op_key(ops[place]) in keys & chains.awaited)
+                   for place in times.between_kernels(block) if op_key(ops[place]) in keys & chains.awaited)
         after = block_time(_HalvedBlock(members, model).tasks(ops)).seconds
         saved += runs * (before.seconds + left - after)
     return saved
