@@ -1,7 +1,5 @@
 """Constants of the models of compute: what one GPU sustains, and what a simulated schedule adds."""
 
-from __future__ import annotations
-
 import functools
 import tomllib
 from collections.abc import Mapping

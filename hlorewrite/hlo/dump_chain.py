@@ -1,7 +1,5 @@
 """The programs of one module in a dump of every pass: what each pass of XLA read, and what it left."""
 
-from __future__ import annotations
-
 import re
 from dataclasses import dataclass
 from pathlib import Path

@@ -3,8 +3,6 @@
 A call whose settings add anything to that (a factor, a bias, an activation) stays as it is and counts as unknown.
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import Mapping, Sequence
 from typing import Any

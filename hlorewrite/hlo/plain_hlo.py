@@ -4,8 +4,6 @@ Each instruction computes the same as before: an asynchronous pair is the op tha
 mesh axes are lists. Metadata, schedules, and backend settings of ops other than custom calls are left out.
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterator
 from dataclasses import dataclass

@@ -3,8 +3,6 @@
 Each step is announced and answered by one line of JSON on standard output, so that the reader sees how far it came.
 """
 
-from __future__ import annotations
-
 import json
 import sys
 import time

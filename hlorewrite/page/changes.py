@@ -1,7 +1,5 @@
 """What each pass changed, folded: a diff of the module, and the ops of each rewrite before and after."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Sequence
 from html import escape
 

@@ -1,7 +1,5 @@
 """Remarks as tables: one cause per row, with the other places that have it folded below."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from html import escape
 

@@ -1,7 +1,5 @@
 """The page of a run, which every command with ``--report`` writes: one HTML file that loads and runs nothing."""
 
-from __future__ import annotations
-
 import json
 import sys
 from collections.abc import Callable, Mapping, Sequence

@@ -1,7 +1,5 @@
 """``hlorewrite.load`` and ``--load``: passes and natives of a Python file that the user names."""
 
-from __future__ import annotations
-
 import inspect
 import os
 from collections.abc import Sequence

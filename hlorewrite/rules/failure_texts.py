@@ -1,7 +1,5 @@
 """Reads the failure texts of natives from their source, to list conditions without an op."""
 
-from __future__ import annotations
-
 import ast
 import inspect
 import re

@@ -1,7 +1,5 @@
 """Groups remarks of one cause: a step of twelve layers gives the same reason twelve times."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass

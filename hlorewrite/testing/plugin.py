@@ -1,7 +1,5 @@
 """The pytest plug-in: golden files are tests, and ``rewrite`` runs passes or rules on a module and compares values."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path

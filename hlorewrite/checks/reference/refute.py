@@ -5,8 +5,6 @@ Indices lie at the borders of dimensions and past them, counts are 0 and 1 among
 lie at the ends of their types. A difference that rounding does not explain is a counterexample.
 """
 
-from __future__ import annotations
-
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass

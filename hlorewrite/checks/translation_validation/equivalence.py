@@ -1,7 +1,5 @@
 """Whether two modules compute the same: by proof, or on inputs if no proof is found."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from enum import StrEnum
 

@@ -1,7 +1,5 @@
 """``hlorewrite doctor``: what is installed, which settings hold, a self-test, and what works here."""
 
-from __future__ import annotations
-
 import argparse
 import json
 import os

@@ -1,7 +1,5 @@
 """One line of what ``hlorewrite doctor`` finds."""
 
-from __future__ import annotations
-
 from dataclasses import asdict, dataclass
 from typing import Literal
 

@@ -1,7 +1,5 @@
 """Python, JAX, its plug-ins and the extras of hlorewrite, from the metadata of installed packages."""
 
-from __future__ import annotations
-
 import importlib.metadata
 import importlib.util
 import platform

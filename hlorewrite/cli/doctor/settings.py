@@ -1,7 +1,5 @@
 """Environment variables that change what hlorewrite, JAX and XLA do, and what each of those that are set does."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 
 from hlorewrite.cli.doctor.diagnosis import Diagnosis

@@ -1,7 +1,5 @@
 """Runs the self-test in a separate process, and reports how far it got."""
 
-from __future__ import annotations
-
 import json
 import os
 import re

@@ -5,8 +5,6 @@ move outside of products, communication that compute hides, memory on top of wha
 steps lie from predicted ones.
 """
 
-from __future__ import annotations
-
 import functools
 import tomllib
 from collections.abc import Mapping

@@ -6,8 +6,6 @@ each device, and the partitioner has to leave one that computes the same. Releas
 parts in the attributes of the custom call, later ones before it.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Sequence
 from dataclasses import replace

@@ -5,8 +5,6 @@ its own parts of the results. The partitioner may do anything else that gives ev
 argument on several devices are equal, so both programs read them from the first of these devices.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 

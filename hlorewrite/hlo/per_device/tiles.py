@@ -1,7 +1,5 @@
 """The part of a value that each device holds, by the shardings that XLA writes into HLO."""
 
-from __future__ import annotations
-
 import re
 from dataclasses import dataclass
 from math import prod

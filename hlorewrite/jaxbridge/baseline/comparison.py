@@ -1,7 +1,5 @@
 """Compares XLA alone with the other ways to compile a step: a table, and a message about what is compiled and why."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from pathlib import PurePath
 

@@ -1,7 +1,5 @@
 """``hlorewrite.export``: lowers a train step and writes it as a file that every subcommand reads."""
 
-from __future__ import annotations
-
 import dataclasses
 import functools
 import os

@@ -4,8 +4,6 @@
 objects first, and JAX then calls a kernel ``model.states[0][5]`` or ``dynamic_donate['rest'][3]``.
 """
 
-from __future__ import annotations
-
 import inspect
 import re
 from collections.abc import Callable, Iterator, Sequence

@@ -1,7 +1,5 @@
 """Trees of arguments as ``jax.export`` can write them: types that it cannot write become tuples."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import jax

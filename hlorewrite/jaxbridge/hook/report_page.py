@@ -1,7 +1,5 @@
 """The report on compiled steps, for ``exec``, ``opt`` and ``audit``: a section of the page for each."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from html import escape
 

@@ -1,7 +1,5 @@
 """What the passes of a step changed, found when a page shows it: recording it beforehand would cost every step time."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, field
 from functools import cached_property
 

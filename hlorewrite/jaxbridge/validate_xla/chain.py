@@ -2,8 +2,6 @@
 halves fail.
 """
 
-from __future__ import annotations
-
 import re
 import time
 from collections.abc import Callable, Sequence

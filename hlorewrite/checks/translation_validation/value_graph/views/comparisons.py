@@ -4,8 +4,6 @@
 ``select(p, b, a)``. All of these hold for every float, not-a-number among them.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 from hlorewrite.checks.translation_validation.value_graph.graph import Graph, shape_and_element, tensor_type

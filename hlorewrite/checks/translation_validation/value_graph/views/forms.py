@@ -1,7 +1,5 @@
 """The canonical form of each op under views: which equations are tried for it, in order."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable
 from fractions import Fraction

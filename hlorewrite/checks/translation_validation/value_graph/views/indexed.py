@@ -7,8 +7,6 @@ An update of a scatter that is outside is left out, so its columns stay. A scatt
 of a scatter into zeros.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Sequence
 

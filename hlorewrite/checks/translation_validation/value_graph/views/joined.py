@@ -5,8 +5,6 @@ same: ``concatenate(v(a), v(b)) = w(concatenate(a, b))``. They take the order of
 a constant. A part that is itself a concatenation of rows becomes its parts.
 """
 
-from __future__ import annotations
-
 from hlorewrite.checks.translation_validation.value_graph.graph import Graph, shape_and_element, tensor_type
 from hlorewrite.checks.translation_validation.value_graph.normalize import normalized, op_label
 from hlorewrite.checks.translation_validation.value_graph.per_process_constants import numbers_in

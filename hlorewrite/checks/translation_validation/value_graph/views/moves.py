@@ -4,8 +4,6 @@
 Views of arguments, streams, gathered values and the like are left, each in one form.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable
 

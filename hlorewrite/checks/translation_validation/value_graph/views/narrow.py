@@ -5,8 +5,6 @@ through ops that round nothing, and converting a value that is exact in the narr
 change it.
 """
 
-from __future__ import annotations
-
 from hlorewrite.checks.translation_validation.value_graph.graph import shape_and_element, tensor_type
 from hlorewrite.checks.translation_validation.value_graph.normalize import op_label
 from hlorewrite.checks.translation_validation.value_graph.views.moves import MakeOp, Moves

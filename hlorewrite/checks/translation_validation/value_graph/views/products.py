@@ -4,8 +4,6 @@ Over the reals, and over integers modulo a power of two: ``a - b = a + (-1) b``,
 ``x / y = x * y^-1``, ``x / c = (1 / c) x``.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from fractions import Fraction
 

@@ -4,8 +4,6 @@
 nor b on m. A reduction of a reduction is one of longer rows. Rows, and the elements within a row, have one order.
 """
 
-from __future__ import annotations
-
 import re
 from dataclasses import dataclass
 from fractions import Fraction
