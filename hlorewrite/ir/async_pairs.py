@@ -11,21 +11,9 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from hlorewrite.ir import collectives
 from hlorewrite.ir.binding import ir
-from hlorewrite.ir.collectives import (
-    ALL_GATHER,
-    ALL_TO_ALL,
-    BY_KIND,
-    BY_OP,
-    CHANNEL,
-    COLLECTIVE_PERMUTE,
-    COLLECTIVES,
-    GLOBAL_IDS,
-    GROUP_ATTRIBUTES,
-    REDUCE_SCATTER,
-    REPLICA_GROUPS,
-    CollectiveOp,
-)
+from hlorewrite.ir.collectives import BY_KIND, BY_OP, CollectiveOp
 from hlorewrite.ir.edit import Editor
 from hlorewrite.ir.frontend import FRONTEND
 from hlorewrite.ir.view import View, nested_ops, terminator
@@ -36,9 +24,9 @@ _TARGET, _CONFIG = "call_target_name", "async_collective_config"
 _WRITTEN_IN = (FRONTEND, "backend_config", "mhlo.backend_config")
 _START, _DONE = "-start", "-done"
 _DIMENSIONS = {
-    ALL_GATHER.kind: {"all_gather_dimension": "all_gather_dim"},
-    REDUCE_SCATTER.kind: {"scatter_dimension": "scatter_dimension"},
-    ALL_TO_ALL.kind: {name: name for name in ALL_TO_ALL.dimensions},
+    collectives.ALL_GATHER.kind: {"all_gather_dimension": "all_gather_dim"},
+    collectives.REDUCE_SCATTER.kind: {"scatter_dimension": "scatter_dimension"},
+    collectives.ALL_TO_ALL.kind: {name: name for name in collectives.ALL_TO_ALL.dimensions},
 }
 """For each kind, the names of its dimensions in the configuration, and those of the op's attributes."""
 _DEVICE_TO_DEVICE = 1
@@ -122,16 +110,16 @@ def unread_communication(op: ir.Operation) -> str:
       >>> unread_communication(view.ops("stablehlo.custom_call")[0])
       'custom call "exchange" names groups of devices in an unknown form'
     """
-    if op.name in COLLECTIVES:
+    if op.name in collectives.COLLECTIVES:
         return ""
     row = started_collective(op)
     if row is not None:
         configured = _configuration(op, row)
         return configured if isinstance(configured, str) else ""
-    if any(name in op.attributes for name in GROUP_ATTRIBUTES):
+    if any(name in op.attributes for name in collectives.GROUP_ATTRIBUTES):
         return f"{op.name} names groups of devices, and is not known"
     written = " ".join(str(op.attributes[name]) for name in _WRITTEN_IN if name in op.attributes)
-    if op.name == CUSTOM_CALL and any(name in written for name in GROUP_ATTRIBUTES):
+    if op.name == CUSTOM_CALL and any(name in written for name in collectives.GROUP_ATTRIBUTES):
         return f'custom call "{_target(op)}" names groups of devices in an unknown form'
     return ""
 
@@ -201,7 +189,8 @@ def _configuration(op: ir.Operation, row: CollectiveOp) -> dict[str, ir.Attribut
     if not isinstance(read, dict):
         return unread
     with op.context:
-        groups = _table(read, _PERMUTATIONS if row.kind == COLLECTIVE_PERMUTE.kind else (REPLICA_GROUPS,))
+        permutes = row.kind == collectives.COLLECTIVE_PERMUTE.kind
+        groups = _table(read, _PERMUTATIONS if permutes else (collectives.REPLICA_GROUPS,))
         if groups is None:
             return unread
         attributes: dict[str, ir.Attribute] = {row.groups: groups}
@@ -211,10 +200,10 @@ def _configuration(op: ir.Operation, row: CollectiveOp) -> dict[str, ir.Attribut
                 return unread
             attributes[attribute] = ir.IntegerAttr.get(i64, read[name])
         if isinstance(read.get("channel_id"), int):
-            attributes[CHANNEL] = ir.Attribute.parse(
+            attributes[collectives.CHANNEL] = ir.Attribute.parse(
                 f"#stablehlo.channel_handle<handle = {read['channel_id']}, type = {_DEVICE_TO_DEVICE}>")
-        if read.get(GLOBAL_IDS) is True and row.global_ids:
-            attributes[GLOBAL_IDS] = ir.UnitAttr.get()
+        if read.get(collectives.GLOBAL_IDS) is True and row.global_ids:
+            attributes[collectives.GLOBAL_IDS] = ir.UnitAttr.get()
         return attributes
 
 

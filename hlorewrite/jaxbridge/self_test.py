@@ -89,8 +89,8 @@ class SelfTest:
 
     def run(self) -> str:
         """Runs the module before and after on CPU devices, and compares the values."""
+        from hlorewrite.jaxbridge.xla.execute import verify
         from hlorewrite.jaxbridge.xla.target import parse_target
-        from hlorewrite.jaxbridge.xla.verify import verify
 
         if not verify(self.before, self.after, parse_target("cpu:2")).equal:
             raise HlorewriteError("the values differ", hint="report it, with the output of `hlorewrite doctor --json`")

@@ -8,7 +8,7 @@ from types import ModuleType
 
 from hlorewrite.errors import UsageError
 from hlorewrite.passmanager.base import Pass
-from hlorewrite.passmanager.mlir_table import MLIR_PASSES
+from hlorewrite.passmanager.mlir_pass import MLIR_PASSES
 from hlorewrite.passmanager.registry import built_in_passes, plugin_passes
 from hlorewrite.rules.register import NATIVES
 from hlorewrite.util.python_file import import_file

@@ -12,10 +12,9 @@ from dataclasses import dataclass
 import ml_dtypes
 import numpy as np
 
-from hlorewrite.checks.reference.compare import compare, same_bits
+from hlorewrite.checks.reference.check import compare, same_bits
 from hlorewrite.checks.reference.entries import EntryPair, entry_pairs
-from hlorewrite.checks.reference.extremes import range_of
-from hlorewrite.checks.reference.inputs import Role, random_array, random_inputs, roles
+from hlorewrite.checks.reference.inputs import Role, random_array, random_inputs, range_of, roles
 from hlorewrite.checks.reference.interpreter import dtype_of
 from hlorewrite.checks.reference.program import Array, LockstepProgram, Outcome, prepare
 from hlorewrite.checks.reference.range_check import range_faults

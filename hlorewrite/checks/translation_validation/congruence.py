@@ -11,7 +11,7 @@ from array import array
 from collections.abc import Iterable, Iterator, Sequence
 from heapq import heappop, heappush
 
-from hlorewrite.checks.translation_validation.value_graph.graph import Graph, Label
+from hlorewrite.checks.value_graph.graph import Graph, Label
 from hlorewrite.ops.table import COMMUTATIVE
 
 _IN_ANY_ORDER = COMMUTATIVE | {"sum", "product"}

@@ -12,8 +12,7 @@ from typing import Any
 
 from jax.tree_util import keystr, tree_flatten_with_path
 
-from hlorewrite.ir import argument_path, ir
-from hlorewrite.ir.module import Module
+from hlorewrite.ir import Module, argument_path, ir
 
 _RESULT = "jax.result_info"
 

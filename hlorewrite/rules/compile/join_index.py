@@ -8,8 +8,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from hlorewrite.ir.binding import ir
+from hlorewrite.rules.compile.checks import NativeFunction
 from hlorewrite.rules.compile.environment import CONTEXT, Environment
-from hlorewrite.rules.compile.native_functions import NativeFunction
 from hlorewrite.rules.register import NATIVES, PartnerKey
 from hlorewrite.rules.syntax import ast
 

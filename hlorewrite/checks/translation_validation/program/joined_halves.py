@@ -17,16 +17,11 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from math import prod
 
-from hlorewrite.checks.translation_validation.program.regions import RegionEncoder
+from hlorewrite.checks.translation_validation.program.sorts import RegionEncoder
 from hlorewrite.checks.translation_validation.program.state import ProgramState
-from hlorewrite.checks.translation_validation.value_graph.graph import (
-    Label,
-    own_part_of,
-    shape_and_element,
-    tensor_type,
-)
-from hlorewrite.checks.translation_validation.value_graph.normalize import op_of, slice_label
-from hlorewrite.checks.translation_validation.value_graph.per_process_constants import numbers_in
+from hlorewrite.checks.value_graph.graph import Label, own_part_of, shape_and_element, tensor_type
+from hlorewrite.checks.value_graph.normalize import op_of, slice_label
+from hlorewrite.checks.value_graph.per_process_constants import numbers_in
 from hlorewrite.ir import ir, nested_ops, op_key
 from hlorewrite.ops.dims import DimFactor, attributes_for, dim_factor, repeats_whole
 from hlorewrite.ops.table import COMMUTATIVE

@@ -16,7 +16,7 @@ from hlorewrite.ops.dims import repeats_whole
 from hlorewrite.ops.table import SLICES
 from hlorewrite.passes.common.broadcasts.emit import static_slice
 from hlorewrite.pipelines.passes.split_stages.graph import ops_of
-from hlorewrite.pipelines.passes.split_stages.stacks.row_ops import row_range, rows_of
+from hlorewrite.pipelines.passes.split_stages.stacks.derived_parts import row_range, rows_of
 
 
 @dataclass(frozen=True)
