@@ -9,8 +9,9 @@ from hlorewrite.cost.collective_times import CollectiveTimes
 from hlorewrite.ir import ALL_GATHER, Editor, View, integer_range, ir, tensor_bytes, users
 from hlorewrite.ops.attributes import ints
 from hlorewrite.ops.table import SLICES
-from hlorewrite.passes.common.broadcasts.emit import Delivery, delivery, emit_delivery, static_slice
+from hlorewrite.passes.common.broadcasts.emit import Delivery, delivery, emit_delivery
 from hlorewrite.passes.common.emit import splat_constant
+from hlorewrite.passes.common.op_writer import OpWriter
 from hlorewrite.passes.common.pass_support import OpByOp, tell
 from hlorewrite.passes.common.shard_index import Range, partition_groups, range_along
 from hlorewrite.passmanager.base import PassContext
@@ -126,14 +127,15 @@ def _rewrite(editor: Editor, op: ir.Operation, read: _Read) -> None:
         starts, limits, strides = (ints(reader, name)
                                    for name in ("start_indices", "limit_indices", "strides"))
         starts[dim], limits[dim] = read.offset, read.offset + read.range.size
-        piece = static_slice(editor, source, list(zip(starts, limits, strides, strict=True)), reader.location, op)
+        piece = OpWriter.before(editor, op, reader.location).sliced(
+            source, list(zip(starts, limits, strides, strict=True)))
         editor.replace(reader.results[0], emit_delivery(editor, read.how, piece, op, op))
         editor.erase(reader)
         return
     if read.offset is not None:
         bounds = [(0, full, 1) for full in shape]
         bounds[dim] = (read.offset, read.offset + read.range.size, 1)
-        source = static_slice(editor, source, bounds, reader.location, op)
+        source = OpWriter.before(editor, op, reader.location).sliced(source, bounds)
     arrived = emit_delivery(editor, read.how, source, op, op)
     if arrived.type == reader.results[0].type:
         editor.replace(reader.results[0], arrived)

@@ -2,19 +2,18 @@
 it pays."""
 
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
 from hlorewrite.analysis.groups import Groups, rows_attribute
 from hlorewrite.cost.collective_times import CollectiveTimes
 from hlorewrite.ir import ALL_GATHER, ALL_REDUCE, REDUCE_SCATTER, Editor, Module, View, ir
-from hlorewrite.ir.types import is_static_tensor, tensor_bytes, tensor_type
+from hlorewrite.ir.types import element_type, is_static_tensor, tensor_bytes, tensor_type
 from hlorewrite.ops.reducers import reduction_kind
 from hlorewrite.passes.all_reduce_fusion.all_reduce_fusion import highest_device
-from hlorewrite.passes.common.broadcasts.emit import static_slice
 from hlorewrite.passes.common.device_masks import zeros_like
 from hlorewrite.passes.common.emit import add_reducer, integer_attribute
+from hlorewrite.passes.common.op_writer import OpWriter
 from hlorewrite.passes.common.pass_support import tell
 from hlorewrite.passes.common.shard_index import partition_groups
 from hlorewrite.passmanager.base import Pass, PassContext
@@ -138,42 +137,28 @@ def hierarchy(groups: Groups, times: CollectiveTimes) -> Hierarchy | None:
 
 
 def _rewrite(editor: Editor, op: ir.Operation, kind: str, levels: Hierarchy) -> None:
-    writer, first = _HierarchyWriter(editor, op, kind), integer_attribute(editor, 0)
+    writer, first = OpWriter.before(editor, op), integer_attribute(editor, 0)
     operand = op.operands[0]
     shape = list(ir.RankedTensorType(operand.type).shape)
     total, members = math.prod(shape), len(levels.inside[0])
     share = -(-total // members)
-    flat = writer.make("stablehlo.reshape", [operand], [total])
+    flat = writer.reshaped(operand, [total])
     if share * members != total:
-        spare = zeros_like(editor, writer.tensor([share * members - total]), op)
-        flat = writer.make("stablehlo.concatenate", [flat, spare], [share * members], dimension=first)
-    part = writer.collective(REDUCE_SCATTER.op, flat, share, levels.inside, scatter_dimension=first)
-    part = writer.collective(ALL_REDUCE.op, part, share, levels.across)
-    whole = writer.collective(ALL_GATHER.op, part, share * members, levels.inside, all_gather_dim=first)
-    whole = static_slice(editor, whole, [(0, total, 1)], op.location, op)
-    editor.replace(op.results[0], writer.make("stablehlo.reshape", [whole], shape))
-    editor.erase(op)
+        spare = zeros_like(editor, tensor_type([share * members - total], element_type(operand)), op)
+        flat = writer.concatenated([flat, spare], 0)
 
-
-class _HierarchyWriter:
-    def __init__(self, editor: Editor, op: ir.Operation, kind: str) -> None:
-        self.editor, self.op, self.kind = editor, op, kind
-        self.element = ir.RankedTensorType(op.operands[0].type).element_type
-
-    def tensor(self, shape: Sequence[int]) -> ir.Type:
-        return tensor_type(shape, self.element)
-
-    def make(self, name: str, operands: Sequence[ir.Value], shape: Sequence[int],
-             **attributes: ir.Attribute) -> ir.Value:
-        return self.editor.create(name, operands, [self.tensor(shape)], attributes=attributes,
-                                  location=self.op.location, before=self.op).results[0]
-
-    def collective(self, name: str, operand: ir.Value, size: int, rows: Rows, **extra: ir.Attribute) -> ir.Value:
-        attributes = {key: self.op.attributes[key] for key in self.op.attributes} | extra
-        attributes["replica_groups"] = rows_attribute(self.editor.context, rows)
-        made = self.editor.create(name, [operand], [self.tensor([size])], attributes=attributes,
-                                  regions=0 if name == ALL_GATHER.op else 1, location=self.op.location,
-                                  before=self.op)
+    def collective(name: str, value: ir.Value, size: int, rows: Rows, **extra: ir.Attribute) -> ir.Value:
+        attributes = {key: op.attributes[key] for key in op.attributes} | extra
+        attributes["replica_groups"] = rows_attribute(editor.context, rows)
+        made = editor.create(name, [value], [tensor_type([size], element_type(value))], attributes=attributes,
+                             regions=0 if name == ALL_GATHER.op else 1, location=op.location, before=op)
         if name != ALL_GATHER.op:
-            add_reducer(self.editor, made, self.kind)
+            add_reducer(editor, made, kind)
         return made.results[0]
+
+    part = collective(REDUCE_SCATTER.op, flat, share, levels.inside, scatter_dimension=first)
+    part = collective(ALL_REDUCE.op, part, share, levels.across)
+    whole = collective(ALL_GATHER.op, part, share * members, levels.inside, all_gather_dim=first)
+    whole = writer.sliced(whole, [(0, total, 1)])
+    editor.replace(op.results[0], writer.reshaped(whole, shape))
+    editor.erase(op)

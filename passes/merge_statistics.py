@@ -1,7 +1,6 @@
 """merge-statistics: sums over devices that wait for one another, as those of a batch norm do, wait no longer."""
 
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import ClassVar
 
@@ -24,8 +23,8 @@ from hlorewrite.ir import (
 )
 from hlorewrite.ops.attributes import ints, shape_of
 from hlorewrite.ops.reducers import is_identity, reduction_kind
-from hlorewrite.passes.common.broadcasts.emit import static_slice
 from hlorewrite.passes.common.emit import add_reducer, integer_attribute, repeated, splat_constant
+from hlorewrite.passes.common.op_writer import OpWriter
 from hlorewrite.passes.common.pass_support import tell, with_inlined
 from hlorewrite.passmanager.base import Pass, PassContext
 
@@ -211,8 +210,9 @@ class _Merger:
         self.ctx.count("factors taken out of sums")
         local = self.editor.clone_before(summed.local, summed.op, {summed.terms: rest})
         whole = self.editor.clone_before(summed.op, summed.op, {summed.op.operands[0]: local.results[0]})
-        made = self._make("stablehlo.multiply", [factor, whole.results[0]], summed.op)
-        made = self._make("stablehlo.negate", [made], summed.op) if negative else made
+        writer = OpWriter.before(self.editor, summed.op)
+        made = writer.make("stablehlo.multiply", [factor, whole.results[0]])
+        made = writer.make("stablehlo.negate", [made]) if negative else made
         self._count(local)
         self._count(whole)
         self._waits[made] = max(self._waits.get(factor, 0), self._waits[whole.results[0]])
@@ -272,33 +272,33 @@ class _Merger:
 
     def _write_gather(self, first: _SumOverDevices, squares: _SumOverDevices, mean: ir.Value) -> None:
         parts = [first.op.operands[0], *self._around_own_mean(first, squares)]
-        size, shape = math.prod(shape_of(mean)), shape_of(mean)
-        sums, rest, own = self._from_all(first, [self._reshaped(part, [1, size], first.op) for part in parts])
-        total = self._reshaped(self._added(sums, first.op), shape, first.op)
+        size, shape, before = math.prod(shape_of(mean)), shape_of(mean), OpWriter.before(self.editor, first.op)
+        sums, rest, own = self._from_all(first, [before.reshaped(part, [1, size]) for part in parts])
+        total = before.reshaped(self._added(sums, first.op), shape)
         self._waits[total] = self._waits.get(parts[0], 0) + 1
         self.editor.replace(first.op.results[0], total)
-        at = squares.op
+        at, writer = squares.op, OpWriter.before(self.editor, squares.op)
         count = self._filled(float(squares.count), sums.type, at)
-        common = repeated(self.editor, self._reshaped(mean, [size], at), sums.type, at, [1])
-        means = self._make("stablehlo.divide", [sums, count], at)
-        apart = self._make("stablehlo.subtract", [means, common], at)
-        twice = self._make("stablehlo.add", [rest, rest], at)
-        whole = self._make("stablehlo.multiply", [apart, count], at)
-        slope = self._make("stablehlo.add", [whole, twice], at)
-        between = self._make("stablehlo.multiply", [apart, slope], at)
-        spread = self._added(self._make("stablehlo.add", [own, between], at), at)
-        made = self._reshaped(spread, shape, at)
+        common = repeated(self.editor, writer.reshaped(mean, [size]), sums.type, at, [1])
+        means = writer.make("stablehlo.divide", [sums, count])
+        apart = writer.make("stablehlo.subtract", [means, common])
+        twice = writer.make("stablehlo.add", [rest, rest])
+        whole = writer.make("stablehlo.multiply", [apart, count])
+        slope = writer.make("stablehlo.add", [whole, twice])
+        between = writer.make("stablehlo.multiply", [apart, slope])
+        spread = self._added(writer.make("stablehlo.add", [own, between]), at)
+        made = writer.reshaped(spread, shape)
         self._waits[made] = self._waits.get(mean, 0)
         self.editor.replace(squares.op.results[0], made)
         self._old += first.op, squares.op
 
     def _around_own_mean(self, first: _SumOverDevices, squares: _SumOverDevices) -> tuple[ir.Value, ir.Value]:
         """The sums of the distances of a device's values from their own mean, and of the squared distances."""
-        at, sums = first.op, first.op.operands[0]
-        mean = self._make("stablehlo.divide", [sums, self._filled(float(squares.count), sums.type, at)], at)
+        at, sums, writer = first.op, first.op.operands[0], OpWriter.before(self.editor, first.op)
+        mean = writer.make("stablehlo.divide", [sums, self._filled(float(squares.count), sums.type, at)])
         wide = repeated(self.editor, mean, first.terms.type, at, squares.kept)
-        distance = self._make("stablehlo.subtract", [first.terms, wide], at)
-        square = self._make("stablehlo.multiply", [distance, distance], at)
+        distance = writer.make("stablehlo.subtract", [first.terms, wide])
+        square = writer.make("stablehlo.multiply", [distance, distance])
         rest, own = (self.editor.clone_before(first.local, at, {first.terms: each}).results[0]
                      for each in (distance, square))
         return rest, own
@@ -306,32 +306,15 @@ class _Merger:
     def _from_all(self, first: _SumOverDevices, parts: list[ir.Value]) -> list[ir.Value]:
         """Rows of equal length of each device, as matrices with a row of every device; they travel in one gather."""
         at, members, size = first.op, first.groups.size, shape_of(parts[0])[1]
-        joined = self._make("stablehlo.concatenate", parts, at, [1, len(parts) * size],
-                            dimension=integer_attribute(self.editor, 1))
+        writer = OpWriter.before(self.editor, at)
         attributes = {name: at.attributes[name] for name in at.attributes}
         attributes |= {"all_gather_dim": integer_attribute(self.editor, 0),
                        "replica_groups": rows_attribute(self.editor.context, first.groups.rows)}
-        whole = self.editor.create(ALL_GATHER.op, [joined], [self._type([members, len(parts) * size], joined)],
-                                   attributes=attributes, location=at.location, before=at).results[0]
-        return [static_slice(self.editor, whole, [(0, members, 1), (number * size, (number + 1) * size, 1)],
-                             at.location, at) for number in range(len(parts))]
+        whole = writer.make(ALL_GATHER.op, [writer.concatenated(parts, 1)], [members, len(parts) * size], **attributes)
+        return [writer.sliced(whole, [(0, members, 1), (number * size, (number + 1) * size, 1)])
+                for number in range(len(parts))]
 
     # ---- ops
-
-    def _make(self, name: str, operands: Sequence[ir.Value], before: ir.Operation,
-              shape: Sequence[int] | None = None, **attributes: ir.Attribute) -> ir.Value:
-        """An op whose result has the type of its first operand, or another shape."""
-        type_ = operands[0].type if shape is None else self._type(shape, operands[0])
-        return self.editor.create(name, operands, [type_], attributes=attributes, location=before.location,
-                                  before=before).results[0]
-
-    def _type(self, shape: Sequence[int], like: ir.Value) -> ir.Type:
-        return tensor_type(shape, element_type(like))
-
-    def _reshaped(self, value: ir.Value, shape: Sequence[int], before: ir.Operation) -> ir.Value:
-        if shape_of(value) == tuple(shape):
-            return value
-        return self._make("stablehlo.reshape", [value], before, list(shape))
 
     def _filled(self, number: float, type_: ir.Type, before: ir.Operation) -> ir.Value:
         with self.editor.context, before.location:
@@ -340,11 +323,12 @@ class _Merger:
 
     def _added(self, value: ir.Value, before: ir.Operation) -> ir.Value:
         """The sum of a matrix over its rows."""
-        zero = self._filled(0.0, self._type([], value), before)
+        zero = self._filled(0.0, tensor_type([], element_type(value)), before)
         with self.editor.context:
             dims: ir.Attribute = ir.DenseI64ArrayAttr.get([0])
-        made = self.editor.create("stablehlo.reduce", [value, zero], [self._type(shape_of(value)[1:], value)],
-                                  attributes={"dimensions": dims}, regions=1, location=before.location, before=before)
+        type_ = tensor_type(shape_of(value)[1:], element_type(value))
+        made = self.editor.create("stablehlo.reduce", [value, zero], [type_], attributes={"dimensions": dims},
+                                  regions=1, location=before.location, before=before)
         add_reducer(self.editor, made, "sum")
         return made.results[0]
 

@@ -11,7 +11,8 @@ from hlorewrite.analysis.groups import Groups, rows_attribute
 from hlorewrite.analysis.per_device_constants import PerDeviceConstants
 from hlorewrite.ir import ALL_REDUCE, REDUCE_SCATTER, Editor, View, ir, is_static_tensor, users, with_dimension
 from hlorewrite.ops.reducers import reduction_kind
-from hlorewrite.passes.common.emit import add_reducer
+from hlorewrite.passes.common.emit import add_reducer, integer_attribute
+from hlorewrite.passes.common.op_writer import OpWriter
 from hlorewrite.passes.common.pass_support import OpByOp, tell
 from hlorewrite.passes.common.shard_index import (
     Range,
@@ -198,8 +199,7 @@ def _reduced(editor: Editor, op: ir.Operation, value: ir.Value, kind: str, layou
         attributes = {key: op.attributes[key] for key in op.attributes}
         attributes["replica_groups"] = rows_attribute(editor.context, rows)
         if name == REDUCE_SCATTER.op:
-            with editor.context:
-                attributes["scatter_dimension"] = ir.IntegerAttr.get(ir.IntegerType.get_signless(64), layout.dim)
+            attributes["scatter_dimension"] = integer_attribute(editor, layout.dim)
         made = editor.create(name, [value], [kept], attributes=attributes, regions=1, location=op.location, before=op)
         add_reducer(editor, made, kind)
         value = made.results[0]
@@ -212,11 +212,5 @@ def _sharded(type_: ir.Type, dim: int, members: int) -> ir.Type:
 
 def _splat(editor: Editor, value: ir.Value, dim: int, members: int, before: ir.Operation) -> ir.Value:
     """The part of a splat constant that one device needs."""
-    type_ = _sharded(value.type, dim, members)
-    shape = list(ir.RankedTensorType(type_).shape)
-    with editor.context:
-        bounds: dict[str, ir.Attribute] = {
-            "start_indices": ir.DenseI64ArrayAttr.get([0] * len(shape)),
-            "limit_indices": ir.DenseI64ArrayAttr.get(shape), "strides": ir.DenseI64ArrayAttr.get([1] * len(shape))}
-    return editor.create("stablehlo.slice", [value], [type_], attributes=bounds, location=before.location,
-                         before=before).results[0]
+    shape = ir.RankedTensorType(_sharded(value.type, dim, members)).shape
+    return OpWriter.before(editor, before).sliced(value, [(0, size, 1) for size in shape])

@@ -78,15 +78,19 @@ def dim_factor(op: ir.Operation, dimension: int, position: int | None = None, sh
     return rule(op, dimension, position) if rule else _WHOLE
 
 
-def collective_factor(op: ir.Operation, dimension: int) -> DimFactor | str:
-    """The factor of a collective that holds a dimension: each part of its result depends on the same part alone.
+def collective_piece(op: ir.Operation, dimension: int) -> int | str:
+    """The size of the pieces of a dimension that a collective keeps together.
+
+    They are what a device sends to one member of its group or gets from one, and all that an operand has if the
+    collective neither cuts values along the dimension nor joins them. If each piece consists of blocks of one size,
+    then the collective of one part of every block of its operand makes that part of every block of its result.
 
     Args:
       op: a collective.
       dimension: the dimension of its operand, and of its result.
 
     Returns:
-      The factor; or why there is none, as the end of a sentence about the op.
+      The size; or why there are no such pieces, as the end of a sentence about the op.
 
     Example:
       >>> from hlorewrite.ir.load import parse
@@ -95,17 +99,18 @@ def collective_factor(op: ir.Operation, dimension: int) -> DimFactor | str:
       ...                   '<{all_gather_dim = 0 : i64, replica_groups = dense<[[0, 1]]> : tensor<1x2xi64>}> : '
       ...                   '(tensor<4x8xf32>) -> tensor<8x8xf32> return %b : tensor<8x8xf32> }'))
       >>> gather, = view.ops("stablehlo.all_gather")
-      >>> collective_factor(gather, 1), collective_factor(gather, 0)
-      (DimFactor(operands=(1,), result=1), 'cuts values along the dimension, or joins them')
+      >>> collective_piece(gather, 1), collective_piece(gather, 0)
+      (8, 4)
     """
     row = BY_OP[op.name]
     if len(op.operands) != 1 or len(op.results) != 1 or row.to_root or row.deprecated:
         return "takes several operands, or gives its result to one device"
     if not is_static_tensor(op.operands[0].type) or not is_static_tensor(op.results[0].type):
         return "has a value without a static shape"
-    if dimension in [integer(op, name) for name in row.dimensions if name != SPLIT_COUNT]:
-        return "cuts values along the dimension, or joins them"
-    return DimFactor((dimension,), dimension)
+    before, after = (shape_of(side[0])[dimension] for side in (op.operands, op.results))
+    if SPLIT_COUNT in row.dimensions:
+        return before // (integer(op, SPLIT_COUNT) if integer(op, "split_dimension") == dimension else 1)
+    return min(before, after)
 
 
 def repeats_whole(op: ir.Operation, dimension: int) -> bool:

@@ -15,9 +15,10 @@ from dataclasses import dataclass
 
 from hlorewrite.ir import ALL_GATHER, ALL_REDUCE, BY_OP, REDUCE_SCATTER, Editor, ir
 from hlorewrite.ir.frontend import COMBINER_KEY, FRONTEND, with_frontend
+from hlorewrite.ops.attributes import shape_of
 from hlorewrite.passes.all_reduce_fusion.members import Member, carrier_of
-from hlorewrite.passes.common.broadcasts.emit import static_slice
 from hlorewrite.passes.common.emit import add_reducer, integer_attribute
+from hlorewrite.passes.common.op_writer import OpWriter
 
 
 def emit_bucket(editor: Editor, members: Sequence[Member], key: str, anchor: ir.Operation, *,
@@ -54,6 +55,7 @@ class _BucketWriter:
         self.members = members
         self.first = members[0].op
         self.anchor = anchor
+        self.writer = OpWriter.before(editor, anchor, self.first.location)
         self.kind = members[0].kind
         self.size = len(members[0].groups[0])
         self.attributes = {name: self.first.attributes[name] for name in self.first.attributes}
@@ -76,15 +78,13 @@ class _BucketWriter:
         """One call over the concatenation of all values."""
         carrier = self._carrier()
         values = [self._to(self._laid_out(part), carrier) for part in self.parts]
-        widths = [_shape(value)[-1] for value in values]
-        joined = self._create("stablehlo.concatenate", values,
-                              self._tensor([*_shape(values[0])[:-1], sum(widths)], carrier),
-                              dimension=integer_attribute(self.editor, len(_shape(values[0])) - 1))
+        widths = [shape_of(value)[-1] for value in values]
+        joined = self.writer.concatenated(values, len(shape_of(values[0])) - 1)
         call = self._call([joined], [self._result_type(sum(widths), carrier)])
         start = 0
         for part, width in zip(self.parts, widths, strict=True):
-            bounds = [*((0, full, 1) for full in _shape(call.results[0])[:-1]), (start, start + width, 1)]
-            piece = static_slice(self.editor, call.results[0], bounds, self.first.location, self.anchor)
+            bounds = [*((0, full, 1) for full in shape_of(call.results[0])[:-1]), (start, start + width, 1)]
+            piece = self.writer.sliced(call.results[0], bounds)
             self.editor.replace(part.result, self._restored(self._to(piece, _element(part.result)), part))
             start += width
         return call
@@ -117,26 +117,23 @@ class _BucketWriter:
 
     def _laid_out(self, part: _Part) -> ir.Value:
         """An operand as one row; for a scatter as n rows, with the shard of member p in row p."""
-        shape, element = _shape(part.operand), _element(part.operand)
+        shape = shape_of(part.operand)
         if self.kind == ALL_GATHER.kind:
-            return self._reshape(part.operand, [1, math.prod(shape)], element)
+            return self.writer.reshaped(part.operand, [1, math.prod(shape)])
         if self.kind != REDUCE_SCATTER.kind:
-            return self._reshape(part.operand, [math.prod(shape)], element)
+            return self.writer.reshaped(part.operand, [math.prod(shape)])
         split = [*shape[:part.dim], self.size, shape[part.dim] // self.size, *shape[part.dim + 1:]]
-        value = self._reshape(part.operand, split, element)
-        order = [part.dim, *(d for d in range(len(split)) if d != part.dim)]
-        value = self._transpose(value, [split[d] for d in order], order, element)
-        return self._reshape(value, [self.size, math.prod(shape) // self.size], element)
+        value = self.writer.reshaped(part.operand, split)
+        value = self.writer.transposed(value, [part.dim, *(d for d in range(len(split)) if d != part.dim)])
+        return self.writer.reshaped(value, [self.size, math.prod(shape) // self.size])
 
     def _restored(self, piece: ir.Value, part: _Part) -> ir.Value:
         """A part of the call's result, in its shape in the program."""
-        shape, element = _shape(part.result), _element(part.result)
         if self.kind == ALL_GATHER.kind:
-            own = _shape(part.operand)
-            piece = self._reshape(piece, [self.size, *own], element)
-            order = [*range(1, part.dim + 1), 0, *range(part.dim + 1, len(own) + 1)]
-            piece = self._transpose(piece, [[self.size, *own][d] for d in order], order, element)
-        return self._reshape(piece, shape, element)
+            own = shape_of(part.operand)
+            piece = self.writer.reshaped(piece, [self.size, *own])
+            piece = self.writer.transposed(piece, [*range(1, part.dim + 1), 0, *range(part.dim + 1, len(own) + 1)])
+        return self.writer.reshaped(piece, shape_of(part.result))
 
     def _to(self, value: ir.Value, element: str) -> ir.Value:
         """A value as another element type: a bitcast between integers of one width, a conversion otherwise."""
@@ -146,31 +143,11 @@ class _BucketWriter:
             return value
         same_width = source.lstrip("ui").isdigit() and source.lstrip("ui") == element.lstrip("ui")
         name = "stablehlo.bitcast_convert" if same_width else "stablehlo.convert"
-        return self._create(name, [value], self._tensor(list(type_.shape), element))
-
-    def _reshape(self, value: ir.Value, shape: list[int], element: str) -> ir.Value:
-        if list(ir.RankedTensorType(value.type).shape) == shape:
-            return value
-        return self._create("stablehlo.reshape", [value], self._tensor(shape, element))
-
-    def _transpose(self, value: ir.Value, shape: list[int], order: list[int], element: str) -> ir.Value:
-        if order == sorted(order):
-            return value
-        with self.editor.context:
-            permutation = ir.DenseI64ArrayAttr.get(order)
-        return self._create("stablehlo.transpose", [value], self._tensor(shape, element), permutation=permutation)
+        return self.writer.make(name, [value], self._tensor(list(type_.shape), element))
 
     def _tensor(self, shape: list[int], element: str) -> ir.Type:
         with self.editor.context, ir.Location.unknown():
             return ir.RankedTensorType.get(shape, ir.Type.parse(element))
-
-    def _create(self, name: str, operands: Sequence[ir.Value], type_: ir.Type, **attributes: ir.Attribute) -> ir.Value:
-        return self.editor.create(name, operands, [type_], attributes=attributes, location=self.first.location,
-                                  before=self.anchor).results[0]
-
-
-def _shape(value: ir.Value) -> list[int]:
-    return list(ir.RankedTensorType(value.type).shape)
 
 
 def _element(value: ir.Value) -> str:

@@ -15,7 +15,7 @@ from hlorewrite.ir.types import element_type, tensor_bytes, tensor_type, with_di
 from hlorewrite.ops.dims import attributes_for
 from hlorewrite.passes.comm_shift.deferral_rewrite import identity_constant, with_identities
 from hlorewrite.passes.comm_shift.scatter_facts import LIFTED, SCATTER, ScatterDimensions, is_scalar, splat_of
-from hlorewrite.passes.common.emit import add_reducer, repeated, splat_constant
+from hlorewrite.passes.common.emit import add_reducer, integer_attribute, repeated, splat_constant
 
 LOOP = "stablehlo.while"
 
@@ -198,9 +198,7 @@ class ScatterDeferral:
         point = (ir.InsertionPoint.at_block_begin(owner) if isinstance(owner, ir.Block)
                  else ir.InsertionPoint.after(owner.operation))
         attributes = {name: like.attributes[name] for name in like.attributes}
-        with value.context, like.location:
-            attributes["scatter_dimension"] = ir.IntegerAttr.get(ir.IntegerType.get_signless(64),
-                                                                 self.plan.dimensions.by_value[value])
+        attributes["scatter_dimension"] = integer_attribute(self.editor, self.plan.dimensions.by_value[value])
         where = like.location
         scatter = self.editor.create(REDUCE_SCATTER.op, [whole], [value.type], attributes=attributes,
                                      regions=1, location=where, at=point)

@@ -56,7 +56,12 @@ class RegionMember:
 class Region:
     """Members that follow from one collective divided along one dimension.
 
+    The divided dimension of every value consists of one or several blocks of one size. Each block is divided by itself,
+    and a part of a value is that part of each of its blocks. Ops keep the number of blocks, and collectives exchange
+    whole blocks; rows gathered from devices, for instance, are blocks of what was gathered.
+
     Attributes:
+      block: the size of a block.
       dims: the divided dimension of each value that members make or read.
       members: the members, in the order they were found.
       maker: value to the member that makes it.
@@ -64,6 +69,7 @@ class Region:
       refused: why an op works on whole values, by its key, for collectives and readers of members.
     """
 
+    block: int
     dims: dict[ir.Value, int] = field(default_factory=dict)
     members: list[RegionMember] = field(default_factory=list)
     maker: dict[ir.Value, int] = field(default_factory=dict)
@@ -95,7 +101,7 @@ class RegionFinder:
 
     def __init__(self, parts: int) -> None:
         self.parts = parts
-        self._region = Region()
+        self._region = Region(1)
         self._joined: set[tuple[int, int | None]] = set()
         self._pending: list[ir.Value] = []
 
@@ -109,7 +115,7 @@ class RegionFinder:
         Returns:
           The region; without members when that dimension cannot be divided.
         """
-        self._region, self._joined, self._pending = Region(), set(), []
+        self._region, self._joined, self._pending = Region(self.block(collective, dimension)), set(), []
         self._join_collective(collective, dimension, None)
         # Ends: a value is added once, when it gets its dimension.
         while self._pending:
@@ -119,6 +125,15 @@ class RegionFinder:
                 for op, position in users(value):
                     self._to_reader(op, position, self._region.dims[value])
         return self._region
+
+    def block(self, collective: ir.Operation, dimension: int) -> int:
+        """The size of a block.
+
+        Args:
+          collective: the first one.
+          dimension: the dimension of its result.
+        """
+        return ir.RankedTensorType(collective.results[0].type).shape[dimension]
 
     def collective_member(self, op: ir.Operation, dimension: int, position: int | None) -> RegionMember | str:
         """The form of a collective that works on parts.
@@ -248,7 +263,7 @@ class RegionFinder:
             if not is_static_tensor(value.type):
                 return "has a value without a static shape"
             size = ir.RankedTensorType(value.type).shape[dimension]
-            if size == 0 or size % self.parts:
+            if size == 0 or self._region.block % self.parts:
                 return self.uneven(dimension, size)
             if self._region.dims.get(value, dimension) != dimension:
                 return "needs the same value divided along another dimension"

@@ -7,8 +7,19 @@ operands.
 
 from collections.abc import Callable, Mapping
 
-from hlorewrite.analysis.groups import id_mode
-from hlorewrite.ir import COLLECTIVES, MAY_HAVE_EFFECTS, View, defining_op, ir, is_private, op_key, readable, terminator
+from hlorewrite.analysis.groups import groups_of, id_mode
+from hlorewrite.ir import (
+    COLLECTIVES,
+    MAY_HAVE_EFFECTS,
+    REPLICA_GROUPS,
+    View,
+    defining_op,
+    ir,
+    is_private,
+    op_key,
+    readable,
+    terminator,
+)
 from hlorewrite.ops.attributes import constant_text
 from hlorewrite.ops.reducers import reduction_kind
 
@@ -89,6 +100,10 @@ class ValueNumbers:
         kind = self._kind(op) if len(op.regions) else ""
         if name in COLLECTIVES:  # the presence of a channel decides which devices participate; its number does not
             attributes = (*attributes, ("mode", id_mode(op)))
+            groups = groups_of(op, self.view) if REPLICA_GROUPS in named else ""
+            if not isinstance(groups, str):  # lists of groups, and axes of meshes, name the same groups in many ways
+                kept = [each for each in attributes if each[0] != REPLICA_GROUPS]
+                attributes = (*kept, (REPLICA_GROUPS, tuple(sorted(groups.rows))))
         for position, result in enumerate(op.results):
             shape = name, attributes, kind, position, result.type
             known[result] = self._number((self._shapes.setdefault(shape, len(self._shapes)), *operands))

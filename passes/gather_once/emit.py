@@ -4,7 +4,8 @@ from collections.abc import Sequence
 
 from hlorewrite.ir import Editor, defining_op, ir, tensor_type, with_dimension
 from hlorewrite.ops.dims import attributes_for
-from hlorewrite.passes.common.emit import splat_constant
+from hlorewrite.passes.common.emit import integer_attribute, splat_constant
+from hlorewrite.passes.common.op_writer import OpWriter
 from hlorewrite.passes.gather_once.source import STEPS, GatherSource
 
 
@@ -27,16 +28,12 @@ def gather_before(gather: ir.Operation, source: GatherSource, members: int, edit
     """
     anchor = source.loops[-1]
     value = source.root
-    with editor.context:
-        for element in source.converts:
-            type_ = tensor_type(ir.RankedTensorType(value.type).shape, element)
-            value = editor.create("stablehlo.convert", [value], [type_], location=gather.location,
-                                  before=anchor).results[0]
-        attributes = {name: gather.attributes[name] for name in gather.attributes}
-        attributes["all_gather_dim"] = ir.IntegerAttr.get(ir.IntegerType.get_signless(64), source.dimension)
-        result = gathered_type(value.type, source.dimension, members)
-    return editor.create(gather.name, [value], [result], attributes=attributes, location=gather.location,
-                         before=anchor).results[0]
+    writer = OpWriter.before(editor, anchor, gather.location)
+    for element in source.converts:
+        value = writer.make("stablehlo.convert", [value], tensor_type(ir.RankedTensorType(value.type).shape, element))
+    attributes = {name: gather.attributes[name] for name in gather.attributes}
+    attributes["all_gather_dim"] = integer_attribute(editor, source.dimension)
+    return writer.make(gather.name, [value], gathered_type(value.type, source.dimension, members), **attributes)
 
 
 def read_gathered(gather: ir.Operation, source: GatherSource, members: int, whole: ir.Value, editor: Editor) -> None:

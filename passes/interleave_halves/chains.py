@@ -6,7 +6,7 @@ position need not reach the others: no layer waits for the gradients that a loop
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from typing import NamedTuple
 
 from hlorewrite.ir import COLLECTIVES, Loop, defining_op, ir, nested_ops, op_key, terminator
@@ -22,7 +22,21 @@ class _Node(NamedTuple):
     position: int = 0
 
 
-def chained(seeds: Mapping[int, ir.Operation], walk: WaitWalk) -> tuple[dict[int, ir.Operation], set[int]]:
+class Chains(NamedTuple):
+    """Collectives of which each waits for another one, or another one for it.
+
+    Attributes:
+      ops: the collectives by key.
+      awaited: the keys of those that another one waits for.
+      keys: the keys of all, and of all ops on the paths between them, within their block and around its loop.
+    """
+
+    ops: dict[int, ir.Operation]
+    awaited: set[int]
+    keys: set[int]
+
+
+def chained(seeds: Mapping[int, ir.Operation], walk: WaitWalk) -> Chains:
     """The collectives of chains, in which each waits for the one before it through ops in between.
 
     A reduction of gradients, for which no other collective waits, is not among them.
@@ -31,26 +45,31 @@ def chained(seeds: Mapping[int, ir.Operation], walk: WaitWalk) -> tuple[dict[int
       seeds: key of an op to the op, for collectives of one block or several.
       walk: the edges between ops, of which it remembers those of loops.
 
-    Returns:
-      (seeds on a path from or to another seed, by key; the keys of all ops on the paths between them, within their
-      block and around its loop).
     """
     behind = walk.all(seeds.values(), walk.readers)
     in_front = walk.all(seeds.values(), walk.sources)
-    linked = {key: op for key, op in seeds.items() if (key, 0) in behind or (key, 0) in in_front}
-    return linked, linked.keys() | {key for key, _ in behind & in_front}
+    ops = {key: op for key, op in seeds.items() if (key, 0) in behind or (key, 0) in in_front}
+    return Chains(ops, {key for key in ops if (key, 0) in in_front}, ops.keys() | {key for key, _ in behind & in_front})
 
 
 class WaitWalk:
-    """Edges between the nodes of blocks of one module, which must not change meanwhile."""
+    """Edges between the nodes of blocks of one module, which must not change meanwhile.
 
-    def __init__(self) -> None:
+    Args:
+      without: keys of ops that no path goes through.
+    """
+
+    def __init__(self, without: Collection[int] = ()) -> None:
+        self.without = without
         self._slots: dict[int, LoopSlots] = {}
 
     def all(self, ops: Iterable[ir.Operation], following: Callable[[_Node], list[_Node]]) -> set[tuple[int, int]]:
         """Keys of the nodes that some ops lead to."""
-        starts = [each for op in ops for each in following(_Node(op))]
-        return {_key(node) for node in reachable(starts, following, _key)}
+        def open_ways(node: _Node) -> list[_Node]:
+            return [each for each in following(node) if op_key(each.op) not in self.without]
+
+        starts = [each for op in ops for each in open_ways(_Node(op))]
+        return {_key(node) for node in reachable(starts, open_ways, _key)}
 
     def readers(self, node: _Node) -> list[_Node]:
         """The nodes of its block that read what a node makes, in this iteration or the next."""
@@ -101,7 +120,7 @@ class WaitWalk:
     def _of(self, loop: ir.Operation) -> LoopSlots:
         key = op_key(loop)
         if key not in self._slots:
-            self._slots[key] = LoopSlots(Loop(loop))
+            self._slots[key] = LoopSlots(Loop(loop), self.without)
         return self._slots[key]
 
 
@@ -113,6 +132,7 @@ class LoopSlots:
 
     Args:
       loop: the loop.
+      without: keys of ops of its body that no value passes through.
 
     Attributes:
       sources: for each position, the positions that its next value reads, and those that the condition reads.
@@ -120,7 +140,7 @@ class LoopSlots:
       captured: for each position, the values from outside that its next value reads.
     """
 
-    def __init__(self, loop: Loop) -> None:
+    def __init__(self, loop: Loop, without: Collection[int] = ()) -> None:
         count = len(loop.op.operands)
         bits: dict[ir.Value, int] = {value: 1 << place for place, value in enumerate(loop.body.arguments)}
         outside = list[ir.Value]()
@@ -133,7 +153,7 @@ class LoopSlots:
                         outside.append(value)
                     read |= bits.get(value, 0)
             for result in op.operation.results:
-                bits[result] = read
+                bits[result] = 0 if op_key(op.operation) in without else read
         tested = [place for place in range(count) if loop.tests(place)]
         needed = [bits.get(value, 0) for value in loop.yields]
         self.sources = [[place for place in range(count) if read >> place & 1 or place in tested] for read in needed]

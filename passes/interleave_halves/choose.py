@@ -32,8 +32,8 @@ class HalvesChoice:
     Attributes:
       region: the region of the members.
       chosen: indices of members that are computed in halves.
-      seconds: the cost in one run of the module: cuts, joins and sums of halves, and kernels and calls that take more
-        than half as long for a half.
+      seconds: the cost in one run of the module: cuts, joins and sums of halves, and kernels that take more than half
+        as long for a half. Calls do, too, but may be hidden: `gain` simulates them.
     """
 
     region: Region
@@ -91,7 +91,8 @@ class HalvesChooser:
 
     def _seconds(self, chosen: frozenset[int], cut: Mapping[ir.Value, set[int]]) -> float:
         region = self.region
-        longer = sum(self._longer(region.members[index]) for index in chosen)
+        longer = sum(self._longer(member) for index in chosen
+                     if (member := region.members[index]).op.name not in COLLECTIVES)
         joined = sum(self._moved(value) for value, index in region.maker.items() if index in chosen
                      and any(reader not in chosen for _, _, reader in region.readers(value)))
         return longer + joined + sum(self._moved(value) for value, readers in cut.items()

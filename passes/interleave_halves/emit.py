@@ -5,12 +5,13 @@ from collections.abc import Iterable
 from hlorewrite.ir import COLLECTIVES, Editor, Loop, defining_op, ir, nested_ops, op_key, terminator, with_dimension
 from hlorewrite.ir.frontend import COMBINER_KEY, FRONTEND, with_frontend
 from hlorewrite.ir.regions import BARRIER, WHILE
-from hlorewrite.ops.attributes import SLICED, shape_of
+from hlorewrite.ops.attributes import shape_of
 from hlorewrite.ops.dims import attributes_for, repeats_whole
 from hlorewrite.ops.table import FILLINGS
 from hlorewrite.passes.common.dimension_region import RegionMember
 from hlorewrite.passes.common.emit import add_results, filled_part
 from hlorewrite.passes.common.loop_copies.copies import ChannelHandles
+from hlorewrite.passes.common.op_writer import OpWriter
 from hlorewrite.passes.common.overlap_model import HALF
 from hlorewrite.passes.interleave_halves.choose import HalvesChoice
 from hlorewrite.passes.interleave_halves.region import HALVES
@@ -24,7 +25,8 @@ class HalvesEmitter:
 
         f(x) = [f(x0); f(x1)]    where x = [x0; x1]
 
-    for each op that does not mix the halves, and ``f(x0) + f(x1)`` for sums over the divided dimension.
+    for each op that does not mix the halves, and ``f(x0) + f(x1)`` for sums over the divided dimension. Where the
+    dimension consists of blocks, such as rows gathered from devices, ``x0`` is the first half of every block.
 
     Args:
       editor: the editor of the module.
@@ -69,7 +71,7 @@ class HalvesEmitter:
         """
         dims = {member.position: self.choice.region.dims[member.values[0]] for member in members
                 if member.position is not None}
-        types = [self._half(op.results[position].type, dimension) for position, dimension in dims.items()]
+        types = [_half(op.results[position].type, dimension) for position, dimension in dims.items()]
         starts = iter([op.operands[position] for position in dims])  # whole until the halves are made
         count = len(op.results)
         loop = Loop(add_results(self.editor, op, types, lambda _type, _before: next(starts)))
@@ -114,7 +116,7 @@ class HalvesEmitter:
             self._note(value, copy.results[ir.OpResult(value).result_number], dimension)
         if op.name != BARRIER:
             dimension = self._dims[values[0]]
-            for name, attribute in attributes_for(op, dimension, _size(values[0], dimension)).items():
+            for name, attribute in attributes_for(op, dimension, shape_of(values[0])[dimension]).items():
                 if attribute != op.attributes[name]:
                     self.editor.set_attribute(op, name, attribute)
                     self.editor.set_attribute(copy, name, attribute)
@@ -130,9 +132,9 @@ class HalvesEmitter:
             if position in divided or not shape_of(value) or (maker is not None and maker.name in FILLINGS):
                 continue
             if value not in self._held:
-                where, location = _after(value)
-                self._held[value] = self.editor.create(BARRIER, [value], [value.type], location=location,
-                                                       at=where).results[0]
+                # Of a value that is made in halves it reads the joined ones, see _join.
+                self._held[value] = _behind(self.editor, self._second.get(value, value)).make(
+                    BARRIER, [value], self._whole_shape(value))
             self.editor.set_operand(copy, position, self._held[value])
 
     def _mark(self, op: ir.Operation, copy: ir.Operation) -> None:
@@ -153,7 +155,7 @@ class HalvesEmitter:
 
     def _note(self, first: ir.Value, second: ir.Value, dimension: int) -> None:
         """Records that a value is its first half from now on."""
-        half = self._half(first.type, dimension)
+        half = _half(first.type, dimension)
         for value in (first, second):
             if value.type != half:
                 self.editor.set_type(value, half)
@@ -168,26 +170,20 @@ class HalvesEmitter:
         if (value, dimension) not in self._cut:
             maker = defining_op(value)
             if maker is not None and repeats_whole(maker, dimension):
-                part = filled_part(self.editor, maker, self._half(value.type, dimension))
+                part = filled_part(self.editor, maker, _half(value.type, dimension))
                 self._cut[value, dimension] = part, part
             else:
                 self._cut[value, dimension] = self._slices(value, dimension)
         return self._cut[value, dimension]
 
     def _slices(self, value: ir.Value, dimension: int) -> Halves:
-        shape, type_ = shape_of(value), self._half(value.type, dimension)
-        where, location = _after(value)
-        made = list[ir.Value]()
-        for number in range(HALVES):
-            starts = [number * type_.shape[dimension] if d == dimension else 0 for d in range(len(shape))]
-            limits = [start + size for start, size in zip(starts, type_.shape, strict=True)]
-            with self.editor.context:
-                attributes: dict[str, ir.Attribute] = {
-                    name: ir.DenseI64ArrayAttr.get(numbers)
-                    for name, numbers in zip(SLICED, (starts, limits, [1] * len(shape)), strict=True)}
-            made.append(self.editor.create("stablehlo.slice", [value], [type_], attributes=attributes,
-                                           location=location, at=where).results[0])
-        return made[0], made[1]
+        place, half = _behind(self.editor, value), _half(value.type, dimension)
+        blocks, along = _in_blocks(place, value, dimension, self.choice.region.block)
+        rows = shape_of(blocks)[along] // HALVES
+        first, second = (place.reshaped(place.sliced(blocks, [
+            (start, start + rows, 1) if d == along else (0, size, 1) for d, size in enumerate(shape_of(blocks))]),
+            half.shape) for start in (0, rows))
+        return first, second
 
     def _join(self, value: ir.Value) -> None:
         """Makes readers of a whole value read its joined halves."""
@@ -196,27 +192,47 @@ class HalvesEmitter:
         if not whole:
             return
         dimension, second = self._dims[value], self._second[value]
-        type_ = with_dimension(value.type, dimension, HALVES * _size(value, dimension))
-        where, location = _after(second)
-        with self.editor.context:
-            along = ir.IntegerAttr.get(ir.IntegerType.get_signless(64), dimension)
-        joined = self.editor.create("stablehlo.concatenate", [value, second], [type_],
-                                    attributes={"dimension": along}, location=location, at=where).results[0]
+        place, rows = _behind(self.editor, second), self.choice.region.block // HALVES
+        (first, along), (other, _) = (_in_blocks(place, half, dimension, rows) for half in (value, second))
+        joined = place.reshaped(place.concatenated([first, other], along), self._whole_shape(value))
         for op, position in whole:
             self.editor.set_operand(op, position, joined)
 
-    def _half(self, type_: ir.Type, dimension: int) -> ir.RankedTensorType:
-        return with_dimension(type_, dimension, ir.RankedTensorType(type_).shape[dimension] // HALVES)
+    def _whole_shape(self, value: ir.Value) -> list[int]:
+        """The shape of a value that may be made in halves."""
+        shape = list(shape_of(value))
+        if value in self._second:
+            shape[self._dims[value]] *= HALVES
+        return shape
 
 
-def _size(value: ir.Value, dimension: int) -> int:
-    return shape_of(value)[dimension]
+def _half(type_: ir.Type, dimension: int) -> ir.RankedTensorType:
+    return with_dimension(type_, dimension, ir.RankedTensorType(type_).shape[dimension] // HALVES)
 
 
-def _after(value: ir.Value) -> tuple[ir.InsertionPoint, ir.Location]:
-    """The point after a value is made, and its location."""
+def _behind(editor: Editor, value: ir.Value) -> OpWriter:
+    """A writer of ops that follow what makes a value."""
     maker = defining_op(value)
     if maker is not None:
-        return ir.InsertionPoint.after(maker), maker.location
+        return OpWriter(editor, maker.location, ir.InsertionPoint.after(maker))
     block = ir.BlockArgument(value).owner
-    return ir.InsertionPoint.at_block_begin(block), block.operations[0].location
+    return OpWriter(editor, block.operations[0].location, ir.InsertionPoint.at_block_begin(block))
+
+
+def _in_blocks(place: OpWriter, value: ir.Value, dimension: int, rows: int) -> tuple[ir.Value, int]:
+    """A value with its blocks, or their halves, as a dimension of their own, if there are several.
+
+    Args:
+      place: writes ops.
+      value: the value.
+      dimension: the divided dimension.
+      rows: the size of a block, or of its half.
+
+    Returns:
+      The value, and the dimension of the rows.
+    """
+    shape = shape_of(value)
+    if shape[dimension] == rows:
+        return value, dimension
+    split = [*shape[:dimension], shape[dimension] // rows, rows, *shape[dimension + 1:]]
+    return place.reshaped(value, split), dimension + 1

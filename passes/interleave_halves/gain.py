@@ -1,19 +1,20 @@
 """Predicts the times of a block as it is, and with some of its ops in two halves."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 
 from hlorewrite.analysis.block_frequency import executed_times
 from hlorewrite.ir import COLLECTIVES, defining_op, ir, nested_ops, op_key
 from hlorewrite.ir.regions import WHILE
 from hlorewrite.passes.common.dimension_region import RegionMember
 from hlorewrite.passes.common.overlap_model import OverlapModel
+from hlorewrite.passes.interleave_halves.chains import Chains
 from hlorewrite.passes.interleave_halves.choose import HalvesChoice
 from hlorewrite.passes.interleave_halves.region import HALVES
 from hlorewrite.timeline.stream_tasks import BlockTime, StreamTask, block_time
 
 LEFT_EXPOSED = 0.25
 """The share of the hideable time of an iteration that XLA's scheduler leaves exposed, on the 24 steps of
-``bench/predictions``. With two independent halves it always finds something to run."""
+``bench/predictions``. With two independent halves it finds something to run."""
 Places = tuple[int, ...]
 
 
@@ -62,12 +63,12 @@ def whole_seconds(ops: Iterable[ir.Operation], times: BlockTimes) -> float:
     return sum(executed_times(op)[0] * times.of(block).seconds for block, op in blocks.items())
 
 
-def saved_seconds(choice: HalvesChoice, sent: Iterable[ir.Operation], times: BlockTimes) -> float:
+def saved_seconds(choice: HalvesChoice, chains: Chains, times: BlockTimes) -> float:
     """The time that a choice of halves saves in some blocks, in one run of the module.
 
     Args:
       choice: the members in halves.
-      sent: the collectives for which compute should wait less.
+      chains: the collectives for which compute should wait less.
       times: those of the module's blocks.
 
     Returns:
@@ -76,17 +77,36 @@ def saved_seconds(choice: HalvesChoice, sent: Iterable[ir.Operation], times: Blo
     members, model = choice.by_op(), times.model
     saved = -choice.seconds
     blocks: dict[ir.Block, set[int]] = {}
-    for op in sent:
+    for op in chains.ops.values():
         blocks.setdefault(op.block, set()).add(op_key(op))
     for block, keys in blocks.items():
         ops = [each.operation for each in block.operations]
         runs = executed_times(ops[0])[0]
         before = times.of(block)
-        left = sum(_left_exposed(op, before.waited.get(place, 0.0), model)
-                   for place, op in enumerate(ops) if op_key(op) in keys)
+        left = sum(_left_exposed(ops[place], before.waited.get(place, 0.0), model)
+                   for place in _between_kernels(model.tasks(ops)) if op_key(ops[place]) in keys & chains.awaited)
         after = block_time(_HalvedBlock(members, model).tasks(ops)).seconds
         saved += runs * (before.seconds + left - after)
     return saved
+
+
+def _between_kernels(tasks: Sequence[StreamTask]) -> list[int]:
+    """The transfers that wait for a kernel of their block and for which another one waits.
+
+    Only of these does XLA leave anything exposed that halves would hide. It starts others with the block, or lets them
+    end with it, as the permutes of ring attention and the reductions of gradients.
+    """
+    later, found = set[int](), list[int]()
+    for number in range(len(tasks) - 1, -1, -1):
+        if (tasks[number].seconds and not tasks[number].transfer) or number in later:
+            later.update(tasks[number].after)
+    earlier = set[int]()
+    for number, task in enumerate(tasks):
+        if any(source in earlier or (tasks[source].seconds and not tasks[source].transfer) for source in task.after):
+            earlier.add(number)
+        if task.transfer and number in earlier and number in later:
+            found.append(number)
+    return found
 
 
 class _HalvedBlock:

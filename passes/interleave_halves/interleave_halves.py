@@ -72,6 +72,10 @@ class InterleaveHalves(Pass):
     stack halves. Sums over the dimension, such as gradients of weights, are sums of two. Ops that mix rows stay whole:
     batch norm, routing with a capacity, losses. Bytes on the wire stay as they are, in twice as many calls.
 
+    Devices may share the rows of the dimension, as in sequence parallelism. A half is then half of the rows of each
+    device, so a gather along the dimension joins halves and a scatter cuts them: the product of the first half starts
+    when half of the rows has arrived, as in a collective matmul (Wang et al. 2023) of two steps.
+
     Legal because each op in halves computes every element from the same elements as before; a sum over the dimension
     is added in another order. The members are those of ``ops.dims``: an op without a row there stays whole. Pays if
     the blocks that wait take at least ``min_gain`` less time by the model of the cluster, after the time to read
@@ -133,7 +137,8 @@ class InterleaveHalves(Pass):
                     continue
                 region = HalfRegionFinder().region(first, dimension)
                 sent = {op_key(member.op): member.op for member in region.members if op_key(member.op) in seeds}
-                tried |= {(key, dimension), *((each, region.dims[op.results[0]]) for each, op in sent.items())}
+                tried |= {(key, dimension),
+                          *((each, region.dims[op.results[0]]) for each, op in sent.items())}
                 least = 0.0 if self._anyway(ctx) else self.min_gain
                 saving = _saving_of(region, sent, known, dimension, least) if key in sent else None
                 if saving is not None:
@@ -216,10 +221,26 @@ def _saving_of(region: Region, sent: Seeds, known: HalvesRound, dimension: int, 
     most, whole = sum(known.waited[key] for key in sent), whole_seconds(sent.values(), known.times)
     if most < least * whole:
         return Saving(None, most, most / whole, 0, sent, dimension)
-    sent, keys = chained(sent, known.walk)
-    if not sent:
-        return None
-    choice = HalvesChooser(region, known.times.model).best(keys)
-    seconds = saved_seconds(choice, sent.values(), known.times)
-    sums = sum(member.gives_partial_sums and op_key(member.op) in keys for member in region.members)
-    return Saving(choice, seconds, seconds / whole if whole else 0.0, sums, sent, dimension)
+    chooser = HalvesChooser(region, known.times.model)
+    sums = {op_key(member.op) for member in region.members if member.gives_partial_sums}
+    savings, chosen_for = list[Saving](), list[set[int]]()
+    for walk in (known.walk, WaitWalk(_waits_for_both(region))):  # chains through such ops, and chains that end there
+        chains = chained(sent, walk)
+        if chains.ops and chains.keys not in chosen_for:
+            choice = chooser.best(chains.keys)
+            seconds = saved_seconds(choice, chains, known.times)
+            savings.append(Saving(choice, seconds, seconds / whole if whole else 0.0, len(sums & chains.keys),
+                                  chains.ops, dimension))
+            chosen_for.append(chains.keys)
+    return max(savings, key=_worth, default=None)
+
+
+def _waits_for_both(region: Region) -> set[int]:
+    """The keys of ops whose halves wait for both halves of what they read: they sum them, or read a value whole."""
+    found = set[int]()
+    for member in region.members:
+        read = {each.position for each in member.reads if each.op == member.op}
+        whole = (value for position, value in enumerate(member.op.operands) if position not in read)
+        if member.gives_partial_sums or (member.position is None and any(each in region.maker for each in whole)):
+            found.add(op_key(member.op))
+    return found

@@ -4,7 +4,7 @@ from hlorewrite.analysis.groups import Rows, rows_attribute
 from hlorewrite.ir import ALL_GATHER, ALL_REDUCE, REDUCE_SCATTER, Editor, Loop, defining_op, ir, with_dimension
 from hlorewrite.ops.dims import attributes_for
 from hlorewrite.passes.common.dimension_region import RegionMember
-from hlorewrite.passes.common.emit import add_reducer
+from hlorewrite.passes.common.emit import add_reducer, integer_attribute
 from hlorewrite.passes.common.own_shard import OwnShard
 from hlorewrite.passes.sequence_parallel.choose import ShardChoice
 
@@ -64,8 +64,7 @@ class ShardEmitter:
         return list(zip(member.values, dims, strict=True))
 
     def _scattered(self, op: ir.Operation, dimension: int) -> ir.Value:
-        with self.editor.context:
-            where = ir.IntegerAttr.get(ir.IntegerType.get_signless(64), dimension)
+        where = integer_attribute(self.editor, dimension)
         made = self.editor.create(REDUCE_SCATTER.op, list(op.operands), [self._part(op.results[0].type, dimension)],
                                   attributes=self._attributes | {"scatter_dimension": where}, regions=1,
                                   location=op.location, before=op)
@@ -91,8 +90,7 @@ class ShardEmitter:
         if not places:
             return
         whole = with_dimension(value.type, dimension, ir.RankedTensorType(value.type).shape[dimension] * self.size)
-        with self.editor.context:
-            where = ir.IntegerAttr.get(ir.IntegerType.get_signless(64), dimension)
+        where = integer_attribute(self.editor, dimension)
         made = self.editor.create(ALL_GATHER.op, [value], [whole], attributes=self._attributes
                                   | {"all_gather_dim": where}, location=(defining_op(value) or places[0][0]).location,
                                   at=self._own.after(value))

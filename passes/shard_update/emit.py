@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from hlorewrite.analysis.groups import rows_attribute
 from hlorewrite.ir import ALL_GATHER, ALL_REDUCE, REDUCE_SCATTER, REPLICA_GROUPS, Editor, ir, op_key, with_dimension
 from hlorewrite.ir.view import defining_op, terminator
-from hlorewrite.passes.common.emit import add_reducer
+from hlorewrite.passes.common.emit import add_reducer, integer_attribute
 from hlorewrite.passes.common.own_shard import OwnShard
 from hlorewrite.passes.common.steps.manual_step import ManualStep, Rows, along
 from hlorewrite.passes.shard_update.carried import operand_dimensions, whole_reduction
@@ -117,7 +117,7 @@ class UpdateEmitter:
                 "channel_handle": ir.Attribute.parse("#stablehlo.channel_handle<handle = 1, type = 1>")}
             if dim is not None:
                 where, = (REDUCE_SCATTER if name == REDUCE_SCATTER.op else ALL_GATHER).dimensions
-                attributes[where] = ir.IntegerAttr.get(ir.IntegerType.get_signless(64), dim)
+                attributes[where] = integer_attribute(self.editor, dim)
         reduces = name != ALL_GATHER.op
         made = self.editor.create(name, [value], [result], attributes=attributes, regions=int(reduces),
                                   location=at.location, before=before or at)

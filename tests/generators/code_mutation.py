@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import importlib
 import inspect
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from types import FunctionType, ModuleType
 
 import pytest
@@ -24,7 +24,8 @@ def functions_of(module: ModuleType) -> Iterator[tuple[str, FunctionType]]:
                     yield f"{name}.{attribute}", inner
 
 
-def replace_source(name: str, old: str, new: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def replace_source(name: str, old: str, new: str, monkeypatch: pytest.MonkeyPatch,
+                   more: Sequence[tuple[str, str]] = ()) -> None:
     """Gives the functions of a module the code they have with a snippet replaced.
 
     Args:
@@ -32,12 +33,15 @@ def replace_source(name: str, old: str, new: str, monkeypatch: pytest.MonkeyPatc
       old: the snippet; it occurs once, or the test has to follow the source.
       new: what stands there instead.
       monkeypatch: puts the code back.
+      more: other snippets that are replaced with it, each with what stands there instead.
     """
     module = importlib.import_module(name)
     source = inspect.getsource(module)
-    assert source.count(old) == 1, "the source has changed: adapt the mutation"
+    for snippet, instead in ((old, new), *more):
+        assert source.count(snippet) == 1, "the source has changed: adapt the mutation"
+        source = source.replace(snippet, instead)
     changed = ModuleType(module.__name__)
-    exec(compile(source.replace(old, new), f"<{name}, mutated>", "exec"), vars(changed))
+    exec(compile(source, f"<{name}, mutated>", "exec"), vars(changed))
     renewed = dict(functions_of(changed))
     different = 0
     for each, function in functions_of(module):

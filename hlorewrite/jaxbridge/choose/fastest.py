@@ -71,17 +71,23 @@ class Ladder:
             if way is in_order[0] and not self.named:
                 self._try_guided(_ALONE)
                 self._try_flags(_ALONE, ways.COMBINED)
-        base, unrolled = self._shortest_rewritten(), self._unrolled()
-        if base is not None:
-            self._try_flags(base, unrolled)
-        self._try_flags(_ALONE, unrolled)
+        both = ways.BOTH in self.sets and self._combined_leads()
+        if both:
+            self._try_unrolled(ways.BOTH)
+        if not both or self._combined_leads():
+            self._try_unrolled(ways.UNROLLED)
         return self.best
 
-    def _unrolled(self) -> str:
-        """The published set that unrolls loops: with combined messages, if these alone make the best step so far."""
-        best = self.best
-        combined = best is not None and best[0].published == ways.COMBINED
-        return ways.BOTH if ways.BOTH in self.sets and combined else ways.UNROLLED
+    def _try_unrolled(self, name: str) -> None:
+        """Tries a published set that unrolls loops, on the best way and on XLA alone."""
+        base = self._shortest_rewritten()
+        if base is not None:
+            self._try_flags(base, name)
+        self._try_flags(_ALONE, name)
+
+    def _combined_leads(self) -> bool:
+        """Whether combined messages alone make the best step so far."""
+        return self.best is not None and self.best[0].published == ways.COMBINED
 
     def _shortest_rewritten(self) -> Way | None:
         """The way to unroll: that of the best one, without its options; of XLA alone under published flags, the

@@ -44,8 +44,9 @@ COMBINED, UNROLLED = "pipelined, combined", "pipelined, double-buffered"
 """The published flags to try. Combined messages pay on several hosts, whose links need large ones, and where no pass
 does better. Unrolled loops take two to four times as long to compile, so they come last."""
 BOTH = "pipelined, combined, double-buffered"
-"""In place of unrolled loops where combined messages alone are better than any pass: there they are worth more than the
-times of a profile (70B over four hosts, 17.9 s instead of 18.1 s; other steps take longer)."""
+"""Tried where combined messages alone are better than any pass: there they are worth more than the times of a profile
+(70B over four hosts, 17.9 s instead of 18.1 s; other steps take longer). If it is no better than combined messages,
+loops are also unrolled without them."""
 GUIDED = "profile-guided"
 """XLA's scheduler takes the predicted times of the same way's kernels and transfers (profile-guided latency
 estimation). It compiles as fast as without."""

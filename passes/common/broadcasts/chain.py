@@ -11,8 +11,10 @@ from collections.abc import Sequence
 from hlorewrite.analysis.groups import rows_attribute
 from hlorewrite.errors import UsageError
 from hlorewrite.ir import COLLECTIVE_PERMUTE, Editor, ir
-from hlorewrite.passes.common.broadcasts.emit import static_slice
+from hlorewrite.ir.types import tensor_type
 from hlorewrite.passes.common.device_masks import compare, lookup, zeros_like
+from hlorewrite.passes.common.emit import splat_constant
+from hlorewrite.passes.common.op_writer import OpWriter
 
 
 def emit_chain(editor: Editor, op: ir.Operation, rows: Sequence[Sequence[int]], id_op: str, chunks: int) -> ir.Value:
@@ -50,7 +52,7 @@ def require_chain_options(name: str, chain_bytes: int, chunks: int) -> None:
 class _BroadcastChain:
     def __init__(self, editor: Editor, op: ir.Operation, rows: Sequence[Sequence[int]], id_op: str,
                  chunks: int) -> None:
-        self.editor, self.op, self.rows = editor, op, rows
+        self.editor, self.op, self.rows, self.writer = editor, op, rows, OpWriter.before(editor, op)
         self.type_ = ir.RankedTensorType(op.operands[0].type)
         self.total = math.prod(self.type_.shape)
         self.members = len(rows[0])
@@ -68,69 +70,49 @@ class _BroadcastChain:
         if self.chunks == 1 and self.members == 2:
             arrived = self._permute(self.op.operands[0])
             first = compare(self.editor, "EQ", self.place, 0, self.op)
-            return self._make("stablehlo.select", [first, self.op.operands[0], arrived], self.type_)
+            return self.writer.make("stablehlo.select", [first, self.op.operands[0], arrived], self.type_)
         buffer = self._chunked(self.op.operands[0])
         for step in range(self.chunks + self.members - 2):
-            sent = self._make("stablehlo.dynamic_slice", [buffer, *self._start(step)],
-                              self._tensor([1, self.width]), slice_sizes=self._sizes([1, self.width]))
+            sent = self.writer.make("stablehlo.dynamic_slice", [buffer, *self._start(step)], [1, self.width],
+                                    slice_sizes=self.writer.numbers([1, self.width]))
             arrived = self._permute(sent)
             # Place p receives chunk step - (p - 1); others keep what they have.
-            updated = self._make("stablehlo.dynamic_update_slice", [buffer, arrived, *self._start(step + 1)],
-                                 buffer.type)
-            buffer = self._make("stablehlo.select", [self._receives(step), updated, buffer], buffer.type)
-        flat = self._make("stablehlo.reshape", [buffer], self._tensor([self.chunks * self.width]))
-        cut = static_slice(self.editor, flat, [(0, self.total, 1)], self.op.location, self.op)
-        return self._make("stablehlo.reshape", [cut], self.type_)
+            updated = self.writer.make("stablehlo.dynamic_update_slice", [buffer, arrived, *self._start(step + 1)])
+            buffer = self.writer.make("stablehlo.select", [self._receives(step), updated, buffer], buffer.type)
+        flat = self.writer.reshaped(buffer, [self.chunks * self.width])
+        return self.writer.reshaped(self.writer.sliced(flat, [(0, self.total, 1)]), self.type_.shape)
 
     def _chunked(self, value: ir.Value) -> ir.Value:
-        flat = self._make("stablehlo.reshape", [value], self._tensor([self.total]))
+        flat = self.writer.reshaped(value, [self.total])
         spare = self.chunks * self.width - self.total
         if spare:
-            zeros = zeros_like(self.editor, self._tensor([spare]), self.op)
-            with self.editor.context:
-                dimension = ir.IntegerAttr.get(ir.IntegerType.get_signless(64), 0)
-            flat = self._make("stablehlo.concatenate", [flat, zeros], self._tensor([self.chunks * self.width]),
-                              dimension=dimension)
-        return self._make("stablehlo.reshape", [flat], self._tensor([self.chunks, self.width]))
+            type_ = tensor_type([spare], self.type_.element_type)
+            flat = self.writer.concatenated([flat, zeros_like(self.editor, type_, self.op)], 0)
+        return self.writer.reshaped(flat, [self.chunks, self.width])
 
     def _start(self, step: int) -> list[ir.Value]:
         """The start of chunk ``step - place``; StableHLO clamps starts outside the value, and those chunks are not
         kept."""
         step_value, zero = self._constant(step), self._constant(0)
-        place = self._make("stablehlo.convert", [self.place], self._scalar("i32"))
-        return [self._make("stablehlo.subtract", [step_value, place], self._scalar("i32")), zero]
+        place = self.writer.make("stablehlo.convert", [self.place], self._scalar("i32"))
+        return [self.writer.make("stablehlo.subtract", [step_value, place]), zero]
 
     def _receives(self, step: int) -> ir.Value:
         """Whether chunk ``step + 1 - place`` exists and this is not the source."""
         low = max(1, step + 2 - self.chunks)
         above = compare(self.editor, "GE", self.place, low, self.op)
         below = compare(self.editor, "LE", self.place, step + 1, self.op)
-        return self._make("stablehlo.and", [above, below], self._scalar("i1"))
+        return self.writer.make("stablehlo.and", [above, below])
 
     def _permute(self, value: ir.Value) -> ir.Value:
         attributes = {"source_target_pairs": self.pairs}
         if "channel_handle" in self.op.attributes:
             attributes["channel_handle"] = self.op.attributes["channel_handle"]
-        return self._make(COLLECTIVE_PERMUTE.op, [value], value.type, **attributes)
+        return self.writer.make(COLLECTIVE_PERMUTE.op, [value], value.type, **attributes)
 
     def _constant(self, number: int) -> ir.Value:
-        kind = self._scalar("i32")
-        with self.editor.context, self.op.location:
-            value = ir.DenseElementsAttr.get_splat(kind, ir.IntegerAttr.get(ir.IntegerType.get_signless(32), number))
-        return self._make("stablehlo.constant", [], kind, value=value)
-
-    def _sizes(self, sizes: list[int]) -> ir.Attribute:
-        with self.editor.context:
-            return ir.DenseI64ArrayAttr.get(sizes)
+        return splat_constant(self.editor, number, self._scalar("i32"), self.op)
 
     def _scalar(self, element: str) -> ir.Type:
         with self.editor.context, ir.Location.unknown():
             return ir.RankedTensorType.get([], ir.Type.parse(element))
-
-    def _tensor(self, shape: list[int]) -> ir.Type:
-        with self.editor.context, ir.Location.unknown():
-            return ir.RankedTensorType.get(shape, self.type_.element_type)
-
-    def _make(self, name: str, operands: Sequence[ir.Value], type_: ir.Type, **attributes: ir.Attribute) -> ir.Value:
-        return self.editor.create(name, operands, [type_], attributes=attributes, location=self.op.location,
-                                  before=self.op).results[0]

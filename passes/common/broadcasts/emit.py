@@ -1,6 +1,6 @@
 """Emits the collectives that send one device's value to others."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from hlorewrite.analysis.groups import rows_attribute
@@ -79,18 +79,3 @@ def channel_of(editor: Editor, like: ir.Operation) -> ir.Attribute:
         return like.attributes["channel_handle"]
     with editor.context:
         return ir.Attribute.parse("#stablehlo.channel_handle<handle = 1, type = 1>")
-
-
-def static_slice(editor: Editor, value: ir.Value, bounds: Sequence[tuple[int, int, int]], location: ir.Location,
-                 before: ir.Operation) -> ir.Value:
-    """A slice by (start, limit, stride) of every dimension; the value itself when that is all of it."""
-    type_ = ir.RankedTensorType(value.type)
-    if all(b == (0, full, 1) for b, full in zip(bounds, type_.shape, strict=True)):
-        return value
-    shape = [-(-(limit - start) // stride) for start, limit, stride in bounds]
-    with editor.context, location:
-        attributes: dict[str, ir.Attribute] = {name: ir.DenseI64ArrayAttr.get([b[k] for b in bounds]) for k, name in
-                      enumerate(("start_indices", "limit_indices", "strides"))}
-        result = ir.RankedTensorType.get(shape, type_.element_type)
-    return editor.create("stablehlo.slice", [value], [result], attributes=attributes, location=location,
-                         before=before).results[0]

@@ -51,8 +51,8 @@ def test_a_loop_keeps_its_positions_apart(start: str, activation: str, added: st
     module = parse(STEP.format(start=start, activation=activation, added=added))
     view = View(module)
     reductions = view.ops("stablehlo.all_reduce")
-    linked, keys = chained({op_key(op): op for op in reductions}, WaitWalk())
+    chains = chained({op_key(op): op for op in reductions}, WaitWalk())
     (gradient,), (loop,) = view.ops("stablehlo.dot_general"), view.ops("stablehlo.while")
-    assert (op_key(gradient) in keys) is waits
+    assert (op_key(gradient) in chains.keys) is waits
     straight = activation == "%h"
-    assert len(linked) == (2 if straight or waits else 0) and op_key(loop) in keys
+    assert len(chains.ops) == (2 if straight or waits else 0) and op_key(loop) in chains.keys

@@ -8,20 +8,24 @@ import fusion_modules as m
 import pytest
 from generators.code_mutation import replace_source
 from test_sequence_parallel import CARRIED, THROUGH, matmul, program, spread, summed, unary
-from test_sequence_parallel_random import TensorParallelWriter
+from test_sequence_parallel_random import SequenceParallelWriter, TensorParallelWriter
 
 from hlorewrite.errors import UsageError
 from hlorewrite.ir import ALL_GATHER, ALL_REDUCE, ALL_TO_ALL, REDUCE_SCATTER
 from hlorewrite.ir.load import parse
 from hlorewrite.ir.module import Module
+from hlorewrite.passes.common.dimension_region import RegionFinder
 from hlorewrite.passes.common.overlap_model import HALF
-from hlorewrite.passes.interleave_halves import interleave_halves
+from hlorewrite.passes.interleave_halves import gain, interleave_halves
 from hlorewrite.passes.interleave_halves.interleave_halves import InterleaveHalves, Saving
+from hlorewrite.passes.interleave_halves.region import HalfRegionFinder
 from hlorewrite.passmanager.base import PassContext
 from hlorewrite.rules.listener import Recorder
+from hlorewrite.timeline.stream_tasks import StreamTask
 
 KIND, ROWS, HALVED = "tensor<8x6xf32>", "tensor<8xf32>", "tensor<4x6xf32>"
 DIMS, DIVIDED = "hlorewrite.ops.dims", "hlorewrite.passes.common.dimension_region"
+REGION = "hlorewrite.passes.interleave_halves.region"
 CHOOSE, EMIT = "hlorewrite.passes.interleave_halves.choose", "hlorewrite.passes.interleave_halves.emit"
 ANYWAY = InterleaveHalves(min_gain=-1.0)
 PIPELINE = "interleave-halves{min-gain=-1}"
@@ -163,43 +167,91 @@ def test_it_pays_where_compute_waits_longer_than_two_calls_cost(rows: int, width
         assert not recorder.remarks or "would save -" in recorder.remarks[0].sentence
 
 
-# ---- collectives, each along the dimensions that it does not cut
+def test_xla_leaves_only_what_is_between_kernels() -> None:
+    """A permute of what a loop carries begins with the iteration; a reduction of a gradient ends with it."""
+    kernel, permute = StreamTask(1.0), StreamTask(1.0, transfer=True)
+    between, gradient = StreamTask(1.0, (0,), transfer=True), StreamTask(1.0, (3,), transfer=True)
+    passed_on, reader = StreamTask(0.0, (2,)), StreamTask(1.0, (1, 5))
+    assert gain._between_kernels([kernel, permute, between, kernel, gradient, passed_on, reader]) == [2]
+
+
+# ---- collectives that cut the dimension, or join values along it
 
 A2A = (f'%y = "{ALL_TO_ALL.op}"(%n) <{{split_dimension = 0 : i64, concat_dimension = 0 : i64, '
        f"split_count = 4 : i64, {GROUPS}}}> : ({KIND}) -> {KIND}")
+TURNED = A2A.replace("concat_dimension = 0", "concat_dimension = 1").replace(f"-> {KIND}", "-> tensor<2x24xf32>")
 SCATTER = again("%y", "%n").replace(
     ALL_REDUCE.op, REDUCE_SCATTER.op).replace("<{", "<{scatter_dimension = 0 : i64, ").replace(
     f"-> {KIND}", "-> tensor<2x6xf32>")
 GATHER = (f'%y = "{ALL_GATHER.op}"(%n) <{{all_gather_dim = 0 : i64, {GROUPS}, use_global_device_ids}}> : ({KIND}) -> '
           "tensor<32x6xf32>")
+COLLECTIVES = {"all-to-all": (A2A, KIND), "all-to-all of two": (TURNED, "tensor<2x24xf32>"),
+               "reduce-scatter": (SCATTER, "tensor<2x6xf32>"), "all-gather": (GATHER, "tensor<32x6xf32>")}
 
 
-def beside(collective: str, result: str) -> Module:
+def beside(collective: str, result: str, columns: int = 6) -> Module:
     """An all-reduce, some other collective along dimension 0, and a third one."""
-    return m.module(f"%a: {KIND}", result, again("%r", "%a"), unary("%n", "sine", "%r"), collective,
+    made = m.module(f"%a: {KIND}", result, again("%r", "%a"), unary("%n", "sine", "%r"), collective,
                     unary("%q", "cosine", "%y", result), again("%out", "%q", result), f"return %out : {result}")
-
-
-COLLECTIVES = {"all-to-all": (A2A, KIND), "reduce-scatter": (SCATTER, "tensor<2x6xf32>"),
-               "all-gather": (GATHER, "tensor<32x6xf32>")}
+    return parse(made.text().replace("x24xf32", f"x{4 * columns}xf32").replace("x6xf32", f"x{columns}xf32"))
 
 
 @pytest.mark.parametrize("name", COLLECTIVES)
-def test_other_collectives_are_divided_where_they_do_not_cut(name: str) -> None:
-    text, result = COLLECTIVES[name]
-    after, _ = m.run(ANYWAY, beside(text, result))
-    assert m.count(after, name.replace("-", "_")) == 2 and "x3xf32" in after.text()
+def test_rows_of_devices_are_halved_device_by_device(name: str) -> None:
+    """The other dimension is odd, so nothing else can be halved."""
+    after, said = m.run(ANYWAY, beside(*COLLECTIVES[name], columns=5))
+    assert m.count(after, COLLECTIVES[name][0].split('"')[1].removeprefix("stablehlo.")) == 2
+    assert any(each.startswith("applied: it runs in two halves along dimension 0") for each in said)
 
 
 @pytest.mark.parametrize("name", COLLECTIVES)
-def test_a_collective_may_cut_the_dimension(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    text, result = COLLECTIVES[name]
-    before = beside(text, result)
-    uneven = parse(before.text().replace("x6xf32", "x5xf32"))
-    assert not m.went_wrong(uneven, PIPELINE)
-    replace_source(DIMS, "if dimension in [integer(op, name) for name in row.dimensions if name != SPLIT_COUNT]:",
-                   "if False:", monkeypatch)
-    assert m.went_wrong(uneven, PIPELINE)
+def test_halves_of_blocks_are_not_halves_of_the_whole(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    before = beside(*COLLECTIVES[name], columns=5)
+    assert not m.went_wrong(before, PIPELINE)
+    monkeypatch.setattr(HalfRegionFinder, "block", RegionFinder.block)
+    assert not m.went_wrong(before, PIPELINE)
+    replace_source(REGION, "if piece % max(1, self._region.block):", "if False:", monkeypatch)
+    assert m.went_wrong(before, PIPELINE)
+
+
+def test_a_dimension_of_size_zero_has_no_halves() -> None:
+    before = parse(layers(4, 8).text().replace("4x8x", "0x8x").replace("bf16", "f32"))
+    assert not m.went_wrong(before, PIPELINE)
+
+
+# ---- what waits for both halves
+
+SCORES = "tensor<8x8xf32>"
+ATTENTION = (unary("%n", "sine", "%r"),
+             f"%s = stablehlo.dot_general %n, %n, contracting_dims = [1] x [1] : ({KIND}, {KIND}) -> {SCORES}",
+             unary("%t", "tanh", "%s", SCORES),
+             f"%y = stablehlo.dot_general %t, %n, contracting_dims = [1] x [0] : ({SCORES}, {KIND}) -> {KIND}")
+
+
+def test_what_is_made_in_halves_may_be_read_whole() -> None:
+    """Rows of attention by themselves read the keys and values of all rows."""
+    after, _ = m.run(ANYWAY, between(*ATTENTION))
+    assert m.count(after, "all_reduce") == 4
+    assert f"stablehlo.optimization_barrier %{{}} : {KIND}".partition(" %")[0] in after.text()
+    assert f"({HALVED}, {KIND}) -> tensor<4x8xf32>" in after.text()
+
+
+def test_a_chain_ends_where_halves_are_summed() -> None:
+    """The first two collectives wait for each other row by row, the third for a sum of all rows."""
+    kind, row = "tensor<8192x8192xbf16>", "tensor<8192xbf16>"
+    product = f"contracting_dims = [1] x [0] : ({kind}, {kind}) -> {kind}"
+    before = m.module(
+        f"%a: {kind}, %w: {kind}", kind, "%zero = stablehlo.constant dense<0.0> : tensor<bf16>",
+        f"%g = stablehlo.dot_general %a, %w, {product}", again("%r", "%g", kind), unary("%n", "tanh", "%r", kind),
+        f"%h = stablehlo.dot_general %n, %w, {product}", again("%s", "%h", kind),
+        f"%d = stablehlo.reduce(%s init: %zero) applies stablehlo.add across dimensions = [0] : ({kind}, tensor<bf16>) "
+        f"-> {row}", f"%e = stablehlo.broadcast_in_dim %d, dims = [1] : ({row}) -> {kind}",
+        unary("%q", "tanh", "%e", kind), f"%k = stablehlo.dot_general %q, %w, {product}", again("%out", "%k", kind),
+        f"return %out : {kind}")
+    recorder = Recorder(wants_missed=True)
+    assert InterleaveHalves().run(before, PassContext(listeners=(recorder,), topology="h200:1x4"))
+    assert "along dimension 0, with 1 more" in recorder.remarks[0].sentence
+    assert m.count(before, "all_reduce") == 5
 
 
 # ---- conditions
@@ -241,7 +293,7 @@ def test_each_condition_is_needed(name: str, monkeypatch: pytest.MonkeyPatch) ->
 def test_halves_are_even(monkeypatch: pytest.MonkeyPatch) -> None:
     before = parse(layers(8, 8).text().replace("8x8x", "7x7x").replace("bf16", "f32"))
     assert not m.went_wrong(before, PIPELINE)
-    replace_source(DIVIDED, "if size == 0 or size % self.parts:", "if size == 0:", monkeypatch)
+    replace_source(DIVIDED, "if size == 0 or self._region.block % self.parts:", "if size == 0:", monkeypatch)
     assert m.went_wrong(before, PIPELINE)
 
 
@@ -255,7 +307,13 @@ def test_values_stay(seed: int) -> None:
     m.run(ANYWAY, TensorParallelWriter(seed).program())
 
 
-def test_many_of_them_change() -> None:
+@pytest.mark.parametrize("seed", range(PROGRAMS))
+def test_values_stay_where_devices_share_rows(seed: int) -> None:
+    m.run(ANYWAY, SequenceParallelWriter(seed).program())
+
+
+@pytest.mark.parametrize("writer", [TensorParallelWriter, SequenceParallelWriter])
+def test_many_of_them_change(writer: type[TensorParallelWriter]) -> None:
     changed = [seed for seed in range(PROGRAMS)
-               if ANYWAY.run(TensorParallelWriter(seed).program(), PassContext(topology="h200:1x4"))]
+               if ANYWAY.run(writer(seed).program(), PassContext(topology="h200:1x4"))]
     assert len(changed) >= PROGRAMS // 4

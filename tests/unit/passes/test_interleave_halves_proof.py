@@ -9,7 +9,7 @@ import fusion_modules as m
 import pytest
 from generators.code_mutation import replace_source
 from test_sequence_parallel import CARRIED, THROUGH, program
-from test_sequence_parallel_random import TensorParallelWriter
+from test_sequence_parallel_random import SequenceParallelWriter, TensorParallelWriter
 
 from hlorewrite.checks.reference.check import check
 from hlorewrite.checks.translation_validation.program import joined_halves
@@ -46,10 +46,11 @@ def test_loops_that_carry_halves_are_proved() -> None:
     assert changed and isinstance(validate(before, module), Proved)
 
 
-def test_random_programs_are_proved() -> None:
+@pytest.mark.parametrize("writer", [TensorParallelWriter, SequenceParallelWriter])
+def test_random_programs_are_proved(writer: type[TensorParallelWriter]) -> None:
     count = 0
     for seed in range(PROGRAMS):
-        module = TensorParallelWriter(seed).program()
+        module = writer(seed).program()
         before, changed = divided(module)
         count += changed
         assert isinstance(validate(before, module), Proved), seed
@@ -96,6 +97,33 @@ def test_mistakes_are_not_proved(name: str) -> None:
     assert isinstance(validate(before, wrong), Unknown)
 
 
+GATHERED = m.module(
+    f"%x: tensor<2x6xf32>, %w: {WEIGHT}", "tensor<2x6xf32>",
+    f'%g = "stablehlo.all_gather"(%x) <{{all_gather_dim = 0 : i64, {m.groups_text(m.ALL)}, {m.CHANNEL}, '
+    f"use_global_device_ids}}> : (tensor<2x6xf32>) -> {WHOLE}",
+    f"%p = stablehlo.dot_general %g, %w, contracting_dims = [1] x [0] : ({WHOLE}, {WEIGHT}) -> {WHOLE}",
+    m.reduce("%s", "%p", WHOLE).replace("all_reduce", "reduce_scatter").replace(
+        "<{", "<{scatter_dimension = 0 : i64, ").replace(f"-> {WHOLE}", "-> tensor<2x6xf32>"),
+    "return %s : tensor<2x6xf32>")
+WRONG_ROWS = {
+    "one row twice": ("%arg0 [1:2, 0:6]", "%arg0 [0:1, 0:6]"),
+    "rows exchanged": ("concatenate %7, %8", "concatenate %8, %7"),
+    "one gather twice": ("dot_general %4, %0,", "dot_general %3, %0,"),
+}
+
+
+@pytest.mark.parametrize("name", WRONG_ROWS)
+def test_rows_of_devices_are_proved_and_mistakes_are_not(name: str) -> None:
+    """Each device has two rows of eight, so halves of the eight rows are one row of each device."""
+    module = parse(GATHERED.text())
+    before, changed = divided(module)
+    old, new = WRONG_ROWS[name]
+    assert changed and isinstance(validate(before, module), Proved) and module.text().count(old) == 1
+    wrong = parse(module.text().replace(old, new))
+    assert not check(before, wrong).equal
+    assert isinstance(validate(before, wrong), Unknown)
+
+
 # ---- each condition
 
 FIRST = f"%s = stablehlo.slice %a [0:4, 0:6] : ({WHOLE}) -> {HALF}"
@@ -135,11 +163,50 @@ def total(result: str, operand: str, kind: str, start: str) -> str:
             f"({kind}, tensor<f32>) -> tensor<6xf32>")
 
 
+def in_blocks(first: str, second: str) -> tuple[str, ...]:
+    """Halves joined as those of two blocks."""
+    two, four = "tensor<2x2x6xf32>", "tensor<2x4x6xf32>"
+    return (*(f"{half}b = stablehlo.reshape {half} : ({HALF}) -> {two}" for half in (first, second)),
+            f"%j = stablehlo.concatenate {first}b, {second}b, dim = 1 : ({two}, {two}) -> {four}",
+            f"%y = stablehlo.reshape %j : ({four}) -> {WHOLE}")
+
+
+def reshaped(parts: tuple[str, str]) -> tuple[str, ...]:
+    """Two parts of an argument, reshaped and joined."""
+    part, turned = "tensor<4x3xf32>", "tensor<3x4xf32>"
+    return (*(f"%s{k} = stablehlo.slice %a {each} : ({WHOLE}) -> {part}" for k, each in enumerate(parts)),
+            *(f"%t{k} = stablehlo.reshape %s{k} : ({part}) -> {turned}" for k in (0, 1)),
+            f"%y = stablehlo.concatenate %t0, %t1, dim = 1 : ({turned}, {turned}) -> tensor<3x8xf32>")
+
+
+def part(result: str, operand: str, start: str, rows: int) -> str:
+    """Some rows of a value from a start on."""
+    whole = WHOLE if operand == "%a" else HALF
+    return (f"{result} = stablehlo.dynamic_slice {operand}, {start}, %none, sizes = [{rows}, 6] : ({whole}, "
+            f"tensor<i32>, tensor<i32>) -> tensor<{rows}x6xf32>")
+
+
+def in_four(result: str, start: int) -> tuple[str, ...]:
+    """Two rows of every four."""
+    return (f"{result}w = stablehlo.reshape %a : ({WHOLE}) -> tensor<2x4x6xf32>",
+            f"{result}p = stablehlo.slice {result}w [0:2, {start}:{start + 2}, 0:6] : (tensor<2x4x6xf32>) -> "
+            f"tensor<2x2x6xf32>", f"{result} = stablehlo.reshape {result}p : (tensor<2x2x6xf32>) -> {HALF}")
+
+
+OWN = ("%number = stablehlo.partition_id : tensor<ui32>",
+       "%id = stablehlo.convert %number : (tensor<ui32>) -> tensor<i32>",
+       "%none = stablehlo.constant dense<0> : tensor<i32>", "%last = stablehlo.constant dense<3> : tensor<i32>",
+       "%twice = stablehlo.add %id, %id : tensor<i32>", "%back = stablehlo.subtract %last, %id : tensor<i32>")
+BLOCKS = (f"%r = stablehlo.reshape %a : ({WHOLE}) -> tensor<4x2x6xf32>",
+          *(f"%{name}p = stablehlo.slice %r [0:4, {k}:{k + 1}, 0:6] : (tensor<4x2x6xf32>) -> tensor<4x1x6xf32>"
+            for k, name in enumerate("st")),
+          *(f"%{name} = stablehlo.reshape %{name}p : (tensor<4x1x6xf32>) -> {HALF}" for name in "st"))
+TWO = "%y = stablehlo.concatenate %p, %q, dim = 0 : (tensor<1x6xf32>, tensor<1x6xf32>) -> tensor<2x6xf32>"
 SINE = of(f"%y = stablehlo.sine %a : {WHOLE}")
 CONDITIONS: dict[str, tuple[Module, Module, Sequence[tuple[str, str, str]]]] = {
     "both are parts of one value": (
         SINE, of(FIRST, SECOND.replace("%a", "%b"), *SINES, JOINED),
-        [(HALVES, "or graph.args[first] != graph.args[second]:", "or False:")]),
+        [(HALVES, "or graph.args[first] != graph.args[second] or", "or")]),
     "one part follows the other": (
         SINE, of(FIRST, SECOND, *SINES, JOINED.replace("%p, %q", "%q, %p")),
         [(HALVES, "or others != following:", "or False:")]),
@@ -152,7 +219,7 @@ CONDITIONS: dict[str, tuple[Module, Module, Sequence[tuple[str, str, str]]]] = {
     "what is not divided is one value": (
         of(product("%y", "%a", "%w", WHOLE)),
         of(FIRST, SECOND, product("%p", "%s", "%w", HALF), product("%q", "%t", "%v", HALF), JOINED),
-        [(HALVES, "if dim is None and one != other:", "if False:")]),
+        [(HALVES, "if place is None and one != other:", "if False:")]),
     "both halves do the same": (
         SINE, of(FIRST, SECOND, SINES[0], SINES[1].replace("sine", "cosine"), JOINED),
         [(HALVES, "if label != graph.labels[second] or len(args[0]) != len(args[1]):", "if False:")]),
@@ -168,24 +235,40 @@ CONDITIONS: dict[str, tuple[Module, Module, Sequence[tuple[str, str, str]]]] = {
     "gathers leave the dimension alone": (
         *of_halves("all_gather", ("tensor<32x6xf32>", "tensor<16x6xf32>"),
                    "all_gather_dim = 0 : i64, use_global_device_ids"),
-        [(HALVES, "return along != dim", "return True")]),
+        [(HALVES, "or size % rows == 0", "or True"), (HALVES, " or rows != half[dim]:", ":")]),
     "exchanges leave the dimension alone": (
         *of_halves("all_to_all", (WHOLE, HALF),
                    "split_dimension = 0 : i64, concat_dimension = 0 : i64, split_count = 4 : i64"),
-        [(HALVES, "return dim not in (split, concat)", "return True")]),
+        [(HALVES, "or (size // pieces) % rows == 0", "or True")]),
     "sums start at zero": (
         of(total("%y", "%a", WHOLE, "%two"), result="tensor<6xf32>"),
         of(FIRST, SECOND, total("%p", "%s", HALF, "%two"), total("%q", "%t", HALF, "%two"),
            "%y = stablehlo.add %p, %q : tensor<6xf32>", result="tensor<6xf32>"),
         [(DIMS, 'if not is_identity(op.operands[1], "sum"):', "if False:"),
          (HALVES, 'and all(graph.is_identity(arg, "sum") for arg in whole)', "")]),
-    "as much lies before a reshaped dimension": (
-        of("%y = stablehlo.reshape %a : (tensor<8x6xf32>) -> tensor<6x8xf32>", result="tensor<6x8xf32>"),
-        of(FIRST, SECOND, "%p = stablehlo.reshape %s : (tensor<4x6xf32>) -> tensor<6x4xf32>",
-           "%q = stablehlo.reshape %t : (tensor<4x6xf32>) -> tensor<6x4xf32>",
-           "%y = stablehlo.concatenate %p, %q, dim = 1 : (tensor<6x4xf32>, tensor<6x4xf32>) -> tensor<6x8xf32>",
-           result="tensor<6x8xf32>"),
-        [(HALVES, " if prod(before[0][:place]) == prod(after[0][:dim])]", "]")]),
+    "parts of blocks are no halves of the whole": (
+        SINE, of(FIRST, SECOND, *SINES, *in_blocks("%p", "%q")),
+        [(HALVES, " or rows != half[dim]:", ":")]),
+    "a reshaped operand has rows in the same chunks": (
+        of("%c = stablehlo.slice %a [0:8, 0:3] : (tensor<8x6xf32>) -> tensor<8x3xf32>",
+           "%y = stablehlo.reshape %c : (tensor<8x3xf32>) -> tensor<3x8xf32>", result="tensor<3x8xf32>"),
+        of(*reshaped(("[0:4, 0:3]", "[4:8, 0:3]")), result="tensor<3x8xf32>"),
+        [(HALVES, " or rows != half[dim]:", ":"), (HALVES, "chunk % size == 0 and", "")]),
+    "chunks are rows of a reshaped operand": (
+        of("%c = stablehlo.slice %a [0:4, 0:6] : (tensor<8x6xf32>) -> tensor<4x6xf32>",
+           "%y = stablehlo.reshape %c : (tensor<4x6xf32>) -> tensor<3x8xf32>", result="tensor<3x8xf32>"),
+        of(*reshaped(("[0:4, 0:3]", "[0:4, 3:6]")), result="tensor<3x8xf32>"),
+        [(HALVES, " or rows != half[dim]:", ":"), (HALVES, " and before[0][d] % (chunk // size) == 0]", "]")]),
+    "own parts are at one place": (
+        of(*OWN, part("%y", "%a", "%twice", 2), result="tensor<2x6xf32>"),
+        of(*OWN, *BLOCKS, part("%p", "%s", "%id", 1), part("%q", "%t", "%back", 1), TWO, result="tensor<2x6xf32>"),
+        [(HALVES, "if args[0][1:] != args[1][1:] or starts is None", "if starts is None")]),
+    "own parts begin where rows do": (
+        of(*OWN, part("%y", "%a", "%twice", 4), result="tensor<4x6xf32>"),
+        of(*OWN, *in_four("%s", 0), *in_four("%t", 2), part("%p", "%s", "%id", 2), part("%q", "%t", "%id", 2),
+           "%y = stablehlo.concatenate %p, %q, dim = 0 : (tensor<2x6xf32>, tensor<2x6xf32>) -> tensor<4x6xf32>",
+           result="tensor<4x6xf32>"),
+        [(HALVES, " or (starts % rows).any():", ":")]),
 }
 
 
@@ -195,17 +278,19 @@ def test_each_condition_is_needed(name: str, monkeypatch: pytest.MonkeyPatch) ->
     before, wrong, conditions = CONDITIONS[name]
     assert isinstance(validate(before, wrong), Unknown)
     monkeypatch.setattr(joined_halves, "_fingerprints", lambda state: [0] * len(state.graph.labels))
+    gone = dict[str, list[tuple[str, str]]]()
     for where, old, new in conditions:
         assert isinstance(validate(before, wrong), Unknown)
-        replace_source(where, old, new, monkeypatch)
+        replace_source(where, old, new, monkeypatch, more=gone.setdefault(where, []))
+        gone[where].append((old, new))
     assert isinstance(validate(before, wrong), Proved)
 
 
 def test_scattered_sums_are_left_alone() -> None:
     members = Members(((0, 1),))
     plain, own = (Reduction(members, "sum", "f32", 0, each) for each in (None, OwnPart(((0, 1),), 0, (8, 6))))
-    assert joined_halves._keeps_apart(("reduced", "sum", ((plain,),)), 0)
-    assert not joined_halves._keeps_apart(("reduced", "sum", ((own,),)), 0)
+    assert joined_halves._keeps_apart(("reduced", "sum", ((plain,),)), 0, 4, 8)
+    assert not joined_halves._keeps_apart(("reduced", "sum", ((own,),)), 0, 4, 8)
 
 
 def test_halves_of_one_row_are_proved() -> None:

@@ -110,6 +110,42 @@ class TensorParallelWriter:
             f"return {', '.join(('%out', *others))} : {', '.join((BIG, *kinds))}")
 
 
+class SequenceParallelWriter(TensorParallelWriter):
+    """Between some layers, each device has a part of the rows: they are scattered, gathered or exchanged."""
+
+    def reduced(self) -> None:
+        """Another layer."""
+        how = self.random.choice(("reduce", "rows", "rows", "exchange"))
+        if how == "reduce":
+            super().reduced()
+            return
+        product = self.made(BIG, f"stablehlo.dot_general {self.any()}, %w, contracting_dims = [1] x [0] : ({BIG}, "
+                                 f"tensor<4x4xf32>) -> {BIG}")
+        self.values[BIG].remove(product)
+        self.number += 1
+        name = f"%v{self.number}"
+        if how == "exchange":
+            self.lines.append(
+                f'{name} = "stablehlo.all_to_all"({product}) <{{split_dimension = 0 : i64, concat_dimension = '
+                f"{self.random.choice((0, 0, 1))} : i64, split_count = 4 : i64, {m.groups_text(m.ALL)}, {m.CHANNEL}}}> "
+                f": ({BIG}) -> {BIG}")
+            if "concat_dimension = 1" in self.lines[-1]:
+                self.lines[-1] = self.lines[-1].replace(f"-> {BIG}", "-> tensor<2x16xf32>").replace(name, f"{name}w")
+                self.lines.append(f"{name} = stablehlo.reshape {name}w : (tensor<2x16xf32>) -> {BIG}")
+        else:
+            self._on_parts(product, name)
+        self.values[BIG].append(name)
+
+    def _on_parts(self, product: str, name: str) -> None:
+        part = "tensor<2x4xf32>"
+        scatter = m.reduce(f"{name}s", product, BIG).replace("all_reduce", "reduce_scatter").replace(
+            "<{", "<{scatter_dimension = 0 : i64, ").replace(f"-> {BIG}", f"-> {part}")
+        self.lines += [
+            scatter, f"{name}t = stablehlo.{self.random.choice(('sine', 'tanh'))} {name}s : {part}",
+            f'{name} = "stablehlo.all_gather"({name}t) <{{all_gather_dim = 0 : i64, {m.groups_text(m.ALL)}, '
+            f"{m.CHANNEL}, use_global_device_ids}}> : ({part}) -> {BIG}"]
+
+
 @pytest.mark.parametrize("seed", range(PROGRAMS))
 def test_values_stay(seed: int) -> None:
     m.run(SequenceParallel(extra=2.0), TensorParallelWriter(seed).program())

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from pathlib import Path
 
 import pytest
 
@@ -10,10 +11,11 @@ from hlorewrite.ir.load import parse
 from hlorewrite.ir.module import Module
 from hlorewrite.ir.view import View
 from hlorewrite.rules.apply.driver import apply_rules
-from hlorewrite.rules.library import load, load_text, select
+from hlorewrite.rules.library import load, load_text
 from hlorewrite.rules.listener import Recorder
 
 T = "tensor<8xf32>"
+PAIRS = str(Path(__file__).with_name("pairs.hlopat"))
 GROUPS = ("dense<[[0, 1, 2, 3]]> : tensor<1x4xi64>", "dense<[[0, 1], [2, 3]]> : tensor<2x2xi64>")
 
 
@@ -51,7 +53,7 @@ def program(seed: int, count: int) -> Module:
 @pytest.mark.parametrize("seed", range(25))
 def test_the_index_finds_what_all_pairs_do(seed: int) -> None:
     """A run that says why pairs do not match tries all of them; the result is the same."""
-    rules = select(load("collectives").rules, ("duplicate-collective", "dead-collective"))
+    rules = load(PAIRS).rules
     texts, counts = [], []
     for wants_missed in (False, True):
         module = program(seed, 12)
@@ -67,7 +69,7 @@ def test_equal_collectives_become_one() -> None:
                    + f"%p{i} = stablehlo.multiply {f'%p{i - 1}' if i else '%x'}, %r{i} : {T}\n" for i in range(200))
     module = parse("module attributes {mhlo.num_partitions = 4 : i32, mhlo.num_replicas = 1 : i32} {\n"
                    f"func.func @main(%x: {T}) -> {T} {{\n{body}return %p199 : {T}\n}}\n}}")
-    apply_rules(select(load("collectives").rules, ("algebra",)), View(module), listener=Recorder())
+    apply_rules(load(PAIRS).rules, View(module), listener=Recorder())
     assert module.text().count("stablehlo.all_reduce") == 2
 
 

@@ -21,9 +21,10 @@ from hlorewrite.ir import (
 )
 from hlorewrite.ops.attributes import ints
 from hlorewrite.ops.table import SLICES
-from hlorewrite.passes.common.broadcasts.emit import Delivery, channel_of, emit_delivery, static_slice
+from hlorewrite.passes.common.broadcasts.emit import Delivery, channel_of, emit_delivery
 from hlorewrite.passes.common.device_masks import lookup, zeros_like
 from hlorewrite.passes.common.emit import add_reducer
+from hlorewrite.passes.common.op_writer import OpWriter
 from hlorewrite.passes.common.shard_index import partition_groups, range_along
 
 
@@ -199,14 +200,14 @@ class _LayerWriter:
         self.editor, self.stack, self.read = editor, stack, read
         self.shard = stack.op.operands[0]
         self.type_ = ir.RankedTensorType(self.shard.type)
-        self.rows = stack.groups.rows
+        self.rows, self.writer = stack.groups.rows, OpWriter.before(editor, read.op)
 
     def broadcast(self) -> ir.Value:
         """The layer from its owner, both known."""
         owner, offset = divmod(self.read.layer or 0, self.stack.held)
         bounds = [(0, size, 1) for size in self.type_.shape]
         bounds[self.stack.dim] = (offset, offset + 1, 1)
-        piece = static_slice(self.editor, self.shard, bounds, self.read.op.location, self.read.op)
+        piece = self.writer.sliced(self.shard, bounds)
         how = Delivery(COLLECTIVE_BROADCAST.kind, _source_first(self.rows, owner))
         return emit_delivery(self.editor, how, piece, self.stack.op, self.read.op)
 
@@ -214,16 +215,16 @@ class _LayerWriter:
         """The layer from the device that owns it."""
         index = self._index()
         held = self._constant(self.stack.held)
-        owner = self._make("stablehlo.divide", [index, held], index.type)
+        owner = self.writer.make("stablehlo.divide", [index, held], index.type)
         piece = self.shard
         if self.stack.held > 1:
-            offset = self._make("stablehlo.remainder", [index, held], index.type)
+            offset = self.writer.make("stablehlo.remainder", [index, held], index.type)
             zero = self._constant(0)
             shape = list(self.type_.shape)
             shape[self.stack.dim] = 1
             starts = [offset if dim == self.stack.dim else zero for dim in range(len(shape))]
-            piece = self._make("stablehlo.dynamic_slice", [self.shard, *starts], self._tensor(shape),
-                               slice_sizes=self._integers(shape))
+            piece = self.writer.make("stablehlo.dynamic_slice", [self.shard, *starts], self._tensor(shape),
+                               slice_sizes=self.writer.numbers(shape))
         return self._switch(owner, piece) if form == "switch" else self._masked_sum(owner, piece)
 
     def read_from(self, arrived: ir.Value) -> None:
@@ -240,7 +241,7 @@ class _LayerWriter:
             for name, value in (("start_indices", 0), ("limit_indices", 1)):
                 numbers = ints(reader, name)
                 numbers[dim] = value
-                self.editor.set_attribute(reader, name, self._integers(numbers))
+                self.editor.set_attribute(reader, name, self.writer.numbers(numbers))
         self.editor.set_operand(reader, 0, arrived)
 
     def _index(self) -> ir.Value:
@@ -248,10 +249,10 @@ class _LayerWriter:
         index = self.read.op.operands[1 + self.stack.dim]
         wide = self._tensor([], "i32")
         if ir.IntegerType(ir.RankedTensorType(index.type).element_type).width < 32:
-            index = self._make("stablehlo.convert", [index], wide)
+            index = self.writer.make("stablehlo.convert", [index], wide)
         low, high = self._constant(0, index.type), self._constant(self.stack.layers - 1, index.type)
-        index = self._make("stablehlo.clamp", [low, index, high], index.type)
-        return index if index.type == wide else self._make("stablehlo.convert", [index], wide)
+        index = self.writer.make("stablehlo.clamp", [low, index, high], index.type)
+        return index if index.type == wide else self.writer.make("stablehlo.convert", [index], wide)
 
     def _switch(self, owner: ir.Value, piece: ir.Value) -> ir.Value:
         op = self.editor.create("stablehlo.case", [owner], [piece.type], regions=self.stack.groups.size,
@@ -268,15 +269,15 @@ class _LayerWriter:
     def _masked_sum(self, owner: ir.Value, piece: ir.Value) -> ir.Value:
         """The sum of the owner's bits and zeros, as unsigned integers, so that every bit is preserved."""
         bits = self._bits_type(piece.type)
-        carried = piece if bits is None else self._make("stablehlo.bitcast_convert", [piece], bits)
+        carried = piece if bits is None else self.writer.make("stablehlo.bitcast_convert", [piece], bits)
         members = {device: place for row in self.rows for place, device in enumerate(row)}
         place = lookup(self.editor, [members[device] for device in sorted(members)], self.read.op)
-        mine = self._make("stablehlo.convert", [place], self._tensor([], "i32"))
+        mine = self.writer.make("stablehlo.convert", [place], self._tensor([], "i32"))
         with self.editor.context:
             equal = ir.Attribute.parse("#stablehlo<comparison_direction EQ>")
-        mask = self._make("stablehlo.compare", [mine, owner], self._tensor([], "i1"), comparison_direction=equal)
+        mask = self.writer.make("stablehlo.compare", [mine, owner], self._tensor([], "i1"), comparison_direction=equal)
         zeros = zeros_like(self.editor, carried.type, self.read.op)
-        masked = self._make("stablehlo.select", [mask, carried, zeros], carried.type)
+        masked = self.writer.make("stablehlo.select", [mask, carried, zeros], carried.type)
         with self.editor.context:
             attributes = {"replica_groups": rows_attribute(self.editor.context, self.rows),
                           "channel_handle": channel_of(self.editor, self.stack.op),
@@ -285,7 +286,7 @@ class _LayerWriter:
                                    location=self.stack.op.location, before=self.read.op)
         element = str(ir.RankedTensorType(carried.type).element_type)
         add_reducer(self.editor, total, "or" if element == "i1" else "sum")
-        return total.results[0] if bits is None else self._make("stablehlo.bitcast_convert", [total.results[0]],
+        return total.results[0] if bits is None else self.writer.make("stablehlo.bitcast_convert", [total.results[0]],
                                                                  piece.type)
 
     def _bits_type(self, type_: ir.Type) -> ir.Type | None:
@@ -300,19 +301,11 @@ class _LayerWriter:
         with self.editor.context, self.read.op.location:
             element = ir.RankedTensorType(type_).element_type
             value = ir.DenseElementsAttr.get_splat(type_, ir.IntegerAttr.get(element, number))
-        return self._make("stablehlo.constant", [], type_, value=value)
-
-    def _integers(self, numbers: Sequence[int]) -> ir.Attribute:
-        with self.editor.context:
-            return ir.DenseI64ArrayAttr.get(list(numbers))
+        return self.writer.make("stablehlo.constant", [], type_, value=value)
 
     def _tensor(self, shape: list[int], element: str = "") -> ir.Type:
         with self.editor.context, ir.Location.unknown():
             return ir.RankedTensorType.get(shape, ir.Type.parse(element) if element else self.type_.element_type)
-
-    def _make(self, name: str, operands: Sequence[ir.Value], type_: ir.Type, **attributes: ir.Attribute) -> ir.Value:
-        return self.editor.create(name, operands, [type_], attributes=attributes, location=self.read.op.location,
-                                  before=self.read.op).results[0]
 
 
 def _source_first(rows: Sequence[Sequence[int]], member: int) -> tuple[tuple[int, ...], ...]:

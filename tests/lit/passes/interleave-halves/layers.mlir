@@ -61,3 +61,31 @@ module attributes {mhlo.num_partitions = 4 : i32, mhlo.num_replicas = 1 : i32} {
     return %y : tensor<8x6xf32>
   }
 }
+
+// -----
+
+// One sequence, whose rows the devices share: each has two of eight. Half of the rows is one row of each device, so that
+// the scatter of a half begins while the product of the other half is computed.
+// CHECK-LABEL: func.func public @shared
+// CHECK: %[[A:.+]] = stablehlo.slice %arg0 [0:1, 0:6]
+// CHECK: %[[B:.+]] = stablehlo.slice %arg0 [1:2, 0:6]
+// CHECK: %[[G0:.+]] = "stablehlo.all_gather"(%[[A]]) {{.*}} -> tensor<4x6xf32>
+// CHECK: %[[G1:.+]] = "stablehlo.all_gather"(%[[B]]) {{.*}} -> tensor<4x6xf32>
+// CHECK: %[[P0:.+]] = stablehlo.dot_general %[[G0]], %arg1
+// CHECK: %[[P1:.+]] = stablehlo.dot_general %[[G1]],
+// CHECK: %[[S0:.+]] = "stablehlo.reduce_scatter"(%[[P0]])
+// CHECK: %[[S1:.+]] = "stablehlo.reduce_scatter"(%[[P1]])
+// CHECK: stablehlo.concatenate %[[S0]], %[[S1]], dim = 0 : (tensor<1x6xf32>, tensor<1x6xf32>) -> tensor<2x6xf32>
+module attributes {mhlo.num_partitions = 4 : i32, mhlo.num_replicas = 1 : i32} {
+  func.func public @shared(%x: tensor<2x6xf32>, %w: tensor<6x6xf32>) -> tensor<2x6xf32> {
+    %g = "stablehlo.all_gather"(%x) <{all_gather_dim = 0 : i64, channel_handle = #stablehlo.channel_handle<handle = 1, type = 1>, replica_groups = dense<[[0, 1, 2, 3]]> : tensor<1x4xi64>, use_global_device_ids}> : (tensor<2x6xf32>) -> tensor<8x6xf32>
+    %p = stablehlo.dot_general %g, %w, contracting_dims = [1] x [0] : (tensor<8x6xf32>, tensor<6x6xf32>) -> tensor<8x6xf32>
+    // expected-remark@+1 {{it runs in two halves along dimension 0, with 1 more, each concurrently with compute of the other half}}
+    %s = "stablehlo.reduce_scatter"(%p) <{channel_handle = #stablehlo.channel_handle<handle = 1, type = 1>, replica_groups = dense<[[0, 1, 2, 3]]> : tensor<1x4xi64>, scatter_dimension = 0 : i64, use_global_device_ids}> ({
+    ^bb0(%l: tensor<f32>, %o: tensor<f32>):
+      %t = stablehlo.add %l, %o : tensor<f32>
+      stablehlo.return %t : tensor<f32>
+    }) : (tensor<8x6xf32>) -> tensor<2x6xf32>
+    return %s : tensor<2x6xf32>
+  }
+}

@@ -351,8 +351,8 @@ def test_no_solver(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pyte
         solver()
     verdicts = prove_file("collectives")
     assert {(v.status, v.reason) for v in verdicts} == {(ASSUMED, NO_SOLVER)}
-    assert main(["rules", "prove", "collectives", "--rule", "dead-collective"]) == 1
-    assert capsys.readouterr().out.splitlines()[0] == f"dead-collective  assumed: {NO_SOLVER}"
+    assert main(["rules", "prove", "collectives", "--rule", "collective-of-one"]) == 1
+    assert capsys.readouterr().out.splitlines()[0] == f"collective-of-one  assumed: {NO_SOLVER}"
     assert main(["opt", "--list-rules"]) == 0
     assert "; proved)" in capsys.readouterr().out  # the kept verdicts need no solver
 

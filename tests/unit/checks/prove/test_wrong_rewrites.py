@@ -15,7 +15,8 @@ from hlorewrite.rules.syntax.printer import print_file
 pytest.importorskip("z3")
 
 RULES = {i.name: print_file(ast.File((replace(i, docs=(), comments=()),)))
-         for i in checked(read_source("collectives"))[0].items if isinstance(i, ast.Rule)}
+         for name in ("collectives", str(Path(__file__).parents[2] / "rules" / "pairs.hlopat"))
+         for i in checked(read_source(name))[0].items if isinstance(i, ast.Rule)}
 CHANGES = [
     ("add-of-all-reduces", "like %ra;", "computation reduces(max) like %ra;"),
     ("add-of-all-reduces", "%t = stablehlo.add(%a, %b)", "%t = stablehlo.add(%a, %a)"),

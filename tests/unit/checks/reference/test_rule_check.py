@@ -68,7 +68,8 @@ def test_conditions_are_seen_to_be_needed_or_reported() -> None:
 
 
 def test_a_condition_that_keeps_definitions_before_uses_is_noticed() -> None:
-    result = check_rule(SOUND["duplicate-collective"], natives(), programs=150)
+    rules = load(str(Path(__file__).parents[2] / "rules" / "pairs.hlopat")).rules
+    result = check_rule(next(rule for rule in rules if rule.name == "duplicate-collective"), natives(), programs=150)
     assert {c.text for c in result.conditions if c.noticed} >= {"before(%p, %q)", "same_collective(%p, %q)"}
 
 

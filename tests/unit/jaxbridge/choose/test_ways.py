@@ -135,12 +135,15 @@ def test_xla_alone_that_is_nearly_as_short_under_a_set_is_tried_under_the_others
     assert (ALONE_FLAGGED in asked) == tried and chosen == (ALONE_FLAGGED if tried else FIRST)
 
 
-@pytest.mark.parametrize(("combined", "unrolled"), [(0.88, f"{FIRST}, {BOTH}"), (0.92, FLAGGED)])
-def test_loops_are_unrolled_with_combined_messages_where_these_alone_are_best(combined: float, unrolled: str):
-    made = {FIRST: step(0.9), f"XLA alone, {COMBINED}": step(combined), f"{FIRST}, {BOTH}": step(0.86),
+@pytest.mark.parametrize(("combined", "both", "unrolled"), [
+    (0.88, 0.86, [f"{FIRST}, {BOTH}"]), (0.92, 0.86, [FLAGGED]), (0.88, 0.885, [f"{FIRST}, {BOTH}", FLAGGED])])
+def test_loops_are_unrolled_with_combined_messages_where_these_alone_are_best(combined: float, both: float,
+                                                                              unrolled: list[str]):
+    """Megatron over four hosts took 318 ms with combined messages, 319 with both, and 308 with unrolled loops alone."""
+    made = {FIRST: step(0.9), f"XLA alone, {COMBINED}": step(combined), f"{FIRST}, {BOTH}": step(both),
             FLAGGED: step(0.87)}
     _, asked, chosen = ladder(made, sets=(COMBINED, UNROLLED, BOTH))
-    assert [name for name in asked if name in (FLAGGED, f"{FIRST}, {BOTH}")] == [unrolled] and chosen == unrolled
+    assert [name for name in asked if name in (FLAGGED, f"{FIRST}, {BOTH}")] == unrolled and chosen == unrolled[-1]
 
 
 # ---- ways guided by a profile of predicted times

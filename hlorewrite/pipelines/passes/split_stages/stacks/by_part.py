@@ -7,8 +7,8 @@ from hlorewrite.ir import Editor, Loop, defining_op, ir, terminator, with_dimens
 from hlorewrite.ops.attributes import ints
 from hlorewrite.ops.dims import attributes_for, repeats_whole
 from hlorewrite.ops.reducers import OP_OF_KIND, reduction_kind
-from hlorewrite.passes.common.broadcasts.emit import static_slice
 from hlorewrite.passes.common.device_masks import zeros_like
+from hlorewrite.passes.common.op_writer import OpWriter
 from hlorewrite.passes.common.shard_index import splat_number
 from hlorewrite.pipelines.passes.split_stages.graph import captured, ops_of
 from hlorewrite.pipelines.passes.split_stages.stacks import derived_parts
@@ -280,7 +280,7 @@ class PartWriter:
     def _narrowed(self, op: ir.Operation, part: ir.Value, low: int, high: int) -> ir.Value:
         bounds = list(zip(*(ints(op, name) for name in (
             "start_indices", "limit_indices", "strides")), strict=True))
-        return static_slice(self.editor, part, [(low, high, 1), *bounds[1:]], op.location, self.end())
+        return OpWriter.before(self.editor, self.end(), op.location).sliced(part, [(low, high, 1), *bounds[1:]])
 
     def _reduced(self, op: ir.Operation) -> bool:
         """A reduction over the rows: reduces each part, then combines the results. Returns whether the op is one."""

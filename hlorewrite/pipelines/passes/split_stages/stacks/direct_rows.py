@@ -14,7 +14,8 @@ from hlorewrite.ir import Editor, defining_op, element_count, holds_number, ir, 
 from hlorewrite.ops.attributes import ints
 from hlorewrite.ops.dims import repeats_whole
 from hlorewrite.ops.table import SLICES
-from hlorewrite.passes.common.broadcasts.emit import static_slice
+from hlorewrite.passes.common.emit import integer_attribute
+from hlorewrite.passes.common.op_writer import OpWriter
 from hlorewrite.pipelines.passes.split_stages.graph import ops_of
 from hlorewrite.pipelines.passes.split_stages.stacks.derived_parts import row_range, rows_of
 
@@ -166,21 +167,18 @@ def _taken(editor: Editor, rows: RowOrigin, before: ir.Operation) -> ir.Value:
         copy = editor.clone_before(made, before)
         copy.results[0].set_type(with_dimension(value.type, 0, rows.high - rows.low))
         return copy.results[0]
-    return static_slice(editor, value, [(rows.low, rows.high, 1), *((0, size, 1) for size in shape[1:])],
-                        before.location, before)
+    return OpWriter.before(editor, before).sliced(
+        value, [(rows.low, rows.high, 1), *((0, size, 1) for size in shape[1:])])
 
 
 def _as_type(editor: Editor, value: ir.Value, type_: ir.Type, before: ir.Operation) -> ir.Value:
-    return value if value.type == type_ else editor.create(
-        "stablehlo.reshape", [value], [type_], location=before.location, before=before).results[0]
+    return value if value.type == type_ else OpWriter.before(editor, before).make("stablehlo.reshape", [value], type_)
 
 
 def joined(editor: Editor, parts: Sequence[ir.Value], type_: ir.Type, before: ir.Operation) -> ir.Value:
     """Parts one after the other along the first dimension."""
-    with editor.context:
-        first = ir.IntegerAttr.get(ir.IntegerType.get_signless(64), 0)
-    return editor.create("stablehlo.concatenate", list(parts), [type_], attributes={"dimension": first},
-                         location=before.location, before=before).results[0]
+    return OpWriter.before(editor, before).make("stablehlo.concatenate", parts, type_,
+                                                dimension=integer_attribute(editor, 0))
 
 
 def make_rows_direct(editor: Editor, block: ir.Block) -> None:

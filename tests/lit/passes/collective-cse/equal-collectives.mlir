@@ -1,6 +1,6 @@
-// the same collective of the same value twice = once
-// RUN: %hlorewrite opt %s --pass='rules{only=duplicate-collective}' --split-input-file --check=interp | %filecheck %s
-// RUN: %hlorewrite opt %s --pass='rules{only=duplicate-collective}' --split-input-file --remarks=applied,blocked,unprofitable --verify-diagnostics -o %t.out
+// Equal collectives of equal operands become one.
+// RUN: %hlorewrite opt %s --pass=collective-cse --split-input-file --check=interp | %filecheck %s
+// RUN: %hlorewrite opt %s --pass=collective-cse --split-input-file --remarks=applied,blocked,unprofitable --verify-diagnostics -o %t.out
 
 // It fires.
 // CHECK-LABEL: func.func @main
@@ -14,7 +14,8 @@ module attributes {mhlo.num_partitions = 4 : i32, mhlo.num_replicas = 1 : i32} {
       %s = stablehlo.add %l, %r : tensor<f32>
       stablehlo.return %s : tensor<f32>
     }) : (tensor<4xf32>) -> tensor<4xf32>
-    // expected-remark@+1 {{applied: duplicate-collective: the same collective of the same value twice = once}}
+    // expected-remark@+2 {{collective-cse: its result is that of}}
+    // expected-remark@+1 {{collective-cse: no op reads it: it is removed}}
     %sum2 = "stablehlo.all_reduce"(%x) <{channel_handle = #stablehlo.channel_handle<handle = 1, type = 1>, replica_groups = dense<[[0, 1], [2, 3]]> : tensor<2x2xi64>, use_global_device_ids}> ({
     ^bb0(%l: tensor<f32>, %r: tensor<f32>):
       %s = stablehlo.add %l, %r : tensor<f32>
@@ -35,7 +36,8 @@ module attributes {mhlo.num_partitions = 4 : i32, mhlo.num_replicas = 1 : i32} {
 module attributes {mhlo.num_partitions = 4 : i32, mhlo.num_replicas = 1 : i32} {
   func.func @main(%x: tensor<4xf32>) -> tensor<4xf32> {
     %sent = "stablehlo.collective_permute"(%x) <{channel_handle = #stablehlo.channel_handle<handle = 1, type = 1>, source_target_pairs = dense<[[0, 1]]> : tensor<1x2xi64>}> : (tensor<4xf32>) -> tensor<4xf32>
-    // expected-remark@+1 {{applied: duplicate-collective: the same collective of the same value twice = once}}
+    // expected-remark@+2 {{collective-cse: its result is that of}}
+    // expected-remark@+1 {{collective-cse: no op reads it: it is removed}}
     %sent2 = "stablehlo.collective_permute"(%x) <{channel_handle = #stablehlo.channel_handle<handle = 1, type = 1>, source_target_pairs = dense<[[0, 1]]> : tensor<1x2xi64>}> : (tensor<4xf32>) -> tensor<4xf32>
     %total = stablehlo.add %sent, %sent2 : tensor<4xf32>
     return %total : tensor<4xf32>
@@ -129,5 +131,31 @@ module attributes {mhlo.num_partitions = 4 : i32, mhlo.num_replicas = 1 : i32} {
     }) : (tensor<4xf32>) -> tensor<4xf32>
     %total3 = stablehlo.add %loop#1, %sum : tensor<4xf32>
     return %total3 : tensor<4xf32>
+  }
+}
+
+// -----
+
+// Groups in another order are the same groups.
+// CHECK-LABEL: func.func @groups
+// CHECK: %[[SUM:.+]] = "stablehlo.all_reduce"(%arg0)
+// CHECK-NOT: stablehlo.all_reduce
+// CHECK: stablehlo.multiply %[[SUM]], %[[SUM]]
+module attributes {mhlo.num_partitions = 4 : i32, mhlo.num_replicas = 1 : i32} {
+  func.func @groups(%x: tensor<4xf32>) -> tensor<4xf32> {
+    %sum = "stablehlo.all_reduce"(%x) <{channel_handle = #stablehlo.channel_handle<handle = 1, type = 1>, replica_groups = dense<[[0, 1], [2, 3]]> : tensor<2x2xi64>, use_global_device_ids}> ({
+    ^bb0(%l: tensor<f32>, %r: tensor<f32>):
+      %s = stablehlo.add %l, %r : tensor<f32>
+      stablehlo.return %s : tensor<f32>
+    }) : (tensor<4xf32>) -> tensor<4xf32>
+    // expected-remark@+2 {{collective-cse: its result is that of}}
+    // expected-remark@+1 {{collective-cse: no op reads it: it is removed}}
+    %sum2 = "stablehlo.all_reduce"(%x) <{channel_handle = #stablehlo.channel_handle<handle = 2, type = 1>, replica_groups = dense<[[2, 3], [0, 1]]> : tensor<2x2xi64>, use_global_device_ids}> ({
+    ^bb0(%l: tensor<f32>, %r: tensor<f32>):
+      %s = stablehlo.add %l, %r : tensor<f32>
+      stablehlo.return %s : tensor<f32>
+    }) : (tensor<4xf32>) -> tensor<4xf32>
+    %product = stablehlo.multiply %sum, %sum2 : tensor<4xf32>
+    return %product : tensor<4xf32>
   }
 }

@@ -1,6 +1,6 @@
-// a collective that no op reads = nothing
-// RUN: %hlorewrite opt %s --pass='rules{only=dead-collective}' --split-input-file --check=interp | %filecheck %s
-// RUN: %hlorewrite opt %s --pass='rules{only=dead-collective}' --split-input-file --remarks=applied,blocked,unprofitable --verify-diagnostics -o %t.out
+// Collectives that no op reads are removed.
+// RUN: %hlorewrite opt %s --pass=collective-cse --split-input-file --check=interp | %filecheck %s
+// RUN: %hlorewrite opt %s --pass=collective-cse --split-input-file --remarks=applied,blocked,unprofitable --verify-diagnostics -o %t.out
 
 // It fires.
 // CHECK-LABEL: func.func @main
@@ -8,7 +8,7 @@
 // CHECK: return %[[ADD]]
 module attributes {mhlo.num_partitions = 4 : i32, mhlo.num_replicas = 1 : i32} {
   func.func @main(%x: tensor<4xf32>, %y: tensor<4xf32>) -> tensor<4xf32> {
-    // expected-remark@+1 {{applied: dead-collective: a collective that no op reads = nothing}}
+    // expected-remark@+1 {{collective-cse: no op reads it: it is removed}}
     %sum = "stablehlo.all_reduce"(%x) <{channel_handle = #stablehlo.channel_handle<handle = 1, type = 1>, replica_groups = dense<[[0, 1], [2, 3]]> : tensor<2x2xi64>, use_global_device_ids}> ({
     ^bb0(%l: tensor<f32>, %r: tensor<f32>):
       %s = stablehlo.add %l, %r : tensor<f32>
