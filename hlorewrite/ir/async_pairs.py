@@ -13,7 +13,6 @@ from typing import Any
 
 from hlorewrite.ir import collectives
 from hlorewrite.ir.binding import ir
-from hlorewrite.ir.collectives import BY_KIND, BY_OP, CollectiveOp
 from hlorewrite.ir.edit import Editor
 from hlorewrite.ir.frontend import FRONTEND
 from hlorewrite.ir.view import View, nested_ops, terminator
@@ -33,7 +32,7 @@ _DEVICE_TO_DEVICE = 1
 _PERMUTATIONS = ("permutation", "source_target_pairs")
 
 
-def started_collective(op: ir.Operation) -> CollectiveOp | None:
+def started_collective(op: ir.Operation) -> collectives.CollectiveOp | None:
     """The collective that a custom call ``KIND-start`` starts; None for any other op.
 
     Example:
@@ -45,15 +44,15 @@ def started_collective(op: ir.Operation) -> CollectiveOp | None:
       'stablehlo.all_reduce'
     """
     target = _target(op)
-    row = BY_KIND.get(target.removesuffix(_START)) if target.endswith(_START) else None
+    row = collectives.BY_KIND.get(target.removesuffix(_START)) if target.endswith(_START) else None
     return row if row is not None and row.op else None
 
 
 def started_ops(view: View) -> list[tuple[ir.Operation, str]]:
     """The ops by which a program starts a collective itself, each with the kind it starts."""
     calls = [(op, row.kind) for op in view.ops(CUSTOM_CALL) if (row := started_collective(op)) is not None]
-    return [*calls, *((op, BY_OP[inner.name].kind) for op in view.ops(ASYNC_START) for inner in nested_ops(op)
-                      if inner.name in BY_OP)]
+    return [*calls, *((op, collectives.BY_OP[inner.name].kind) for op in view.ops(ASYNC_START)
+                      for inner in nested_ops(op) if inner.name in collectives.BY_OP)]
 
 
 def has_async_pairs(view: View) -> bool:
@@ -131,7 +130,7 @@ def _target(op: ir.Operation) -> str:
 def _is_half(op: ir.Operation) -> bool:
     """Whether a custom call starts or awaits a collective."""
     target = _target(op)
-    return any(target.endswith(end) and target.removesuffix(end) in BY_KIND for end in (_START, _DONE))
+    return any(target.endswith(end) and target.removesuffix(end) in collectives.BY_KIND for end in (_START, _DONE))
 
 
 def _same_types(before: Sequence[ir.Value], after: Sequence[ir.Value]) -> bool:
@@ -179,7 +178,7 @@ def _replace_start(editor: Editor, op: ir.Operation) -> None:
     editor.erase(op)
 
 
-def _configuration(op: ir.Operation, row: CollectiveOp) -> dict[str, ir.Attribute] | str:
+def _configuration(op: ir.Operation, row: collectives.CollectiveOp) -> dict[str, ir.Attribute] | str:
     """The attributes of the op that a custom call starts, or why they cannot be read."""
     try:
         read = json.loads(_written_configuration(op))

@@ -8,7 +8,6 @@ from math import prod
 from hlorewrite.cost import Topology
 from hlorewrite.cost.kernels import work
 from hlorewrite.cost.kernels.rates import KernelRates, timeline_constants
-from hlorewrite.cost.kernels.work import OpSizes, Product, WrittenElements
 from hlorewrite.hlo.parse import Computation, HloInstruction, HloText, custom_call_target
 from hlorewrite.hlo.shapes import arrays, shape_bytes, shape_elements
 from hlorewrite.util.reachability import reachable
@@ -135,17 +134,17 @@ def fusion_bytes(fused: Computation) -> int:
     return round(read) + written
 
 
-def fusion_elements(fused: Computation) -> WrittenElements:
+def fusion_elements(fused: Computation) -> work.WrittenElements:
     """Elements a fusion writes.
 
     Args:
       fused: the computation it calls.
     """
     rows = [_elements(fused, each) for each in _results(fused)]
-    return WrittenElements(*(max(column) for column in zip(*rows, strict=True))) if rows else work.NOTHING_WRITTEN
+    return work.WrittenElements(*(max(column) for column in zip(*rows, strict=True))) if rows else work.NOTHING_WRITTEN
 
 
-def instruction_elements(computation: Computation, instruction: HloInstruction) -> WrittenElements:
+def instruction_elements(computation: Computation, instruction: HloInstruction) -> work.WrittenElements:
     """Elements that an instruction outside of fusions writes; none if its kernel is not XLA's own.
 
     Args:
@@ -184,10 +183,10 @@ def _results(fused: Computation) -> list[HloInstruction]:
     return [fused.instructions[name] for name in dict.fromkeys(names) if name in fused.instructions]
 
 
-def _elements(computation: Computation, made: HloInstruction) -> WrittenElements:
+def _elements(computation: Computation, made: HloInstruction) -> work.WrittenElements:
     shape, kind = _written(computation, made)
     elements = shape_elements(shape)
-    return work.scattered(elements, shape_bytes(shape)) if kind == work.SCATTER else WrittenElements(elements)
+    return work.scattered(elements, shape_bytes(shape)) if kind == work.SCATTER else work.WrittenElements(elements)
 
 
 def _written(computation: Computation, made: HloInstruction) -> tuple[str, str]:
@@ -223,7 +222,7 @@ def _needs(computation: Computation, reader: HloInstruction, place: int, count: 
            in_place: bool) -> float:
     """The number of an operand's elements that ``count`` elements of the reader's result depend on."""
     update = shape_elements(_update(computation, reader).shape) if reader.opcode in work.IN_PLACE else 0
-    return work.needed_elements(OpSizes(reader.opcode, shape_elements(reader.shape), update), place, count, size,
+    return work.needed_elements(work.OpSizes(reader.opcode, shape_elements(reader.shape), update), place, count, size,
                            in_place=in_place)
 
 
@@ -238,7 +237,7 @@ _ALGORITHM = re.compile(r"\balgorithm=dot_(\w+?)(?:_x(\d))?\b")
 _GEMMS = ("__cublas$gemm", "__cublas$lt$matmul", "__triton_gemm")
 _CONVOLUTION = "__cudnn$conv"
 
-def fusion_products(module: HloText, fused: Computation) -> list[Product]:
+def fusion_products(module: HloText, fused: Computation) -> list[work.Product]:
     """The products in a fusion, nested ones included.
 
     Args:
@@ -258,7 +257,7 @@ def fusion_products(module: HloText, fused: Computation) -> list[Product]:
             for product in instruction_products(computation, instruction)]
 
 
-def instruction_products(computation: Computation, instruction: HloInstruction) -> list[Product]:
+def instruction_products(computation: Computation, instruction: HloInstruction) -> list[work.Product]:
     """The product that one instruction computes.
 
     Args:
@@ -310,7 +309,7 @@ def _shape(computation: Computation, instruction: HloInstruction, place: int) ->
     return next(iter(arrays(text)), ("", ()))
 
 
-def _product(computation: Computation, instruction: HloInstruction, contracted: list[int]) -> list[Product]:
+def _product(computation: Computation, instruction: HloInstruction, contracted: list[int]) -> list[work.Product]:
     dtype, left = _shape(computation, instruction, 0)
     if not left or any(d >= len(left) for d in contracted):
         return []
@@ -320,7 +319,7 @@ def _product(computation: Computation, instruction: HloInstruction, contracted: 
                        precise=_precise(instruction), algorithm=algorithm)]
 
 
-def _convolution(computation: Computation, instruction: HloInstruction, direction: str) -> list[Product]:
+def _convolution(computation: Computation, instruction: HloInstruction, direction: str) -> list[work.Product]:
     """The product of a convolution.
 
     The backward convolutions of cuDNN keep the labels of the forward one: its result is their first operand (input

@@ -11,7 +11,6 @@ from typing import Any
 
 from hlorewrite.checks.translation_validation.steps import PassStages
 from hlorewrite.cli.opt import decide
-from hlorewrite.cli.opt.decide import OptDecision
 from hlorewrite.cli.opt.plan import OptPlan, check_plan_usage
 from hlorewrite.cli.opt.reports import Reports
 from hlorewrite.cli.process import stage
@@ -54,7 +53,7 @@ class Job:
     timings: Timings = field(default_factory=Timings)
     _objects: list[dict[str, Any]] = field(default_factory=list, init=False)
     """The output of ``--json``: a decision for each module."""
-    _decisions: list[tuple[str, OptDecision]] = field(default_factory=list, init=False)
+    _decisions: list[tuple[str, decide.OptDecision]] = field(default_factory=list, init=False)
     """The output of ``--report``: the same, with the names of the modules."""
 
     def run(self) -> int:
@@ -276,7 +275,7 @@ class Job:
     def _format(self) -> Format:
         return Format.GENERIC if self.args.generic and self.args.emit == "text" else Format(self.args.emit)
 
-    def _decided(self, original: Module, module: Module, chosen: OptDecision) -> Module:
+    def _decided(self, original: Module, module: Module, chosen: decide.OptDecision) -> Module:
         """The result, or the input where that is as good under XLA alone; says which, and why."""
         if self.args.json:
             self._objects.append(chosen.as_json(original, self.args.target))

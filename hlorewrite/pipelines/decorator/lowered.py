@@ -25,7 +25,6 @@ from hlorewrite.passmanager.manager import run_passes
 from hlorewrite.pipelines.adapter.collectives import collectives_of_program
 from hlorewrite.pipelines.decorator import host_calls, specs
 from hlorewrite.pipelines.decorator.row_arrays import RowArrays, stage_array_results
-from hlorewrite.pipelines.decorator.specs import PipelineSettings
 from hlorewrite.pipelines.decorator.stage_array import StageArray
 from hlorewrite.pipelines.decorator.state import MeshState, carried_places, note_carried, state_on_meshes, state_table
 from hlorewrite.pipelines.mpmd.program import Program, read_program
@@ -79,7 +78,7 @@ class PipelineLowered:
       remarks: what the passes said.
     """
 
-    def __init__(self, module: Module, split: Module, step: LoweredStep, settings: PipelineSettings,
+    def __init__(self, module: Module, split: Module, step: LoweredStep, settings: specs.PipelineSettings,
                  recorder: RunRecorder) -> None:
         self.module, self.original, self.settings = module, step.lowering, settings
         self.remarks = tuple(recorder.remarks)
@@ -187,7 +186,7 @@ class PipelineCompiled:
                 value.delete()
 
 
-def _with_shared_fragments(module: Module, settings: PipelineSettings) -> Module:
+def _with_shared_fragments(module: Module, settings: specs.PipelineSettings) -> Module:
     """The program that is compiled. If requested, parts that several fragments contain are separate fragments."""
     wanted = settings.meshes.platform == "cpu" if settings.share_fragments is None else settings.share_fragments
     if not wanted:
@@ -216,7 +215,7 @@ def _as_key(value: Any, kind: Any) -> Any:
     return jax.random.wrap_key_data(value, impl=kind._impl.name)
 
 
-def lower_step(function: Callable[..., Any], settings: PipelineSettings, options: dict[str, Any], args: tuple,
+def lower_step(function: Callable[..., Any], settings: specs.PipelineSettings, options: dict[str, Any], args: tuple,
                kwargs: dict[str, Any], solver_effort: float | None = None) -> PipelineLowered:
     """Traces a step over one mesh, splits it, and runs the passes.
 
@@ -268,7 +267,7 @@ def lower_step(function: Callable[..., Any], settings: PipelineSettings, options
         return _split_and_rewritten(step, settings, (shaped, shaped_named), solver_effort)
 
 
-def _split_and_rewritten(step: LoweredStep, settings: PipelineSettings, shaped: Any, solver_effort: float | None
+def _split_and_rewritten(step: LoweredStep, settings: specs.PipelineSettings, shaped: Any, solver_effort: float | None
                          ) -> PipelineLowered:
     """Runs the passes on a step that was lowered."""
     module = clone_of(private.module_of(step.lowering), step.name)
@@ -305,7 +304,7 @@ def _static(jitted: Any) -> Callable[[int], tuple[frozenset[int], tuple[str, ...
     return of
 
 
-def _split(settings: PipelineSettings) -> Any:
+def _split(settings: specs.PipelineSettings) -> Any:
     from hlorewrite.pipelines.passes.split_stages import SplitStages
 
     schedule, named = settings.schedule, isinstance(settings.schedule, str)

@@ -10,7 +10,6 @@ from hlorewrite.checks.reference.interpreter import dtype_of
 from hlorewrite.checks.reference.rounding import fingerprint, sums
 from hlorewrite.checks.reference.rounding.eval_op import attribute_names, eval_op, region_texts
 from hlorewrite.checks.reference.rounding.scatters import scattering_of
-from hlorewrite.checks.reference.rounding.sums import ProductForm, ReductionForm
 from hlorewrite.checks.reference.rounding.trace import USUAL_LIMITS, ExecutionTrace, NoBound, TracedTensor, TraceLimits
 from hlorewrite.checks.reference.rounding.units import carry
 from hlorewrite.ir import ir, op_key, source_line, symbol_name
@@ -216,7 +215,7 @@ class Replay:
         made = self._product(op, "convolution", form.product, [left, right])
         return self._moved(op, list(made), [], form.result)
 
-    def _product(self, op: ir.Operation, kind: str, form: ProductForm, operands: list[int]) -> Sequence[int]:
+    def _product(self, op: ir.Operation, kind: str, form: sums.ProductForm, operands: list[int]) -> Sequence[int]:
         a, b = self._read(operands)
         dtype = dtype_of(op.results[0].type)
         self.tape.multiply(form.batch * form.free[0] * form.free[1] * form.terms)
@@ -238,7 +237,7 @@ class Replay:
         [side_by_side] = self._moved(op, operands, [], found[0])
         return self._reduced(op, found[1], [side_by_side, operands[1]])
 
-    def _reduced(self, op: ir.Operation, form: ReductionForm, operands: list[int]) -> Sequence[int]:
+    def _reduced(self, op: ir.Operation, form: sums.ReductionForm, operands: list[int]) -> Sequence[int]:
         x, start = self._read(operands)
         made = form.in_order(x.value, start.value), form.prints(x.prints, start.prints, self._seed(op))
         return self.tape.record("reduce", operands, [made], self._where(op), form)

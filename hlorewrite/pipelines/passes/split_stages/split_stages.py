@@ -18,7 +18,6 @@ from hlorewrite.pipelines.passes.split_stages.auto.cut_graph import whole_step
 from hlorewrite.pipelines.passes.split_stages.branches import write_branches_as_choices
 from hlorewrite.pipelines.passes.split_stages.emit import write_program
 from hlorewrite.pipelines.passes.split_stages.graph import StepNode
-from hlorewrite.pipelines.passes.split_stages.meshes import ProgramMeshes
 from hlorewrite.pipelines.passes.split_stages.moved_values import moved_values
 from hlorewrite.pipelines.passes.split_stages.plan import PlannedFragment, StagePlan, make_plan
 from hlorewrite.pipelines.passes.split_stages.remat import keep_what_was_sent
@@ -147,7 +146,7 @@ class SplitStages(Pass):
                               source))
         return replace(self, cuts=chosen.cuts)
 
-    def _place(self, step: TrainStep, topology: ProgramMeshes, at: stage_assignment.StageAssignment,
+    def _place(self, step: TrainStep, topology: meshes.ProgramMeshes, at: stage_assignment.StageAssignment,
                ctx: PassContext) -> None:
         """Gives every op of the micro-batch its place, and finds out what is carried."""
         ctx.count("marks that would run again", keep_what_was_sent(step))
@@ -260,7 +259,7 @@ def _check_arguments(plan: StagePlan) -> None:
                                step.argument_name(number), _source(step, readers[number]))
 
 
-def _refuse_manual(step: TrainStep, topology: ProgramMeshes) -> None:
+def _refuse_manual(step: TrainStep, topology: meshes.ProgramMeshes) -> None:
     """What is written for the devices of one mesh cannot run on meshes of other sizes."""
     manual = step.view.ops("sdy.manual_computation")
     if manual and len(set(topology.shapes)) > 1:

@@ -18,7 +18,6 @@ from hlorewrite.pipelines.passes.split_stages.auto.cut_costs import (
     best_cuts,
     cut_costs,
 )
-from hlorewrite.pipelines.passes.split_stages.auto.cut_graph import CutGraph, NumberedGraph
 from hlorewrite.pipelines.passes.split_stages.graph import StepNode
 from hlorewrite.pipelines.passes.split_stages.meshes import parse_shapes
 from hlorewrite.pipelines.passes.split_stages.stage_assignment import is_backward
@@ -136,7 +135,7 @@ def choose_stages(module: Module, wanted: StageSearch, split: Callable[[tuple[in
     return ChosenStages(tuple(cut for cut, _, _ in boundaries), boundaries, seconds.cache_info().currsize)
 
 
-def _promising(graph: CutGraph, costs: CutCosts, clock: KernelClock, wanted: StageSearch,
+def _promising(graph: cut_graph.CutGraph, costs: CutCosts, clock: KernelClock, wanted: StageSearch,
                cluster: Topology) -> list[tuple[int, ...]]:
     """The cuts of the dynamic programming; refuses a step without."""
     if len(costs.cuts) < wanted.stages - 1:
@@ -152,7 +151,7 @@ def _promising(graph: CutGraph, costs: CutCosts, clock: KernelClock, wanted: Sta
     return first
 
 
-def _layers_apart(module: Module, wanted: StageSearch, cluster: Topology) -> NumberedGraph:
+def _layers_apart(module: Module, wanted: StageSearch, cluster: Topology) -> cut_graph.NumberedGraph:
     """The step in which loops that take a good part of a stage have become one loop per iteration, so that cuts inside
     can be compared.
     """
@@ -165,7 +164,7 @@ def _layers_apart(module: Module, wanted: StageSearch, cluster: Topology) -> Num
     return cut_graph.cut_inside(module, graph, apart, wanted.microbatches)
 
 
-def _refuse_one_loop(graph: CutGraph, clock: KernelClock, stages: int) -> None:
+def _refuse_one_loop(graph: cut_graph.CutGraph, clock: KernelClock, stages: int) -> None:
     """Refuses a step whose work is one loop that cannot be cut: it is a single op, so it cannot fill several stages."""
     loops = [(clock.seconds(node.op), node.op) for node in graph.forward if node.op is not None
              and node.name == "stablehlo.while"]
@@ -180,7 +179,7 @@ def _refuse_one_loop(graph: CutGraph, clock: KernelClock, stages: int) -> None:
                                   "one after the other")
 
 
-def stage_limits(graph: CutGraph, wanted: StageSearch, cluster: Topology) -> StageLimits:
+def stage_limits(graph: cut_graph.CutGraph, wanted: StageSearch, cluster: Topology) -> StageLimits:
     """The devices of the stages, for the dynamic programming."""
     sizes = [math.prod(shape) for shape in parse_shapes(wanted.meshes)]
     if wanted.mesh_of:
@@ -198,7 +197,7 @@ def stage_limits(graph: CutGraph, wanted: StageSearch, cluster: Topology) -> Sta
                        cluster.nic_sustained_bytes_per_s if slow else cluster.intra_sustained_bytes_per_s)
 
 
-def _cut_graph(module: Module, microbatches: int) -> CutGraph:
+def _cut_graph(module: Module, microbatches: int) -> cut_graph.CutGraph:
     view = View(module)
     marked = next((op for op in view.ops("stablehlo.optimization_barrier") if mark_of(op)), None)
     if marked is not None:
@@ -242,7 +241,7 @@ def _descend(first: Sequence[tuple[int, ...]], count: int,
     return best
 
 
-def _source(graph: CutGraph, cut: int) -> str:
+def _source(graph: cut_graph.CutGraph, cut: int) -> str:
     node = graph.forward[cut - 1]
     return graph.step.view.source(node.op) if node.op is not None else graph.step.view.module.name
 
@@ -250,7 +249,7 @@ def _source(graph: CutGraph, cut: int) -> str:
 # ---- writes the marks of a cut: one on each value that crosses from stage to stage, and one on each cotangent back
 
 
-def write_marks(graph: CutGraph, editor: Editor, cuts: Sequence[int], halves: Sequence[int]) -> None:
+def write_marks(graph: cut_graph.CutGraph, editor: Editor, cuts: Sequence[int], halves: Sequence[int]) -> None:
     """Writes the marks of a cut into the step's loop.
 
     Args:
@@ -269,7 +268,7 @@ class _MarkWriter:
     if there is one, else that of the nearest stage before.
     """
 
-    def __init__(self, graph: CutGraph, editor: Editor) -> None:
+    def __init__(self, graph: cut_graph.CutGraph, editor: Editor) -> None:
         self.graph, self.editor, self.values = graph, editor, graph.step.values
         self.stage: dict[int, int] = {}  # value -> stage of its maker
         self.marked: dict[tuple[int, int], ir.Value] = {}  # (value, stage) -> the mark's result
