@@ -42,8 +42,6 @@ class HoistCollectives(Pass):
 
     name: ClassVar[str] = "hoist-collectives"
     by_mesh: ClassVar[bool] = True
-    limit_name: ClassVar[str] = "most-bytes is"
-    draws: ClassVar[bool] = True  # from the run's remaining memory budget
     most_bytes: Size = 1 << 30
     barriers: bool = False
     unknown_trips: bool = True
@@ -60,14 +58,14 @@ class HoistCollectives(Pass):
         while pending:  # Ends: each round moves every collective that is left one loop further out.
             moved: list[ir.Operation] = []
             for op in pending:
-                outside = self.hoist(op, view, editor, ctx, varying)
+                outside = self._hoist(op, view, editor, ctx, varying)
                 if outside is not None:
                     moved.append(outside)
             changed = changed or bool(moved)
             pending = moved
         return changed
 
-    def hoist(self, op: ir.Operation, view: View, editor: Editor, ctx: PassContext,
+    def _hoist(self, op: ir.Operation, view: View, editor: Editor, ctx: PassContext,
               varying: set[int]) -> ir.Operation | None:
         """Moves one collective before its loop.
 
@@ -105,9 +103,9 @@ class HoistCollectives(Pass):
         size, more = sum(tensor_bytes(v.type) for v in op.results), _kept_bytes(op, cone)
         if more > self.most_bytes and not ctx.ignore_cost:
             tell(ctx, "unprofitable", self.name, f"it stays in its loop: outside, {more} bytes more would be "
-                 f"live throughout the loop, and {self.limit_name} {self.most_bytes}", view, op)
+                 f"live throughout the loop, and most-bytes is {self.most_bytes}", view, op)
             return None
-        if self.draws and not ctx.take_memory(more):
+        if not ctx.take_memory(more):
             tell(ctx, "unprofitable", self.name, f"it stays in its loop: outside, {more} bytes more would be "
                  f"live throughout the loop, but only {ctx.memory_left} are left of the memory budget", view, op)
             return None

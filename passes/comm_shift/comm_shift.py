@@ -13,7 +13,7 @@ from hlorewrite.analysis.deferral_graph.placement import ReductionPlacement, pla
 from hlorewrite.analysis.groups import device_count, refuse_placed_ops
 from hlorewrite.analysis.linearity import LinearityFacts, WithinRange
 from hlorewrite.errors import UsageError, did_you_mean
-from hlorewrite.ir import ALL_GATHER, ALL_REDUCE, REDUCE_SCATTER, Editor, Module, ir, is_floating, op_key, tensor_bytes
+from hlorewrite.ir import ALL_REDUCE, REDUCE_SCATTER, Editor, Module, ir, is_floating, op_key
 from hlorewrite.ir.inline import contains_any, inline_calls, is_private
 from hlorewrite.ir.view import View
 from hlorewrite.passes.comm_shift.deferral_plan import (
@@ -29,7 +29,6 @@ from hlorewrite.passes.comm_shift.remarks import RemarkEmitter
 from hlorewrite.passes.comm_shift.scatter import ScatterStage, private_callees
 from hlorewrite.passes.comm_shift.scatter_facts import ScatterFacts
 from hlorewrite.passes.common.zero_iter_args import drop_carried_zeros
-from hlorewrite.passes.hoist_collectives import HoistCollectives
 from hlorewrite.passmanager.base import Pass, PassContext
 from hlorewrite.passmanager.options import Size
 from hlorewrite.rules.library import shipped_facts
@@ -37,7 +36,7 @@ from hlorewrite.rules.library import shipped_facts
 if TYPE_CHECKING:
     from hlorewrite.cost.collective_times import CollectiveTimes
 
-MOVABLE = (ALL_REDUCE.op, REDUCE_SCATTER.op, ALL_GATHER.op)
+MOVABLE = (ALL_REDUCE.op, REDUCE_SCATTER.op)
 _MOST_ROUNDS = 16
 _WIRE_TYPES = ("bf16", "f16", "f32")
 
@@ -73,8 +72,8 @@ class CommShift(Pass):
       exact: keep the order of every floating-point sum; only integer sums, maxima and minima move.
       narrow_range: also move sums of f16 and 8-bit floats, which may then overflow or underflow where they did not.
       wire_dtype: element type the moved reductions travel in, such as ``bf16``; lossy, so never chosen by itself.
-      memory_budget: bytes that a device may spend on local sums of deferred reduce-scatters and on gathered values kept
-        through a loop; by default 2 % of its arguments.
+      memory_budget: bytes that a device may spend on local sums of deferred reduce-scatters; by default 2 % of its
+        arguments.
       topology: weigh by time on this cluster (``h200:1x8``) instead of by executed bytes; by default the one the run
         names, if any.
       expected: move also what sends less only in expectation (branches equally likely, loops with unknown trip counts
@@ -143,7 +142,7 @@ def _times(spec: str, view: View) -> CollectiveTimes | None:
 
 
 def _calls_to_inline(view: View) -> bool:
-    """Whether a reduction or gather is inside a called function."""
+    """Whether a reduction is inside a called function."""
     if not view.ops("func.call"):
         return False
     holds = contains_any(MOVABLE, view)
@@ -186,9 +185,9 @@ class _Attempt:
             accumulate_in_place(self.view, self.editor)
             drop_carried_zeros(self.view, self.editor)
         self.blocked_calls |= stage.blocked_calls
-        gathered, self.left = hoist_gathers(self.view, self.editor, self.ctx, stage.left)
+        self.left = stage.left
         self.ctx.take_memory(had - self.left)
-        return reduced or scattered or gathered
+        return reduced or scattered
 
     def _all_reduces(self) -> bool:
         changed = False
@@ -275,50 +274,3 @@ class _Attempt:
     def _plan(self, reductions: ReductionClass, builder: DeferralGraphBuilder | None = None) -> DeferralPlan:
         builder = builder or flow_builder(self.view, self.facts, reductions)
         return planned(builder, reductions, lambda flow: self._place(flow, reductions))
-
-
-# ---- the part of comm-shift that moves loop-invariant all-gathers before loops, within the same memory budget
-
-
-@dataclass(frozen=True)
-class _GatherHoist(HoistCollectives):
-    """Hoisting under comm-shift's name; a loop that may not run at all keeps its gathers."""
-
-    name: ClassVar[str] = "comm-shift"
-    limit_name: ClassVar[str] = "the rest of memory-budget is"
-    draws: ClassVar[bool] = False  # comm-shift draws on it, for its sums and gathers together
-    unknown_trips: bool = False
-
-
-def hoist_gathers(view: View, editor: Editor, ctx: PassContext, budget: int) -> tuple[bool, int]:
-    """Moves all-gathers of invariant operands out of their loops, as far as memory allows.
-
-    Args:
-      view: the view of the module.
-      editor: its editor.
-      ctx: where remarks go.
-      budget: total bytes that gathered values may add to the live memory of loops.
-
-    Returns:
-      (whether anything moved, bytes of the budget that are left).
-    """
-    left, changed = budget, False
-    varying: set[int] = set()
-    pending, paid = view.ops(ALL_GATHER.op), False
-    # Ends: each round moves every gather that is left one loop further out.
-    while pending:
-        moved: list[ir.Operation] = []
-        for op in pending:
-            grows = _growth(op)
-            outside = _GatherHoist(most_bytes=left + (grows if paid else 0)).hoist(op, view, editor, ctx, varying)
-            if outside is not None:
-                left -= 0 if paid else grows
-                moved.append(outside)
-        changed = changed or bool(moved)
-        pending, paid = moved, True  # a gather that has left one loop may leave the next for the same bytes
-    return changed, left
-
-
-def _growth(op: ir.Operation) -> int:
-    """The bytes by which a gather's results exceed its operands."""
-    return sum(tensor_bytes(r.type) for r in op.results) - sum(tensor_bytes(o.type) for o in op.operands)

@@ -1,8 +1,8 @@
 // An all-gather of a parameter runs once when memory allows, and stays when it changes in the loop.
-// RUN: %hlorewrite opt %s --split-input-file --pass='comm-shift{memory-budget=1KiB}' | %filecheck %s
-// RUN: %hlorewrite opt %s --split-input-file --pass='comm-shift{memory-budget=8}' --remarks 2>&1 | %filecheck %s --check-prefix=SMALL
+// RUN: %hlorewrite opt %s --split-input-file --pass='hoist-collectives' | %filecheck %s
+// RUN: %hlorewrite opt %s --split-input-file --pass='hoist-collectives{most-bytes=8}' --remarks 2>&1 | %filecheck %s --check-prefix=SMALL
 
-// SMALL: unprofitable: comm-shift: it stays in its loop: outside, 16 bytes more would be live throughout the loop, and the rest of memory-budget is 8
+// SMALL: unprofitable: hoist-collectives: it stays in its loop: outside, 16 bytes more would be live throughout the loop, and most-bytes is 8
 
 // CHECK: %[[GATHERED:.+]] = "stablehlo.all_gather"
 // CHECK: stablehlo.while
