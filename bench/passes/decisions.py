@@ -62,7 +62,7 @@ def steps() -> dict[str, tuple[str, Lower]]:
         "megatron tp8 remat": ("h200:1x8", _MEGATRON(data=1, remat=True)),
         "megatron tp8 unrolled": ("h200:1x8", _MEGATRON(data=1, remat=True, scan=False, layers=4)),
         "megatron tp8 sequence": ("h200:1x8", _MEGATRON(data=1, remat=True, sequence=True)),
-        "megatron tp8 one sequence": ("h200:1x8", _MEGATRON(data=1, remat=True, sequence=True, rows=1)),
+        "megatron tp8 one sequence": ("h200:1x8", _MEGATRON(data=1, remat=True, sequence=True, rows=1, length=8192)),
     }
     made: dict[str, tuple[str, Lower]] = {
         name: (target, functools.partial(_parsed, large_model_steps.exported, model))
