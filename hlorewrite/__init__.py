@@ -20,15 +20,15 @@ from hlorewrite.util.registered import register as _register
 
 if TYPE_CHECKING:
     from hlorewrite.jaxbridge.decorator.optimize import optimize as optimize
-    from hlorewrite.jaxbridge.decorator.state.partial_sum import PartialSum as PartialSum
+    from hlorewrite.jaxbridge.decorator.state.new_state import PartialSum as PartialSum
     from hlorewrite.jaxbridge.export.export_step import export as export
     from hlorewrite.jaxbridge.hook.patch import patch_jit as patch_jit
     from hlorewrite.jaxbridge.step.no_rewrite import no_rewrite as no_rewrite
     from hlorewrite.passmanager.load_file import load as load
     from hlorewrite.pipelines.decorator.api import pipeline as pipeline
+    from hlorewrite.pipelines.decorator.marks import mean_over_microbatches as mean_over_microbatches
     from hlorewrite.pipelines.decorator.marks import stage as stage
     from hlorewrite.pipelines.decorator.marks import stage_layers as stage_layers
-    from hlorewrite.pipelines.decorator.microbatches import mean_over_microbatches as mean_over_microbatches
     from hlorewrite.pipelines.decorator.stage_array import StageArray as StageArray
     from hlorewrite.pipelines.runtime.reshard import reshard as reshard
     from hlorewrite.util.frames import Frames as Frames
@@ -38,7 +38,7 @@ __version__ = version.VERSION
 
 _PUBLIC = {
     "Frames": "hlorewrite.util.frames",
-    "PartialSum": "hlorewrite.jaxbridge.decorator.state.partial_sum",
+    "PartialSum": "hlorewrite.jaxbridge.decorator.state.new_state",
     "export": "hlorewrite.jaxbridge.export.export_step",
     "load": "hlorewrite.passmanager.load_file",
     "no_rewrite": "hlorewrite.jaxbridge.step.no_rewrite",

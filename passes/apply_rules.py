@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from hlorewrite.ir.module import Module
 from hlorewrite.passmanager.base import Pass, PassContext
 from hlorewrite.rules.apply.driver import apply_rules
-from hlorewrite.rules.apply.explain import explain
+from hlorewrite.rules.apply.matcher import explain
 from hlorewrite.rules.compile.compiled import CompiledRule
 from hlorewrite.rules.context import RuleContext
 from hlorewrite.rules.library import load, select

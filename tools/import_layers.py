@@ -36,7 +36,7 @@ ROOT = Path(__file__).resolve().parent.parent
 PACKAGE = "hlorewrite"
 _PIPELINES = ("door", "cli", "decorator", "runtime", "layout_search", "adapter", "passes", "simulate", "actions",
               "reshard", "schedules", "mpmd")
-_CHECKS = ("prove", "translation_validation", "reference")
+_CHECKS = ("prove", "translation_validation", "value_graph", "reference")
 LAYERS = ("testing", *(f"pipelines.{room}" for room in _PIPELINES), "cli", "viewer", "jaxbridge",
           *(f"checks.{check}" for check in _CHECKS), "tune", "passes", "patterns", "lockfile", "page", "passmanager",
           "rules", "audit", "timeline", "cost", "hlo", "analysis", "ops", "ir", "util", "errors", "version")

@@ -31,7 +31,7 @@ def measured() -> dict[str, float | str]:
     import jax
 
     from hlorewrite.ir.load import parse
-    from hlorewrite.jaxbridge.baseline.modules import compared_modules
+    from hlorewrite.jaxbridge.baseline.comparison import compared_modules
     from hlorewrite.jaxbridge.step.options import as_passes
     from hlorewrite.jaxbridge.step.rewrite import rewrite
 

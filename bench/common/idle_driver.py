@@ -5,8 +5,8 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Callable
 
+from hlorewrite.pipelines.runtime.compile_once import Hold
 from hlorewrite.pipelines.runtime.driver import PipelineDriver
-from hlorewrite.pipelines.runtime.in_flight import Hold
 
 
 def idle_driver(driver: PipelineDriver) -> PipelineDriver:

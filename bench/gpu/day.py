@@ -241,7 +241,7 @@ def _kernel_order(text: str) -> list[str]:
     Without a GPU nothing is tuned, so a product may be a fusion there and a call of cuBLAS here: both are "product".
     """
     from hlorewrite.hlo.parse import parse_hlo
-    from hlorewrite.timeline.kernel_products import fusion_products
+    from hlorewrite.timeline.kernel_times import fusion_products
     module, order = parse_hlo(text), list[str]()
     for instruction in module.computations[module.entry].instructions.values():
         if instruction.opcode in ("parameter", "bitcast", "get-tuple-element", "tuple", "constant"):
@@ -283,7 +283,7 @@ def contention(machine: Machine) -> Iterator[DayRow]:
         return statistics.median(timed(multiply=multiply, copy=copy) for _ in range(4))
 
     alone, copied, both = (median(multiply=m, copy=c) for m, c in ((True, False), (False, True), (True, True)))
-    from hlorewrite.cost.compute import timeline_constants
+    from hlorewrite.cost.kernels.rates import timeline_constants
     slowdown = 1 + float(timeline_constants()["overlap_slowdown"])
     yield DayRow("contention", "product alone", alone)
     yield DayRow("contention", "quarter of a copy alone", copied)

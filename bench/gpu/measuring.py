@@ -13,8 +13,7 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 
-from hlorewrite.audit.profile.kernels import ProfiledKernel
-from hlorewrite.audit.profile.xplane import read_xplane
+from hlorewrite.audit.profile import ProfiledKernel, read_xplane
 from hlorewrite.cost import topology
 from hlorewrite.hlo.parse import parse_hlo
 from hlorewrite.timeline.kernel_times import KernelTimes

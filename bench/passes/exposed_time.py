@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from math import prod
 
 from hlorewrite.cost import CollectiveModel, Topology
-from hlorewrite.cost.compute import compute_constants
+from hlorewrite.cost.kernels.rates import compute_constants
 from hlorewrite.hlo.collectives import collective_kind, collectives
 from hlorewrite.hlo.parse import Computation, HloInstruction, HloText, parse_hlo
 from hlorewrite.hlo.shapes import shape_bytes

@@ -19,9 +19,8 @@ from large_model_steps import STEPS, exported
 
 from hlorewrite.cost import topology
 from hlorewrite.ir.load import parse
-from hlorewrite.jaxbridge.baseline.comparison import XlaComparison
+from hlorewrite.jaxbridge.baseline.comparison import XlaComparison, compared_modules
 from hlorewrite.jaxbridge.baseline.memory_grant import granted
-from hlorewrite.jaxbridge.baseline.modules import compared_modules
 from hlorewrite.jaxbridge.xla.compile_for import place_of
 from hlorewrite.jaxbridge.xla.target import parse_target
 from hlorewrite.passmanager.base import PassContext

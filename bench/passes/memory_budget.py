@@ -15,8 +15,8 @@ sys.path.append(str(Path(__file__).resolve().parents[1] / "common"))
 
 from fsdp_example import StackedModel, exported
 
+from hlorewrite.cost.report.collectives import collectives_of
 from hlorewrite.cost.report.report import build_report
-from hlorewrite.cost.report.stablehlo import collectives_of
 from hlorewrite.ir.load import parse
 from hlorewrite.ir.module import Module
 from hlorewrite.jaxbridge.choose.tuned import TuneMeasurer

@@ -16,7 +16,7 @@ from hlorewrite.cost import topology
 from hlorewrite.hlo.parse import parse_hlo
 from hlorewrite.ir.load import parse
 from hlorewrite.ir.module import Module
-from hlorewrite.jaxbridge.baseline.flag_sets import FLAG_SETS
+from hlorewrite.jaxbridge.baseline.baseline_run import FLAG_SETS
 from hlorewrite.jaxbridge.baseline.measured import scheduled
 from hlorewrite.jaxbridge.step.rewrite import clone_of
 from hlorewrite.jaxbridge.xla import private

@@ -18,7 +18,7 @@ sys.path.append(str(Path(__file__).resolve().parents[1] / "common"))
 
 from megatron_steps import MegatronModel, exported
 
-from hlorewrite.cost.report.stablehlo import collectives_of
+from hlorewrite.cost.report.collectives import collectives_of
 from hlorewrite.cost.traffic import CollectiveTraffic, traffic_matrix
 from hlorewrite.ir.load import parse
 from hlorewrite.ir.module import Module

@@ -24,7 +24,7 @@ from typing import Any
 import decisions
 
 from hlorewrite.ir.module import Module
-from hlorewrite.jaxbridge.choose.joint_step import made_step
+from hlorewrite.jaxbridge.choose.planned import made_step
 from hlorewrite.jaxbridge.step.options import EXEC, OPTIMIZE, StepOptions, Surface
 from hlorewrite.jaxbridge.xla.compile_for import place_of
 from hlorewrite.jaxbridge.xla.target import parse_target

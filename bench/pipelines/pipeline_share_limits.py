@@ -31,21 +31,21 @@ from hlorewrite.passmanager.base import PassContext
 from hlorewrite.passmanager.manager import run_passes
 from hlorewrite.pipelines.mpmd.program import FragmentCall, read_program
 from hlorewrite.pipelines.mpmd.types import device_bytes
-from hlorewrite.pipelines.passes.share_fragments import ShareFragments, choose, share_fragments
+from hlorewrite.pipelines.passes.share_fragments import ShareFragments, share_fragments
 
 VALUES = {"least": (4, 8, 16, 32, 64, 128), "extra": (0.0, 0.05, 0.1, 0.2, 0.5, 10.0),
           "growth": (0.0, 0.1, 0.2, 0.4, 0.8, 10.0)}
-DEFAULTS = {"least": ShareFragments.least, "extra": choose.EXTRA, "growth": share_fragments.GROWTH}
+DEFAULTS = {"least": ShareFragments.least, "extra": share_fragments.EXTRA, "growth": share_fragments.GROWTH}
 
 
 @contextmanager
 def limits(values: dict[str, float]) -> Iterator[None]:
     """The pass with other limits while the body runs."""
-    choose.EXTRA, share_fragments.GROWTH = values["extra"], values["growth"]
+    share_fragments.EXTRA, share_fragments.GROWTH = values["extra"], values["growth"]
     try:
         yield
     finally:
-        choose.EXTRA, share_fragments.GROWTH = DEFAULTS["extra"], DEFAULTS["growth"]
+        share_fragments.EXTRA, share_fragments.GROWTH = DEFAULTS["extra"], DEFAULTS["growth"]
 
 
 def fusions(driver: Any) -> int:

@@ -111,8 +111,8 @@ def simulated(lowered, schedule: str, times: dict, args: argparse.Namespace) -> 
     from hlorewrite.cost import topology
     from hlorewrite.pipelines.mpmd.program import Transfer
     from hlorewrite.pipelines.schedules import make_schedule
-    from hlorewrite.pipelines.simulate.fragment_times import fragment_times
     from hlorewrite.pipelines.simulate.program import FragmentTime, ProgramCost, simulate_program
+    from hlorewrite.pipelines.simulate.program_times import fragment_times
 
     program = lowered.data()
     positions = [position for position, step in enumerate(program.steps) if isinstance(step, Transfer)]

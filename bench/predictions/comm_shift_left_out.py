@@ -24,15 +24,7 @@ from typing import Any
 sys.path.append(str(Path(__file__).resolve().parents[2]))
 
 from comm_shift_models import ROWS
-from comm_shift_pipelines import (
-    MOST_SHARE,
-    SWEPT_MICROBATCHES,
-    TOLERANCE,
-    Constants,
-    costs,
-    predict,
-    samples,
-)
+from comm_shift_pipelines import MOST_SHARE, SWEPT_MICROBATCHES, TOLERANCE, Constants, costs, predict, samples
 
 from hlorewrite.pipelines.schedules import one_f_one_b
 from hlorewrite.pipelines.simulate import simulate

@@ -75,7 +75,7 @@ def attention_bytes(width: float, heads: float, keys: float) -> float:
     """Bytes a transformer layer's forward moves for one token, in addition to products, without fused attention.
 
     Norms, dropouts and residuals 11 elements of the width, the activation function 2 of four widths, scores and
-    softmax 6.5 elements for each head and key: the count of ``hlorewrite/cost/compute.py``.
+    softmax 6.5 elements for each head and key: the count of ``hlorewrite/cost/kernels/rates.py``.
     """
     return HALF * (11 * width + 2 * 4 * width + 6.5 * heads * keys)
 

@@ -30,7 +30,7 @@ from typing import Any
 from comm_shift_models import ROWS, ModelRow
 
 from hlorewrite.cost import collective_model, topology
-from hlorewrite.cost.compute import compute_constants
+from hlorewrite.cost.kernels.rates import compute_constants
 from hlorewrite.pipelines.schedules import one_f_one_b
 from hlorewrite.pipelines.simulate import Description, PipelineCost, describe, simulate
 

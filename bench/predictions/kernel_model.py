@@ -165,7 +165,7 @@ def scheduled_loops(text: str, target: str) -> Iterator[tuple[int | None, float]
     """(trips, seconds of compute) of each loop of a schedule, in the order of the text."""
     from hlorewrite.cost import topology
     from hlorewrite.timeline.engine import Engine, State
-    from hlorewrite.timeline.program import LOOP
+    from hlorewrite.timeline.program import OpCode
     from hlorewrite.timeline.simulate import ScheduledStep
 
     program = ScheduledStep(text, topology(target)).program
@@ -174,7 +174,7 @@ def scheduled_loops(text: str, target: str) -> Iterator[tuple[int | None, float]
         for op in one.ops:
             below = [part for part in op if hasattr(part, "ops")] + [
                 part for each in op if isinstance(each, tuple) for part in each if hasattr(part, "ops")]
-            if op[0] == LOOP:
+            if op[0] == OpCode.LOOP:
                 engine = Engine(program, 0.0)
                 empty = State(((),) * len(program.streams))
                 yield op[5], (op[5] or 0) * engine.outcome(op[3], empty).totals.compute_s

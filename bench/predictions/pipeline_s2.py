@@ -24,7 +24,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from hlorewrite.cost import collective_model, model, topology
-from hlorewrite.cost.compute import compute_constants
+from hlorewrite.cost.kernels.rates import compute_constants
 from hlorewrite.pipelines.schedules import make_schedule
 from hlorewrite.pipelines.simulate import Description, describe, simulate
 from hlorewrite.util.progress import mapped

@@ -25,7 +25,7 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 from hlorewrite.cost import ModelShape, Options, Parallelism, Topology, collective_model, estimate, model, topology
-from hlorewrite.cost.kernels.stacks import StackProfile, stack
+from hlorewrite.cost.kernels.rates import StackProfile, stack
 from hlorewrite.cost.training import iteration
 from hlorewrite.cost.training.memory import memory_verdict
 from hlorewrite.cost.training.workload import check

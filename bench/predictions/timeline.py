@@ -63,7 +63,7 @@ def compare(name: str, target: str, hlo: str) -> float:
     from event_simulator import EventConstants, EventSimulator
 
     from hlorewrite.cost import collective_model, topology
-    from hlorewrite.cost.compute import compute_constants, timeline_constants
+    from hlorewrite.cost.kernels.rates import compute_constants, timeline_constants
     from hlorewrite.timeline.kernel_times import KernelTimes
     from hlorewrite.timeline.simulate import ScheduledStep
 

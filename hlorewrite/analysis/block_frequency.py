@@ -4,8 +4,7 @@ from fractions import Fraction
 
 import numpy as np
 
-from hlorewrite.analysis.counters import loop_counters
-from hlorewrite.analysis.loops import trip_count
+from hlorewrite.analysis.loops import loop_counters, trip_count
 from hlorewrite.analysis.per_device_constants import PerDeviceConstants
 from hlorewrite.ir import BRANCHES, Loop, ir
 

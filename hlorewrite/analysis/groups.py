@@ -11,17 +11,7 @@ import numpy as np
 
 from hlorewrite.analysis.mesh import Mesh, mesh_of
 from hlorewrite.errors import InputError
-from hlorewrite.ir import Editor, View, ir, stablehlo
-from hlorewrite.ir.collectives import (
-    BY_OP,
-    COLLECTIVE_PERMUTE,
-    COLLECTIVES,
-    DYNAMIC_ROOT,
-    REPLICA_GROUPS,
-    SOURCE_TARGET_PAIRS,
-    SPLIT_COUNT,
-    WITH_GLOBAL_IDS,
-)
+from hlorewrite.ir import Editor, View, collectives, ir, stablehlo
 from hlorewrite.util.sizes import MOST_DEVICES
 
 CHANNEL_ID = "channel_id"
@@ -146,7 +136,7 @@ def groups_of(op: ir.Operation, view: View) -> Groups | str:
     Returns:
       The groups, or a sentence saying why they are ill-formed or not rewritten.
     """
-    if DYNAMIC_ROOT in op.attributes:
+    if collectives.DYNAMIC_ROOT in op.attributes:
         return "an operand decides which member of a group it sends from"
     groups = written_groups(op, view)
     if isinstance(groups, str):
@@ -165,11 +155,11 @@ def _misfit(op: ir.Operation, size: int) -> str:
     if any(isinstance(value.type, ir.RankedTensorType) and not value.type.has_static_shape
            for value in (*op.operands, *op.results)):
         return "its size is known only at run time"
-    row = BY_OP[op.name]
-    if not row.larger and SPLIT_COUNT not in row.dimensions:
+    row = collectives.BY_OP[op.name]
+    if not row.larger and collectives.SPLIT_COUNT not in row.dimensions:
         return ""
     if not row.larger:
-        count = ir.IntegerAttr(op.attributes[SPLIT_COUNT]).value
+        count = ir.IntegerAttr(op.attributes[collectives.SPLIT_COUNT]).value
         return "" if count == size else f"it splits {count} ways, but its groups have {size} members"
     dimension = ir.IntegerAttr(op.attributes[row.dimensions[0]]).value
     pairs = list(zip(op.operands, op.results, strict=False))
@@ -218,9 +208,9 @@ def ragged_groups(op: ir.Operation, view: View) -> Groups | str:
       The groups, or a sentence why they cannot be read.
     """
     config = op.attributes.get("backend_config", None)
-    if not isinstance(config, ir.DictAttr) or REPLICA_GROUPS not in config:
+    if not isinstance(config, ir.DictAttr) or collectives.REPLICA_GROUPS not in config:
         return "its backend_config does not name its replica groups"
-    attribute = config[REPLICA_GROUPS]
+    attribute = config[collectives.REPLICA_GROUPS]
     if not isinstance(attribute, ir.DenseIntElementsAttr):
         return "its replica groups have an unknown form"
     has_channel = CHANNEL_ID in config and ir.IntegerAttr(config[CHANNEL_ID]).value > 0
@@ -241,7 +231,7 @@ def device_groups(op: ir.Operation, view: View) -> Rows | str:
     """
     replicas = replica_count(view)
     partitions = max((device_count(view) or 1) // replicas, 1)
-    if op.name == COLLECTIVE_PERMUTE.op:
+    if op.name == collectives.COLLECTIVE_PERMUTE.op:
         pairs = written_pairs(op, view)
         return pairs if isinstance(pairs, str) else process_groups(pairs, id_mode(op), replicas, partitions)
     groups = ragged_groups(op, view) if op.name == "stablehlo.custom_call" else written_groups(op, view)
@@ -255,7 +245,7 @@ def group_members(op: ir.Operation, view: View) -> int:
       op: a collective.
       view: the module it is in.
     """
-    groups = written_groups(op, view) if SOURCE_TARGET_PAIRS not in op.attributes else "it has pairs"
+    groups = written_groups(op, view) if collectives.SOURCE_TARGET_PAIRS not in op.attributes else "it has pairs"
     if isinstance(groups, str):
         return 0
     whole = groups.mode == "cross_replica_and_partition"
@@ -273,7 +263,7 @@ def written_pairs(op: ir.Operation, view: View) -> Rows | str:
       The pairs, or a sentence why the specification forbids them ("collective_permute", C4; MLIR's verifier checks
       the other constraints).
     """
-    attribute, mode = op.attributes[SOURCE_TARGET_PAIRS], id_mode(op)
+    attribute, mode = op.attributes[collectives.SOURCE_TARGET_PAIRS], id_mode(op)
     count = None if mode is None else _id_count(view, mode)
     return view.memoize(("pairs", attribute, mode, count),  # groups may be the same attribute
                         lambda: _checked_pairs(ir.DenseIntElementsAttr(attribute), mode, count))
@@ -293,7 +283,7 @@ def id_mode(op: ir.Operation) -> str | None:
     """How a collective interprets the ids in its groups; None when its attributes contradict each other."""
     has_channel = ("channel_handle" in op.attributes
                    and stablehlo.ChannelHandle(op.attributes["channel_handle"]).handle > 0)
-    return mode_of(op.name in WITH_GLOBAL_IDS, has_channel, "use_global_device_ids" in op.attributes)
+    return mode_of(op.name in collectives.WITH_GLOBAL_IDS, has_channel, "use_global_device_ids" in op.attributes)
 
 
 def mode_of(takes_global_ids: bool, has_channel: bool, global_ids: bool) -> str | None:
@@ -448,14 +438,14 @@ def list_groups(editor: Editor) -> int:
       0
     """
     changed = 0
-    for op in editor.view.ops(*COLLECTIVES):
-        attribute = op.attributes.get(REPLICA_GROUPS, None)
+    for op in editor.view.ops(*collectives.COLLECTIVES):
+        attribute = op.attributes.get(collectives.REPLICA_GROUPS, None)
         if attribute is None or isinstance(attribute, ir.DenseIntElementsAttr):
             continue
         groups = written_groups(op, editor.view)
         if isinstance(groups, str):
             continue
-        editor.set_attribute(op, REPLICA_GROUPS, rows_attribute(op.context, groups.rows))
+        editor.set_attribute(op, collectives.REPLICA_GROUPS, rows_attribute(op.context, groups.rows))
         changed += 1
     return changed
 

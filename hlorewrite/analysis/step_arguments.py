@@ -1,8 +1,6 @@
 """The argument of a step that a value is read from: a parameter, however it is sliced, converted or carried."""
 
-from hlorewrite.ir import ir, is_private
-from hlorewrite.ir.regions import CALL, FUNCTION, MANUAL, WHILE, Loop, region_op, returned
-from hlorewrite.ir.view import View, defining_op
+from hlorewrite.ir import CALL, FUNCTION, MANUAL, WHILE, Loop, View, defining_op, ir, is_private, region_op, returned
 from hlorewrite.ops.table import MOVES_OF_ONE, SAME
 
 _ROUNDING = ("stablehlo.convert", "stablehlo.reduce_precision")

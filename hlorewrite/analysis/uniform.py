@@ -11,33 +11,14 @@ deadlock unless all members of a group ran it equally often (``equal_trips``).
 
 from dataclasses import dataclass
 
+from hlorewrite.analysis import varying_ops
 from hlorewrite.analysis.groups import Groups, groups_of, id_mode, replica_count, written_pairs
 from hlorewrite.analysis.mesh import Mesh, mesh_of, meshes, shardings_of, varying_axes
 from hlorewrite.analysis.per_device_constants import PerDeviceConstants
 from hlorewrite.analysis.uniform_trip_count import equal_trip_predicates
-from hlorewrite.analysis.varying_ops import (
-    DIALECTS,
-    VARYING_OPS,
-    captured_values,
-    is_odd_in_region,
-    is_pure_custom_call,
-    is_received,
-)
-from hlorewrite.ir import View, defining_op, ir, is_private, nested_ops, sdy
+from hlorewrite.ir import View, defining_op, ir, is_private, nested_ops, regions, sdy
 from hlorewrite.ir.collectives import CHANNEL, COLLECTIVE_PERMUTE, GROUP_ATTRIBUTES, UNIFORM_AFTER, WITH_REPLICA_GROUPS
-from hlorewrite.ir.regions import (
-    BARRIER,
-    BRANCHES,
-    CALL,
-    FUNCTION,
-    MANUAL,
-    WHILE,
-    Loop,
-    around,
-    decision,
-    region_op,
-    returned,
-)
+from hlorewrite.ir.regions import Loop
 from hlorewrite.ops.table import DEVICE_IDS
 from hlorewrite.util.reachability import reachable
 
@@ -60,7 +41,8 @@ class Varying:
 PARTS_OF_SUM = "hlorewrite.parts_of_sum"
 """Attribute on an op of a mesh's view of a program: the axes along which its result is a part of a sum
 (``sums_across``)."""
-_OTHERS_THAN_OPERANDS = frozenset({WHILE, BARRIER, *BRANCHES, CALL, *WITH_REPLICA_GROUPS, COLLECTIVE_PERMUTE.op})
+_OTHERS_THAN_OPERANDS = frozenset({regions.WHILE, regions.BARRIER, *regions.BRANCHES, regions.CALL,
+                                    *WITH_REPLICA_GROUPS, COLLECTIVE_PERMUTE.op})
 _OF_COLLECTIVES = (*GROUP_ATTRIBUTES, CHANNEL)
 
 
@@ -200,8 +182,8 @@ class Uniformity:
     def _is_sharded_constant(self, value: ir.Value) -> bool:
         """Whether an argument of a manual region contains different elements of one constant on each device."""
         argument = ir.BlockArgument(value) if defining_op(value) is None else None
-        parent = None if argument is None else region_op(argument)
-        if argument is None or parent is None or parent.name != MANUAL:
+        parent = None if argument is None else regions.region_op(argument)
+        if argument is None or parent is None or parent.name != regions.MANUAL:
             return False
         numbers = self._map.table(parent.operands[argument.arg_number])
         return numbers is not None and any((table != table.flat[0]).any() for table in numbers)
@@ -222,35 +204,36 @@ class Uniformity:
         if name == COLLECTIVE_PERMUTE.op:
             return self._permute_sources(op)
         position = ir.OpResult(value).result_number
-        if name == WHILE:
+        if name == regions.WHILE:
             return self._carried(op, position)
-        sources, decides = returned(op, position, self.view), decision(op)
+        sources, decides = regions.returned(op, position, self.view), regions.decision(op)
         if sources is None:
             return Varying("it is the result of a function outside the module", op)
         return sources if decides is None else [decides, *sources]
 
     def _plain_sources(self, op: ir.Operation, value: ir.Value) -> list[ir.Value] | Varying:
         op_name = op.name
-        if op_name in VARYING_OPS:
-            return Varying(f"it is {VARYING_OPS[op_name]}", op)
+        if op_name in varying_ops.VARYING_OPS:
+            return Varying(f"it is {varying_ops.VARYING_OPS[op_name]}", op)
         if op_name in DEVICE_IDS:
             return self._by_device(op, value) or Varying("it is the device's own id", op, by_id=True)
         attributes = op.attributes
         has_some = len(attributes) > 0
         if has_some and PARTS_OF_SUM in attributes:
             return self._parts_sources(op)
-        if op_name == "stablehlo.custom_call" and not is_pure_custom_call(op) and not is_received(op):
+        if op_name == "stablehlo.custom_call" and not (varying_ops.is_pure_custom_call(op)
+                                                       or varying_ops.is_received(op)):
             return Varying("it is the result of a custom call that may differ between devices", op)
         if has_some and any(name in attributes for name in _OF_COLLECTIVES):
             return Varying(f"it is the result of {op_name}, a collective that the analysis does not know", op)
-        if not op_name.startswith(DIALECTS) and op_name not in ("sdy.sharding_constraint", "sdy.reshard"):
+        if not op_name.startswith(varying_ops.DIALECTS) and op_name not in ("sdy.sharding_constraint", "sdy.reshard"):
             return Varying(f"it is the result of {op_name}, an op that the analysis does not know", op)
         sources = list(op.operands)
         if len(op.regions):
-            odd = next((inner for inner in nested_ops(op)[1:] if is_odd_in_region(inner)), None)
+            odd = next((inner for inner in nested_ops(op)[1:] if varying_ops.is_odd_in_region(inner)), None)
             if odd is not None:
                 return Varying(f"it is computed by a region that contains {odd.name}", odd)
-            sources += captured_values(op)
+            sources += varying_ops.captured_values(op)
         if sources and self._reads_device_id(op):
             table = self._by_device(op, value)
             if table is not None:
@@ -292,12 +275,12 @@ class Uniformity:
         return [Loop(while_op).predicate, following, start]
 
     def _argument_sources(self, argument: ir.BlockArgument) -> list[ir.Value] | Varying:
-        parent = region_op(argument)
-        if parent.name == WHILE:
+        parent = regions.region_op(argument)
+        if parent.name == regions.WHILE:
             return self._carried(parent, argument.arg_number)
-        if parent.name == FUNCTION:
+        if parent.name == regions.FUNCTION:
             return self._function_argument(parent, argument)
-        if parent.name == MANUAL:
+        if parent.name == regions.MANUAL:
             return self._manual_argument(parent, argument.arg_number)
         return Varying(f"it is an argument inside {parent.name}", parent)
 
@@ -328,7 +311,7 @@ class Uniformity:
 
     def _inside_manual(self, region: ir.Operation) -> bool:
         """Whether a manual region is inside another one, looking through function calls."""
-        return any(op.name == MANUAL for op in around([region], self.view))
+        return any(op.name == regions.MANUAL for op in regions.around([region], self.view))
 
     def _by_sharding(self, sharding: ir.Attribute, op: ir.Operation) -> list[ir.Value] | Varying:
         if sharding not in self._shardings:  # a step has many inputs and few shardings

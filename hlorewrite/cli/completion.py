@@ -137,7 +137,7 @@ def _names(action: argparse.Action) -> Iterable[str]:
 
 
 def _pass_names() -> list[str]:
-    from hlorewrite.passmanager.mlir_table import MLIR_PASSES
+    from hlorewrite.passmanager.mlir_pass import MLIR_PASSES
     from hlorewrite.passmanager.registry import built_in_passes
     return sorted({*built_in_passes(), *MLIR_PASSES})
 

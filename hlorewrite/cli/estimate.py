@@ -189,7 +189,7 @@ def _one(args: argparse.Namespace, shape: ModelShape, topo: Topology, options: O
         says = {"stack": stack.name, "memory_fits": memory.fits, "memory_least_bytes": memory.least_bytes}
         print(json.dumps(estimated.as_dict() | _inputs(shape, sizes, topo) | says, indent=2))
     else:
-        from hlorewrite.cost.training.show import estimate_text
+        from hlorewrite.cost.training.search import estimate_text
         print(estimate_text(shape, sizes, topo, estimated, stack, memory))
     return 0
 
@@ -218,8 +218,7 @@ def _traffic(args: argparse.Namespace, shape: ModelShape, sizes: Parallelism, to
 
 def _search(args: argparse.Namespace, shape: ModelShape, topo: Topology, options: Options) -> int:
     """All configurations, ranked."""
-    from hlorewrite.cost.training.search import search
-    from hlorewrite.cost.training.show import search_text
+    from hlorewrite.cost.training.search import search, search_text
     candidates = search(shape, topo, args.global_batch, options, most_virtual_stages=args.virtual_stages)
     if args.plot:
         from hlorewrite.cost.training.plots import draw_frontier, save

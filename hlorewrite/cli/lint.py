@@ -40,7 +40,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Runs ``hlorewrite lint``."""
-    from hlorewrite.cost.report.stablehlo import uncounted
+    from hlorewrite.cost.report.collectives import uncounted
     from hlorewrite.hlo.xla_hazards import find_hazards
     from hlorewrite.hlo.xla_warnings import find_warnings
     from hlorewrite.ir.async_pairs import run_at_once
@@ -99,7 +99,7 @@ class LintProof:
 
     def text(self, found: bool) -> str:
         """The confirmed forms, and other passes that change the program."""
-        from hlorewrite.hlo.xla_versions import CODE_MOTION
+        from hlorewrite.hlo.xla_hazards import CODE_MOTION
         moved = [row for row in self.changed if row.passes[-1].endswith(f"/{CODE_MOTION}")]
         lines = []
         if found:
@@ -222,7 +222,7 @@ def _as_dict(hazard: Hazard) -> dict[str, str]:
 
 def _looked_at(view: View, version: tuple[int, ...] | None) -> str:
     """What the module was searched for: nothing found says nothing about all else."""
-    from hlorewrite.hlo.xla_versions import CODE_MOTION, MISCOMPILATIONS
+    from hlorewrite.hlo.xla_hazards import CODE_MOTION, MISCOMPILATIONS
     from hlorewrite.hlo.xla_warnings import LOOKED_AT
     forms = [form for form, kind in MISCOMPILATIONS.items() if version is None or kind.affects(version)]
     return (f"looked at {len(view.ops(ALL_REDUCE.op))} all-reduces and {len(view.ops('stablehlo.while'))} loops for "
@@ -236,7 +236,7 @@ def _warning_text(warning: LintWarning) -> str:
 
 
 def _text(hazards: list[Hazard], note: str, looked: str, warned: bool) -> str:
-    from hlorewrite.hlo.xla_versions import CODE_MOTION
+    from hlorewrite.hlo.xla_hazards import CODE_MOTION
     said = f"note: {note}\n" if note else ""
     if not hazards:
         return said + (f"{'no such form' if warned else 'nothing'} found; {looked}\n" if looked else "")

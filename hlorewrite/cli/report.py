@@ -1,4 +1,4 @@
-"""``hlorewrite report``: what a module communicates, how much and how long."""
+"""``hlorewrite report``: what a module communicates, how much and how long, and what a memory budget buys."""
 
 from __future__ import annotations
 
@@ -7,14 +7,15 @@ import json
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from hlorewrite.cli.frontier import run_frontier
 from hlorewrite.errors import InputError, UsageError
-from hlorewrite.util.memory_budget import size_of_budget
+from hlorewrite.util.sizes import size_of_budget
 
 if TYPE_CHECKING:
-    from hlorewrite.checks.reference.rounding.static.summation_order import SummationOrders
+    from hlorewrite.checks.reference.rounding.summation_order import SummationOrders
     from hlorewrite.cost import Topology
     from hlorewrite.cost.report.report import CommunicationReport, Executed
+    from hlorewrite.tune.memory_frontier import BudgetPoint
+
 
 HELP = "show every collective of a module with line, groups, bytes, trips and predicted time, and a traffic matrix"
 
@@ -42,8 +43,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Runs ``hlorewrite report``."""
     from hlorewrite.cost import topology
-    from hlorewrite.cost.report.report import change
-    from hlorewrite.cost.report.text import change_text, report_text
+    from hlorewrite.cost.report.report import change, change_text, report_text
     from hlorewrite.util.write import check_matrix_path
 
     if args.frontier:
@@ -83,8 +83,8 @@ class _Input:
 
 def rounding_between(before: _Input, after: _Input) -> SummationOrders:
     """Compares the order of sums of two files."""
-    from hlorewrite.checks.reference.rounding.static.summation_order import SummationOrders, summation_orders
-    from hlorewrite.cost.report.hlo import looks_like_hlo
+    from hlorewrite.checks.reference.rounding.summation_order import SummationOrders, summation_orders
+    from hlorewrite.cost.report.collectives import looks_like_hlo
     from hlorewrite.ir.load import parse
     from hlorewrite.passmanager.programs import is_program
 
@@ -99,8 +99,7 @@ def rounding_between(before: _Input, after: _Input) -> SummationOrders:
 def read_report(source: _Input, topo: Topology | None, mesh: str | None = None) -> CommunicationReport:
     """The report of a file of any known form."""
     from hlorewrite.cli.step.read_module import hlo_text
-    from hlorewrite.cost.report.axes import parse_mesh, with_axes
-    from hlorewrite.cost.report.hlo import looks_like_hlo
+    from hlorewrite.cost.report.collectives import looks_like_hlo, parse_mesh, with_axes
     from hlorewrite.cost.report.report import build_report
 
     axes = parse_mesh(mesh) if mesh else None
@@ -118,7 +117,7 @@ def exposed_times(data: bytes, name: str, topo: Topology) -> tuple[dict[str, flo
     """The time that each collective of scheduled HLO adds to the step, by its name, and how it was found."""
     from hlorewrite.errors import HlorewriteError
     from hlorewrite.timeline import simulate
-    from hlorewrite.timeline.text import unknown_line
+    from hlorewrite.timeline.result import unknown_line
 
     try:
         step = simulate(data.decode(errors="replace"), topo, name=name)
@@ -132,7 +131,7 @@ def exposed_times(data: bytes, name: str, topo: Topology) -> tuple[dict[str, flo
 
 def read_collectives(data: bytes, name: str) -> tuple[str, int, list[Executed], list[str]]:
     """(form, devices, collectives, remarks) of a file of any known form."""
-    from hlorewrite.cost.report.hlo import collectives_of_hlo, looks_like_hlo
+    from hlorewrite.cost.report.collectives import collectives_of_hlo, looks_like_hlo
 
     if looks_like_hlo(data):
         try:
@@ -140,7 +139,7 @@ def read_collectives(data: bytes, name: str) -> tuple[str, int, list[Executed], 
         except InputError as error:
             error.location = error.location or name
             raise
-    from hlorewrite.cost.report.stablehlo import collectives_of
+    from hlorewrite.cost.report.collectives import collectives_of
     from hlorewrite.ir.load import parse
     from hlorewrite.passmanager.programs import is_program, program_adapter
     module = parse(data, name=name, allow_unregistered=True)  # what it says about ops it does not know: a remark
@@ -163,3 +162,76 @@ def write_matrices(args: argparse.Namespace, report: CommunicationReport) -> Non
     if args.plot_matrix:
         from hlorewrite.cost.training.plots import draw_traffic, save
         save(draw_traffic(report.matrix(), title=report.name), args.plot_matrix)
+
+
+# ---- ``hlorewrite report --frontier``: what a memory budget buys
+
+
+def run_frontier(args: argparse.Namespace) -> int:
+    """Rewrites the module with several memory budgets, and shows bytes and time against memory.
+
+    Raises:
+      UsageError: a flag is missing or of no use here, or the module contains no collective.
+    """
+    from hlorewrite.tune.memory_frontier import frontier_data, frontier_text, memory_frontier
+    from hlorewrite.util.progress import progress
+
+    if not args.topology:
+        raise UsageError("--frontier predicts times", hint="name the cluster: --topology=h200:1x8")
+    other = next((flag for flag, on in (("--vs", args.vs), ("--matrix", args.matrix),
+                                        ("--plot-matrix", args.plot_matrix), ("--mesh", args.mesh)) if on), None)
+    if other:
+        raise UsageError(f"{other} and --frontier cannot be used together", hint="leave one of them out")
+    budget = args.memory_budget or 0
+    measurer = _Measurer(args)
+    with progress("rewriting for memory budgets", 20) as step:
+        points = memory_frontier(lambda size: (step(f"{size} bytes"), measurer.measure(size))[1])
+    if args.json:
+        print(json.dumps(frontier_data(points, budget) | {"topology": args.topology}, indent=2))
+    else:
+        print(frontier_text(points, budget, args.topology))
+    if args.plot:
+        from hlorewrite.cost.training.plots import draw_times, save
+        spots = [(point.kept_bytes / 2**30, point.collectives_s * 1e3) for point in points]
+        save(draw_times(spots, [(spot, f"{point.executed_bytes / 2**20:.0f} MiB sent")
+                                for spot, point in zip(spots, points, strict=True)], of="memory budget",
+                        ylabel="collectives of a step, ms", title=f"on {args.topology}"), args.plot)
+    return 0
+
+
+class _Measurer:
+    """Rewrites one module with budgets.
+
+    Args:
+      args: the command line.
+    """
+
+    def __init__(self, args: argparse.Namespace) -> None:
+        from hlorewrite.cost import topology
+        from hlorewrite.cost.report.collectives import collectives_of
+        from hlorewrite.ir.load import parse, read_bytes
+        from hlorewrite.passmanager.named import named_pipeline
+        from hlorewrite.passmanager.spec import parse_pipeline
+
+        self.spec = args.topology
+        self.topology = topology(args.topology)
+        self.module = parse(read_bytes(args.input), name=args.input)
+        self.passes = parse_pipeline(named_pipeline("comm"))
+        if not collectives_of(self.module)[1]:
+            raise UsageError("the module contains no collective", location=args.input,
+                             hint="write them first: hlorewrite opt --pass=expose-collectives")
+
+    def measure(self, budget: int) -> BudgetPoint:
+        """The step within a budget, in bytes."""
+        from hlorewrite.cost.report.collectives import collectives_of
+        from hlorewrite.cost.report.report import build_report
+        from hlorewrite.passmanager.base import PassContext
+        from hlorewrite.passmanager.manager import run_passes
+        from hlorewrite.tune.memory_frontier import BudgetPoint
+
+        module = self.module.clone()
+        ctx = PassContext(topology=self.spec, memory_left=budget)
+        run_passes(module, self.passes, ctx)
+        devices, collectives, _ = collectives_of(module)
+        report = build_report(module.name, "stablehlo", devices, collectives, self.topology)
+        return BudgetPoint(budget - (ctx.memory_left or 0), report.executed_bytes, report.time_s or 0.0)

@@ -13,7 +13,7 @@ from hlorewrite.util.registered import SUBCOMMANDS as REGISTERED
 
 SUBCOMMANDS = {
     "opt": "hlorewrite.cli.opt.command",
-    "compile": "hlorewrite.cli.compile",
+    "compile": "hlorewrite.cli.step.compile",
     "verify": "hlorewrite.cli.verify",
     "validate": "hlorewrite.cli.validate",
     "validate-xla": "hlorewrite.cli.validate_xla",
@@ -26,11 +26,11 @@ SUBCOMMANDS = {
     "estimate": "hlorewrite.cli.estimate",
     "collective": "hlorewrite.cli.collective",
     "calibrate": "hlorewrite.cli.calibrate",
-    "rules": "hlorewrite.cli.rules.command",
+    "rules": "hlorewrite.cli.rules",
     "fmt": "hlorewrite.cli.fmt",
     "lint": "hlorewrite.cli.lint",
     "view": "hlorewrite.cli.view",
-    "doctor": "hlorewrite.cli.doctor.command",
+    "doctor": "hlorewrite.cli.doctor",
     "completion": "hlorewrite.cli.completion",
 }
 

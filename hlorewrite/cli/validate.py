@@ -70,7 +70,7 @@ def text(answer: Equivalence) -> str:
 
 def _modules(before: str, after: str) -> tuple[Module, Module]:
     """Both modules; where one is HLO, what only StableHLO says about arguments is dropped from the other."""
-    from hlorewrite.cost.report.hlo import looks_like_hlo
+    from hlorewrite.cost.report.collectives import looks_like_hlo
     from hlorewrite.ir.load import parse, read_bytes
 
     read = [(name, read_bytes(name)) for name in (before, after)]

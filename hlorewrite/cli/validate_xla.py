@@ -63,7 +63,7 @@ def run(args: argparse.Namespace) -> int:
 def _report(args: argparse.Namespace, folder: os.PathLike[str]) -> int:
     from pathlib import Path
 
-    from hlorewrite.cli.process.supervise import stage
+    from hlorewrite.cli.process import stage
     from hlorewrite.jaxbridge.validate_xla.chain import validate_dump
 
     found = validate_dump(Path(folder), module=args.module, seed=args.seed, draws=args.inputs, seconds=args.seconds,

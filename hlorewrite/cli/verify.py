@@ -7,7 +7,7 @@ import json
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from hlorewrite.checks.reference.compare import Comparison
+    from hlorewrite.checks.reference.check import Comparison
     from hlorewrite.ir.module import Module
 
 HELP = "run two modules on the same random inputs and compare the values; exit code 3 when they differ"
@@ -41,8 +41,7 @@ def run(args: argparse.Namespace) -> int:
 
     quiet_xla(args.on)
     from hlorewrite.ir.load import load
-    from hlorewrite.jaxbridge.xla.execute import run_target
-    from hlorewrite.jaxbridge.xla.verify import require_same_signature, verify
+    from hlorewrite.jaxbridge.xla.execute import require_same_signature, run_target, verify
     from hlorewrite.passmanager.programs import is_program
 
     before, after = load(args.before), load(args.after)

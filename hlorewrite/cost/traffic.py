@@ -17,15 +17,7 @@ from hlorewrite.cost.collectives.kinds import check_kind
 from hlorewrite.cost.training.model import ModelShape
 from hlorewrite.cost.training.workload import Options, Parallelism
 from hlorewrite.errors import UsageError
-from hlorewrite.ir.collectives import (
-    ALL_GATHER,
-    ALL_REDUCE,
-    ALL_TO_ALL,
-    BY_KIND,
-    COLLECTIVE_PERMUTE,
-    REDUCE_SCATTER,
-    wire_share,
-)
+from hlorewrite.ir import ALL_GATHER, ALL_REDUCE, ALL_TO_ALL, BY_KIND, COLLECTIVE_PERMUTE, REDUCE_SCATTER, wire_share
 
 if TYPE_CHECKING:
     import numpy as np

@@ -1,7 +1,5 @@
 """The results of an HLO program that alias arguments, and the arguments that are donated for any result."""
 
-from __future__ import annotations
-
 import re
 
 _ENTRY = re.compile(r"\{([\d,\s]*)\}:\s*\((\d+),\s*\{([\d,\s]*)\}")

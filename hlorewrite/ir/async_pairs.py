@@ -11,21 +11,8 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from hlorewrite.ir import collectives
 from hlorewrite.ir.binding import ir
-from hlorewrite.ir.collectives import (
-    ALL_GATHER,
-    ALL_TO_ALL,
-    BY_KIND,
-    BY_OP,
-    CHANNEL,
-    COLLECTIVE_PERMUTE,
-    COLLECTIVES,
-    GLOBAL_IDS,
-    GROUP_ATTRIBUTES,
-    REDUCE_SCATTER,
-    REPLICA_GROUPS,
-    CollectiveOp,
-)
 from hlorewrite.ir.edit import Editor
 from hlorewrite.ir.frontend import FRONTEND
 from hlorewrite.ir.view import View, nested_ops, terminator
@@ -36,16 +23,16 @@ _TARGET, _CONFIG = "call_target_name", "async_collective_config"
 _WRITTEN_IN = (FRONTEND, "backend_config", "mhlo.backend_config")
 _START, _DONE = "-start", "-done"
 _DIMENSIONS = {
-    ALL_GATHER.kind: {"all_gather_dimension": "all_gather_dim"},
-    REDUCE_SCATTER.kind: {"scatter_dimension": "scatter_dimension"},
-    ALL_TO_ALL.kind: {name: name for name in ALL_TO_ALL.dimensions},
+    collectives.ALL_GATHER.kind: {"all_gather_dimension": "all_gather_dim"},
+    collectives.REDUCE_SCATTER.kind: {"scatter_dimension": "scatter_dimension"},
+    collectives.ALL_TO_ALL.kind: {name: name for name in collectives.ALL_TO_ALL.dimensions},
 }
 """For each kind, the names of its dimensions in the configuration, and those of the op's attributes."""
 _DEVICE_TO_DEVICE = 1
 _PERMUTATIONS = ("permutation", "source_target_pairs")
 
 
-def started_collective(op: ir.Operation) -> CollectiveOp | None:
+def started_collective(op: ir.Operation) -> collectives.CollectiveOp | None:
     """The collective that a custom call ``KIND-start`` starts; None for any other op.
 
     Example:
@@ -57,15 +44,15 @@ def started_collective(op: ir.Operation) -> CollectiveOp | None:
       'stablehlo.all_reduce'
     """
     target = _target(op)
-    row = BY_KIND.get(target.removesuffix(_START)) if target.endswith(_START) else None
+    row = collectives.BY_KIND.get(target.removesuffix(_START)) if target.endswith(_START) else None
     return row if row is not None and row.op else None
 
 
 def started_ops(view: View) -> list[tuple[ir.Operation, str]]:
     """The ops by which a program starts a collective itself, each with the kind it starts."""
     calls = [(op, row.kind) for op in view.ops(CUSTOM_CALL) if (row := started_collective(op)) is not None]
-    return [*calls, *((op, BY_OP[inner.name].kind) for op in view.ops(ASYNC_START) for inner in nested_ops(op)
-                      if inner.name in BY_OP)]
+    return [*calls, *((op, collectives.BY_OP[inner.name].kind) for op in view.ops(ASYNC_START)
+                      for inner in nested_ops(op) if inner.name in collectives.BY_OP)]
 
 
 def has_async_pairs(view: View) -> bool:
@@ -122,16 +109,16 @@ def unread_communication(op: ir.Operation) -> str:
       >>> unread_communication(view.ops("stablehlo.custom_call")[0])
       'custom call "exchange" names groups of devices in an unknown form'
     """
-    if op.name in COLLECTIVES:
+    if op.name in collectives.COLLECTIVES:
         return ""
     row = started_collective(op)
     if row is not None:
         configured = _configuration(op, row)
         return configured if isinstance(configured, str) else ""
-    if any(name in op.attributes for name in GROUP_ATTRIBUTES):
+    if any(name in op.attributes for name in collectives.GROUP_ATTRIBUTES):
         return f"{op.name} names groups of devices, and is not known"
     written = " ".join(str(op.attributes[name]) for name in _WRITTEN_IN if name in op.attributes)
-    if op.name == CUSTOM_CALL and any(name in written for name in GROUP_ATTRIBUTES):
+    if op.name == CUSTOM_CALL and any(name in written for name in collectives.GROUP_ATTRIBUTES):
         return f'custom call "{_target(op)}" names groups of devices in an unknown form'
     return ""
 
@@ -143,7 +130,7 @@ def _target(op: ir.Operation) -> str:
 def _is_half(op: ir.Operation) -> bool:
     """Whether a custom call starts or awaits a collective."""
     target = _target(op)
-    return any(target.endswith(end) and target.removesuffix(end) in BY_KIND for end in (_START, _DONE))
+    return any(target.endswith(end) and target.removesuffix(end) in collectives.BY_KIND for end in (_START, _DONE))
 
 
 def _same_types(before: Sequence[ir.Value], after: Sequence[ir.Value]) -> bool:
@@ -191,7 +178,7 @@ def _replace_start(editor: Editor, op: ir.Operation) -> None:
     editor.erase(op)
 
 
-def _configuration(op: ir.Operation, row: CollectiveOp) -> dict[str, ir.Attribute] | str:
+def _configuration(op: ir.Operation, row: collectives.CollectiveOp) -> dict[str, ir.Attribute] | str:
     """The attributes of the op that a custom call starts, or why they cannot be read."""
     try:
         read = json.loads(_written_configuration(op))
@@ -201,7 +188,8 @@ def _configuration(op: ir.Operation, row: CollectiveOp) -> dict[str, ir.Attribut
     if not isinstance(read, dict):
         return unread
     with op.context:
-        groups = _table(read, _PERMUTATIONS if row.kind == COLLECTIVE_PERMUTE.kind else (REPLICA_GROUPS,))
+        permutes = row.kind == collectives.COLLECTIVE_PERMUTE.kind
+        groups = _table(read, _PERMUTATIONS if permutes else (collectives.REPLICA_GROUPS,))
         if groups is None:
             return unread
         attributes: dict[str, ir.Attribute] = {row.groups: groups}
@@ -211,10 +199,10 @@ def _configuration(op: ir.Operation, row: CollectiveOp) -> dict[str, ir.Attribut
                 return unread
             attributes[attribute] = ir.IntegerAttr.get(i64, read[name])
         if isinstance(read.get("channel_id"), int):
-            attributes[CHANNEL] = ir.Attribute.parse(
+            attributes[collectives.CHANNEL] = ir.Attribute.parse(
                 f"#stablehlo.channel_handle<handle = {read['channel_id']}, type = {_DEVICE_TO_DEVICE}>")
-        if read.get(GLOBAL_IDS) is True and row.global_ids:
-            attributes[GLOBAL_IDS] = ir.UnitAttr.get()
+        if read.get(collectives.GLOBAL_IDS) is True and row.global_ids:
+            attributes[collectives.GLOBAL_IDS] = ir.UnitAttr.get()
         return attributes
 
 

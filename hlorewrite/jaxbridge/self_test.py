@@ -3,8 +3,6 @@
 Each step is announced and answered by one line of JSON on standard output, so that the reader sees how far it came.
 """
 
-from __future__ import annotations
-
 import json
 import sys
 import time
@@ -91,8 +89,8 @@ class SelfTest:
 
     def run(self) -> str:
         """Runs the module before and after on CPU devices, and compares the values."""
+        from hlorewrite.jaxbridge.xla.execute import verify
         from hlorewrite.jaxbridge.xla.target import parse_target
-        from hlorewrite.jaxbridge.xla.verify import verify
 
         if not verify(self.before, self.after, parse_target("cpu:2")).equal:
             raise HlorewriteError("the values differ", hint="report it, with the output of `hlorewrite doctor --json`")

@@ -13,8 +13,7 @@ import math
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
-from hlorewrite.ir import ir, is_static_tensor
-from hlorewrite.ir.collectives import BY_OP, SPLIT_COUNT
+from hlorewrite.ir import BY_OP, SPLIT_COUNT, ir, is_static_tensor
 from hlorewrite.ops.attributes import (
     PADDING,
     SLICED,

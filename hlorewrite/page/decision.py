@@ -1,7 +1,5 @@
 """A decision as HTML, printed from the object that ``opt --json`` prints: nothing is decided or worded here."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping, Sequence
 from html import escape
 from typing import Any

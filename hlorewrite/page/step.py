@@ -1,8 +1,6 @@
 """The page of a simulated step: its time, how much of it is exposed, and at which lines; alone, or next to another
 one."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any
 

@@ -1,7 +1,5 @@
 """``hlorewrite.load`` and ``--load``: passes and natives of a Python file that the user names."""
 
-from __future__ import annotations
-
 import inspect
 import os
 from collections.abc import Sequence
@@ -10,7 +8,7 @@ from types import ModuleType
 
 from hlorewrite.errors import UsageError
 from hlorewrite.passmanager.base import Pass
-from hlorewrite.passmanager.mlir_table import MLIR_PASSES
+from hlorewrite.passmanager.mlir_pass import MLIR_PASSES
 from hlorewrite.passmanager.registry import built_in_passes, plugin_passes
 from hlorewrite.rules.register import NATIVES
 from hlorewrite.util.python_file import import_file

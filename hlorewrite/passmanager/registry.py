@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from hlorewrite.errors import UsageError, closest
 from hlorewrite.ir.location import shown_path
 from hlorewrite.passmanager.base import Pass
-from hlorewrite.passmanager.mlir_table import MLIR_PASSES
+from hlorewrite.passmanager.mlir_pass import MLIR_PASSES, make_mlir_pass
 from hlorewrite.passmanager.named import PIPELINES
 from hlorewrite.passmanager.options import parse_options
 from hlorewrite.util.registered import LOADED, PASSES
@@ -94,7 +94,6 @@ def make_pass(name: str, options: str = "", anchors: tuple[str, ...] = ()) -> Pa
       UsageError: the name or an option is unknown, or it is nested where it cannot run.
     """
     if name in MLIR_PASSES:
-        from hlorewrite.passmanager.mlir_pass import make_mlir_pass
         return make_mlir_pass(name, options, anchors)
     cls = find_pass(name)
     if anchors and anchors[-1] == "func.func":

@@ -18,7 +18,7 @@ PUBLIC = {
     "pipeline": "hlorewrite.pipelines.decorator.api",
     "stage": "hlorewrite.pipelines.decorator.marks",
     "stage_layers": "hlorewrite.pipelines.decorator.marks",
-    "mean_over_microbatches": "hlorewrite.pipelines.decorator.microbatches",
+    "mean_over_microbatches": "hlorewrite.pipelines.decorator.marks",
     "StageArray": "hlorewrite.pipelines.decorator.stage_array",
     "reshard": "hlorewrite.pipelines.runtime.reshard",
 }

@@ -10,7 +10,7 @@ from hlorewrite.ir import Module, View
 from hlorewrite.passmanager.base import PassContext
 from hlorewrite.pipelines.passes.split_stages import SplitStages
 from hlorewrite.pipelines.passes.split_stages.meshes import mesh_axes, parse_shapes, stages_of
-from hlorewrite.pipelines.simulate.modelled import simulate_module
+from hlorewrite.pipelines.simulate.program_times import simulate_module
 
 SEARCHED = ("1f1b", "eager-1f1b", "zb-h1", "gpipe", "interleaved-1f1b")
 """Schedules that are tried if none is named."""

@@ -11,10 +11,9 @@ from hlorewrite.analysis.linearity import FactContext, JointlyLinear, NotLinear
 from hlorewrite.ir.binding import ir
 from hlorewrite.rules.apply.matcher import search
 from hlorewrite.rules.checks.declared import REGROUPING
-from hlorewrite.rules.compile.checks import CompiledCheck, ExpressionCompiler
+from hlorewrite.rules.compile.checks import CompiledCheck, ExpressionCompiler, NativeFunction
 from hlorewrite.rules.compile.environment import Environment, Slots
 from hlorewrite.rules.compile.match import MatchCompiler, MatchStep
-from hlorewrite.rules.compile.native_functions import NativeFunction
 from hlorewrite.rules.dialects import signature
 from hlorewrite.rules.match_failure import MatchFailure
 from hlorewrite.rules.syntax import ast

@@ -7,8 +7,8 @@ from functools import cache
 from pathlib import Path
 
 from hlorewrite.errors import InputError, RuleCheckError, did_you_mean
+from hlorewrite.rules.compile.checks import NativeFunction, bind
 from hlorewrite.rules.compile.compiled import CompiledRule, compile_rule
-from hlorewrite.rules.compile.native_functions import NativeFunction, bind
 from hlorewrite.rules.facts import CompiledFact, Facts, compile_fact
 from hlorewrite.rules.register import NATIVES
 from hlorewrite.rules.syntax import ast

@@ -4,8 +4,6 @@ What the file checks is the text that the command prints, and starting two proce
 standard streams of a command are files, so that they are buffered as those of a process are.
 """
 
-from __future__ import annotations
-
 import os
 import re
 import subprocess

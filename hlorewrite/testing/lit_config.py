@@ -1,7 +1,5 @@
 """A configuration of lit for golden files of passes and rules, for the ``lit.cfg.py`` of any repository."""
 
-from __future__ import annotations
-
 import importlib.util
 import os
 import sys

@@ -1,7 +1,5 @@
 """The pytest plug-in: golden files are tests, and ``rewrite`` runs passes or rules on a module and compares values."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -125,7 +123,7 @@ def run_on(module: str | Path, *, passes: str = "", rules: str | Path = "", load
     """
     from hlorewrite.passmanager.load_file import load_files
     from hlorewrite.passmanager.options import quoted
-    from hlorewrite.passmanager.remarks import RemarkSink
+    from hlorewrite.passmanager.reports import RemarkSink
 
     load_files([str(each) for each in ([load] if isinstance(load, str | Path) else load)])
     given = parse(module.read_bytes(), name=str(module)) if isinstance(module, Path) else parse(module, name="module")

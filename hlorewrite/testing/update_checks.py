@@ -7,8 +7,6 @@ lines with the prefix are replaced. A file whose command fails is left alone. Th
 delete what the test is not about, so that it says its intent.
 """
 
-from __future__ import annotations
-
 import os
 import re
 import subprocess

@@ -17,22 +17,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from hlorewrite.timeline.program import (
-    ALIAS,
-    BRANCH,
-    CALL,
-    DONE,
-    ELEMENT,
-    KERNEL,
-    LOOP,
-    START,
-    SYNC,
-    TUPLE,
-    UNKNOWN,
-    Op,
-    ScheduledProgram,
-    StreamProgram,
-)
+from hlorewrite.timeline.program import Op, OpCode, ScheduledProgram, StreamProgram
 
 _DIGITS = 11
 """Decimals of a second to which two states must agree to count as equal."""
@@ -266,7 +251,7 @@ class _ProgramExecution:
         if operand in self.flying:  # what the loop's result holds if it runs no iteration
             self.flying[name] = self.flying[operand]
         if trips is None:
-            self.unknown((UNKNOWN, gap))
+            self.unknown((OpCode.UNKNOWN, gap))
             self.engine.turn_s[gap] = self.engine.outcome(body, state).seconds
             return
         turn, seen = 0, dict[State, int]()
@@ -350,8 +335,9 @@ class _ProgramExecution:
             self.gaps[number] = self.gaps.get(number, 0) + runs * times
 
 
-_STEPS = {KERNEL: "kernel", UNKNOWN: "unknown", START: "start", SYNC: "sync", DONE: "done", TUPLE: "pack",
-          ELEMENT: "element", ALIAS: "alias", LOOP: "loop", CALL: "call", BRANCH: "branch"}
+_STEPS = {OpCode.KERNEL: "kernel", OpCode.UNKNOWN: "unknown", OpCode.START: "start", OpCode.SYNC: "sync",
+          OpCode.DONE: "done", OpCode.TUPLE: "pack", OpCode.ELEMENT: "element", OpCode.ALIAS: "alias",
+          OpCode.LOOP: "loop", OpCode.CALL: "call", OpCode.BRANCH: "branch"}
 
 
 def _flights(path: tuple[int, ...], tree: Tree) -> list[Flight]:

@@ -10,19 +10,10 @@ alike again, and estimates whatever the profile does not name.
 from collections.abc import Iterator
 
 from hlorewrite.hlo.parse import PART, HloText
-from hlorewrite.timeline.program import (
-    BRANCH,
-    CALL,
-    KERNEL,
-    LOOP,
-    Op,
-    ScheduledProgram,
-    StreamProgram,
-    called_programs,
-)
+from hlorewrite.timeline.program import Op, OpCode, ScheduledProgram, StreamProgram, called_programs
 
 _MICROSECONDS = 1e6
-_TIMED = (KERNEL, LOOP, CALL, BRANCH)
+_TIMED = (OpCode.KERNEL, OpCode.LOOP, OpCode.CALL, OpCode.BRANCH)
 
 
 def latency_profile(module: HloText, program: ScheduledProgram) -> str:
@@ -59,9 +50,9 @@ def latency_profile(module: HloText, program: ScheduledProgram) -> str:
 
 def _cost(op: Op) -> tuple[str, float]:
     """The name of an instruction of the compute stream, and its seconds."""
-    if op[0] == KERNEL:
+    if op[0] == OpCode.KERNEL:
         return op[2], op[1]
-    trips = (op[5] or 1) if op[0] == LOOP else 1
+    trips = (op[5] or 1) if op[0] == OpCode.LOOP else 1
     return op[1], max(map(_compute, called_programs(op)), default=0.0) * trips
 
 
@@ -77,6 +68,6 @@ def _programs(program: StreamProgram, seen: set[str]) -> Iterator[StreamProgram]
     seen.add(program.name)
     yield program
     for op in program.ops:
-        condition = [op[4]] if op[0] == LOOP and op[4] is not None else []
+        condition = [op[4]] if op[0] == OpCode.LOOP and op[4] is not None else []
         for each in (*called_programs(op), *condition):
             yield from _programs(each, seen)

@@ -4,7 +4,7 @@ import re
 from collections.abc import Mapping, Sequence
 
 from hlorewrite.cost import CollectiveModel, Topology, collective_model
-from hlorewrite.cost.compute import timeline_constants
+from hlorewrite.cost.kernels.rates import timeline_constants
 from hlorewrite.hlo.collectives import collective_kind, sent_by
 from hlorewrite.hlo.groups import parse_pairs
 from hlorewrite.hlo.parse import INDEX, Computation, HloInstruction, HloText, custom_call_target
@@ -13,24 +13,7 @@ from hlorewrite.hlo.trips import TripCounts, stated_trip_count
 from hlorewrite.hlo.wrapped import FREE, FUSIONS, PlacedInstruction, WrappedCollectives
 from hlorewrite.ir.collectives import COLLECTIVE_PERMUTE, timed_kind
 from hlorewrite.timeline.kernel_times import ASYNC_FUSION, KernelTimes
-from hlorewrite.timeline.program import (
-    ALIAS,
-    BRANCH,
-    CALL,
-    DONE,
-    ELEMENT,
-    KERNEL,
-    LOOP,
-    START,
-    SYNC,
-    TUPLE,
-    UNKNOWN,
-    Gap,
-    Op,
-    ScheduledProgram,
-    StreamProgram,
-    StreamTransfer,
-)
+from hlorewrite.timeline.program import Gap, Op, OpCode, ScheduledProgram, StreamProgram, StreamTransfer
 
 HOST_COPY = "host-copy"
 COMPUTE_STREAM = "compute"
@@ -122,9 +105,9 @@ class Lowering:
         if opcode == "conditional":
             programs = tuple(self._computation(name) for name in instruction.called(*_BRANCHES))
             operands = (*instruction.operands[1:], *[""] * len(programs))[:len(programs)]
-            return [(BRANCH, instruction.name, operands, programs)] if programs else ()
+            return [(OpCode.BRANCH, instruction.name, operands, programs)] if programs else ()
         if opcode == "call":
-            return [(CALL, instruction.name, instruction.operands, self._computation(name))
+            return [(OpCode.CALL, instruction.name, instruction.operands, self._computation(name))
                     for name in instruction.called("to_apply", "calls")]
         if opcode == "fusion" and (inside := self._wrapped.inside(instruction)):
             return self._fused(computation, instruction, inside)
@@ -136,11 +119,12 @@ class Lowering:
         if instruction.opcode == "custom-call" and custom_call_target(instruction) in _FREE_CALLS:
             return ()
         if "S(5)" in instruction.shape and instruction.opcode == "copy":
-            return [(KERNEL, self.kernels.host_copy(instruction.shape), instruction.name)]
+            return [(OpCode.KERNEL, self.kernels.host_copy(instruction.shape), instruction.name)]
         seconds = self.kernels.seconds(computation, instruction)
         if seconds is None:
-            return [(UNKNOWN, self._gap("custom call", computation, instruction, custom_call_target(instruction)))]
-        kernel = (KERNEL, seconds, instruction.name)
+            called = custom_call_target(instruction)
+            return [(OpCode.UNKNOWN, self._gap("custom call", computation, instruction, called))]
+        kernel = (OpCode.KERNEL, seconds, instruction.name)
         return (kernel, *self._carrier(instruction)) if self._carries else (kernel,)
 
     def _gap(self, what: str, computation: Computation, instruction: HloInstruction, detail: str) -> int:
@@ -161,7 +145,7 @@ class Lowering:
         # With a known count XLA:GPU does not evaluate the condition (openxla/xla, WhileThunk).
         condition = None if stated is not None else self._computation(next(iter(loop.called("condition")), ""))
         gap = -1 if trips is not None else self._gap("trip count", computation, loop, "")
-        return LOOP, loop.name, next(iter(loop.operands), ""), body, condition, trips, gap
+        return OpCode.LOOP, loop.name, next(iter(loop.operands), ""), body, condition, trips, gap
 
     # ---- transfers
 
@@ -196,7 +180,7 @@ class Lowering:
             self._notes[_IN_ORDER] = None
             if instruction.opcode == ASYNC_FUSION:  # one kernel, not the ops of its computation
                 return self._kernel(computation, instruction)
-            return [(CALL, instruction.name, instruction.operands, self._computation(name)) for name in names]
+            return [(OpCode.CALL, instruction.name, instruction.operands, self._computation(name)) for name in names]
         return self._kernel(computation, instruction)
 
     def _stream_of(self, instruction: HloInstruction) -> str:
@@ -216,7 +200,7 @@ class Lowering:
         unread = next((one.kind for one, payload, groups in sent if not payload or not groups), None)
         if unread is not None:
             self._untimed.update((one.computation.name, one.instruction.name) for one in parts)
-            return [(UNKNOWN, self._gap("collective", computation, instruction, unread))]
+            return [(OpCode.UNKNOWN, self._gap("collective", computation, instruction, unread))]
         seconds = [self._collective_seconds(one.kind, payload, groups) for one, payload, groups in sent]
         measured, total = self.kernels.measured(instruction.name), sum(seconds)
         stream = self._stream_of(instruction)
@@ -233,8 +217,8 @@ class Lowering:
         number, place = len(self._transfers), self._streams.setdefault(stream, len(self._streams))
         self._transfers.append(transfer)
         if asynchronous:
-            return [(START, transfer.name, place, transfer.seconds, number)]
-        return [(SYNC, place, transfer.seconds, number)]
+            return [(OpCode.START, transfer.name, place, transfer.seconds, number)]
+        return [(OpCode.SYNC, place, transfer.seconds, number)]
 
     def _sent(self, computation: Computation, instruction: HloInstruction,
               kind: str) -> tuple[int, tuple[tuple[int, ...], ...]]:
@@ -270,20 +254,20 @@ class Lowering:
     def _end(self, instruction: HloInstruction) -> Sequence[Op]:
         operand = next(iter(instruction.operands), "")
         if instruction.opcode.endswith("-update"):
-            return [(ALIAS, instruction.name, operand)]
-        return [(DONE, operand)]
+            return [(OpCode.ALIAS, instruction.name, operand)]
+        return [(OpCode.DONE, operand)]
 
     def _carrier(self, instruction: HloInstruction) -> Sequence[Op]:
         """The op by which a value passes on transfers in flight."""
         opcode, operands = instruction.opcode, instruction.operands
         if opcode == "tuple":
-            return [(TUPLE, instruction.name, operands)]
+            return [(OpCode.TUPLE, instruction.name, operands)]
         if not operands or opcode not in _CARRIERS:
             return ()
         if opcode == "get-tuple-element":
             index = INDEX.search(instruction.attributes)
-            return [(ELEMENT, instruction.name, operands[0], int(index.group(1)))] if index else ()
-        return [(ALIAS, instruction.name, operands[0])]
+            return [(OpCode.ELEMENT, instruction.name, operands[0], int(index.group(1)))] if index else ()
+        return [(OpCode.ALIAS, instruction.name, operands[0])]
 
 
 def _result(shape: str) -> str:

@@ -24,7 +24,12 @@ its start directly.
 from dataclasses import dataclass
 from typing import Any
 
-KERNEL, UNKNOWN, START, SYNC, DONE, TUPLE, ELEMENT, ALIAS, LOOP, CALL, BRANCH = range(11)
+
+class OpCode:
+    """The code of an op: what the first element of its tuple says."""
+
+    KERNEL, UNKNOWN, START, SYNC, DONE, TUPLE, ELEMENT, ALIAS, LOOP, CALL, BRANCH = range(11)
+
 
 Op = tuple[Any, ...]
 
@@ -107,6 +112,6 @@ class ScheduledProgram:
 
 def called_programs(op: Op) -> tuple[StreamProgram, ...]:
     """The programs that an op runs: the body of a loop, a called computation, the branches of a conditional."""
-    if op[0] in (LOOP, CALL):
+    if op[0] in (OpCode.LOOP, OpCode.CALL):
         return (op[3],)
-    return op[3] if op[0] == BRANCH else ()
+    return op[3] if op[0] == OpCode.BRANCH else ()

@@ -2,12 +2,14 @@
 
 from collections.abc import Mapping, Sequence
 
+from hlorewrite.analysis.loops import trip_count
 from hlorewrite.cost import CollectiveModel, Topology
-from hlorewrite.cost.compute import timeline_constants
+from hlorewrite.cost.kernels.rates import timeline_constants
 from hlorewrite.errors import InputError, UsageError
 from hlorewrite.hlo.collectives import CollectiveSources, collective_kind, executed_collectives
 from hlorewrite.hlo.parse import HloText, is_scheduled, parse_hlo
 from hlorewrite.hlo.readers import Readers
+from hlorewrite.ir import Module, View
 from hlorewrite.timeline.engine import Engine, ProgramOutcome
 from hlorewrite.timeline.lower import Lowering
 from hlorewrite.timeline.program import ScheduledProgram
@@ -205,3 +207,27 @@ def _backend(text: str) -> str:
     if '"outer_dimension_partitions"' in text or '"__ynn_fusion"' in text or "__onednn$" in text:
         return "XLA:CPU"
     return "XLA:TPU" if ":T(8,128)" in text or "tpu_custom_call" in text else ""
+
+
+# ---- trip counts by the user's line, from the StableHLO module that was compiled
+
+
+def line_trips(module: Module) -> dict[str, int]:
+    """The trip count of the loops on each line.
+
+    Args:
+      module: the module; it is not changed.
+
+    Returns:
+      Trip counts by source line, for lines whose loops all have the same one.
+
+    Example:
+      >>> from hlorewrite.ir.load import parse
+      >>> line_trips(parse("func.func @main() { return }"))
+      {}
+    """
+    view = View(module)
+    counts: dict[str, set[int | None]] = {}
+    for loop in view.ops("stablehlo.while"):
+        counts.setdefault(view.source(loop), set()).add(trip_count(loop))
+    return {line: count for line, found in counts.items() if len(found) == 1 and (count := found.pop()) is not None}

@@ -12,9 +12,9 @@ from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from hlorewrite.cost.compute import timeline_constants
+from hlorewrite.cost.kernels.rates import timeline_constants
 from hlorewrite.timeline.engine import Engine
-from hlorewrite.timeline.program import DONE, KERNEL, START, Op, ScheduledProgram, StreamProgram, StreamTransfer
+from hlorewrite.timeline.program import Op, OpCode, ScheduledProgram, StreamProgram, StreamTransfer
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,13 +93,13 @@ def _from_the_end(tasks: Sequence[StreamTask], places: dict[int, int]) -> tuple[
                 for number, task in reversed(list(enumerate(tasks)))]
     ops: list[Op] = []
     for op in reversed(_TaskOrder(mirrored, {last - number: place for number, place in places.items()}).ops()):
-        number = last - int(op[2] if op[0] == KERNEL else op[1])
-        if op[0] == KERNEL:
-            ops.append((KERNEL, op[1], str(number)))
-        elif op[0] == START:
-            ops.append((DONE, str(number)))
+        number = last - int(op[2] if op[0] == OpCode.KERNEL else op[1])
+        if op[0] == OpCode.KERNEL:
+            ops.append((OpCode.KERNEL, op[1], str(number)))
+        elif op[0] == OpCode.START:
+            ops.append((OpCode.DONE, str(number)))
         else:
-            ops.append((START, str(number), tasks[number].stream, tasks[number].seconds, places[number]))
+            ops.append((OpCode.START, str(number), tasks[number].stream, tasks[number].seconds, places[number]))
     return tuple(ops)
 
 
@@ -168,7 +168,7 @@ class _TaskOrder:
         for stream in self._waiting():
             while self.transfers[stream] and self.free[stream] < self.now + seconds:  # Ends: each begins a transfer.
                 self._begin(stream)
-        self.listed.append((KERNEL, seconds, str(number)))
+        self.listed.append((OpCode.KERNEL, seconds, str(number)))
         self.now += seconds
         self._finish(number)
 
@@ -179,12 +179,12 @@ class _TaskOrder:
     def _begin(self, stream: int) -> None:
         number = heapq.heappop(self.transfers[stream])[1]
         seconds = self.tasks[number].seconds
-        self.listed.append((START, str(number), stream, seconds, self.places[number]))
+        self.listed.append((OpCode.START, str(number), stream, seconds, self.places[number]))
         self.free[stream] = max(self.now, self.free[stream]) + seconds
         heapq.heappush(self.flying, (self.free[stream], number))
 
     def _end(self, end: float, number: int) -> None:
-        self.listed.append((DONE, str(number)))
+        self.listed.append((OpCode.DONE, str(number)))
         self.now = max(self.now, end)
         self._finish(number)
 

@@ -1,12 +1,18 @@
-"""A tuned step as text: every choice that was tried, the frontier, and the line of Python for each of its points."""
+"""A tuned step for people: every choice as text, the line of Python for each, and the frontier as a picture."""
 
 from typing import Any
 
+from hlorewrite.cost.training.plots import draw_times
+from hlorewrite.errors import HlorewriteError
 from hlorewrite.page.decision import CHOSEN, NOT_BETTER, NOT_COMPARED
 from hlorewrite.page.run_page import PageSection, PageTable
 from hlorewrite.tune.choice import NEAR, TunedStep, TunePoint
 from hlorewrite.util.sizes import format_bytes, format_seconds, step_saving
 from hlorewrite.util.tables import table
+
+# ---- as text
+
+# A tuned step as text: every choice that was tried, the frontier, and the line of Python for each of its points.
 
 
 def tuned_text(tuned: TunedStep, target: str) -> str:
@@ -146,3 +152,35 @@ def _row(point: TunePoint, best: bool) -> list[str]:
 
 def _seconds(seconds: float | None) -> str:
     return "unknown" if seconds is None else format_seconds(seconds)
+
+
+# ---- as a picture, which needs the ``viz`` extra
+
+# The frontier of a tuned step as a picture. Needs the ``viz`` extra.
+
+
+_MOST_NAME = 40
+
+
+def draw_tuned(tuned: TunedStep, target: str) -> Any:
+    """Predicted step time over memory of all choices, and the frontier.
+
+    Args:
+      tuned: what a search found.
+      target: what for.
+
+    Returns:
+      The figure.
+
+    Raises:
+      HlorewriteError: no choice has a predicted time, or matplotlib is missing.
+    """
+    timed = [_spot(point) for point in tuned.points if point.step_s is not None]
+    if not timed:
+        raise HlorewriteError("nothing to draw: no choice has a predicted step time")
+    return draw_times(timed, [(_spot(point), point.choice.name[:_MOST_NAME]) for point in tuned.frontier], of="choice",
+                      ylabel="predicted step, ms", title=f"for {target}")
+
+
+def _spot(point: TunePoint) -> tuple[float, float]:
+    return point.memory_bytes / 2**30, (point.step_s or 0.0) * 1e3

@@ -1,7 +1,5 @@
 """Imports a Python file of the user, and says in one line where it fails."""
 
-from __future__ import annotations
-
 import hashlib
 import importlib.util
 import os

@@ -1,9 +1,15 @@
-"""Sizes and times as people write them."""
+"""Sizes, times and memory budgets as people write them."""
 
 import re
 from collections.abc import Callable
+from typing import Literal
 
 from hlorewrite.errors import UsageError
+
+# ---- sizes and times
+
+# Sizes and times as people write them.
+
 
 _BYTES = {"": 1, "b": 1, "k": 10**3, "kb": 10**3, "m": 10**6, "mb": 10**6, "g": 10**9, "gb": 10**9, "t": 10**12,
           "tb": 10**12, "kib": 2**10, "mib": 2**20, "gib": 2**30, "tib": 2**40}
@@ -184,3 +190,53 @@ def format_seconds(time: float, digits: int = 3) -> str:
         if abs(float(number)) >= 1 or unit == "us":  # as printed: 0.99974 s are 1 s
             return f"{time * scale:.0f} {unit}" if abs(float(number)) >= 10**digits else f"{number} {unit}"
     raise AssertionError("unreachable")
+
+
+# ---- memory budgets as people write them: one rule for the decorator, ``patch_jit`` and the command line
+
+
+MemoryBudget = int | Literal["auto"] | None
+"""Bytes; ``auto`` for what the original leaves free on the device; None for the limits of the passes."""
+
+
+def checked_budget(budget: str | int | None) -> MemoryBudget:
+    """A memory budget.
+
+    Args:
+      budget: text with a unit, ``auto``, bytes as a number, or None for the limits of the passes.
+
+    Raises:
+      UsageError: it is negative, has no unit, or is not a size.
+
+    Example:
+      >>> checked_budget("8GiB"), checked_budget("0"), checked_budget(0), checked_budget("auto"), checked_budget(None)
+      (8589934592, 0, 0, 'auto', None)
+      >>> checked_budget("8")
+      Traceback (most recent call last):
+      hlorewrite.errors.UsageError: a memory budget of "8" has no unit; write "8GiB", say
+    """
+    if isinstance(budget, str):
+        if budget.strip() == "auto":
+            return "auto"
+        if budget.strip().isdigit() and int(budget) > 0:
+            raise UsageError(f'a memory budget of "{budget}" has no unit', hint='write "8GiB", say')
+        return parse_bytes(budget)
+    if budget is not None and budget < 0:
+        raise UsageError(f"a memory budget of {budget} is negative", hint='write "8GiB", say, or 0')
+    return budget
+
+
+def size_of_budget(text: str) -> int:
+    """A memory budget on the command line, for commands that do not know ``auto``.
+
+    Raises:
+      UsageError: it is ``auto``, negative, has no unit, or is not a size.
+
+    Example:
+      >>> size_of_budget("8GiB")
+      8589934592
+    """
+    budget = checked_budget(text)
+    if not isinstance(budget, int):
+        raise UsageError(f'a memory budget of "{text}" is not known here', hint='write "8GiB", say')
+    return budget

@@ -1,17 +1,24 @@
 """Everything the page shows, as plain data: a small head that is painted at once, and parts that may be large."""
 
 import re
+from collections.abc import Iterable
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from hlorewrite.cost.cluster.topology import Topology
+from hlorewrite.cost.collectives.kinds import KINDS
+from hlorewrite.cost.traffic import CollectiveTraffic, traffic_matrix
 from hlorewrite.passmanager.trace import format as form
-from hlorewrite.viewer.communication import CollectiveRow, Side, rows_of, side_of
-from hlorewrite.viewer.decision import decision_of
-from hlorewrite.viewer.outcomes import FATES, CollectiveOutcome, outcomes_of
+from hlorewrite.viewer import outcomes
+from hlorewrite.viewer.outcomes import CollectiveOutcome, CollectiveRow, Groups, Side
 from hlorewrite.viewer.reading import Trace
 from hlorewrite.viewer.timeline import timeline_of
-from hlorewrite.viewer.traffic import MOST_DEVICES, traffic_of
+
+if TYPE_CHECKING:
+    import numpy as np
+
+    Array = np.ndarray
+
 
 MOST_HELD = 12
 """Lines of one loop that the picture of loops names; the others are added up."""
@@ -37,7 +44,7 @@ def page_data(trace: Trace, topology: Topology | None = None) -> dict[str, Any]:
     if topology is not None:
         sides = [_timed(side, topology, notes) for side in sides]
     before, after = (side or _EMPTY for side in sides)
-    fates = outcomes_of(before, after, trace.lines.get(form.REMARKS, [])) if sides[0] and sides[1] else []
+    fates = outcomes.outcomes_of(before, after, trace.lines.get(form.REMARKS, [])) if sides[0] and sides[1] else []
     data: dict[str, Any] = {}
     if fates:
         data["collectives"] = _collectives(before, after, fates)
@@ -67,7 +74,7 @@ def _side(trace: Trace, name: str, notes: list[str]) -> Side | None:
     content = trace.objects.get(name)
     if content is None:
         return None
-    side = side_of(content)
+    side = outcomes.side_of(content)
     if side.damaged:
         notes.append(f"{name}: {side.damaged} collectives are damaged, and left out.")
     return side
@@ -75,7 +82,6 @@ def _side(trace: Trace, name: str, notes: list[str]) -> Side | None:
 
 def _timed(side: Side | None, topology: Topology, notes: list[str]) -> Side | None:
     """The side with times of another cluster."""
-    from hlorewrite.cost.collectives.kinds import KINDS
     from hlorewrite.cost.collectives.models import collective_model
     if side is None or topology.gpus < side.devices:
         if side is not None:
@@ -106,7 +112,7 @@ def _head(trace: Trace, sides: list[Side | None], fates: list[CollectiveOutcome]
         "decision": decision_of(trace), "sides": [_totals(side) for side in sides],
         "memory": [_memory(each) for each in compiled],
         "steps": [_step(each) for each in compiled],
-        "fates": {fate: count for fate in FATES if (count := sum(each.fate == fate for each in fates))},
+        "fates": {fate: count for fate in outcomes.FATES if (count := sum(each.fate == fate for each in fates))},
         "timing": _timing(trace), "rules": _rules(trace), "missed_left_out":
         (manifest.get("summary") or {}).get("missed_left_out", 0) if isinstance(manifest.get("summary"), dict) else 0,
     }
@@ -151,19 +157,19 @@ def _timing(trace: Trace) -> dict[str, Any] | None:
     timing = trace.objects.get(form.TIMING)
     if timing is None:
         return None
-    steps, passes, rules = (rows_of(timing, name) for name in ("steps", "passes", "rules"))
-    return {"steps": [[str(row.get("step", "?")), _number(row.get("milliseconds"))] for row in steps],
+    steps, passes, rules = (outcomes.rows_of(timing, name) for name in ("steps", "passes", "rules"))
+    return {"steps": [[str(row.get("step", "?")), _rounded(row.get("milliseconds"))] for row in steps],
             "passes": passes, "rules": rules}
 
 
-def _number(value: Any) -> float:
+def _rounded(value: Any) -> float:
     return round(float(value), 3) if isinstance(value, int | float) else 0.0
 
 
 def _rules(trace: Trace) -> list[dict[str, Any]]:
     names = ("rule", "location", "equation", "docs", "text")
     return [{name: str(row.get(name, "")) for name in names}
-            for row in rows_of(trace.objects.get(form.RULES, {}), "rules")]
+            for row in outcomes.rows_of(trace.objects.get(form.RULES, {}), "rules")]
 
 
 def _nests(side: Side) -> dict[str, Any]:
@@ -223,11 +229,12 @@ def _collectives(before: Side, after: Side, fates: list[CollectiveOutcome]) -> d
     return {
         "sides": [[row(side, one) for one in side.collectives] for side in (before, after)],
         "groups": [[list(group) for group in rows] for rows in groups],
-        "fates": [[FATES.index(fate.fate), -1 if fate.before is None else fate.before, list(fate.after), fate.share,
+        "fates": [[outcomes.FATES.index(fate.fate), -1 if fate.before is None else fate.before, list(fate.after),
+                   fate.share,
                    [[strings.of(why.get(name, "")) for name in
                      ("kind", "rule", "sentence", "culprit", "culprit_location", "help")] for why in fate.why]]
                   for fate in fates],
-        "names": FATES, "strings": strings.texts}
+        "names": outcomes.FATES, "strings": strings.texts}
 
 
 def _short(type_: str) -> str:
@@ -250,7 +257,7 @@ def _rewrites(rows: list[dict[str, Any]], before: Side) -> dict[str, Any]:
         waiting = arguments.get((str(row.get("location", "")), type_), [])
         return waiting.pop(0) if waiting else "", _short(type_)
 
-    return {"rows": [[*(strings.of(row.get(name, "")) for name in names), _number(row.get("milliseconds")),
+    return {"rows": [[*(strings.of(row.get(name, "")) for name in names), _rounded(row.get("milliseconds")),
                       *(strings.of(text) for text in about(row))] for row in rows], "strings": strings.texts}
 
 
@@ -270,3 +277,104 @@ def _sources(trace: Trace) -> dict[str, list[tuple[int, str]]]:
     return {place: kept for place, rows in lines.items() if isinstance(rows, list) and (kept := [
         (row[0], row[1]) for row in rows if isinstance(row, list) and len(row) == 2
         and isinstance(row[0], int) and isinstance(row[1], str)])}
+
+
+# ---- what a run decided: XLA alone next to the other ways to compile the step, as the command that ran printed it
+
+
+_NUMBERS = ("step_s", "exposed_s", "calls", "executed_bytes", "wire_bytes", "temp_bytes", "memory_bytes", "room_bytes")
+_MOST = 1e30
+"""No number of a decision is larger than this; a damaged one may be infinite."""
+_TEXTS = ("devices", "chosen", "reason", "saving")
+
+
+def decision_of(trace: Trace) -> dict[str, Any] | None:
+    """The decision of a trace; everything in it but texts and numbers is ignored.
+
+    Args:
+      trace: what could be read.
+
+    Returns:
+      ``devices``, ``chosen``, ``reason``, ``saving`` and ``rows``, XLA alone first; None if none was written.
+    """
+    content = trace.objects.get(form.DECISION)
+    rows = outcomes.rows_of(content or {}, "rows")
+    if content is None or not rows:
+        return None
+    return {**{name: str(content.get(name) or "") for name in _TEXTS}, "rows": [_row(row) for row in rows]}
+
+
+def _row(row: dict[str, Any]) -> dict[str, Any]:
+    known, fits = {name: _number(row.get(name)) for name in _NUMBERS}, row.get("fits")
+    return {"name": str(row.get("name", "?")), **{name: str(row.get(name) or "") for name in ("verdict", "why")},
+            "fits": fits if isinstance(fits, bool) else None, **known}
+
+
+def _number(value: object) -> float | None:
+    if isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value < _MOST:
+        return value
+    return None
+
+
+# ---- who sends how much to whom, before and after, small enough for a page
+
+
+MOST_CELLS = 128
+"""Rows of the picture; with more devices, several neighbours share a row."""
+MOST_DEVICES = 8192
+
+
+def traffic_of(before: Side, after: Side) -> dict[str, Any] | None:
+    """The communication matrices of both sides and the groups after them.
+
+    Args:
+      before: what the module communicated.
+      after: what it communicates now.
+
+    Returns:
+      ``devices``, ``step`` (devices to a row), for each side the cells that are not 0 as ``[row, column, bytes]``, and
+      ``classes``: collectives of one kind over the same groups, with executed bytes of both sides. None when nothing
+      is sent, or when there are more than ``MOST_DEVICES``.
+    """
+    devices = max(before.devices, after.devices)
+    if devices < 2 or devices > MOST_DEVICES or not (before.collectives or after.collectives):
+        return None
+    step = -(-devices // MOST_CELLS)
+    sides = [_cells(side.collectives, devices, step) for side in (before, after)]
+    return {"devices": devices, "step": step, "before": sides[0], "after": sides[1],
+            "classes": _classes(before.collectives, after.collectives)}
+
+
+def _cells(collectives: Iterable[CollectiveRow], devices: int, step: int) -> list[list[int]]:
+    import numpy as np
+    transfers = [CollectiveTraffic(one.kind, one.payload_bytes, one.groups, one.trips)
+                 for one in _merged(collectives) if one.kind in KINDS]
+    matrix = traffic_matrix(transfers, devices)
+    if step > 1:
+        rows = -(-devices // step)
+        wide = np.zeros((rows * step, rows * step))
+        wide[:devices, :devices] = matrix
+        matrix = wide.reshape(rows, step, rows, step).sum(axis=(1, 3))
+    return [[int(i), int(j), round(float(matrix[i, j]))] for i, j in np.argwhere(matrix > 0)]
+
+
+def _merged(collectives: Iterable[CollectiveRow]) -> list[CollectiveRow]:
+    """One for all of equal kind and groups: traffic is linear in bytes, and there may be thousands."""
+    merged: dict[tuple[str, Groups], CollectiveRow] = {}
+    for one in collectives:
+        known = merged.get((one.kind, one.groups))
+        size = one.executed_bytes + (known.payload_bytes if known else 0)
+        merged[one.kind, one.groups] = replace(one, payload_bytes=size, trips=1)
+    return list(merged.values())
+
+
+def _classes(before: Iterable[CollectiveRow], after: Iterable[CollectiveRow]) -> list[dict[str, Any]]:
+    classes: dict[tuple[str, Groups], dict[str, Any]] = {}
+    for number, side in enumerate((before, after)):
+        for one in side:
+            entry = classes.setdefault((one.kind, one.groups), {
+                "kind": one.kind, "axes": list(one.axes), "groups": [list(group) for group in one.groups],
+                "bytes": [0, 0], "calls": [0, 0]})
+            entry["bytes"][number] += one.executed_bytes
+            entry["calls"][number] += one.trips
+    return list(classes.values())

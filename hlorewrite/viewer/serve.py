@@ -1,7 +1,5 @@
 """The page on a local address, made anew each time it is asked for, so that a run can be watched by reloading."""
 
-from __future__ import annotations
-
 import hmac
 import secrets
 from collections.abc import Callable

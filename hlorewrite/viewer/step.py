@@ -3,8 +3,7 @@
 from collections.abc import Sequence
 from typing import Any
 
-from hlorewrite.timeline.result import StepTimeline
-from hlorewrite.timeline.text import unknown_line
+from hlorewrite.timeline.result import StepTimeline, unknown_line
 from hlorewrite.version import VERSION
 from hlorewrite.viewer.page import render
 from hlorewrite.viewer.timeline import timeline_of

@@ -3,8 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from hlorewrite.analysis.counters import IterationNumbers
-from hlorewrite.analysis.loops import constant_integer
+from hlorewrite.analysis.loops import IterationNumbers, constant_integer
 from hlorewrite.ir import Editor, Loop, defining_op, element_type, ir, tensor_type, users
 
 

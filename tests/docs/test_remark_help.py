@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from hlorewrite.rules.remark_help import CONDITION, PAGE, SECTIONS, help_of
+from hlorewrite.rules.listener import CONDITION, PAGE, SECTIONS, help_of
 
 ROOT = Path(__file__).resolve().parents[2]
 FILES = sorted([*ROOT.glob("passes/**/*.py"), *ROOT.glob("hlorewrite/jaxbridge/xla/*.py"),

@@ -25,8 +25,8 @@ from hlorewrite.ir.load import parse
 from hlorewrite.ir.module import Module
 from hlorewrite.ir.view import COLLECTIVES, View
 from hlorewrite.jaxbridge.xla.compile_for import compile_for
+from hlorewrite.jaxbridge.xla.execute import verify
 from hlorewrite.jaxbridge.xla.target import parse_target
-from hlorewrite.jaxbridge.xla.verify import verify
 from hlorewrite.passmanager.base import PassContext
 from hlorewrite.passmanager.manager import run_passes
 from hlorewrite.passmanager.spec import parse_pipeline

@@ -11,7 +11,7 @@ from types import FrameType
 
 import numpy as np
 
-from hlorewrite.checks.reference.compare import compare
+from hlorewrite.checks.reference.check import compare
 from hlorewrite.checks.reference.inputs import run_on_random_inputs
 from hlorewrite.checks.reference.program import Array, Outcome, prepare
 from hlorewrite.cost.report.growth import worst_growth

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import pytest
 from generators.code_mutation import replace_source
 
-from hlorewrite.checks.reference.compare import compare
+from hlorewrite.checks.reference.check import compare
 from hlorewrite.checks.reference.inputs import random_inputs
 from hlorewrite.checks.reference.program import prepare
 from hlorewrite.errors import CannotExecute, HlorewriteError

@@ -14,7 +14,7 @@ from generators.golden_cases import LIT, cases
 from generators.mutants import mutant
 from generators.random_programs import random_program
 
-from hlorewrite.checks.reference.compare import compare
+from hlorewrite.checks.reference.check import compare
 from hlorewrite.checks.reference.inputs import random_inputs
 from hlorewrite.checks.reference.program import LockstepProgram, Outcome, prepare
 from hlorewrite.checks.translation_validation.validate import validate

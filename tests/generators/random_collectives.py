@@ -3,17 +3,7 @@
 from __future__ import annotations
 
 from generators.random_types import COMBINERS, WIDER
-from generators.random_writer import (
-    Frame,
-    Teams,
-    Term,
-    Writer,
-    element_of,
-    scalar,
-    shape_of,
-    with_element,
-    with_shape,
-)
+from generators.random_writer import Frame, Teams, Term, Writer, element_of, scalar, shape_of, with_element, with_shape
 
 
 def allowed_groups(w: Writer, scope: Frame) -> list[Teams]:

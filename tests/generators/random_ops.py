@@ -4,16 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from generators.random_types import (
-    BINARY,
-    COMBINERS,
-    DIVISORS,
-    FLOATS,
-    INTEGERS,
-    STRAIGHT_BINARY,
-    UNARY,
-    convertible,
-)
+from generators.random_types import BINARY, COMBINERS, DIVISORS, FLOATS, INTEGERS, STRAIGHT_BINARY, UNARY, convertible
 from generators.random_writer import (
     INDEX_VECTOR,
     NOWHERE,

@@ -6,17 +6,7 @@ from generators.random_collectives import allowed_groups, collective, reduced, r
 from generators.random_ops import LIFTED_STEPS, STEPS, STRAIGHT_STEPS, predicate
 from generators.random_shapes import narrow_sum, product_of_types, reshaped, scattered_twice, spread
 from generators.random_types import COMBINERS, WIDER, zero
-from generators.random_writer import (
-    NOWHERE,
-    SCALAR_BOOL,
-    SCALAR_INT,
-    Frame,
-    Term,
-    Writer,
-    element_of,
-    shape_of,
-    vector,
-)
+from generators.random_writer import NOWHERE, SCALAR_BOOL, SCALAR_INT, Frame, Term, Writer, element_of, shape_of, vector
 
 _MOST_ITERATIONS = 4
 

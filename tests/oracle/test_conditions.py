@@ -238,7 +238,7 @@ MUTATIONS: dict[str, Mutation] = {
         branches(one_line("add %one, %one"), one_line("negate %one"), "%first")
         + accumulate(f"        %h = stablehlo.multiply %g, %f : {F}\n", "%h")),
     "what a region reads from outside counts": Mutation(
-        UNIFORM, "            sources += captured_values(op)", "            pass",
+        UNIFORM, "            sources += varying_ops.captured_values(op)", "            pass",
         scaled_by("      %p = stablehlo.slice %s [0:1] : (tensor<4xf32>) -> tensor<1xf32>\n"
                   "      %q = stablehlo.reshape %p : (tensor<1xf32>) -> tensor<f32>\n"
                   + MAPPED.format(lines="        %z = stablehlo.multiply %x, %q : tensor<f32>\n"))),
@@ -262,11 +262,12 @@ MUTATIONS: dict[str, Mutation] = {
         scaled_by(f'      %k = "stablehlo.collective_permute"(%a) <{{{CHANNEL}, source_target_pairs = dense<[[0, 1]]> : '
                   f"tensor<1x2xi64>}}> : ({F}) -> {F}\n")),
     "a custom call may differ between devices": Mutation(
-        UNIFORM, '        if op_name == "stablehlo.custom_call" and not is_pure_custom_call(op) and not is_received(op):',
+        UNIFORM, '        if op_name == "stablehlo.custom_call" and not (varying_ops.is_pure_custom_call(op)\n'
+                 "                                                       or varying_ops.is_received(op)):",
         "        if False:",
         scaled_by(f'      %k = stablehlo.custom_call @mystery(%a) : ({F}) -> {F}\n'), executed=False),
     "random numbers with a hidden state vary": Mutation(
-        UNIFORM, "        if op_name in VARYING_OPS:", "        if False:",
+        UNIFORM, "        if op_name in varying_ops.VARYING_OPS:", "        if False:",
         scaled_by("      %r0 = stablehlo.constant dense<0.0> : tensor<f32>\n"
                   "      %r1 = stablehlo.constant dense<1.0> : tensor<f32>\n"
                   "      %sh = stablehlo.constant dense<4> : tensor<1xi64>\n"

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from generators.condition_mutations import Mutation, check_condition
 
-from hlorewrite.checks.reference.compare import compare
+from hlorewrite.checks.reference.check import compare
 from hlorewrite.checks.reference.program import prepare
 from hlorewrite.ir.load import parse
 from hlorewrite.passmanager.base import PassContext

@@ -8,7 +8,7 @@ import pytest
 from generators.random_programs import random_program
 
 from hlorewrite.checks.reference.check import check
-from hlorewrite.cost.report.stablehlo import collectives_of
+from hlorewrite.cost.report.collectives import collectives_of
 from hlorewrite.ir.load import parse
 from hlorewrite.ir.module import Module
 from hlorewrite.passmanager.base import PassContext

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from hlorewrite.checks.reference.compare import compare
+from hlorewrite.checks.reference.check import compare
 from hlorewrite.checks.reference.inputs import random_inputs
 from hlorewrite.checks.reference.program import prepare
 from hlorewrite.ir.load import parse

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 import pytest
 
-from hlorewrite.checks.reference.compare import compare
+from hlorewrite.checks.reference.check import compare
 from hlorewrite.checks.reference.inputs import random_inputs
 from hlorewrite.checks.reference.program import prepare
 from hlorewrite.checks.translation_validation.validate import validate

@@ -12,9 +12,9 @@ from hlorewrite.ir.load import parse
 from hlorewrite.passmanager.base import PassContext
 from hlorewrite.passmanager.manager import run_passes
 from hlorewrite.passmanager.spec import parse_pipeline
-from hlorewrite.rules.failure_texts import failure_text
 from hlorewrite.rules.library import checked, read_source, shipped_names, written
 from hlorewrite.rules.listener import Recorder
+from hlorewrite.rules.native_source import failure_text
 from hlorewrite.rules.proofs import how_known
 from hlorewrite.rules.syntax import ast
 from hlorewrite.rules.syntax.printer import expression, print_file

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from hlorewrite.cli.opt.job import split_text
-from hlorewrite.cost.report.hlo import looks_like_hlo
+from hlorewrite.cost.report.collectives import looks_like_hlo
 
 _RAW_STRING = re.compile(r'R"(\w*)\((.*?)\)\1"', re.DOTALL)
 _HOLE = re.compile(r"\$\{?\w+|\{\{?\w*\}\}?%")

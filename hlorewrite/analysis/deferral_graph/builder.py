@@ -11,16 +11,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from hlorewrite.analysis.block_frequency import times_of_block
-from hlorewrite.analysis.deferral_graph.conflicts import RIVALS, Refusals, Rivals
-from hlorewrite.analysis.deferral_graph.graph import (
-    DeferralGraph,
-    ForcingUse,
-    Need,
-    ProgramPoint,
-    blocks_between,
-    places_to,
-    uses_in,
-)
+from hlorewrite.analysis.deferral_graph import graph
+from hlorewrite.analysis.deferral_graph.graph import DeferralGraph, ForcingUse, Need, ProgramPoint
 from hlorewrite.analysis.linearity import FlowContext, JointlyLinear, LinearityFacts, NotLinear
 from hlorewrite.analysis.uniform import Varying
 from hlorewrite.ir import BRANCHES, Loop, ir, is_static_tensor, op_key
@@ -45,7 +37,7 @@ class DeferralGraphBuilder:
     def __init__(self, facts: LinearityFacts, context: FlowContext) -> None:
         self.facts = facts
         self.context = context
-        self.refusals = Refusals()
+        self.refusals = graph.Refusals()
         self._executions: dict[ir.Block, float] = {}
         self._with_token: dict[int, bool] = {}
         self._trips_vary: dict[int, Varying | None] = {}
@@ -109,9 +101,9 @@ class DeferralGraphBuilder:
         """
         return self.refusals.ask(uses, sentence)
 
-    def _trace(self, flow: DeferralGraph, starts: list[ProgramPoint]) -> Rivals:
+    def _trace(self, flow: DeferralGraph, starts: list[ProgramPoint]) -> graph.Rivals:
         """Adds places and all places that their pairs travel to; returns the products of two candidates on the way."""
-        rivals: Rivals = {}
+        rivals: graph.Rivals = {}
         pending = list(starts)
         known = {place: place for place in [*flow.executions, *pending]}
         # Ends: a place is added once.
@@ -119,7 +111,7 @@ class DeferralGraphBuilder:
             place = pending.pop()
             flow.executions[place] = self._times(place)
             targets: list[ProgramPoint] = []
-            for op, position in uses_in(place):
+            for op, position in graph.uses_in(place):
                 for target in self._step(flow, place, op, position, rivals):
                     same = known.get(target)  # one object for each place
                     if same is None:
@@ -130,12 +122,12 @@ class DeferralGraphBuilder:
                 flow.edges[place] = targets
         return rivals
 
-    def _trace_again(self, flow: DeferralGraph, ops: list[ir.Operation]) -> Rivals:
+    def _trace_again(self, flow: DeferralGraph, ops: list[ir.Operation]) -> graph.Rivals:
         """Retraces the operands of ops with newly refused uses, and drops places that nothing leads to."""
         places: dict[ProgramPoint, None] = {}
         for op in ops:
             flow.joint.pop(op_key(op), None)
-            places |= dict.fromkeys(places_to(operand, op)[-1] for operand in op.operands)
+            places |= dict.fromkeys(graph.places_to(operand, op)[-1] for operand in op.operands)
         again = [place for place in places if place in flow.executions]
         for place in again:
             flow.edges.pop(place, None)
@@ -150,9 +142,9 @@ class DeferralGraphBuilder:
     # ---- one use
 
     def _step(self, flow: DeferralGraph, place: ProgramPoint, op: ir.Operation, position: int,
-              rivals: Rivals) -> list[ProgramPoint]:
+              rivals: graph.Rivals) -> list[ProgramPoint]:
         """The places that one use of a place leads to; if there are none, records that the use forces the reduction."""
-        crossed = blocks_between(place, op)
+        crossed = graph.blocks_between(place, op)
         barrier = self._cannot_enter(crossed)
         if barrier is not None:
             flow.forcing_uses.setdefault(place, []).append(barrier)
@@ -171,7 +163,7 @@ class DeferralGraphBuilder:
         return [ProgramPoint(value) for value in targets]
 
     def _targets(self, flow: DeferralGraph, op: ir.Operation, position: int,
-                 rivals: Rivals) -> list[ir.Value] | ForcingUse:
+                 rivals: graph.Rivals) -> list[ir.Value] | ForcingUse:
         key = op_key(op)
         refused = self.refusals.sentence((key, position))
         if refused is not None:
@@ -224,7 +216,9 @@ class DeferralGraphBuilder:
             if other == position or other in answer.operands or operand != value:
                 continue
             there = self._linear_in(op, other)
-            return _not_linear(op, there) if isinstance(there, NotLinear) else ForcingUse(RIVALS, op, need="rival")
+            if isinstance(there, NotLinear):
+                return _not_linear(op, there)
+            return ForcingUse(graph.RIVALS, op, need="rival")
         return None
 
     def _cannot_enter(self, crossed: list[ir.Block]) -> ForcingUse | None:

@@ -7,19 +7,10 @@ over all small cases. A native without a contract gives no premise, so a rule is
 from collections.abc import Callable
 from typing import Any, Protocol
 
-from hlorewrite.checks.prove.matched_op import MatchedOp
+from hlorewrite.checks.prove import tensors
+from hlorewrite.checks.prove.proof_obligation import MatchedOp
 from hlorewrite.checks.prove.solver import solver
-from hlorewrite.checks.prove.tensors import (
-    Cell,
-    Chosen,
-    DeviceGroups,
-    DeviceTensor,
-    Number,
-    Pairs,
-    clamped,
-    device_sort,
-    index_sort,
-)
+from hlorewrite.checks.prove.tensors import Cell, DeviceGroups, DeviceTensor
 
 
 class RuleObligation(Protocol):
@@ -39,8 +30,8 @@ class RuleObligation(Protocol):
     def start(self, op: MatchedOp) -> Callable[[Any, Any], Any]: ...
     def groups(self, op: MatchedOp) -> DeviceGroups: ...
     def groups_like(self, groups: DeviceGroups, op: MatchedOp) -> str: ...
-    def pairs(self, op: MatchedOp) -> Pairs: ...
-    def pairs_like(self, pairs: Pairs, op: MatchedOp) -> str: ...
+    def pairs(self, op: MatchedOp) -> tensors.Pairs: ...
+    def pairs_like(self, pairs: tensors.Pairs, op: MatchedOp) -> str: ...
     def same_pairs(self, first: MatchedOp, second: MatchedOp) -> None: ...
     def unify_kinds(self, first: MatchedOp, second: MatchedOp) -> None: ...
     def dimension(self, op: MatchedOp, name: str) -> Any: ...
@@ -57,7 +48,7 @@ EXEMPT = {
 
 
 def _devices(names: str) -> Any:
-    return solver().Consts(names, device_sort())
+    return solver().Consts(names, tensors.device_sort())
 
 
 def same_members(a: DeviceGroups, b: DeviceGroups) -> list[Any]:
@@ -113,7 +104,7 @@ def _identity_permute(scene: RuleObligation, op: MatchedOp) -> None:
 
 def _uniform_over(scene: RuleObligation, value: Any, op: MatchedOp) -> None:
     z3, groups, tensor = solver(), scene.groups(op), scene.tensor(value)
-    (d, e), i = _devices("d e"), z3.Const("i", index_sort())
+    (d, e), i = _devices("d e"), z3.Const("i", tensors.index_sort())
     here, there = tensor.at(d, i), tensor.at(e, i)
     scene.granted.add("uniform")
     if isinstance(here, Cell) and isinstance(there, Cell):
@@ -134,7 +125,7 @@ def _composed_groups(scene: RuleObligation, inner: MatchedOp, outer: MatchedOp) 
     z3 = solver()
     g, h, both = scene.groups(inner), scene.groups(outer), DeviceGroups(f"of {inner.variable} and {outer.variable}")
     c, d, e, f = _devices("c d e f")
-    through = z3.Function(f"through {both.name}", device_sort(), device_sort(), device_sort())
+    through = z3.Function(f"through {both.name}", tensors.device_sort(), tensors.device_sort(), tensors.device_sort())
     reached = z3.And(h.together(d, through(d, c)), g.together(through(d, c), c))
     once = z3.And(h.together(d, e), h.together(d, f), g.together(e, c), g.together(f, c))
     scene.premises += [
@@ -155,7 +146,7 @@ def _cut_along(scene: RuleObligation, piece: MatchedOp, dimension: Any, shard: C
     sizes, cut, (d, _), k = scene.sizes(piece.operands[0]), scene.sizes(piece.variable), _devices("d e"), z3.Int("k")
     start = scene.start(piece)(d, k)
     scene.shards.append(shard)
-    moved = clamped(start, sizes[k] - cut[k]) == z3.If(k == dimension, shard(d) * cut[dimension], 0)
+    moved = tensors.clamped(start, sizes[k] - cut[k]) == z3.If(k == dimension, shard(d) * cut[dimension], 0)
     return [cut[dimension] >= 1, cut[dimension] * n == sizes[dimension], z3.ForAll([d, k], moved, patterns=[start]),
             z3.ForAll([k], z3.Implies(k != dimension, cut[k] == sizes[k]), patterns=[cut[k]])]
 
@@ -171,8 +162,8 @@ def _own_shard(scene: RuleObligation, reduction: MatchedOp, piece: MatchedOp) ->
 def _shard_pairs(scene: RuleObligation, gather: MatchedOp, piece: MatchedOp) -> tuple[Any, ...]:
     """Each device reads the shard of one member, which sends it to that device."""
     z3 = solver()
-    groups, pairs, (d, _) = scene.groups(gather), Pairs(f"shards {piece.variable}"), _devices("d e")
-    shard = z3.Function(f"shard {piece.variable}", device_sort(), z3.IntSort())
+    groups, pairs, (d, _) = scene.groups(gather), tensors.Pairs(f"shards {piece.variable}"), _devices("d e")
+    shard = z3.Function(f"shard {piece.variable}", tensors.device_sort(), z3.IntSort())
     sent = z3.And(shard(d) >= 0, shard(d) < groups.n, pairs.receives(d),
                   pairs.source(d) == groups.member(d, shard(d)))
     scene.premises += [*_cut_along(scene, piece, scene.dimension(gather, "all_gather_dim"), shard, groups.n),
@@ -182,7 +173,7 @@ def _shard_pairs(scene: RuleObligation, gather: MatchedOp, piece: MatchedOp) -> 
 
 def _composed_pairs(scene: RuleObligation, inner: MatchedOp, outer: MatchedOp) -> tuple[Any, ...]:
     z3 = solver()
-    p, q, both = scene.pairs(inner), scene.pairs(outer), Pairs(f"of {inner.variable} and {outer.variable}")
+    p, q, both = scene.pairs(inner), scene.pairs(outer), tensors.Pairs(f"of {inner.variable} and {outer.variable}")
     d, _ = _devices("d e")
     scene.premises.append(z3.ForAll([d], z3.And(
         both.receives(d) == z3.And(q.receives(d), p.receives(q.source(d))), both.source(d) == p.source(q.source(d)))))
@@ -193,12 +184,12 @@ def _kept_by_one(scene: RuleObligation, choice: MatchedOp, collective: MatchedOp
     """Each group has one keeper; the select is the answered value there, and zero on all other devices."""
     z3, groups, name = solver(), scene.groups(collective), f"what {choice.variable} keeps"
     kept, sort = scene.tensor(name), groups.grp.range()
-    keeper, g = z3.Function(f"keeper {groups.name}", sort, device_sort()), z3.Const("g", sort)
+    keeper, g = z3.Function(f"keeper {groups.name}", sort, tensors.device_sort()), z3.Const("g", sort)
     scene.keepers[groups] = lambda d: keeper(groups.grp(d))
     scene.unify(choice.variable, name)
     scene.premises.append(z3.ForAll([g], groups.grp(keeper(g)) == g, patterns=[keeper(g)]))
-    scene.define(choice.variable, DeviceTensor(kept.type, kept.sizes, lambda d, i: Chosen(
-        d == keeper(groups.grp(d)), kept.at(d, i), Number("zero", kept.type))))
+    scene.define(choice.variable, DeviceTensor(kept.type, kept.sizes, lambda d, i: tensors.Chosen(
+        d == keeper(groups.grp(d)), kept.at(d, i), tensors.Number("zero", kept.type))))
     return (name,)
 
 

@@ -11,9 +11,9 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
+from hlorewrite.checks.prove.declared import Relations
 from hlorewrite.checks.prove.elements import COMPLEX, KINDS, Arithmetic, Value, reduces, sort_of
 from hlorewrite.checks.prove.op_semantics import OpSemantics, Typing
-from hlorewrite.checks.prove.relations import Relations
 from hlorewrite.checks.prove.solver import SolverAnswer, decide, satisfiable
 from hlorewrite.checks.prove.verdict import OVER_REALS, PROVED, REFUTED, UNKNOWN, Verdict
 from hlorewrite.rules.syntax import ast

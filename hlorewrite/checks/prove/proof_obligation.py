@@ -4,29 +4,40 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from hlorewrite.checks.prove.matched_op import MatchedOp
+from hlorewrite.checks.prove import tensors
 from hlorewrite.checks.prove.op_semantics import OpSemantics, Typing
 from hlorewrite.checks.prove.solver import solver
-from hlorewrite.checks.prove.tensors import (
-    Applied,
-    Cell,
-    DeviceGroups,
-    DeviceTensor,
-    Element,
-    Number,
-    Pairs,
-    all_gather,
-    all_reduce,
-    all_to_all,
-    collective_broadcast,
-    collective_permute,
-    device_sort,
-    dynamic_slice,
-    index_sort,
-    reduce_scatter,
-    scatter_add,
-)
+from hlorewrite.checks.prove.tensors import Cell, DeviceGroups, DeviceTensor, Element
 from hlorewrite.rules.syntax import ast
+
+# ---- an op of a rule, with symbols for what the rule leaves open
+
+
+@dataclass(frozen=True, eq=False)
+class MatchedOp:
+    """An op of the match, or one the rewrite makes.
+
+    Attributes:
+      variable: the name of its result.
+      name: the op.
+      operands: the names of its operands.
+      attributes: a symbol for each attribute; equal symbols are equal attributes.
+      kind: the reduction of its region: a kind, or a symbol for one that is not known.
+    """
+
+    variable: str
+    name: str
+    operands: tuple[str, ...]
+    attributes: Mapping[str, Any]
+    kind: str
+
+    def attribute(self, name: str) -> Any:
+        """The symbol of an attribute; a separate one if the rule does not name it."""
+        return self.attributes.get(name, f"{self.variable}.{name}")
+
+
+# ---- the obligation of a rule
+
 
 MODE = ("channel_handle", "use_global_device_ids")
 """Attributes that say, with the groups, which devices a row of the groups names."""
@@ -62,7 +73,7 @@ class ProofObligation:
     applied: list[tuple[str, tuple[str, ...], str]] = field(default_factory=list)
     _tensors: dict[str, DeviceTensor] = field(default_factory=dict, repr=False)
     _groups: dict[Any, DeviceGroups] = field(default_factory=dict, repr=False)
-    _pairs: dict[Any, Pairs] = field(default_factory=dict, repr=False)
+    _pairs: dict[Any, tensors.Pairs] = field(default_factory=dict, repr=False)
     _starts: dict[str, Callable[[Any, Any], Any]] = field(default_factory=dict, repr=False)
     _same: dict[str, str] = field(default_factory=dict, repr=False)
     made: set[str] = field(default_factory=set)
@@ -118,9 +129,9 @@ class ProofObligation:
     def _leaf(self, name: str) -> DeviceTensor:
         z3 = solver()
         elements = z3.DeclareSort("Element")
-        function = z3.Function(f"%{name}", device_sort(), index_sort(), elements)
+        function = z3.Function(f"%{name}", tensors.device_sort(), tensors.index_sort(), elements)
         self.types.setdefault(name, name)
-        return DeviceTensor(name, z3.Const(f"sizes %{name}", index_sort()), lambda d, i: Cell(function(d, i)))
+        return DeviceTensor(name, z3.Const(f"sizes %{name}", tensors.index_sort()), lambda d, i: Cell(function(d, i)))
 
     # ---- ops
 
@@ -162,7 +173,7 @@ class ProofObligation:
         if not (isinstance(value, tuple) and value[0] == "splat"):
             return self._leaf(op.variable)
         self.types[op.variable] = value[2]
-        return DeviceTensor(value[2], self.sizes(value[2]), lambda d, i: Number(value[1], value[2]))
+        return DeviceTensor(value[2], self.sizes(value[2]), lambda d, i: tensors.Number(value[1], value[2]))
 
     def _elementwise(self, short: str, op: MatchedOp, operands: Sequence[DeviceTensor], element: str | None,
                      matched: bool) -> DeviceTensor:
@@ -177,37 +188,38 @@ class ProofObligation:
         self.applied.append((op.name, types, result))
 
         def at(d: Any, i: Any) -> Element:
-            return Applied(op.name, tuple(x.at(d, i) for x in operands), types, result)
+            return tensors.Applied(op.name, tuple(x.at(d, i) for x in operands), types, result)
         return DeviceTensor(result, operands[0].sizes, at)
 
     def _moved(self, op: MatchedOp, x: DeviceTensor, sizes: Any) -> DeviceTensor:
         """Moves elements: the index in the operand is a function of the op's attributes, both shapes and the index."""
         z3, attributes = solver(), sorted(f"{k}={v}" for k, v in op.attributes.items())
         own = "" if op.attributes else op.variable
-        function = z3.Function(f"{op.name}{own} {attributes}", *[index_sort()] * 4)
-        new = sizes if sizes is not None else z3.Const(f"sizes %{op.variable}", index_sort())
+        function = z3.Function(f"{op.name}{own} {attributes}", *[tensors.index_sort()] * 4)
+        new = sizes if sizes is not None else z3.Const(f"sizes %{op.variable}", tensors.index_sort())
         return DeviceTensor(x.type, new, lambda d, i: x.at(d, function(x.sizes, new, i)))
 
     def _collective(self, short: str, op: MatchedOp, x: DeviceTensor, sizes: Any) -> DeviceTensor | None:
         if short == "all_reduce":
-            return all_reduce(x, op.kind, self.groups(op))
+            return tensors.all_reduce(x, op.kind, self.groups(op))
         if short == "all_gather":
-            return all_gather(x, self.dimension(op, "all_gather_dim"), self.groups(op))
+            return tensors.all_gather(x, self.dimension(op, "all_gather_dim"), self.groups(op))
         if short == "reduce_scatter":
             along = self.dimension(op, "scatter_dimension")
-            return reduce_scatter(x, op.kind, along, self.groups(op), self._shard(op, x, along, sizes))
+            return tensors.reduce_scatter(x, op.kind, along, self.groups(op), self._shard(op, x, along, sizes))
         if short == "all_to_all":
             split, concat = self.dimension(op, "split_dimension"), self.dimension(op, "concat_dimension")
-            return all_to_all(x, split, concat, self.groups(op), self._shard(op, x, split, None))
+            return tensors.all_to_all(x, split, concat, self.groups(op), self._shard(op, x, split, None))
         if short == "collective_permute":
-            return collective_permute(x, self.pairs(op))
+            return tensors.collective_permute(x, self.pairs(op))
         if short == "collective_broadcast":
-            return collective_broadcast(x, self.groups(op))
+            return tensors.collective_broadcast(x, self.groups(op))
         if short == "scatter" and op.kind == "sum" and len(op.operands) == 3:
             self.unify(op.operands[0], op.operands[2])  # a reducer that promotes is not a sum
-            return scatter_add(x, str((op.operands[1:], *(op.attribute(name) for name in SCATTER))))
+            return tensors.scatter_add(x, str((op.operands[1:], *(op.attribute(name) for name in SCATTER))))
         if short == "dynamic_slice":
-            return dynamic_slice(x, self.start(op), solver().Const(f"sizes %{op.variable}", index_sort()))
+            sizes = solver().Const(f"sizes %{op.variable}", tensors.index_sort())
+            return tensors.dynamic_slice(x, self.start(op), sizes)
         return None
 
     def _shard(self, op: MatchedOp, x: DeviceTensor, along: Any, sizes: Any) -> Any:
@@ -247,14 +259,14 @@ class ProofObligation:
         self._groups[symbol, *(op.attribute(name) for name in MODE)] = groups
         return symbol
 
-    def pairs(self, op: MatchedOp) -> Pairs:
+    def pairs(self, op: MatchedOp) -> tensors.Pairs:
         """The pairs of a permute, as its mode defines them."""
         key = op.attribute("source_target_pairs"), op.attribute("channel_handle")
         if key not in self._pairs:
-            self._pairs[key] = Pairs(f"%{op.variable}")
+            self._pairs[key] = tensors.Pairs(f"%{op.variable}")
         return self._pairs[key]
 
-    def pairs_like(self, pairs: Pairs, op: MatchedOp) -> str:
+    def pairs_like(self, pairs: tensors.Pairs, op: MatchedOp) -> str:
         """A symbol for pairs that mean ``pairs`` when they are read in the mode of an op."""
         symbol = f"pairs {len(self._pairs)}"
         self._pairs[symbol, op.attribute("channel_handle")] = pairs
@@ -290,4 +302,4 @@ class ProofObligation:
     def start(self, op: MatchedOp) -> Callable[[Any, Any], Any]:
         """Where a slice starts, as a function of the device and the dimension."""
         z3 = solver()
-        return z3.Function(f"start %{op.variable}", device_sort(), z3.IntSort(), z3.IntSort())
+        return z3.Function(f"start %{op.variable}", tensors.device_sort(), z3.IntSort(), z3.IntSort())

@@ -2,15 +2,14 @@
 
 from collections.abc import Callable, Sequence
 
-from hlorewrite.checks.prove.declared import declared_meanings
+from hlorewrite.checks.prove.declared import Relations, declared_meanings
 from hlorewrite.checks.prove.facts import prove_fact
 from hlorewrite.checks.prove.lemmas import steps
 from hlorewrite.checks.prove.op_semantics import table
-from hlorewrite.checks.prove.relations import Relations
 from hlorewrite.checks.prove.rules import prove_rule
 from hlorewrite.checks.prove.solver import INSTALL, NoSolver, decide, solver
 from hlorewrite.checks.prove.verdict import ASSUMED, PROVED, UNKNOWN, Verdict
-from hlorewrite.rules.compile.native_functions import bind
+from hlorewrite.rules.compile.checks import bind
 from hlorewrite.rules.library import checked, read_source
 from hlorewrite.rules.proofs import is_proved
 from hlorewrite.rules.syntax import ast

@@ -13,7 +13,7 @@ from hlorewrite.checks.reference.sequentialize.collectives import HANDLERS
 from hlorewrite.checks.reference.sequentialize.grid import Grid, highest_id
 from hlorewrite.checks.reference.sequentialize.lockstep import Lockstep
 from hlorewrite.checks.reference.sequentialize.manual import devices_of
-from hlorewrite.checks.reference.sequentialize.partial_windows import leave_out_partial_windows
+from hlorewrite.checks.reference.sequentialize.substitutes import leave_out_partial_windows
 from hlorewrite.checks.reference.sequentialize.writer import Environment, World
 from hlorewrite.errors import CannotExecute, did_you_mean
 from hlorewrite.ir import Editor, Module, called_functions, has_async_pairs, ir, run_at_once

@@ -5,8 +5,6 @@ Indices lie at the borders of dimensions and past them, counts are 0 and 1 among
 lie at the ends of their types. A difference that rounding does not explain is a counterexample.
 """
 
-from __future__ import annotations
-
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -14,10 +12,9 @@ from dataclasses import dataclass
 import ml_dtypes
 import numpy as np
 
-from hlorewrite.checks.reference.compare import compare, same_bits
+from hlorewrite.checks.reference.check import compare, same_bits
 from hlorewrite.checks.reference.entries import EntryPair, entry_pairs
-from hlorewrite.checks.reference.extremes import range_of
-from hlorewrite.checks.reference.inputs import Role, random_array, random_inputs, roles
+from hlorewrite.checks.reference.inputs import Role, random_array, random_inputs, range_of, roles
 from hlorewrite.checks.reference.interpreter import dtype_of
 from hlorewrite.checks.reference.program import Array, LockstepProgram, Outcome, prepare
 from hlorewrite.checks.reference.range_check import range_faults

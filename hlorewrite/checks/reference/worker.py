@@ -5,8 +5,7 @@ import subprocess
 import sys
 from collections.abc import Sequence
 
-from hlorewrite.checks.reference.check import check
-from hlorewrite.checks.reference.compare import Comparison
+from hlorewrite.checks.reference.check import Comparison, check
 from hlorewrite.checks.reference.pair_process import last_words, read_pair, run_on_pair
 from hlorewrite.errors import CannotExecute
 from hlorewrite.ir import Module

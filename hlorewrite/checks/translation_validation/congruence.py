@@ -7,13 +7,11 @@ Programs have as many nodes as ops, or more. So what is kept for each node is in
 would take more memory than the graph.
 """
 
-from __future__ import annotations
-
 from array import array
 from collections.abc import Iterable, Iterator, Sequence
 from heapq import heappop, heappush
 
-from hlorewrite.checks.translation_validation.value_graph.graph import Graph, Label
+from hlorewrite.checks.value_graph.graph import Graph, Label
 from hlorewrite.ops.table import COMMUTATIVE
 
 _IN_ANY_ORDER = COMMUTATIVE | {"sum", "product"}

@@ -1,24 +1,16 @@
 """Whether two modules compute the same: by proof, or on inputs if no proof is found."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from enum import StrEnum
 
 from hlorewrite.checks.reference.refute import DRAWS, Counterexample
 from hlorewrite.checks.reference.refute_worker import refute_in_subprocess
+from hlorewrite.checks.translation_validation import validate
 from hlorewrite.checks.translation_validation.program.state import Strategy
-from hlorewrite.checks.translation_validation.validate import (
-    FAILED,
-    ROUNDED_STRATEGIES,
-    STRATEGIES,
-    VIEW_STRATEGIES,
-    validate_by,
-)
 from hlorewrite.checks.translation_validation.verdict import Proved, Unknown
 from hlorewrite.ir.module import Module
 
-_FIRST, _OTHERS = STRATEGIES[:1], STRATEGIES[1:]
+_FIRST, _OTHERS = validate.STRATEGIES[:1], validate.STRATEGIES[1:]
 
 
 class Certainty(StrEnum):
@@ -97,14 +89,16 @@ def prove(before: Module, after: Module, *, quick: bool = False) -> Equivalence:
     """
     first: Unknown | None = None
     plans: list[tuple[Certainty, tuple[Strategy, ...]]] = [
-        (Certainty.PROVED, _FIRST), (Certainty.PROVED, VIEW_STRATEGIES[:1]), (Certainty.ROUNDED, ROUNDED_STRATEGIES)]
+        (Certainty.PROVED, _FIRST), (Certainty.PROVED, validate.VIEW_STRATEGIES[:1]),
+        (Certainty.ROUNDED, validate.ROUNDED_STRATEGIES)]
     if not quick:
-        plans += [(Certainty.PROVED, VIEW_STRATEGIES[1:]), (Certainty.PROVED, _OTHERS)]
+        plans += [(Certainty.PROVED, validate.VIEW_STRATEGIES[1:]), (Certainty.PROVED, _OTHERS)]
     for verdict, strategies in plans:
-        answer = validate_by(before, after, strategies)
+        answer = validate.validate_by(before, after, strategies)
         if isinstance(answer, Proved):
             return Equivalence(verdict, answer.strategy)
-        if first is None or (strategies == VIEW_STRATEGIES[:1] and not answer.reason.startswith(FAILED)):
+        by_views = strategies == validate.VIEW_STRATEGIES[:1]
+        if first is None or (by_views and not answer.reason.startswith(validate.FAILED)):
             first = answer
     assert first is not None
     return Equivalence(Certainty.UNKNOWN, reason=first.reason, location=first.location)

@@ -10,18 +10,16 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from hlorewrite.checks.translation_validation.steps import PassStages
-from hlorewrite.cli.opt.cluster import cluster_of, hides_collectives, named_cluster, what_was_not_done, with_exposed
-from hlorewrite.cli.opt.decide import OptDecision, check_report, decides, decision, is_auto
+from hlorewrite.cli.opt import decide
 from hlorewrite.cli.opt.plan import OptPlan, check_plan_usage
 from hlorewrite.cli.opt.reports import Reports
-from hlorewrite.cli.process.supervise import stage
+from hlorewrite.cli.process import stage
 from hlorewrite.cost.cluster.capacity import checked_capacity
 from hlorewrite.errors import HlorewriteError, PassFailed, UsageError, ValuesDiffer, did_you_mean
 from hlorewrite.ir import Format, Module, detect, emit, parse, read_bytes
 from hlorewrite.lockfile.tuned import options_text
 from hlorewrite.passmanager.base import Pass, PassContext
-from hlorewrite.passmanager.dumps import names_of
-from hlorewrite.passmanager.manager import Timings, run_passes
+from hlorewrite.passmanager.manager import Timings, names_of, run_passes
 from hlorewrite.passmanager.named import AUTO
 from hlorewrite.passmanager.reproducer import check_paths
 from hlorewrite.passmanager.spec import format_pipeline, parse_pipeline
@@ -55,7 +53,7 @@ class Job:
     timings: Timings = field(default_factory=Timings)
     _objects: list[dict[str, Any]] = field(default_factory=list, init=False)
     """The output of ``--json``: a decision for each module."""
-    _decisions: list[tuple[str, OptDecision]] = field(default_factory=list, init=False)
+    _decisions: list[tuple[str, decide.OptDecision]] = field(default_factory=list, init=False)
     """The output of ``--report``: the same, with the names of the modules."""
 
     def run(self) -> int:
@@ -64,7 +62,7 @@ class Job:
         raw = read_bytes(args.file)
         if args.run_reproducer:
             raw = self._open_reproducer(raw)
-        auto = is_auto(args.passes)
+        auto = decide.is_auto(args.passes)
         passes = [step for text in args.passes for step in parse_pipeline("comm" if auto else text)]
         if args.run_reproducer:
             check_paths(passes, args.topology, args.file)
@@ -146,17 +144,17 @@ class Job:
         for name in (*self.args.print_ir_before, *self.args.print_ir_after):
             if name not in known:
                 raise UsageError(f'--print-ir: no pass "{name}" in the pipeline', hint=did_you_mean(name, known))
-        if not self.args.target and (self.args.json or is_auto(self.args.passes)):
+        if not self.args.target and (self.args.json or decide.is_auto(self.args.passes)):
             raise UsageError("-O auto and --json compare ways to compile a module for a target, but no target was "
                              "given", hint="add --target=h200:1x8, say")
-        check_report(self.args)
+        decide.check_report(self.args)
         if self.args.xla_flags and not self.args.against:
             raise UsageError("--xla-flags needs --against", hint="add --against xla --target h200:1x8, say")
         if not self.args.target and (self.args.against or self.args.keep):
             raise UsageError("--against and --keep compare for a target, but no target was given",
                              hint="add --target=h200:1x8, say")
         timed = next((step for step in passes if step.beside_compute and not getattr(step, "topology", "")), None)
-        clustered = named_cluster(self.args) or self.args.target == "gpu" or self.args.ignore_cost
+        clustered = decide.named_cluster(self.args) or self.args.target == "gpu" or self.args.ignore_cost
         if timed is not None and not clustered:
             raise UsageError(f"{timed.name} decides by predicted time, and no cluster is named",
                              hint="add --topology=h200:1x8, or --target")
@@ -183,13 +181,13 @@ class Job:
                            first_line=part.first_line)
             module.frames = Frames(tuple(self.args.skip_frames), tuple(self.args.own_frames))
             self.timings.add("parse", time.perf_counter() - start)
-            hidden = hides_collectives(self.args, module, passes)
+            hidden = decide.hides_collectives(self.args, module, passes)
             part.output = self._rewrite(module, passes, reports, part.raw, hidden)
         except HlorewriteError as error:
             part.error = error
             reports.failed(error)
             if isinstance(error, PassFailed | ValuesDiffer):
-                self._write_reproducer(part, with_exposed(self.args, passes) if hidden else passes, error)
+                self._write_reproducer(part, decide.with_exposed(self.args, passes) if hidden else passes, error)
 
     def _rewrite(self, module: Module, passes: list[Pass], reports: Reports, raw: bytes, hidden: bool) -> bytes:
         args = self.args
@@ -198,22 +196,23 @@ class Job:
         before = module.text() if args.diff else ""
         plan = OptPlan(args, passes, original) if args.plan and original is not None else None
         found = plan.replayed(reports.listeners) if plan else None
-        chosen = decision(args, module, passes) if found is None and decides(args, module, passes) else None
+        decides = found is None and decide.decides(args, module, passes)
+        chosen = decide.decision(args, module, passes) if decides else None
         budget = chosen.memory if chosen else self._budget(module) if found is None else None
-        cluster = cluster_of(args, module) if found is None else ""
+        cluster = decide.cluster_of(args, module) if found is None else ""
         listeners = (*reports.listeners, *([plan.remarks] if plan else []))
         ctx = PassContext(listeners, ignore_cost=args.ignore_cost, topology=cluster, target=args.target,
                           memory_left=budget, explain=args.explain, compare=args.print_ir_after_change)
         if reports.trace:
             reports.trace.begin(module, raw)
         stages = PassStages() if "proof" in checks else None
-        steps = chosen.passes if chosen else with_exposed(args, passes) if hidden else passes
+        steps = chosen.passes if chosen else decide.with_exposed(args, passes) if hidden else passes
         if reports.trace and chosen and chosen.comparison:
             reports.trace.decided(chosen.comparison.as_json(), format_pipeline(steps))
         changed = found is None and self._run_passes(module, steps, ctx, reports, stages)
         module = module if found is None else found
         undecided = found is None and (chosen is None or chosen.comparison is None)
-        if undecided and (left := what_was_not_done(args, hidden, changed, ctx)):
+        if undecided and (left := decide.what_was_not_done(args, hidden, changed, ctx)):
             sys.stderr.write(f"{module.name}: {left}\n")
         reports.step("checking the result" if checks else "writing")
         stage(f"{self._name}: while it was written")
@@ -241,7 +240,7 @@ class Job:
         if budget is None:
             return None
         if budget != "auto":
-            checked_capacity(budget, named_cluster(self.args), module.name)
+            checked_capacity(budget, decide.named_cluster(self.args), module.name)
             return budget
         if not self.args.target:
             raise UsageError("--memory-budget=auto compiles the input for its devices, but no target was given",
@@ -276,7 +275,7 @@ class Job:
     def _format(self) -> Format:
         return Format.GENERIC if self.args.generic and self.args.emit == "text" else Format(self.args.emit)
 
-    def _decided(self, original: Module, module: Module, chosen: OptDecision) -> Module:
+    def _decided(self, original: Module, module: Module, chosen: decide.OptDecision) -> Module:
         """The result, or the input where that is as good under XLA alone; says which, and why."""
         if self.args.json:
             self._objects.append(chosen.as_json(original, self.args.target))
@@ -295,8 +294,7 @@ class Job:
         return module if chosen.kept else original
 
     def _write_report(self, pipeline: str) -> None:
-        from hlorewrite.jaxbridge.hook.records import CompiledStep
-        from hlorewrite.jaxbridge.hook.report_page import steps_report
+        from hlorewrite.jaxbridge.hook.records import CompiledStep, steps_report
         steps = [CompiledStep.decided(name, made.report) for name, made in self._decisions]
         steps_report(steps, pipeline).write(self.args.report)
 
@@ -304,7 +302,7 @@ class Job:
         """Shows the result next to XLA alone, where it is written in any case."""
         if not self.args.against:
             return
-        from hlorewrite.jaxbridge.baseline.modules import compared_modules
+        from hlorewrite.jaxbridge.baseline.comparison import compared_modules
         start = time.perf_counter()
         comparison = compared_modules(original, module, self.args.target, budget=budget,
                                       best=self.args.xla_flags == "best")
@@ -387,7 +385,7 @@ def write_reproducer(args: argparse.Namespace, text: str, pipeline: str) -> str:
         return ""
     if os.path.exists(path) and os.path.exists(args.file) and os.path.samefile(path, args.file):
         return ""
-    cluster = named_cluster(args)
+    cluster = decide.named_cluster(args)
     options = (*(["--ignore-cost"] if args.ignore_cost else []), *([f"--topology={cluster}"] if cluster else []))
     try:
         write_output(path, Reproducer(text, pipeline, options).text().encode())

@@ -3,7 +3,7 @@
 import inspect
 import json
 
-from hlorewrite.passmanager.mlir_table import MLIR_PASSES
+from hlorewrite.passmanager.mlir_pass import MLIR_PASSES
 from hlorewrite.passmanager.named import ABOUT, AUTO, PIPELINES
 from hlorewrite.passmanager.options import options_of
 from hlorewrite.passmanager.registry import all_passes, find_pass, help_line

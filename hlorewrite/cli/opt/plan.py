@@ -16,7 +16,7 @@ from hlorewrite.lockfile.stored import stored_text
 from hlorewrite.lockfile.tuned import LeftOpen, is_tuned, options_of, options_text
 from hlorewrite.passmanager.base import Pass
 from hlorewrite.passmanager.named import AUTO
-from hlorewrite.passmanager.remarks import RemarkSink, parse_kinds
+from hlorewrite.passmanager.reports import RemarkSink, parse_kinds
 from hlorewrite.rules.listener import Listener
 
 _CONSEQUENCES = {"error": "nothing is written; --on-mismatch=replan makes a new plan, =original writes the input",

@@ -7,12 +7,11 @@ import sys
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from hlorewrite.cli.opt.cluster import named_cluster
+from hlorewrite.cli.opt.decide import named_cluster
 from hlorewrite.errors import HlorewriteError, UsageError, did_you_mean
 from hlorewrite.ir.module import Module
 from hlorewrite.passmanager.base import Pass, PassContext
-from hlorewrite.passmanager.dumps import IrPrinter
-from hlorewrite.passmanager.manager import Observer, Timings
+from hlorewrite.passmanager.manager import IrPrinter, Observer, Timings
 from hlorewrite.rules.listener import Listener, Remark, RewriteRecord, RuleStatistics
 from hlorewrite.util.progress import Step, nothing
 
@@ -46,8 +45,7 @@ class Reports:
     """
 
     def __init__(self, args: argparse.Namespace, timings: Timings) -> None:
-        from hlorewrite.passmanager.remarks import RemarkSink, parse_kinds
-        from hlorewrite.passmanager.stats import StatisticsSink
+        from hlorewrite.passmanager.reports import RemarkSink, StatisticsSink, parse_kinds
         self.args = args
         self.timings = timings
         kinds, self.remarks_as_json = parse_kinds(args.remarks or "text")
@@ -108,7 +106,7 @@ class Reports:
 
     def diff(self, before: str, after: str, name: str) -> None:
         """Prints what changed to stdout."""
-        from hlorewrite.passmanager.diff import module_diff
+        from hlorewrite.passmanager.changes import module_diff
         sys.stdout.write(module_diff(before, after, name))
 
     def mismatches(self, name: str) -> list[str]:
@@ -120,16 +118,16 @@ class Reports:
 
     def flush(self, remarks: bool = True) -> None:
         """Prints the reports to stderr."""
-        from hlorewrite.passmanager import stats
+        from hlorewrite.passmanager import reports
         out = sys.stderr
         out.writelines(f"{sentence}\n" for sentence in self.unproved.sentences())
         if self.remarks and remarks:
             out.write(self.remarks.json_lines() if self.remarks_as_json else self.remarks.text())
         if self.statistics:
-            write = stats.statistics_json if self.args.stats == "json" else stats.statistics_text
+            write = reports.statistics_json if self.args.stats == "json" else reports.statistics_text
             out.write(write(self.statistics, self.counters))
         if self.args.timing:
-            out.write((stats.timing_json if self.args.timing == "json" else stats.timing_text)(self.timings))
+            out.write((reports.timing_json if self.args.timing == "json" else reports.timing_text)(self.timings))
 
     def end_trace(self, outputs: list[bytes]) -> None:
         """Writes the part of the trace that is known only at the end; a trace covers one module."""
@@ -155,7 +153,7 @@ class Reports:
     def explain(self, ctx: PassContext, module: Module) -> None:
         """Prints what passes reported, or, when no pass has the rule, tries the shipped one on the result."""
         if not ctx.explanations:
-            from hlorewrite.rules.apply.explain import explain
+            from hlorewrite.rules.apply.matcher import explain
             from hlorewrite.rules.library import load_shipped
             rules = {rule.name: rule for file in load_shipped() for rule in file.rules}
             rule = rules.get(self.args.explain)

@@ -1,1 +1,1 @@
-"""hlorewrite timeline and hlorewrite audit: a compiled step as schedule, and what it communicates without need."""
+"""hlorewrite compile, timeline, audit and tune: a compiled step, its schedule, and what it sends without need."""

@@ -11,7 +11,7 @@ from hlorewrite.cli.step.read_step import add_step_arguments, scheduled_step
 from hlorewrite.errors import UsageError
 
 if TYPE_CHECKING:
-    from hlorewrite.audit.profile.reconcile import ReconciledProfile
+    from hlorewrite.audit.reconcile import ReconciledProfile
     from hlorewrite.audit.step_audit import AuditedDecision
     from hlorewrite.cli.step.read_step import StepInput
     from hlorewrite.timeline.result import StepTimeline
@@ -39,8 +39,7 @@ def run(args: argparse.Namespace) -> int:
     """Runs ``hlorewrite audit``."""
     from dataclasses import replace
 
-    from hlorewrite.audit.step_audit import audit_step
-    from hlorewrite.audit.text import audit_text
+    from hlorewrite.audit.step_audit import audit_step, audit_text
     from hlorewrite.util.write import write_output
 
     source, step = scheduled_step(args)
@@ -68,7 +67,7 @@ def _decidable(source: StepInput) -> bool:
 
 def _decision(args: argparse.Namespace, source: StepInput) -> AuditedDecision:
     """What hlorewrite makes of the step; also as a page, if one was asked for."""
-    from hlorewrite.cli.compile import parse_flags
+    from hlorewrite.cli.step.compile import parse_flags
     from hlorewrite.jaxbridge.choose.audited import decided_dump, decided_module
     from hlorewrite.util.progress import progress
 
@@ -80,16 +79,14 @@ def _decision(args: argparse.Namespace, source: StepInput) -> AuditedDecision:
             assert source.dump is not None
             made, report = decided_dump(source.dump.partitioned, source.name, args.target, cluster, args.passes)
     if args.report:
-        from hlorewrite.jaxbridge.hook.records import CompiledStep
-        from hlorewrite.jaxbridge.hook.report_page import steps_report
+        from hlorewrite.jaxbridge.hook.records import CompiledStep, steps_report
         steps_report([CompiledStep.decided(source.name, report)], args.passes, audit=True).write(args.report)
     return made
 
 
 def _reconciled(path: str, timeline: StepTimeline, step: ScheduledStep) -> ReconciledProfile:
-    from hlorewrite.audit.profile.nsys import read_nsys
-    from hlorewrite.audit.profile.reconcile import reconcile
-    from hlorewrite.audit.profile.xplane import read_xplane
+    from hlorewrite.audit.profile import read_nsys, read_xplane
+    from hlorewrite.audit.reconcile import reconcile
     from hlorewrite.ir.load import read_bytes
 
     content = read_bytes(path)

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-from hlorewrite.cli.process.supervise import stage
+from hlorewrite.cli.process import stage
 
 if TYPE_CHECKING:
     from hlorewrite.ir import Module
@@ -23,7 +23,7 @@ def read_module(data: bytes, name: str) -> Module:
     Raises:
       InputError: it cannot be read, or is scheduled already.
     """
-    from hlorewrite.cost.report.hlo import looks_like_hlo
+    from hlorewrite.cost.report.collectives import looks_like_hlo
     from hlorewrite.errors import InputError
     from hlorewrite.hlo.parse import is_scheduled
     from hlorewrite.ir.load import parse
@@ -33,7 +33,7 @@ def read_module(data: bytes, name: str) -> Module:
     if is_scheduled(text):
         raise InputError("this HLO is the result of a compilation", location=name,
                          hint="report, lint, timeline and audit read it; to compile, pass HLO before optimisations")
-    from hlorewrite.jaxbridge.xla.unscheduled_hlo import import_hlo
+    from hlorewrite.jaxbridge.xla.hlo_text import import_hlo
     return import_hlo(text, name)
 
 

@@ -9,14 +9,14 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
-from hlorewrite.cli.process.supervise import stage
+from hlorewrite.cli.process import stage
 from hlorewrite.cli.step.read_module import hlo_text, read_module
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from hlorewrite.hlo.dump_chain import DumpedModule
     from hlorewrite.ir import Module
-    from hlorewrite.timeline.dumps import DumpedModule
     from hlorewrite.timeline.simulate import ScheduledStep
 
 
@@ -107,7 +107,7 @@ def read_step(args: argparse.Namespace) -> StepInput:
     """The scheduled HLO of any known input; StableHLO is compiled."""
     from hlorewrite.hlo.parse import is_scheduled
     from hlorewrite.ir.load import parse, read_bytes
-    from hlorewrite.timeline.source_trips import line_trips
+    from hlorewrite.timeline.simulate import line_trips
 
     known = line_trips(parse(read_bytes(args.source), name=args.source)) if args.source else {}
     data, found = read_hlo(args)
@@ -123,10 +123,10 @@ def read_hlo(args: argparse.Namespace) -> tuple[bytes, StepInput | None]:
       UsageError: the dump contains several modules, or none of the name.
       InputError: the input cannot be read, or the dump contains no scheduled HLO of XLA:GPU.
     """
-    from hlorewrite.cost.report.hlo import looks_like_hlo
+    from hlorewrite.cost.report.collectives import looks_like_hlo
     from hlorewrite.errors import UsageError
+    from hlorewrite.hlo.dump_chain import dumped_module
     from hlorewrite.ir.load import read_bytes
-    from hlorewrite.timeline.dumps import dumped_module
 
     if args.input != "-" and os.path.isdir(args.input):
         found = dumped_module(args.input, args.module)
@@ -145,10 +145,10 @@ def _name(args: argparse.Namespace) -> str:
 
 def _compiled(args: argparse.Namespace, data: bytes, name: str) -> StepInput:
     """StableHLO, compiled for the target."""
-    from hlorewrite.cli.compile import parse_flags
+    from hlorewrite.cli.step.compile import parse_flags
     from hlorewrite.errors import InputError
     from hlorewrite.passmanager.programs import is_program
-    from hlorewrite.timeline.source_trips import line_trips
+    from hlorewrite.timeline.simulate import line_trips
     from hlorewrite.util.progress import progress
 
     stage(f"{name}: while it was read")

@@ -54,8 +54,8 @@ def write(args: argparse.Namespace, made: Simulated, step: ScheduledStep, before
     """Writes the requested files, and the table unless one of them is standard output."""
     from hlorewrite.page.run_page import RunReport
     from hlorewrite.page.step import step_decision, step_section
+    from hlorewrite.timeline.result import timeline_text
     from hlorewrite.timeline.spans import spans, trace_events
-    from hlorewrite.timeline.text import timeline_text
     from hlorewrite.util.write import write_output
 
     name, at = made
@@ -81,7 +81,7 @@ def write(args: argparse.Namespace, made: Simulated, step: ScheduledStep, before
 
 
 def _slowdowns(given: list[float] | None) -> list[float]:
-    from hlorewrite.cost.compute import timeline_constants
+    from hlorewrite.cost.kernels.rates import timeline_constants
     from hlorewrite.errors import UsageError
 
     wrong = next((share for share in given or [] if not 0 <= share < 100), None)

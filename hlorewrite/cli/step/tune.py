@@ -9,13 +9,12 @@ import time
 from typing import TYPE_CHECKING
 
 from hlorewrite.cli.parser import add_report_argument
-from hlorewrite.cli.process.limits import seconds_of
+from hlorewrite.cli.process import seconds_of
 from hlorewrite.cli.step.read_step import described_target
 
 if TYPE_CHECKING:
     from hlorewrite.ir.module import Module
-    from hlorewrite.tune.cache import TuneCache
-    from hlorewrite.tune.choice import TunedStep
+    from hlorewrite.tune.choice import TuneCache, TunedStep
 
 HELP = "search over passes, memory budgets, bucket sizes and XLA flags for the fastest predicted step on a target"
 _ROUNDS = 30
@@ -67,7 +66,7 @@ def run(args: argparse.Namespace) -> int:
         write_file(args.plan, plan.encode())
     if args.plot:
         from hlorewrite.cost.training.plots import save
-        from hlorewrite.tune.picture import draw_tuned
+        from hlorewrite.tune.text import draw_tuned
         save(draw_tuned(tuned, args.target), args.plot)
     return 0 if tuned.best else 1
 
@@ -77,9 +76,9 @@ def _tuned(args: argparse.Namespace) -> tuple[TunedStep, str]:
     from hlorewrite.cli.parser import quiet_xla
     from hlorewrite.cli.step.read_module import read_module
     from hlorewrite.cli.step.tune_run import TuneRun
-    from hlorewrite.cost.report.hlo import looks_like_hlo
+    from hlorewrite.cost.report.collectives import looks_like_hlo
     from hlorewrite.ir.load import read_bytes
-    from hlorewrite.jaxbridge.baseline.flag_sets import sets_beside
+    from hlorewrite.jaxbridge.baseline.baseline_run import sets_beside
     from hlorewrite.jaxbridge.choose.tune_process import TuneProcess
     from hlorewrite.jaxbridge.xla.partition import hides_collectives
     from hlorewrite.util.progress import progress
@@ -134,7 +133,7 @@ def _cache(args: argparse.Namespace, module: Module) -> TuneCache:
 
     from jaxlib import version as jaxlib_version
 
-    from hlorewrite.tune.cache import TuneCache
+    from hlorewrite.tune.choice import TuneCache
     from hlorewrite.util.write import user_cache
     from hlorewrite.version import VERSION
 

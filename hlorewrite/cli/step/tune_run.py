@@ -15,8 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from hlorewrite.jaxbridge.choose.tune_process import TuneProcess
-    from hlorewrite.tune.cache import TuneCache
-    from hlorewrite.tune.choice import NamedFlags, TuneChoice
+    from hlorewrite.tune.choice import NamedFlags, TuneCache, TuneChoice
     from hlorewrite.util.progress import Step
 
 

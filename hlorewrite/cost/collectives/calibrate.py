@@ -11,21 +11,14 @@ from dataclasses import dataclass
 from hlorewrite.cost.cluster.topology import Topology
 from hlorewrite.cost.collectives.kinds import KINDS, default_constants
 from hlorewrite.errors import InputError, UsageError
-from hlorewrite.ir.collectives import (
-    ALL_GATHER,
-    ALL_REDUCE,
-    ALL_TO_ALL,
-    BY_KIND,
-    COLLECTIVE_BROADCAST,
-    COLLECTIVE_PERMUTE,
-    REDUCE_SCATTER,
-)
+from hlorewrite.ir import collectives
 
 _MOST_BYTES, _LEAST_MICROS, _MOST_MICROS = 1 << 60, 1e-6, 1e18
 BINARIES = {
-    "all_reduce_perf": ALL_REDUCE.kind, "all_gather_perf": ALL_GATHER.kind, "reduce_scatter_perf": REDUCE_SCATTER.kind,
-    "alltoall_perf": ALL_TO_ALL.kind, "sendrecv_perf": COLLECTIVE_PERMUTE.kind,
-    "broadcast_perf": COLLECTIVE_BROADCAST.kind,
+    "all_reduce_perf": collectives.ALL_REDUCE.kind, "all_gather_perf": collectives.ALL_GATHER.kind,
+    "reduce_scatter_perf": collectives.REDUCE_SCATTER.kind,
+    "alltoall_perf": collectives.ALL_TO_ALL.kind, "sendrecv_perf": collectives.COLLECTIVE_PERMUTE.kind,
+    "broadcast_perf": collectives.COLLECTIVE_BROADCAST.kind,
 }
 
 
@@ -139,7 +132,7 @@ def fitted_constants(topo: Topology, sweeps: Iterable[Sweep]) -> dict[str, float
     from hlorewrite.cost.collectives.placement import distinct_placements
     launches, constants = [], {}
     for sweep in sweeps:
-        if BY_KIND[sweep.kind].pairwise or len(sweep.points) < 2:
+        if collectives.BY_KIND[sweep.kind].pairwise or len(sweep.points) < 2:
             continue
         place = distinct_placements(topo, sweep.kind, [range(sweep.ranks or topo.gpus)])
         if place is None:

@@ -10,16 +10,17 @@ The constants' defaults and where they come from are in ``data/collectives.toml`
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 from hlorewrite.cost.cluster.topology import Topology
 from hlorewrite.cost.collectives.kinds import check_kind, default_constants
 from hlorewrite.cost.collectives.nccl import constants
 from hlorewrite.cost.collectives.placement import RankPlacement
 from hlorewrite.errors import UsageError
-from hlorewrite.ir.collectives import ALL_REDUCE, ALL_TO_ALL, BY_KIND, COLLECTIVE_PERMUTE
+from hlorewrite.ir.collectives import ALL_REDUCE, ALL_TO_ALL, BY_KIND, COLLECTIVE_BROADCAST, COLLECTIVE_PERMUTE
 
 if TYPE_CHECKING:
     import numpy as np
@@ -111,7 +112,6 @@ class NcclModel:
             ramp = np.where(within, self.constant("one_way_ramp_share") * ramp, ramp)
         total = self.constant("launch_s") + (latency + transfer) * 1e-6 + ramp
         if self.constant("rack_ring_bytes_per_s") and np.any(place.hosts > 1):
-            from hlorewrite.cost.collectives.racks import between_racks
             total = np.where(place.hosts > 1, between_racks(self, kind, sizes, place, total), total)
         return np.where(place.ranks > 1, total, 0.0)
 
@@ -152,7 +152,6 @@ class CurveModel(NcclModel):
         import numpy as np
 
         from hlorewrite.cost.collectives import curves
-        from hlorewrite.cost.collectives.placement import RankPlacement
         measured = curves.curves_of(self.topology, kind)
         if not measured:
             return super().times(kind, sizes, place)
@@ -235,3 +234,98 @@ def exchange_us(kind: str, size: Array, place: RankPlacement, topo: Topology) ->
     outside = size * (place.ranks - place.ranks_per_host) / place.ranks
     outside = outside * place.ranks_per_host / (place.inter_gb_s * 1e3)
     return latency, np.where(place.hosts > 1, np.maximum(inside, outside), inside)
+
+
+# ---- collectives between racks: hosts that are NVLink domains of many GPUs
+
+# All-reduces of CoreWeave's GB200 clusters say how: over two racks the time inside a rack and that of the bytes through
+# its NICs add up, over twenty a ring of all GPUs takes 2(n-1) steps. Constants are in the topology's section
+# ``[collectives]``.
+
+
+class RackTimes(Protocol):
+    """What a model of collectives must provide."""
+
+    def constant(self, name: str) -> float:
+        """A calibrated constant."""
+        ...
+
+    def times(self, kind: str, sizes: Any, place: RankPlacement) -> Any:
+        """Seconds of many collectives."""
+        ...
+
+
+def between_racks(model: RackTimes, kind: str, sizes: Array, place: RankPlacement, flat: Array) -> Array:
+    """Seconds of collectives that cross racks; more racks never take less.
+
+    Args:
+      model: the model of collectives, for the time inside a rack.
+      kind: one of ``KINDS``.
+      sizes: payload bytes, shape (cases,).
+      place: where the ranks are, arrays of shape (cases,).
+      flat: seconds by NCCL's own model, which has none for racks.
+
+    Returns:
+      Seconds, shape (cases,).
+    """
+    import numpy as np
+    one = np.ones_like(place.ranks)
+    inside = model.times(kind, sizes, RankPlacement(place.ranks_per_host, one, place.ranks_per_host, place.intra_gb_s,
+                                                    place.inter_gb_s))
+    if BY_KIND[kind].pairwise:
+        return np.maximum(flat, inside)
+    two = np.maximum(flat, inside)
+    if kind == ALL_REDUCE.kind:
+        two = np.maximum(two, inside + sizes / (place.inter_gb_s * 1e9) + model.constant("rack_hop_s"))
+    rate = np.minimum(model.constant("rack_ring_bytes_per_s"), place.inter_gb_s * 1e9)
+    steps = {ALL_REDUCE.kind: 2 * (place.ranks - 1), COLLECTIVE_BROADCAST.kind: place.ranks}.get(kind, place.ranks - 1)
+    ring = steps * (model.constant("rack_ring_step_s") + sizes / place.ranks / rate)
+    ring = ring * sizes / (sizes + model.constant("rack_ring_bytes"))  # small ones take a tree
+    return np.where(place.hosts > 2, np.maximum(two, ring), two)
+
+
+# ---- waiting for late ranks: the time that an exposed collective takes in addition to its own
+
+# Ranks reach a collective at different times, and it ends after the last. Each is late by an exponential law of mean
+# ``arrival_s`` (``data/collectives.toml``); of n ranks the last is late by H_n = 1 + 1/2 + ... + 1/n of it on average.
+
+
+@dataclass(frozen=True, slots=True)
+class ArrivalWait:
+    """Seconds that a call waits for its last rank.
+
+    Args:
+      mean: the average.
+      low: 10 of 100 calls wait less.
+      high: 10 of 100 calls wait longer.
+    """
+
+    mean: float
+    low: float
+    high: float
+
+
+def waiting_for_ranks(ranks: int, late_s: float | None = None) -> ArrivalWait:
+    """How long an exposed collective waits for its last rank.
+
+    Args:
+      ranks: ranks of a group.
+      late_s: how late a rank is on average; None is the shipped constant.
+
+    Raises:
+      UsageError: there is no rank, or a rank is early on average.
+
+    Example:
+      >>> waiting_for_ranks(1).mean < waiting_for_ranks(8).mean < waiting_for_ranks(64).mean
+      True
+      >>> 2e-3 < waiting_for_ranks(64).low < waiting_for_ranks(64).mean < waiting_for_ranks(64).high
+      True
+    """
+    late = default_constants()["arrival_s"] if late_s is None else late_s
+    if ranks < 1 or late < 0:
+        raise UsageError(f"{ranks} ranks, {late} s late", hint="use at least one rank, and a lateness of 0 or more")
+    if ranks == 1:
+        return ArrivalWait(0.0, 0.0, 0.0)
+    harmonic = math.log(ranks) + 0.5772156649 + 0.5 / ranks if ranks > 64 else sum(1 / k for k in range(1, ranks + 1))
+    low, high = (-late * math.log(-math.expm1(math.log(share) / ranks)) for share in (0.1, 0.9))
+    return ArrivalWait(late * harmonic, low, high)

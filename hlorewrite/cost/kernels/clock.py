@@ -12,8 +12,7 @@ from hlorewrite.cost import Topology
 from hlorewrite.cost.kernels.fusion import FREE, HELD, KernelGraph, KernelOp, kernel_seconds
 from hlorewrite.cost.kernels.rates import KernelRates
 from hlorewrite.cost.kernels.work import REDUCES, SCATTER, WHOLE, Product, convolution_of, kind_of_op, product_of
-from hlorewrite.ir import COLLECTIVES, element_count, ir, op_key, tensor_bytes
-from hlorewrite.ir.regions import BARRIER
+from hlorewrite.ir import BARRIER, COLLECTIVES, element_count, ir, op_key, tensor_bytes
 from hlorewrite.ir.view import View, callee_name, nested_ops, terminator
 from hlorewrite.ops.attributes import convolution_numbers, dot_algorithm, dot_dims, ints, is_precise
 from hlorewrite.ops.table import TERMINATORS, OpClass, ops_of

@@ -19,22 +19,9 @@ updated in place. Three fusions of XLA save more than that:
 import heapq
 from dataclasses import dataclass, field
 
+from hlorewrite.cost.kernels import work
 from hlorewrite.cost.kernels.rates import KernelRates
-from hlorewrite.cost.kernels.work import (
-    IN_PLACE,
-    NOTHING_WRITTEN,
-    PRODUCTS,
-    REDUCES,
-    SCATTER,
-    UPDATE,
-    WHOLE,
-    OpSizes,
-    Product,
-    WrittenElements,
-    element_by_element,
-    needed_elements,
-    scattered,
-)
+from hlorewrite.cost.kernels.work import OpSizes, Product, WrittenElements
 
 FREE = frozenset(("reshape", "bitcast-convert", "optimization-barrier", "tuple", "get-tuple-element"))
 """Ops that change nothing in memory: readers of their result read their operand."""
@@ -129,7 +116,7 @@ class _Kernels:
     def __init__(self, graph: KernelGraph, rates: KernelRates) -> None:
         self.graph, self.rates = graph, rates
         self.space = [max((graph.elements[value] for value in (*op.reads, *op.makes)), default=0)
-                      if op.kind in REDUCES or op.kind == SCATTER else
+                      if op.kind in work.REDUCES or op.kind == work.SCATTER else
                       max((graph.elements[value] for value in op.makes), default=0) for op in graph.ops]
         self.ends = self._ends()
         self.inner = self._normalisations()
@@ -159,14 +146,14 @@ class _Kernels:
                     into_product[value] |= fed
             elif op.kind in GIVEN:
                 continue
-            elif op.kind == HELD or op.kind in WHOLE or op.kind == SCATTER:
+            elif op.kind == HELD or op.kind in work.WHOLE or op.kind == work.SCATTER:
                 ends[number] = op.kind != HELD
                 for value in op.reads:
-                    if op.kind in PRODUCTS:
+                    if op.kind in work.PRODUCTS:
                         into_product[value] = True
                     else:
                         in_memory[value] = True
-            elif op.kind in REDUCES or kept or (fed and op.kind not in _INTO_PRODUCTS):
+            elif op.kind in work.REDUCES or kept or (fed and op.kind not in _INTO_PRODUCTS):
                 ends[number] = True
             elif fed:  # computed in the product, which reads its operands
                 for value in op.reads:
@@ -183,12 +170,12 @@ class _Kernels:
                 maker = graph.maker[value]
                 if maker >= 0:
                     reductions |= below.get(maker, frozenset())
-            if op.kind in REDUCES:
+            if op.kind in work.REDUCES:
                 below[number] = frozenset((number,)) if op.rows else frozenset()
                 if op.rows and reductions and all(self.space[each] == self.space[number] for each in reductions):
                     below[number] |= reductions
                 continue
-            if op.kind in WHOLE or op.kind in (HELD, SCATTER):
+            if op.kind in work.WHOLE or op.kind in (HELD, work.SCATTER):
                 continue
             if reductions and len(reductions) <= _MOST_REDUCTIONS:
                 below[number] = reductions
@@ -203,8 +190,8 @@ class _Kernels:
         for number, op in enumerate(self.graph.ops):
             makers = map(self.graph.maker.__getitem__, op.reads)
             before = max((levels[maker] for maker in makers if maker >= 0), default=0)
-            alone = op.kind == HELD or op.kind in WHOLE or op.kind == SCATTER or (
-                op.kind in REDUCES and number not in self.inner)
+            alone = op.kind == HELD or op.kind in work.WHOLE or op.kind == work.SCATTER or (
+                op.kind in work.REDUCES and number not in self.inner)
             levels.append(before + alone)
         return levels
 
@@ -213,22 +200,23 @@ class _Kernels:
     def _kernel(self, number: int) -> float:
         op, graph = self.graph.ops[number], self.graph
         results = op.makes
-        if op.kind in IN_PLACE:
-            results = op.reads[1:2] if op.kind == UPDATE else op.reads[len(op.makes) + 1:]
+        if op.kind in work.IN_PLACE:
+            results = op.reads[1:2] if op.kind == work.UPDATE else op.reads[len(op.makes) + 1:]
         written = sum(graph.bytes[value] for value in results)
         copied = 2 * sum(graph.bytes[value] for value in op.reads[:len(op.makes)] if value in graph.kept) if (
-            op.kind in IN_PLACE) else 0
+            op.kind in work.IN_PLACE) else 0
         read, merged = self._read(number)
-        elements = NOTHING_WRITTEN if merged else self._elements(op, results)
+        elements = work.NOTHING_WRITTEN if merged else self._elements(op, results)
         return self.rates.seconds(read + written + copied, op.products, elements)
 
     def _elements(self, op: KernelOp, results: tuple[int, ...]) -> WrittenElements:
         """The elements that a kernel writes; none if it is not one of XLA's own."""
-        if op.kind in WHOLE or not results:
-            return NOTHING_WRITTEN
+        if op.kind in work.WHOLE or not results:
+            return work.NOTHING_WRITTEN
         largest = max(results, key=lambda value: self.graph.elements[value])
         elements = self.graph.elements[largest]
-        return scattered(elements, self.graph.bytes[largest]) if op.kind == SCATTER else WrittenElements(elements)
+        scatters = op.kind == work.SCATTER
+        return work.scattered(elements, self.graph.bytes[largest]) if scatters else WrittenElements(elements)
 
     def _read(self, root: int) -> tuple[float, bool]:
         """Bytes that a kernel reads through the ops computed in it, and whether it is merged into a kernel beside it.
@@ -245,8 +233,8 @@ class _Kernels:
                 if maker not in inside and len(inside) < _MOST_FUSED and self._inside(maker, op):
                     inside.add(maker)
                     heapq.heappush(todo, -maker)
-        fused = op.kind not in WHOLE and op.kind != SCATTER
-        level = self.level[root] - (op.kind in REDUCES and root not in self.inner)
+        fused = op.kind not in work.WHOLE and op.kind != work.SCATTER
+        level = self.level[root] - (op.kind in work.REDUCES and root not in self.inner)
         read, merged = 0.0, False
         for value, count in needed.items():
             maker = graph.maker[value]
@@ -283,11 +271,12 @@ class _Kernels:
         """The elements that an op needs of each operand for some elements of its result."""
         graph, op = self.graph, self.graph.ops[number]
         sizes = list(map(graph.elements.__getitem__, op.reads))
-        if element_by_element(op.kind):  # nearly all ops, and blocks with thousands of them are asked millions of times
+        if work.element_by_element(op.kind):  # nearly all ops, and large blocks are asked millions of times
             return [count if count < size else size for size in sizes]
-        place = 1 if op.kind == UPDATE else len(op.makes) + 1
-        reader = OpSizes(op.kind, self._made(number), sizes[place] if op.kind in IN_PLACE and place < len(sizes) else 0)
-        return [min(size, needed_elements(reader, place, count, size, in_place=in_place))
+        place = 1 if op.kind == work.UPDATE else len(op.makes) + 1
+        written = sizes[place] if op.kind in work.IN_PLACE and place < len(sizes) else 0
+        reader = OpSizes(op.kind, self._made(number), written)
+        return [min(size, work.needed_elements(reader, place, count, size, in_place=in_place))
                 for place, size in enumerate(sizes)]
 
     def _inside(self, maker: int, root: KernelOp) -> bool:
@@ -295,8 +284,8 @@ class _Kernels:
         kind = self.graph.ops[maker].kind
         if kind in FREE:
             return True
-        if root.kind in PRODUCTS:
+        if root.kind in work.PRODUCTS:
             return kind in _INTO_PRODUCTS and not self.ends[maker]
-        if kind in GIVEN or kind == HELD or root.kind in WHOLE or root.kind == SCATTER:
+        if kind in GIVEN or kind == HELD or root.kind in work.WHOLE or root.kind == work.SCATTER:
             return False
         return maker in self.inner or not self.ends[maker]

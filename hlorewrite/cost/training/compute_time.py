@@ -13,9 +13,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from hlorewrite.cost.cluster.topology import Topology
-from hlorewrite.cost.compute import compute_constants
-from hlorewrite.cost.kernels.rates import KernelRates
-from hlorewrite.cost.kernels.stacks import StackProfile, by_generation
+from hlorewrite.cost.kernels.rates import KernelRates, StackProfile, by_generation, compute_constants
 from hlorewrite.cost.training.model import ModelShape
 from hlorewrite.cost.training.workload import NARROW, Options, Parallelism, chosen_stack, uses_flash
 

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 from hlorewrite.cost.cluster.topology import Topology
 from hlorewrite.cost.collectives.models import CurveModel, NcclModel, collective_model
 from hlorewrite.cost.collectives.placement import regular_placement
-from hlorewrite.cost.kernels.stacks import StackProfile
+from hlorewrite.cost.kernels.rates import StackProfile
 from hlorewrite.cost.training import workload
 from hlorewrite.cost.training.compute_time import (
     ComputeTime,

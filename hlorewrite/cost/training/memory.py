@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from hlorewrite.cost.cluster.topology import Topology
-from hlorewrite.cost.kernels.stacks import StackProfile
+from hlorewrite.cost.kernels.rates import StackProfile
 from hlorewrite.cost.training.compute_time import dense_parameters, expert_parameters, fullest_layers
 from hlorewrite.cost.training.model import ModelShape
 from hlorewrite.cost.training.workload import Options, Parallelism, chosen_stack, uses_flash

@@ -13,8 +13,7 @@ from typing import TYPE_CHECKING, Any
 from hlorewrite.cost.collectives.bandwidth import bus_factor
 from hlorewrite.cost.collectives.models import NcclModel
 from hlorewrite.cost.training.iteration import Estimate
-from hlorewrite.cost.training.search import Candidate
-from hlorewrite.cost.training.show import PARTS
+from hlorewrite.cost.training.search import PARTS, Candidate
 from hlorewrite.errors import HlorewriteError, UsageError
 from hlorewrite.util.optional_dependencies import install
 

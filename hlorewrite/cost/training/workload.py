@@ -6,7 +6,7 @@ from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Any
 
 from hlorewrite.cost.cluster.topology import Topology
-from hlorewrite.cost.kernels.stacks import StackProfile, covering_stack, stack
+from hlorewrite.cost.kernels.rates import StackProfile, covering_stack, stack
 from hlorewrite.cost.training.model import ModelShape
 from hlorewrite.errors import UsageError
 
@@ -48,7 +48,7 @@ class Options:
       vocabulary_terms: whether the traffic counts the reductions of a vocabulary-parallel embedding and loss, which
         the study's formula leaves out.
       expert_imbalance: load of the fullest expert rank over the mean; 1 is balanced.
-      stack: a profile of the training stack (:func:`hlorewrite.cost.kernels.stacks.stack_names`), or ``auto``.
+      stack: a profile of the training stack (:func:`hlorewrite.cost.kernels.rates.stack_names`), or ``auto``.
       recompute_layers: how many layers of a stage recompute; None is all.
       pipeline_overlap: share of stage-to-stage transfers that compute hides.
       data_overlap: share of the gradient reduction and ZeRO-1's gathers that compute hides.

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from hlorewrite.cost.report.stablehlo import collectives_of
+from hlorewrite.cost.report.collectives import collectives_of
 from hlorewrite.errors import HlorewriteError, InputError
 from hlorewrite.ir import Editor, Module, View, inline_calls, ir, is_floating, is_static_tensor, sdy
 from hlorewrite.jaxbridge.xla.partition import expose_collectives, hides_collectives

@@ -15,8 +15,8 @@ from hlorewrite.jaxbridge.xla.own_compilations import own_compilation
 from hlorewrite.jaxbridge.xla.platform_passes import legal_module
 from hlorewrite.jaxbridge.xla.spmd_module import for_spmd, free_shardings
 from hlorewrite.timeline.latency_profile import latency_profile
+from hlorewrite.timeline.result import unknown_line
 from hlorewrite.timeline.simulate import ScheduledStep
-from hlorewrite.timeline.text import unknown_line
 
 Flags = Mapping[str, str | bool | int]
 

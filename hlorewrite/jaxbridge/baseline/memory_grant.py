@@ -8,8 +8,7 @@ from hlorewrite.errors import HlorewriteError
 from hlorewrite.ir import Format, Module, emit, parse
 from hlorewrite.jaxbridge.baseline.measured import Measured, scheduled
 from hlorewrite.jaxbridge.xla.compile_no_codegen import DeviceSet
-from hlorewrite.util.memory_budget import MemoryBudget
-from hlorewrite.util.sizes import format_bytes
+from hlorewrite.util.sizes import MemoryBudget, format_bytes
 
 USABLE, MARGIN = 0.8, 0.05
 """``GetSchedulerMemoryLimit`` of XLA:GPU: 80 % of a device's memory, less arguments and results, less 5 % of that, is

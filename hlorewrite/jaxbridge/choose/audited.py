@@ -19,7 +19,7 @@ from hlorewrite.jaxbridge.xla.target import parse_target
 from hlorewrite.passmanager.named import AUTO, PIPELINES
 from hlorewrite.passmanager.spec import parse_pipeline
 from hlorewrite.rules.listener import Remark
-from hlorewrite.rules.remark_groups import grouped_remarks
+from hlorewrite.rules.remark_subject import grouped_remarks
 from hlorewrite.util.sizes import format_bytes
 from hlorewrite.util.tables import table
 

@@ -4,7 +4,7 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from hlorewrite.checks.reference.rounding.static.summation_order import OrdersOnDemand
+from hlorewrite.checks.reference.rounding.summation_order import OrdersOnDemand
 from hlorewrite.cost.cluster.capacity import BudgetRefused
 from hlorewrite.errors import InputError
 from hlorewrite.ir import Format, Module, emit, parse
@@ -14,16 +14,11 @@ from hlorewrite.jaxbridge.baseline.memory_grant import MemoryGrant, granted
 from hlorewrite.jaxbridge.choose.candidates import Contest, partitioned_sources, resharded
 from hlorewrite.jaxbridge.choose.selection import chosen_module
 from hlorewrite.jaxbridge.choose.ways import name_of, rewriting_ways
-from hlorewrite.jaxbridge.step.changes import ChangesOnDemand
 from hlorewrite.jaxbridge.step.options import StepOptions
-from hlorewrite.jaxbridge.step.report import (
-    RewriteReport,
-    Rewritten,
-    with_exposed,
-)
+from hlorewrite.jaxbridge.step.report import ChangesOnDemand, RewriteReport, Rewritten, with_exposed
 from hlorewrite.jaxbridge.step.rewrite import rewrite
 from hlorewrite.jaxbridge.step.variants import StepChoice, Variant, beginning_of, variants, with_carry_outside
-from hlorewrite.jaxbridge.validate_xla.check_step import checked_step
+from hlorewrite.jaxbridge.validate_xla.chain import checked_step
 from hlorewrite.jaxbridge.xla.compile_no_codegen import DeviceSet
 from hlorewrite.jaxbridge.xla.partition import NotExposed, expose_collectives, hides_collectives
 from hlorewrite.jaxbridge.xla.platform_passes import with_platform_passes

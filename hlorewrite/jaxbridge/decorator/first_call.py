@@ -8,16 +8,15 @@ import jax.numpy as jnp
 import numpy as np
 
 from hlorewrite.checks.reference.rounding.bounds import RoundingBounds
-from hlorewrite.checks.reference.rounding.static.computed_types import computed_tolerances
+from hlorewrite.checks.reference.rounding.summation_order import computed_tolerances
 from hlorewrite.checks.reference.rounding.tightest_bound import bound_lines
 from hlorewrite.errors import ValuesDiffer
-from hlorewrite.jaxbridge.decorator.lowered import OptimizedLowered
+from hlorewrite.jaxbridge.decorator.specialize import OptimizedLowered
 from hlorewrite.jaxbridge.step.rewrite import clone_of
 from hlorewrite.jaxbridge.xla import private
-from hlorewrite.jaxbridge.xla.execute import Value
+from hlorewrite.jaxbridge.xla.execute import OutputDifference, Value, compare_output
 from hlorewrite.jaxbridge.xla.own_compilations import own_compilation
 from hlorewrite.jaxbridge.xla.rounding import rounding_between
-from hlorewrite.jaxbridge.xla.verify import OutputDifference, compare_output
 
 
 def run_both(lowered: OptimizedLowered, compiled: jax.stages.Compiled, args: tuple, kwargs: dict, name: str

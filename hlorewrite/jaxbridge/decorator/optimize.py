@@ -15,15 +15,9 @@ from jax.extend import source_info_util
 
 from hlorewrite.errors import HlorewriteError, UsageError
 from hlorewrite.jaxbridge.decorator.first_call import run_both
-from hlorewrite.jaxbridge.decorator.lowered import OptimizedLowered
-from hlorewrite.jaxbridge.decorator.specialize import optimized_lowering
-from hlorewrite.jaxbridge.decorator.state.partial_sum import as_the_user_sees, flat_with_sums, whole_sums
-from hlorewrite.jaxbridge.decorator.state.step_with_state import (
-    StepsWithState,
-    StepWithState,
-    kind_of_arguments,
-    nothing_changed,
-)
+from hlorewrite.jaxbridge.decorator.specialize import OptimizedLowered, optimized_lowering
+from hlorewrite.jaxbridge.decorator.state import step_with_state
+from hlorewrite.jaxbridge.decorator.state.new_state import as_the_user_sees, flat_with_sums, whole_sums
 from hlorewrite.jaxbridge.frameworks.lost_updates import refuse_foreign_jit, refuse_lost_updates
 from hlorewrite.jaxbridge.hook.patch import JitPatch, scoped
 from hlorewrite.jaxbridge.hook.records import CompiledStep
@@ -138,7 +132,7 @@ class OptimizedFunction(Generic[Arguments, Returned]):
         self._checked_classes = JitPatch(options)  # for arguments whose classes refuse to be lowered
         self._dispatch = private.dispatcher(jitted, self._miss)
         self._known = Signatures(self._dispatch._clear_cache)
-        self._with_states = StepsWithState(self._dispatch._clear_cache)
+        self._with_states = step_with_state.StepsWithState(self._dispatch._clear_cache)
         self.__name__ = "function"  # functools.partial objects have no name of their own
         _wear(self, private.user_function(jitted))
 
@@ -269,18 +263,18 @@ class OptimizedFunction(Generic[Arguments, Returned]):
             step.compiled(*dynamic, **named)
         return step.returned(outputs), None if moved or step.lowered.local_sums else step.compiled, leaves
 
-    def _step(self, args: tuple, kwargs: dict) -> StepWithState:
+    def _step(self, args: tuple, kwargs: dict) -> step_with_state.StepWithState:
         """What is compiled for some arguments, whose state may come as the user's function takes it, or converted."""
         args, kwargs = as_the_user_sees(args), as_the_user_sees(kwargs)
         leaves, tree = jax.tree.flatten(self._dynamic(args, kwargs))
         static = (*(args[place] for place in sorted(self._static_places(args))),
                   *((name, kwargs[name]) for name in self._jit_options.static_argnames if name in kwargs))
-        key = kind_of_arguments(tree, leaves, static)
+        key = step_with_state.kind_of_arguments(tree, leaves, static)
         known = self._with_states.find(key, leaves)
         if known is not None:
             return known
         lowered = self._lower(self._jitted.trace(*args, **kwargs))
-        for sentence in nothing_changed(lowered.report, self._options):
+        for sentence in step_with_state.nothing_changed(lowered.report, self._options):
             self._say(sentence)
         return self._with_states.keep(key, lowered, lowered.compile(), leaves)
 

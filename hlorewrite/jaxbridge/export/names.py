@@ -4,8 +4,6 @@
 objects first, and JAX then calls a kernel ``model.states[0][5]`` or ``dynamic_donate['rest'][3]``.
 """
 
-from __future__ import annotations
-
 import inspect
 import re
 from collections.abc import Callable, Iterator, Sequence
@@ -14,8 +12,7 @@ from typing import Any
 
 from jax.tree_util import keystr, tree_flatten_with_path
 
-from hlorewrite.ir import argument_path, ir
-from hlorewrite.ir.module import Module
+from hlorewrite.ir import Module, argument_path, ir
 
 _RESULT = "jax.result_info"
 

@@ -16,9 +16,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 import jax
 
 from hlorewrite.errors import OutputError
-from hlorewrite.ir import ir
-from hlorewrite.ir.module import Format
-from hlorewrite.ir.save import emit
+from hlorewrite.ir import Format, emit, ir
 from hlorewrite.jaxbridge.hook.patch import JitPatch
 from hlorewrite.jaxbridge.step.notices import KILL_SWITCH, switched_off
 from hlorewrite.jaxbridge.step.rewrite import clone_of

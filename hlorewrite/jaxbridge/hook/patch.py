@@ -26,7 +26,7 @@ from hlorewrite.jaxbridge.xla import miscompile_workarounds, private
 from hlorewrite.jaxbridge.xla.own_compilations import is_own_compilation, own_compilation
 
 if TYPE_CHECKING:
-    from hlorewrite.jaxbridge.choose.joint_step import MadeStep
+    from hlorewrite.jaxbridge.choose.planned import MadeStep
     from hlorewrite.jaxbridge.step.options import Passes
     from hlorewrite.jaxbridge.step.report import RewriteReport
     from hlorewrite.jaxbridge.xla.compile_no_codegen import DeviceSet
@@ -113,7 +113,7 @@ class JitPatch:
         if switched_off():
             return None, None, _OFF
         try:
-            from hlorewrite.jaxbridge.choose.joint_step import made_step
+            from hlorewrite.jaxbridge.choose.planned import made_step
             return *self._parsed(name, computation, made_step(computation, name, self.options,
                                                               _place(platform, devices, options))), ""
         except Exception as error:  # the user's program must go on, whatever is wrong in here
@@ -129,7 +129,7 @@ class JitPatch:
     def _together(self, members: Sequence[int], name: str, computation: ir.Module, platform: str,
                   devices: Sequence[Any], options: Any) -> tuple[ir.Module | None, RewriteReport | None, str]:
         """The same where several processes decide."""
-        from hlorewrite.jaxbridge.choose.joint_step import joint_step
+        from hlorewrite.jaxbridge.choose.planned import joint_step
         from hlorewrite.jaxbridge.processes.agreement import Patience
         from hlorewrite.jaxbridge.processes.consensus import STEPS, agreement_of
         timeout_s = self.options.timeout_s

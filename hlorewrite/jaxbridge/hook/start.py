@@ -43,7 +43,7 @@ def _report(patch: JitPatch, run: ExecRun) -> None:
 
 
 def _write_report(patch: JitPatch, run: ExecRun) -> None:
-    from hlorewrite.jaxbridge.hook.report_page import steps_report
+    from hlorewrite.jaxbridge.hook.records import steps_report
     try:
         steps_report(patch.records, str(run.options.passes), audit=run.options.audit).write(run.report)
     except Exception as error:

@@ -19,8 +19,8 @@ from hlorewrite.jaxbridge.processes.store import TIMEOUT_S
 from hlorewrite.lockfile.files import OnMismatch, PlanFiles, checked_files
 from hlorewrite.passmanager.named import AUTO
 from hlorewrite.util.frames import USUAL_FRAMES, Frames
-from hlorewrite.util.memory_budget import MemoryBudget, checked_budget
 from hlorewrite.util.read import read_json
+from hlorewrite.util.sizes import MemoryBudget, checked_budget
 
 if TYPE_CHECKING:
     from hlorewrite.passmanager.base import Pass

@@ -10,17 +10,22 @@ from functools import cached_property
 
 from hlorewrite.analysis.block_frequency import executed_times
 from hlorewrite.analysis.groups import group_members
-from hlorewrite.checks.reference.rounding.static.summation_order import OrdersOnDemand, SummationOrders
+from hlorewrite.checks.reference.rounding.summation_order import OrdersOnDemand, SummationOrders
+from hlorewrite.errors import HlorewriteError
 from hlorewrite.hlo.collectives import executed_bytes
 from hlorewrite.ir import Editor, Module, has_async_pairs, ir, parse, run_at_once, tensor_bytes
 from hlorewrite.ir.collectives import BY_OP, COLLECTIVES, kind_of, wire_share
 from hlorewrite.ir.view import View, ancestors, called_function, symbol_name
 from hlorewrite.jaxbridge.baseline.comparison import XlaComparison
-from hlorewrite.jaxbridge.step.changes import ChangesOnDemand
+from hlorewrite.jaxbridge.step.no_rewrite import put_away
 from hlorewrite.passes.hierarchical_all_reduce import NO_TOPOLOGY
-from hlorewrite.passmanager.base import Pass
+from hlorewrite.passmanager.base import Pass, PassContext
+from hlorewrite.passmanager.changes import ChangeRecorder, PassChange
+from hlorewrite.passmanager.manager import run_passes
+from hlorewrite.passmanager.spec import format_pipeline
 from hlorewrite.rules.listener import Remark, RewriteRecord, RuleStatistics
-from hlorewrite.rules.remark_groups import grouped_remarks
+from hlorewrite.rules.remark_subject import grouped_remarks
+from hlorewrite.util.frames import USUAL_FRAMES, Frames
 from hlorewrite.util.sizes import format_seconds
 from hlorewrite.version import VERSION
 
@@ -339,3 +344,44 @@ def with_exposed(remarks: Iterable[Remark], exposed_at: Mapping[str, float]) -> 
     """
     return tuple(replace(remark, exposed=format_seconds(exposed_at[remark.location]))
                  if remark.location in exposed_at else remark for remark in remarks)
+
+
+# ---- what the passes of a step changed, found when a page shows it: recording it beforehand would cost every step time
+
+
+@dataclass(frozen=True)
+class ChangesOnDemand:
+    """The passes that made a module, and what they ran on; they run again when their changes are first asked for.
+
+    Attributes:
+      module: what they ran on, serialized.
+      name: the name of the module, for messages.
+      passes: the passes.
+      topology: the cluster that passes estimate times for.
+      memory: bytes that they may spend; None for their own limits.
+      frames: whose frames of call stacks are the user's.
+
+    Example:
+      >>> ChangesOnDemand(b"func.func @main() { return }", "empty", ()).found
+      ()
+    """
+
+    module: bytes = field(repr=False)
+    name: str
+    passes: tuple[Pass, ...]
+    topology: str = ""
+    memory: int | None = None
+    frames: Frames = USUAL_FRAMES
+
+    @cached_property
+    def found(self) -> tuple[PassChange, ...]:
+        """What each pass that changed something did; if a pass fails now, why there is no more."""
+        module, recorder = parse(self.module, name=self.name), ChangeRecorder()
+        module.frames = self.frames
+        ctx = PassContext((recorder,), topology=self.topology, memory_left=self.memory)
+        put_away(ctx.view(module))
+        try:
+            run_passes(module, self.passes, ctx, observers=(recorder,))
+        except HlorewriteError as error:  # the rest of the page counts more
+            return (*recorder.changes, PassChange.unknown_of(format_pipeline(self.passes), error.what))
+        return tuple(recorder.changes)

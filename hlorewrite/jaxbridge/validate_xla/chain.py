@@ -2,9 +2,8 @@
 halves fail.
 """
 
-from __future__ import annotations
-
 import re
+import tempfile
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
@@ -16,12 +15,14 @@ from hlorewrite.errors import InputError
 from hlorewrite.hlo.aliasing import alias_fault
 from hlorewrite.hlo.collectives import collective_kind
 from hlorewrite.hlo.dump_chain import DumpStage, dump_chain
-from hlorewrite.hlo.per_device.manual_program import manual_program
-from hlorewrite.hlo.per_device.sharded_program import per_device_pair
+from hlorewrite.hlo.per_device import manual_program, per_device_pair
 from hlorewrite.hlo.plain_hlo import FILE, PlainHlo
 from hlorewrite.hlo.shapes import shape_elements
 from hlorewrite.ir import Module
+from hlorewrite.jaxbridge.validate_xla.compile_dump import compile_with_dump
 from hlorewrite.jaxbridge.validate_xla.read_hlo import read_hlo
+from hlorewrite.jaxbridge.xla.compile_no_codegen import DeviceSet
+from hlorewrite.jaxbridge.xla.spmd_module import for_spmd
 
 _ORDER = list(Certainty)
 _PLACE = re.compile(rf"{FILE}:(\d+)")
@@ -287,3 +288,48 @@ def _moved(before: DumpStage, after: DumpStage) -> tuple[str, ...]:
 def _places(stage: DumpStage) -> dict[tuple[str, str], None]:
     return {(each.name, computation.name): None for computation in stage.parsed.computations.values()
             for each in computation.instructions.values() if collective_kind(each.opcode)}
+
+
+# ---- ``check="xla"``: whether XLA's passes preserve a step, checked once for each signature
+
+# The step is compiled once more, in a separate process and up to the generation of code, with a dump of every pass.
+# Then the programs of the dump are compared. A small step takes seconds, an unrolled model of many layers minutes.
+
+
+def checked_step(module: Module, place: DeviceSet) -> tuple[str, str]:
+    """What is known about XLA's passes on a step.
+
+    Args:
+      module: the module that is compiled.
+      place: what for.
+
+    Returns:
+      The verdict, and a message for the user if a pass changed the program or could not be compared; empty
+      otherwise.
+
+    Example:
+      >>> from hlorewrite.ir.load import parse
+      >>> module = parse("func.func @main(%a: tensor<4xf32>) -> tensor<4xf32> {"
+      ...                "%b = stablehlo.add %a, %a : tensor<4xf32> return %b : tensor<4xf32> }")
+      >>> checked_step(module, DeviceSet("cpu"))
+      ('proved', '')
+    """
+    target = f"cpu:{for_spmd(module).devices}" if place.platform == "cpu" else place.topology
+    if not target:
+        why = "there is no description of this cluster"
+        return f"unknown: {why}", f"is compiled without a check of XLA's passes: {why}"
+    with tempfile.TemporaryDirectory(prefix="hlorewrite-") as name:
+        try:
+            found = validate_dump(compile_with_dump(module, target, Path(name)))
+        except InputError as error:
+            return f"unknown: {error.what}", f"is compiled without a check of XLA's passes: {error.what}"
+    return found.verdict.value, _sentence(found)
+
+
+def _sentence(found: ChainReport) -> str:
+    for row in found.every:
+        if row.answer.verdict is Certainty.DIFFERS:
+            where = f" at {row.source or row.instruction}" if row.source or row.instruction else ""
+            return f"is changed by XLA's pass {row.passes[-1]}{where}: {row.answer.example}"
+    unknown = [row.passes[-1] for row in found.rows if row.answer.verdict is Certainty.UNKNOWN]
+    return f"has XLA passes that could not be compared: {', '.join(unknown)}" if unknown else ""

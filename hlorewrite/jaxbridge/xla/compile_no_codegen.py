@@ -10,8 +10,10 @@ of it to its dump folder. The compilation is made to fail at this point:
 Where some version of XLA does not fail, it compiles to the end, and the answer is the same.
 """
 
+import ctypes
 import os
 import re
+import sys
 import tempfile
 import time
 from collections.abc import Mapping, Sequence
@@ -25,14 +27,13 @@ from jaxlib import version as jaxlib_version
 from hlorewrite.errors import InputError
 from hlorewrite.hlo.collectives import HloCollective, collectives
 from hlorewrite.hlo.proto import hlo_module_of
-from hlorewrite.hlo.xla_versions import GPU_PLATFORMS
+from hlorewrite.hlo.xla_hazards import GPU_PLATFORMS
 from hlorewrite.ir import Module, ir, terminator
 from hlorewrite.jaxbridge.xla import miscompile_workarounds
 from hlorewrite.jaxbridge.xla.own_compilations import own_compilation
 from hlorewrite.jaxbridge.xla.platform_passes import legal_module
 from hlorewrite.jaxbridge.xla.spmd_module import for_spmd, free_shardings, main_function
 from hlorewrite.jaxbridge.xla.target import device_topology
-from hlorewrite.util.freed_memory import give_back_freed_memory
 
 UNKNOWN_CALL = "hlorewrite.stop"
 """A custom call that XLA refuses to compile."""
@@ -246,3 +247,21 @@ def _whole(folder: Path) -> tuple[Path | None, Path | None]:
     hlo, buffers = (max(paths, key=lambda path: path.stat().st_size) if len(paths) > 1 else next(iter(paths), None)
                     for paths in found)
     return hlo, buffers
+
+
+# ---- memory that was freed, given back to the system
+
+
+def give_back_freed_memory() -> None:
+    """Gives freed memory back to the system, where the C library can (glibc).
+
+    MLIR and XLA free what a compilation took, but the C library keeps most of it in pieces that the next compilation
+    does not fit into: a step of 70 billion parameters, compiled in seven ways, peaked at 1.54 GiB instead of 1.39.
+
+    Example:
+      >>> give_back_freed_memory()
+    """
+    if sys.platform == "linux":
+        trim = getattr(ctypes.CDLL(None), "malloc_trim", None)  # musl has none
+        if trim is not None:
+            trim(0)

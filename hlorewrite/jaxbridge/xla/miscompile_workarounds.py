@@ -7,8 +7,8 @@ over micro-batches (openxla/xla#49143, fixed by openxla/xla#49182); the others a
 """
 
 from hlorewrite.hlo.published_flags import users_flags
-from hlorewrite.hlo.xla_versions import CODE_MOTION as PASS
-from hlorewrite.hlo.xla_versions import GPU_PLATFORMS, MISCOMPILATIONS
+from hlorewrite.hlo.xla_hazards import CODE_MOTION as PASS
+from hlorewrite.hlo.xla_hazards import GPU_PLATFORMS, MISCOMPILATIONS
 
 FLAG = "xla_disable_hlo_passes"
 

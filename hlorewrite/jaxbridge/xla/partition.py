@@ -24,13 +24,8 @@ from hlorewrite.hlo.proto import hlo_module_of
 from hlorewrite.ir import CHANNEL, COLLECTIVES, Module, called_functions, erase_dead_functions, ir, op_key, parse
 from hlorewrite.ir.edit import Editor, channel_number, renumbered
 from hlorewrite.ir.view import View, nested_ops, terminator
-from hlorewrite.jaxbridge.xla.compile_no_codegen import (
-    UNKNOWN_CALL,
-    DeviceSet,
-    partitioned_dump,
-    partitioner_flags,
-    with_output_of_unknown_call,
-)
+from hlorewrite.jaxbridge.xla import compile_no_codegen
+from hlorewrite.jaxbridge.xla.compile_no_codegen import DeviceSet
 from hlorewrite.jaxbridge.xla.mesh_sharding import MeshAxes, mesh_axes, sharding_text
 from hlorewrite.jaxbridge.xla.metadata import drop_shardings_of_shardy, lost_annotation
 from hlorewrite.jaxbridge.xla.own_compilations import own_compilation
@@ -126,7 +121,7 @@ def partitioned_hlo(module: Module, devices: int, place: DeviceSet) -> bytes:
     stopping = _with_stop(module)
     outputs, inputs = free_shardings(stopping)
     with tempfile.TemporaryDirectory(prefix="hlorewrite-") as folder:
-        flags = {**place.flags, **partitioner_flags(Path(folder))}
+        flags = {**place.flags, **compile_no_codegen.partitioner_flags(Path(folder))}
         options = private.compile_options(devices, shardy=True, outputs=outputs, inputs=inputs, overrides=flags)
         where = place.devices[:devices] or private.client_devices(private.cpu_client(devices))
         message = ""
@@ -135,7 +130,7 @@ def partitioned_hlo(module: Module, devices: int, place: DeviceSet) -> bytes:
                 private.compile_module(where, stopping.mlir, options, load=False)
         except Exception as error:  # expected, see above; of jaxlib's own type, which differs between versions
             message = str(error).splitlines()[0] if str(error) else type(error).__name__
-        dump = partitioned_dump(Path(folder))
+        dump = compile_no_codegen.partitioned_dump(Path(folder))
         if dump is None:
             raise InputError(f"XLA's partitioner produces no program ({message or 'no dump'})", location=module.name,
                              hint="compile the step without hlorewrite to see the whole message")
@@ -144,7 +139,7 @@ def partitioned_hlo(module: Module, devices: int, place: DeviceSet) -> bytes:
 
 def _with_stop(module: Module) -> Module:
     """A copy with one more argument and one more output, last in both lists, that XLA cannot compile to the end."""
-    copy = with_output_of_unknown_call(module)
+    copy = compile_no_codegen.with_output_of_unknown_call(module)
     main = main_function(copy)
     type_ = ir.FunctionType(ir.TypeAttr(main.attributes["function_type"]).value)
     with copy.context, ir.Location.unknown():
@@ -358,4 +353,5 @@ def _build_main(made: Module, old: ir.Operation, local: Module, texts: tuple[lis
 
 
 def _is_stop(op: ir.Operation) -> bool:
-    return op.name == "stablehlo.custom_call" and ir.StringAttr(op.attributes["call_target_name"]).value == UNKNOWN_CALL
+    unknown = compile_no_codegen.UNKNOWN_CALL
+    return op.name == "stablehlo.custom_call" and ir.StringAttr(op.attributes["call_target_name"]).value == unknown

@@ -6,14 +6,14 @@ from dataclasses import replace
 
 import numpy as np
 
-from hlorewrite.checks.reference.extremes import exponents_of
+from hlorewrite.checks.reference.inputs import exponents_of
 from hlorewrite.checks.reference.interpreter import dtype_of
 from hlorewrite.checks.reference.program import LockstepProgram, element_count, prepare
 from hlorewrite.checks.reference.range_check import range_faults
-from hlorewrite.checks.reference.rounding.arithmetic import COMPILED, TENSOR_CORES
 from hlorewrite.checks.reference.rounding.bounds import RoundingBounds, bounds_or_reason
-from hlorewrite.checks.reference.rounding.static.computed_types import computed_tolerances
+from hlorewrite.checks.reference.rounding.summation_order import computed_tolerances
 from hlorewrite.checks.reference.rounding.trace import MOST_ELEMENTS, MOST_STEPS
+from hlorewrite.checks.reference.rounding.units import COMPILED, TENSOR_CORES
 from hlorewrite.errors import CannotExecute
 from hlorewrite.ir import Module, View, nested_ops, symbol_name
 from hlorewrite.jaxbridge.xla.spmd_module import for_spmd, main_function

@@ -8,8 +8,7 @@ from hlorewrite.checks.reference.rounding.tightest_bound import bound_lines
 from hlorewrite.hlo.collectives import HloCollective, executed_bytes
 from hlorewrite.ir.collectives import COLLECTIVE_PERMUTE
 from hlorewrite.jaxbridge.xla.compile_for import Compilation
-from hlorewrite.jaxbridge.xla.execute import Execution
-from hlorewrite.jaxbridge.xla.verify import Verification
+from hlorewrite.jaxbridge.xla.execute import Execution, Verification
 from hlorewrite.util.sizes import format_bytes
 from hlorewrite.util.tables import table
 

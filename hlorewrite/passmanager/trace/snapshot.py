@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 from hlorewrite.analysis.groups import device_count
 from hlorewrite.analysis.loops import trip_count
 from hlorewrite.analysis.parameter_provenance import ParameterProvenance
+from hlorewrite.cost.report.collectives import counted_collectives
 from hlorewrite.cost.report.report import CommunicationReport, Executed, build_report
-from hlorewrite.cost.report.stablehlo import counted_collectives
 from hlorewrite.errors import HlorewriteError
 from hlorewrite.ir import COLLECTIVES, Editor, Module, communicates_otherwise, dissolve_calls, ir, op_key, run_at_once
 from hlorewrite.ir.view import View, ancestors

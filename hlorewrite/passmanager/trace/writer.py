@@ -200,7 +200,7 @@ class TraceWriter:
 
     def statistics(self, rules: tuple[RuleStatistics, ...]) -> None:
         """Adds up what each rule did."""
-        from hlorewrite.passmanager.stats import added
+        from hlorewrite.passmanager.reports import added
         for rule in rules:
             key = (rule.rule, rule.location)
             self._counts[key] = added(self._counts[key], rule) if key in self._counts else rule
@@ -288,7 +288,7 @@ def _written(name: str, location: str) -> tuple[str, str, str]:
 
 
 def _of_pass(name: str) -> tuple[str, str, str]:
-    from hlorewrite.passmanager.mlir_table import MLIR_PASSES
+    from hlorewrite.passmanager.mlir_pass import MLIR_PASSES
     from hlorewrite.passmanager.registry import find_pass
     if name in MLIR_PASSES:
         return MLIR_PASSES[name].help, "", ""

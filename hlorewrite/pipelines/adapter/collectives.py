@@ -11,8 +11,8 @@ from collections import Counter
 from dataclasses import replace
 
 from hlorewrite.analysis.mesh import Mesh
+from hlorewrite.cost.report.collectives import executed_of
 from hlorewrite.cost.report.report import Executed
-from hlorewrite.cost.report.stablehlo import executed_of
 from hlorewrite.errors import InputError
 from hlorewrite.ir import COLLECTIVE_PERMUTE, COLLECTIVES, Editor, Module, element_bytes, inline_calls, ir, op_key
 from hlorewrite.ir.view import View, ancestors, nested_ops, symbol_name

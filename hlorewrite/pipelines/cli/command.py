@@ -109,7 +109,7 @@ def run(args: argparse.Namespace) -> int:
         if value:
             raise UsageError(f"{flag} is of search", hint="drop it, or write hlorewrite pipeline search STEP")
     if args.search_s is not None:  # of any other action it is the limit that ends the process
-        from hlorewrite.cli.process.supervise import set_limits
+        from hlorewrite.cli.process import set_limits
         set_limits(args.search_s, args.memory_limit)
     if args.action == "run":
         from hlorewrite.pipelines.cli.run import run_program
@@ -132,7 +132,7 @@ def write_files(simulation: Simulation, args: argparse.Namespace) -> None:
     """Writes the chart and the trace, if requested."""
     if args.gantt:
         from hlorewrite.cost.training.plots import save
-        from hlorewrite.pipelines.simulate.gantt import draw_gantt
+        from hlorewrite.pipelines.simulate.pictures import draw_gantt
         save(draw_gantt(simulation), args.gantt)
     if args.trace:
         write_step(simulation, args)
@@ -141,7 +141,7 @@ def write_files(simulation: Simulation, args: argparse.Namespace) -> None:
 def write_step(simulation: Simulation, args: argparse.Namespace) -> None:
     """Writes the step as one JSON file, or next to what a trace directory already contains."""
     from hlorewrite.passmanager.trace import format as form
-    from hlorewrite.pipelines.simulate.trace import trace_content, write_trace
+    from hlorewrite.pipelines.simulate.pictures import trace_content, write_trace
 
     if not form.is_directory_name(args.trace):
         write_trace(simulation, args.trace)

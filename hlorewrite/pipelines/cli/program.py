@@ -49,7 +49,7 @@ def simulated_program(args: argparse.Namespace) -> Simulation:
     program = read_program(module)
     schedule = chosen(args, program)
     cost = program_cost(args, module, program, measured)
-    from hlorewrite.pipelines.simulate.fragment_times import reductions_in_loop
+    from hlorewrite.pipelines.simulate.program_times import reductions_in_loop
     moved = not needs_partitioner(module) and not reductions_in_loop(module, program)
     simulation = simulate_program(program, schedule, cost, overlap=args.overlap == "on", duplex=args.duplex != "off",
                                   comm_shift=args.comm_shift == "on" or moved)
@@ -116,9 +116,8 @@ def program_cost(args: argparse.Namespace, module: Module, program: Program,
     from hlorewrite.cost import topology
     from hlorewrite.errors import UsageError, did_you_mean
     from hlorewrite.pipelines.mpmd.program import FragmentCall, Transfer
-    from hlorewrite.pipelines.simulate.fragment_times import fragment_times
     from hlorewrite.pipelines.simulate.program import FragmentTime, ProgramCost
-    from hlorewrite.pipelines.simulate.program_transfers import cards_of, sized_for, transfer_seconds
+    from hlorewrite.pipelines.simulate.program_times import cards_of, fragment_times, sized_for, transfer_seconds
 
     callees = [step.callee for step in program.steps if isinstance(step, FragmentCall)]
     positions = [position for position, step in enumerate(program.steps) if isinstance(step, Transfer)]

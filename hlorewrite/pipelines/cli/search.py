@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 def add_search_arguments(parser: argparse.ArgumentParser) -> None:
     """Adds the arguments that only ``pipeline search`` takes."""
-    from hlorewrite.cli.process.limits import seconds_of
+    from hlorewrite.cli.process import seconds_of
 
     group = parser.add_argument_group("search", "of the best pipeline for a step without marks (StableHLO with "
                                                 "locations); --meshes and --schedule fix these")

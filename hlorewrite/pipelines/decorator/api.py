@@ -14,11 +14,10 @@ from hlorewrite.jaxbridge.processes.notes import one_line
 from hlorewrite.jaxbridge.processes.store import TIMEOUT_S
 from hlorewrite.jaxbridge.xla import private
 from hlorewrite.passmanager.base import Pass
-from hlorewrite.pipelines.decorator.global_state import to_global
 from hlorewrite.pipelines.decorator.lowered import PipelineCompiled, PipelineLowered, lower_step
 from hlorewrite.pipelines.decorator.specs import MeshLike, PipelineSettings, checked_stages, stage_meshes
 from hlorewrite.pipelines.decorator.stage_array import StageArray
-from hlorewrite.pipelines.decorator.state_summary import StateSummary, summarize
+from hlorewrite.pipelines.decorator.state import StateSummary, summarize, to_global
 from hlorewrite.pipelines.runtime.group import begin, solver_effort
 from hlorewrite.pipelines.schedules import Schedule
 

@@ -23,23 +23,10 @@ from hlorewrite.jaxbridge.xla.target import device_topology
 from hlorewrite.passmanager.base import PassContext
 from hlorewrite.passmanager.manager import run_passes
 from hlorewrite.pipelines.adapter.collectives import collectives_of_program
-from hlorewrite.pipelines.decorator.carried_state import carried_places, note_carried
-from hlorewrite.pipelines.decorator.host_calls import (
-    Item,
-    calls_here,
-    calls_host,
-    run_host_calls,
-    without_host_calls,
-)
+from hlorewrite.pipelines.decorator import host_calls, specs
 from hlorewrite.pipelines.decorator.row_arrays import RowArrays, stage_array_results
-from hlorewrite.pipelines.decorator.specs import (
-    PipelineSettings,
-    argument_shardings,
-    result_shardings,
-    uncut_microbatches,
-)
 from hlorewrite.pipelines.decorator.stage_array import StageArray
-from hlorewrite.pipelines.decorator.state_summary import MeshState, state_on_meshes, state_table
+from hlorewrite.pipelines.decorator.state import MeshState, carried_places, note_carried, state_on_meshes, state_table
 from hlorewrite.pipelines.mpmd.program import Program, read_program
 from hlorewrite.pipelines.runtime.driver import PipelineDriver
 from hlorewrite.pipelines.schedules import Schedule
@@ -68,7 +55,7 @@ class LoweredStep:
     name: str
     lowering: jax.stages.Lowered
     dynamic: Callable[[tuple, dict], Any]
-    calls: Sequence[Item] | None
+    calls: Sequence[host_calls.Item] | None
 
     @property
     def results(self) -> Any:
@@ -91,7 +78,7 @@ class PipelineLowered:
       remarks: what the passes said.
     """
 
-    def __init__(self, module: Module, split: Module, step: LoweredStep, settings: PipelineSettings,
+    def __init__(self, module: Module, split: Module, step: LoweredStep, settings: specs.PipelineSettings,
                  recorder: RunRecorder) -> None:
         self.module, self.original, self.settings = module, step.lowering, settings
         self.remarks = tuple(recorder.remarks)
@@ -170,7 +157,7 @@ class PipelineCompiled:
         self._out_kinds = [leaf.dtype for leaf in jax.tree.leaves(lowered.original.out_info)]
         self._rows = RowArrays(lowered.module, self.driver)
         self._several = self.driver.watch is not None
-        self._calls = None if lowered._step.calls is None else calls_here(
+        self._calls = None if lowered._step.calls is None else host_calls.calls_here(
             lowered._step.calls, self._rows.owners()[len(jax.tree.leaves(lowered._step.results)):],
             jax.process_index(), min(settings.meshes.processes()))
 
@@ -187,7 +174,7 @@ class PipelineCompiled:
             _as_key(value, kind) for value, kind in zip(self._rows.join(made), self._out_kinds, strict=True)])
         if self._calls is None:
             return results
-        run_host_calls(self._calls, results[1])
+        host_calls.run_host_calls(self._calls, results[1])
         return results[0]
 
     def _delete_donated(self, values: Sequence[Any], placed: Sequence[Any], made: Sequence[Any]) -> None:
@@ -199,7 +186,7 @@ class PipelineCompiled:
                 value.delete()
 
 
-def _with_shared_fragments(module: Module, settings: PipelineSettings) -> Module:
+def _with_shared_fragments(module: Module, settings: specs.PipelineSettings) -> Module:
     """The program that is compiled. If requested, parts that several fragments contain are separate fragments."""
     wanted = settings.meshes.platform == "cpu" if settings.share_fragments is None else settings.share_fragments
     if not wanted:
@@ -228,7 +215,7 @@ def _as_key(value: Any, kind: Any) -> Any:
     return jax.random.wrap_key_data(value, impl=kind._impl.name)
 
 
-def lower_step(function: Callable[..., Any], settings: PipelineSettings, options: dict[str, Any], args: tuple,
+def lower_step(function: Callable[..., Any], settings: specs.PipelineSettings, options: dict[str, Any], args: tuple,
                kwargs: dict[str, Any], solver_effort: float | None = None) -> PipelineLowered:
     """Traces a step over one mesh, splits it, and runs the passes.
 
@@ -257,7 +244,8 @@ def lower_step(function: Callable[..., Any], settings: PipelineSettings, options
 
     positions, names = static(len(args))
     moving, moving_named = dynamic(args, kwargs)
-    shaped, shaped_named = argument_shardings(mesh, settings.in_specs, moving, moving_named, settings.microbatches)
+    shaped, shaped_named = specs.argument_shardings(mesh, settings.in_specs, moving, moving_named,
+                                                       settings.microbatches)
     rest = iter(shaped)
     full = tuple(arg if position in positions else next(rest) for position, arg in enumerate(args))
     full_named = {name: kwargs[name] if name in names else shaped_named[name] for name in kwargs}
@@ -267,10 +255,10 @@ def lower_step(function: Callable[..., Any], settings: PipelineSettings, options
         first = plain.trace(*full, **full_named)
         donated = [leaf for leaf, info in zip(jax.tree.leaves((shaped, shaped_named)),
                                               jax.tree.leaves(first.args_info), strict=True) if info.donated]
-        chosen = result_shardings(mesh, settings.out_specs, outputs, donated)
-        calls: list[Item] | None = None
-        if calls_host(first.jaxpr.jaxpr):
-            function, calls = without_host_calls(function, first, dynamic)
+        chosen = specs.result_shardings(mesh, settings.out_specs, outputs, donated)
+        calls: list[host_calls.Item] | None = None
+        if host_calls.calls_host(first.jaxpr.jaxpr):
+            function, calls = host_calls.without_host_calls(function, first, dynamic)
             chosen = chosen, NamedSharding(mesh, PartitionSpec())
         jitted = jax.jit(function, keep_unused=True, out_shardings=chosen, **options)
         lowered = jitted.trace(*full, **full_named).lower(lowering_platforms=(settings.meshes.platform,))
@@ -279,7 +267,7 @@ def lower_step(function: Callable[..., Any], settings: PipelineSettings, options
         return _split_and_rewritten(step, settings, (shaped, shaped_named), solver_effort)
 
 
-def _split_and_rewritten(step: LoweredStep, settings: PipelineSettings, shaped: Any, solver_effort: float | None
+def _split_and_rewritten(step: LoweredStep, settings: specs.PipelineSettings, shaped: Any, solver_effort: float | None
                          ) -> PipelineLowered:
     """Runs the passes on a step that was lowered."""
     module = clone_of(private.module_of(step.lowering), step.name)
@@ -288,7 +276,7 @@ def _split_and_rewritten(step: LoweredStep, settings: PipelineSettings, shaped: 
     cluster = settings.topology or _cluster_of(settings.meshes.all_devices())
     run_passes(module, [_split(settings)], PassContext(listeners=(recorder,), topology=cluster))
     program = read_program(module)
-    for said in uncut_microbatches(settings.meshes, shaped, program.iterations):
+    for said in specs.uncut_microbatches(settings.meshes, shaped, program.iterations):
         recorder.remark(Remark("unprofitable", "pipeline", said, module.name))
     if in_parts := stage_array_results(module, program):
         recorder.remark(Remark("applied", "pipeline", f"{len(in_parts)} results are a hlorewrite.StageArray each: the "
@@ -316,7 +304,7 @@ def _static(jitted: Any) -> Callable[[int], tuple[frozenset[int], tuple[str, ...
     return of
 
 
-def _split(settings: PipelineSettings) -> Any:
+def _split(settings: specs.PipelineSettings) -> Any:
     from hlorewrite.pipelines.passes.split_stages import SplitStages
 
     schedule, named = settings.schedule, isinstance(settings.schedule, str)
@@ -367,5 +355,5 @@ def simulated(module: Module, wanted: str | Schedule, topology: str, overlap: bo
     if not topology:
         raise UsageError("without a topology, the time of the step is unknown",
                          hint='name a cluster: simulate("h200")')
-    from hlorewrite.pipelines.simulate.modelled import simulate_module
+    from hlorewrite.pipelines.simulate.program_times import simulate_module
     return simulate_module(module, wanted, topology, overlap=overlap, strategy=strategy)

@@ -13,8 +13,8 @@ from jax.sharding import NamedSharding, PartitionSpec
 from hlorewrite.analysis.mesh import Mesh
 from hlorewrite.errors import UsageError
 from hlorewrite.ir.module import Module
-from hlorewrite.pipelines.decorator.global_state import moved_to, rows_moved_to
 from hlorewrite.pipelines.decorator.stage_array import StageArray
+from hlorewrite.pipelines.decorator.state import moved_to, rows_moved_to
 from hlorewrite.pipelines.mpmd.program import Program
 from hlorewrite.pipelines.mpmd.rows import RowParts, row_parts
 from hlorewrite.pipelines.runtime.driver import PipelineDriver

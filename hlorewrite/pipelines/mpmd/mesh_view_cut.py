@@ -8,10 +8,10 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from hlorewrite.ir import Loop, element_bytes, ir, users
+from hlorewrite.pipelines.mpmd import mesh_view_emit
 from hlorewrite.pipelines.mpmd.fragment_assignment import CannotCut, FragmentAssignment, ViewFragment, assign_fragments
 from hlorewrite.pipelines.mpmd.mesh_view import PARTS, SEND, MeshView, ProgramPosition
-from hlorewrite.pipelines.mpmd.mesh_view_emit import FragmentEmitter, Interface, read_outside
-from hlorewrite.pipelines.mpmd.mesh_view_types import Differences, nearest_base, whole_tiles, with_leading
+from hlorewrite.pipelines.mpmd.mesh_view_emit import FragmentEmitter, Interface
 from hlorewrite.pipelines.mpmd.program import Carry, FragmentCall, Program, Step
 from hlorewrite.pipelines.mpmd.types import MeshTensor
 
@@ -120,7 +120,7 @@ class _Cutter:
                 outputs[id(home)][value] = None
 
         for fragment in homes.fragments:
-            for value in read_outside(fragment, homes):
+            for value in mesh_view_emit.read_outside(fragment, homes):
                 note(value, fragment)
         for value in self._handed_on(homes):
             note(value, None)
@@ -184,7 +184,7 @@ class _Cutter:
     def _type_values(self) -> None:
         bases = self._bases()
         fixed = self._fixed()
-        differences = Differences(self.view)
+        differences = mesh_view_emit.Differences(self.view)
         axes = {number: () if number in fixed else differences.axes(self.value_of[number], base)
                 for number, base in bases.items()}
         for group in self._carried_together():
@@ -196,7 +196,7 @@ class _Cutter:
                 raise CannotCut("a carried value would have to change its sharding")
             axes.update(dict.fromkeys(group, merged))
         for number, base in bases.items():
-            self.result.types[number] = with_leading(base, axes[number], self.sizes)
+            self.result.types[number] = mesh_view_emit.with_leading(base, axes[number], self.sizes)
 
     def _fixed(self) -> set[int]:
         """Numbers whose type others know: arguments, results, and what comes from or goes to other meshes."""
@@ -225,10 +225,10 @@ class _Cutter:
         pending = [number for number in sorted(self.value_of) if number not in bases]
         for number in pending:
             value = self.value_of[number]
-            base = nearest_base(value, known, self.view)
+            base = mesh_view_emit.nearest_base(value, known, self.view)
             if base is None:
                 element = ir.RankedTensorType(value.type).element_type
-                base = whole_tiles(value, self.view.mesh, int(element_bytes(element)))
+                base = mesh_view_emit.whole_tiles(value, self.view.mesh, int(element_bytes(element)))
             bases[number] = known[value] = base
         for carry in self.result.new_carries:
             like = next((bases[n] for n in (carry.first, carry.next) if n < len(types)), bases[carry.first])
@@ -283,7 +283,7 @@ class _Cutter:
             place = self.view.places[fragment.number]
             call = self._call(place)
             was = old[fragment.number]
-            touched = {*read_outside(was, self.before), *old_outputs[id(was)]}
+            touched = {*mesh_view_emit.read_outside(was, self.before), *old_outputs[id(was)]}
             used = {number for number, value in self.before.values.items() if value in touched}
             operands, interface = self._interface(call, used, fragment, outputs[id(fragment)])
             results = tuple(self.numbers[value] for value in interface.outputs)
@@ -301,7 +301,7 @@ class _Cutter:
     def _interface(self, call: FragmentCall, used: set[int], fragment: ViewFragment,
                    made: list[ir.Value]) -> tuple[tuple[int, ...], Interface]:
         """A fragment's operands and results: the old ones that still exist, then the new ones."""
-        reads = dict.fromkeys(read_outside(fragment, self.after))
+        reads = dict.fromkeys(mesh_view_emit.read_outside(fragment, self.after))
         operands: list[int] = []
         inputs: list[ir.Value] = []
         for number in call.operands:
@@ -331,7 +331,7 @@ class _Cutter:
 
     def _write_new(self, fragment: ViewFragment, made: list[ir.Value], now: FragmentEmitter) -> None:
         place = self._behind(fragment)
-        reads = read_outside(fragment, self.after)
+        reads = mesh_view_emit.read_outside(fragment, self.after)
         operands = tuple(self._known(value) for value in reads)
         results = tuple(self.numbers[value] for value in made)
         function = now.emit(f"{'reduce' if fragment.part == 'after' else 'prepare'}_{self.view.mesh}", fragment,

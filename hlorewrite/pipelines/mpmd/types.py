@@ -9,8 +9,7 @@ from dataclasses import dataclass
 
 from hlorewrite.analysis.mesh import Mesh, check_device_count
 from hlorewrite.errors import InputError
-from hlorewrite.ir import element_bytes, ir, sdy
-from hlorewrite.ir.context import new_context
+from hlorewrite.ir import element_bytes, ir, new_context, sdy
 
 _NAMED_MESH = re.compile(r'<"([^"]+)"\s*:\s*(<\[[^\]]*\](?:,\s*device_ids=\[[^\]]*\])?>)>')
 _TENSOR = re.compile(r'!mpmd\.mesh_tensor<"([^"]+)",\s*(tensor<(?:[^<>]|<[^<>]*>)*>)')

@@ -17,9 +17,8 @@ import numpy as np
 from hlorewrite.errors import PlanError, UsageError, did_you_mean
 from hlorewrite.pipelines.reshard.lowering.emit import RoundEmitter
 from hlorewrite.pipelines.reshard.lowering.flows import SliceFlow, copies, flows
-from hlorewrite.pipelines.reshard.lowering.rounds import Hop, Run, runs, schedule
+from hlorewrite.pipelines.reshard.lowering.rounds import Hop, Run, message_of_trees, runs, schedule, tree_hops
 from hlorewrite.pipelines.reshard.plan import ReshardPlan
-from hlorewrite.pipelines.reshard.trees.rounds import message_of_trees, tree_hops
 
 TARGETS = {"cpu": 1e-3, "gpu": 4e-5}
 """Seconds that one round costs a device in addition to its bytes, by target: a collective's launch."""

@@ -4,7 +4,7 @@ A NIC port sends and receives at its line rate at the same time (full duplex) an
 direction; the GPUs of a host share its ports as the topology says. Inside a host, the device at the port sends a chunk
 to the others itself if a switch lets it reach each at its full rate and that rate keeps up with the port. Otherwise the
 devices pass the chunk along a chain. These links are not scheduled one by one: a job is charged for the time they add,
-and the links of a host together for all copies (``host_links.py``).
+and the links of a host together for all copies (``assign.py``).
 """
 
 import math
@@ -15,7 +15,7 @@ from functools import cached_property
 import numpy as np
 
 from hlorewrite.cost.cluster.topology import Topology
-from hlorewrite.pipelines.reshard.mesh import ReshardMesh
+from hlorewrite.pipelines.reshard.layout import ReshardMesh
 
 CHUNK_OVERHEAD_S = 6e-6
 """Cost of each chunk for a NIC in addition to its bytes: the preparation that XLA's speed-of-light model charges for an
@@ -141,7 +141,7 @@ def hosts_of_meshes(source: ReshardMesh, destination: ReshardMesh, gpus_per_host
       Device id -> host number.
 
     Example:
-      >>> from hlorewrite.pipelines.reshard.mesh import parse_mesh
+      >>> from hlorewrite.pipelines.reshard.layout import parse_mesh
       >>> hosts_of_meshes(parse_mesh("1x2"), parse_mesh("2x1", 2), 4)
       {0: 0, 1: 0, 2: 1, 3: 2}
     """

@@ -9,16 +9,13 @@ from typing import Any
 import numpy as np
 
 from hlorewrite.errors import PlanError, UsageError, did_you_mean
-from hlorewrite.pipelines.reshard.assign import first_senders, least_loaded
+from hlorewrite.pipelines.reshard.assign import first_senders, least_loaded, timed
 from hlorewrite.pipelines.reshard.bounds import leaving_time, lower_bound, ports_time
-from hlorewrite.pipelines.reshard.exact import SolverBudget, can_solve, solve, solver_installed
-from hlorewrite.pipelines.reshard.host_links import timed
 from hlorewrite.pipelines.reshard.jobs import Jobs, bundled_jobs, single_jobs
 from hlorewrite.pipelines.reshard.layout import Layout
-from hlorewrite.pipelines.reshard.messages.fitted import rechunked
-from hlorewrite.pipelines.reshard.messages.staggered import by_ports, messages_of_ports, places_of
+from hlorewrite.pipelines.reshard.messages import by_ports, messages_of_ports, places_of, rechunked
 from hlorewrite.pipelines.reshard.network import Network
-from hlorewrite.pipelines.reshard.order import by_size, heuristic
+from hlorewrite.pipelines.reshard.order import SolverBudget, by_size, can_solve, heuristic, solve, solver_installed
 from hlorewrite.pipelines.reshard.schedule import TransferSchedule, of_items, rotated, row_times, sending_devices
 from hlorewrite.pipelines.reshard.tasks import UnitTasks, unit_tasks
 from hlorewrite.pipelines.reshard.transfers import STRATEGIES, SliceTransfers, shared, transfers

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from hlorewrite.pipelines.reshard.host_links import arrivals_of, with_copies
+from hlorewrite.pipelines.reshard.assign import arrivals_of, with_copies
 from hlorewrite.pipelines.reshard.jobs import Jobs
 from hlorewrite.pipelines.reshard.network import Network
 from hlorewrite.pipelines.reshard.order import rotation_levels

@@ -85,7 +85,7 @@ def unit_tasks(source: Layout, destination: Layout) -> UnitTasks:
 
     Example:
       >>> from hlorewrite.pipelines.reshard.layout import sharded
-      >>> from hlorewrite.pipelines.reshard.mesh import parse_mesh
+      >>> from hlorewrite.pipelines.reshard.layout import parse_mesh
       >>> tasks = unit_tasks(sharded((6, 2), parse_mesh("2x1"), (("host",),)),
       ...                    sharded((6, 2), parse_mesh("3x1", 2), (("host",),)))
       >>> tasks.start[:, 0].tolist(), tasks.stop[:, 0].tolist()

@@ -20,24 +20,26 @@ from jax.sharding import NamedSharding
 
 from hlorewrite.errors import UsageError
 from hlorewrite.ir.module import Module
-from hlorewrite.jaxbridge.processes.agreement import Agreement
+from hlorewrite.jaxbridge.processes.agreement import Agreement, Decision
 from hlorewrite.jaxbridge.processes.consensus import VERSIONS
-from hlorewrite.jaxbridge.processes.decision import Decision
 from hlorewrite.jaxbridge.processes.fetch import fetch_value
 from hlorewrite.jaxbridge.processes.liveness import Watch
 from hlorewrite.jaxbridge.processes.store import TIMEOUT_S
 from hlorewrite.jaxbridge.xla import private
 from hlorewrite.pipelines.actions.fit import schedule_for
-from hlorewrite.pipelines.actions.liveness import Liveness, liveness
-from hlorewrite.pipelines.actions.order import Action, ProgramOrder, Step, order_program
+from hlorewrite.pipelines.actions.order import Action, Liveness, ProgramOrder, Step, liveness, order_program
 from hlorewrite.pipelines.mpmd.program import FragmentCall, Program, Transfer, read_program
-from hlorewrite.pipelines.runtime.compile_once import spread
-from hlorewrite.pipelines.runtime.donations import DonationCheck
+from hlorewrite.pipelines.runtime.compile_once import Hold, in_flight_here, spread
 from hlorewrite.pipelines.runtime.fragments import Fragments
 from hlorewrite.pipelines.runtime.group import meet, settled, solver_effort, step_failed
-from hlorewrite.pipelines.runtime.in_flight import Hold, in_flight_here
-from hlorewrite.pipelines.runtime.meshes import PlacedMeshes, numpy_type, place_meshes
-from hlorewrite.pipelines.runtime.place import check_arguments, place_value
+from hlorewrite.pipelines.runtime.meshes import (
+    DonationCheck,
+    PlacedMeshes,
+    check_arguments,
+    numpy_type,
+    place_meshes,
+    place_value,
+)
 from hlorewrite.pipelines.runtime.transfers import TransferCompiler, TransferPlan
 from hlorewrite.pipelines.schedules import Schedule
 from hlorewrite.util.progress import progress

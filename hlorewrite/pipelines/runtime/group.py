@@ -5,14 +5,13 @@ from collections.abc import Iterable
 import jax
 
 from hlorewrite.errors import HlorewriteError, PlanError
-from hlorewrite.jaxbridge.processes.agreement import Agreement, Patience
+from hlorewrite.jaxbridge.processes.agreement import Agreement, Decision, Patience
 from hlorewrite.jaxbridge.processes.consensus import agreement_of
-from hlorewrite.jaxbridge.processes.decision import Decision
 from hlorewrite.jaxbridge.processes.liveness import Watch
 from hlorewrite.jaxbridge.processes.notes import one_line, words_of_stages
 from hlorewrite.pipelines.actions.order import OUTSIDE, Action
 from hlorewrite.pipelines.mpmd.program import FragmentCall, Program
-from hlorewrite.pipelines.reshard.exact import EFFORT_OF_A_RUN, solver_installed
+from hlorewrite.pipelines.reshard.order import EFFORT_OF_A_RUN, solver_installed
 from hlorewrite.pipelines.runtime.meshes import PlacedMeshes
 from hlorewrite.pipelines.schedules import Task
 

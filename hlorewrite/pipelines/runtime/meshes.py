@@ -1,6 +1,7 @@
-"""Devices and shardings of a program's meshes."""
+"""Devices and shardings of a program's meshes, and the values that are put onto them."""
 
 import re
+import weakref
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
@@ -12,6 +13,7 @@ from jax.sharding import NamedSharding, PartitionSpec
 
 from hlorewrite.analysis.mesh import Mesh
 from hlorewrite.errors import InputError, UsageError
+from hlorewrite.jaxbridge.xla import private
 from hlorewrite.jaxbridge.xla.execute import Value
 from hlorewrite.pipelines.mpmd.program import Program
 from hlorewrite.pipelines.mpmd.types import MeshTensor
@@ -179,3 +181,155 @@ def _split(mesh: Mesh, used: set[str], where: str) -> tuple[list[tuple[str, int]
         for text, (before, part) in mine.items():
             parts[text] = tuple(piece for piece, _, low in pieces if before <= low < before * part)
     return axes, parts
+
+
+# ---- puts values onto the mesh they belong to, and checks that arguments are there
+
+
+def place_value(position: int, value: Any, type_: MeshTensor, sharding: NamedSharding, here: bool) -> jax.Array | None:
+    """Puts one value onto its mesh.
+
+    Args:
+      position: the position of the argument, for errors.
+      value: an array of the whole value; on every process the same.
+      type_: the type it is to have.
+      sharding: its sharding.
+      here: whether this process has devices of the mesh.
+
+    Returns:
+      The array, with separate buffers unless it is already there; None when it lives elsewhere.
+
+    Raises:
+      UsageError: its shape or dtype differ, or it is spread over processes that do not hold all of it.
+    """
+    if not here:
+        return None
+    if isinstance(value, jax.Array):
+        _check_kind(position, value, type_)
+        if value.sharding is sharding or value.sharding.is_equivalent_to(sharding, value.ndim):
+            return value
+        local = value.sharding.addressable_devices
+        if not value.is_fully_addressable and not (value.is_fully_replicated and local):
+            raise UsageError(f"argument {position} is " + ("spread over other processes" if local else
+                             "on devices of other processes alone"), hint="bring it to all of them with to_global or "
+                             "hlorewrite.reshard, or pass its host values on every process")
+        value = value.addressable_data(0) if not value.is_fully_addressable else value
+    host = np.array(value, copy=True)  # the devices may keep the buffer and write over it
+    _check_kind(position, host, type_)
+    return jax.make_array_from_callback(type_.shape, sharding, lambda index: host[index], dtype=numpy_type(type_))
+
+
+def check_arguments(arguments: Sequence[Any], kinds: Sequence[MeshTensor], shardings: Sequence[NamedSharding],
+                    here: Sequence[bool], name: str) -> None:
+    """Refuses arguments that are not where the program expects them.
+
+    Raises:
+      UsageError: the number of values, or the shape, dtype or placement of one, differs.
+    """
+    if len(arguments) != len(kinds):
+        raise UsageError(f"the program has {len(kinds)} arguments but got {len(arguments)}", location=name,
+                         hint="pass one array for each argument")
+    for position, (value, sharding) in enumerate(zip(arguments, shardings, strict=True)):
+        if not here[position]:
+            continue
+        if not isinstance(value, jax.Array):
+            raise UsageError(f"argument {position} is not an array on devices", location=name,
+                             hint="put host values onto their mesh with place(...)")
+        type_ = kinds[position]
+        if value.shape != type_.shape or value.sharding is not sharding:
+            _check_kind(position, value, type_)
+            if not value.sharding.is_equivalent_to(sharding, value.ndim):
+                where = f"mesh {type_.mesh} with sharding {type_.sharding}"
+                raise UsageError(f"argument {position} is not on {where}", location=name,
+                                 hint="put it there with place(...)")
+
+
+def _check_kind(position: int, value: Any, type_: MeshTensor) -> None:
+    if tuple(value.shape) != type_.shape:
+        raise UsageError(f"argument {position} has shape {list(value.shape)}, but the program needs "
+                         f"{list(type_.shape)}", hint="pass an array of the program's shape")
+    if value.dtype != numpy_type(type_):
+        raise UsageError(f"argument {position} is {value.dtype}, but the program needs {numpy_type(type_)}",
+                         hint="convert it first")
+
+
+# ---- checks that a step's donated arguments are separate buffers
+
+# Otherwise XLA would overwrite a buffer that is still read.
+
+
+_HINT = "copy one of them with jnp.copy, or do not donate them"
+
+
+class DonationCheck:
+    """Refuses arguments that share a buffer if one of them is donated, as ``jax.jit`` does.
+
+    Results of a step, and copies from the host, have separate buffers. While a loop passes on only these, comparing
+    identities is enough. Any other array has to be asked for its buffer's address, which waits until the array is
+    ready.
+
+    Args:
+      donated: positions of the donated arguments.
+      name: the name of the program.
+    """
+
+    def __init__(self, donated: frozenset[int], name: str) -> None:
+        self._donated, self._name = donated, name
+        self._made: dict[int, weakref.ref] = {}
+
+    def check(self, arguments: Sequence[jax.Array | None]) -> None:
+        """Refuses a call whose donated arguments are deleted or share a buffer.
+
+        Args:
+          arguments: placed arrays; None for those of other processes.
+
+        Raises:
+          UsageError: two are one array, or share a buffer, or one is deleted.
+        """
+        if not self._donated:
+            return
+        given = [(position, value) for position, value in enumerate(arguments) if value is not None]
+        if len({id(value) for _, value in given}) < len(given):
+            self._refuse_shared([(id(value), position) for position, value in given])
+        if all(self._is_made(value) for _, value in given):
+            return
+        places: list[tuple[int, int]] = []
+        for position, value in given:
+            if value.is_deleted():
+                raise UsageError(f"argument {position} was donated to an earlier step (donate_argnums)",
+                                 location=self._name, hint="pass the results of that step")
+            if value.size:
+                places += [(part.unsafe_buffer_pointer(), position) for part in private.single_device_arrays(value)]
+        if len({place for place, _ in places}) < len(places):
+            self._refuse_shared(places)
+
+    def made(self, results: Sequence[jax.Array | None]) -> None:
+        """Notes what a call returned, in place of what was noted before.
+
+        Args:
+          results: arrays with separate buffers.
+        """
+        self._made = {id(value): weakref.ref(value) for value in results if value is not None}
+
+    def placed(self, values: Sequence[Any], arrays: Sequence[jax.Array | None]) -> None:
+        """Notes arrays that were made to place values.
+
+        Args:
+          values: what was placed.
+          arrays: the array to use for each: the original, or a copy in separate buffers.
+        """
+        self._made |= {id(array): weakref.ref(array) for value, array in zip(values, arrays, strict=True)
+                       if array is not None and array is not value}
+
+    def _is_made(self, value: jax.Array) -> bool:
+        known = self._made.get(id(value))
+        return known is not None and known() is value and not value.is_deleted()
+
+    def _refuse_shared(self, places: Sequence[tuple[int, int]]) -> None:
+        """Raises if a donated argument shares a place with another argument."""
+        first: dict[int, int] = {}
+        for place, position in places:
+            other = first.setdefault(place, position)
+            if other != position and not self._donated.isdisjoint((other, position)):
+                raise UsageError(f"arguments {other} and {position} share one buffer, which is donated "
+                                 "(donate_argnums)", location=self._name, hint=_HINT)

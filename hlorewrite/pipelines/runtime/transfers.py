@@ -29,9 +29,9 @@ from hlorewrite.pipelines.mpmd.program import Program, Transfer, read_program_op
 from hlorewrite.pipelines.mpmd.types import MeshTensor
 from hlorewrite.pipelines.passes.reshard_to_broadcast.transfer import PLAN, layout_of, plan_transfer, same_places
 from hlorewrite.pipelines.reshard import Layout, ReshardPlan, SolverBudget, network_of, plan_reshard
-from hlorewrite.pipelines.reshard.exact import EFFORT_OF_A_RUN
+from hlorewrite.pipelines.reshard.layout import ReshardMesh
 from hlorewrite.pipelines.reshard.lower import lower
-from hlorewrite.pipelines.reshard.mesh import ReshardMesh
+from hlorewrite.pipelines.reshard.order import EFFORT_OF_A_RUN
 from hlorewrite.pipelines.runtime.meshes import PlacedMeshes, numpy_type
 from hlorewrite.pipelines.runtime.reshard import compile_lowered, guessed_topology, stacked_sharding
 

@@ -11,8 +11,7 @@ import numpy as np
 
 from hlorewrite.errors import HlorewriteError, PlanError
 from hlorewrite.ir.module import Module
-from hlorewrite.jaxbridge.xla.execute import Value, random_arguments
-from hlorewrite.jaxbridge.xla.verify import compare_output
+from hlorewrite.jaxbridge.xla.execute import Value, compare_output, random_arguments
 from hlorewrite.passmanager.base import PassContext
 from hlorewrite.passmanager.registry import make_pass
 from hlorewrite.pipelines.runtime.driver import PipelineDriver

@@ -6,13 +6,17 @@
 :func:`check` refuses what cannot run; :mod:`hlorewrite.pipelines.simulate` says how long it takes.
 """
 
-from hlorewrite.pipelines.schedules.check import check, live, peak_live
-from hlorewrite.pipelines.schedules.custom import custom_schedule
-from hlorewrite.pipelines.schedules.dualpipe_v import dualpipe_v
-from hlorewrite.pipelines.schedules.interleaved import interleaved_1f1b
-from hlorewrite.pipelines.schedules.linear import eager_1f1b, gpipe, one_f_one_b, zb_h1, zb_h2
-from hlorewrite.pipelines.schedules.make import SCHEDULES, make_schedule
-from hlorewrite.pipelines.schedules.order import earliest, ticks
+from hlorewrite.pipelines.schedules.check import check, earliest, live, peak_live, ticks
+from hlorewrite.pipelines.schedules.make import SCHEDULES, custom_schedule, make_schedule
+from hlorewrite.pipelines.schedules.published import (
+           dualpipe_v,
+           eager_1f1b,
+           gpipe,
+           interleaved_1f1b,
+           one_f_one_b,
+           zb_h1,
+           zb_h2,
+)
 from hlorewrite.pipelines.schedules.schedule import KINDS, ROW, Schedule, Task
 from hlorewrite.pipelines.schedules.transfers import ScheduleInstruction, check_transfers, instructions, peers, sequence
 

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 from hlorewrite.errors import PlanError
-from hlorewrite.pipelines.schedules.order import ticks
+from hlorewrite.pipelines.schedules.check import ticks
 from hlorewrite.pipelines.schedules.schedule import Schedule, Task
 
 if TYPE_CHECKING:

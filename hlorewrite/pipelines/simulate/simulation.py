@@ -7,14 +7,12 @@ from typing import Any
 
 import numpy as np
 
-from hlorewrite.pipelines.actions.liveness import liveness
-from hlorewrite.pipelines.actions.order import ProgramOrder
+from hlorewrite.pipelines.actions.order import ProgramOrder, liveness
 from hlorewrite.pipelines.mpmd.program import FragmentCall, Program
 from hlorewrite.pipelines.mpmd.types import device_bytes
 from hlorewrite.pipelines.schedules import ROW, Schedule, earliest, peak_live, sequence
 from hlorewrite.pipelines.simulate.cost import PipelineCost
-from hlorewrite.pipelines.simulate.durations import Durations, durations_of
-from hlorewrite.pipelines.simulate.events import Times, empty_times, run_overlapped
+from hlorewrite.pipelines.simulate.events import Durations, Times, durations_of, empty_times, run_overlapped
 
 Spans = tuple[np.ndarray, np.ndarray, np.ndarray]
 """Starts, ends and bytes of buffers, each of shape [buffers]."""

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from hlorewrite.errors import did_you_mean
-from hlorewrite.rules.checks.scope import Problem
+from hlorewrite.rules.checks.expressions import Problem
 from hlorewrite.rules.dialects import signature
 from hlorewrite.rules.syntax import ast
 

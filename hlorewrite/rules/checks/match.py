@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from hlorewrite.errors import did_you_mean
-from hlorewrite.rules.checks.scope import Problem, Scope
+from hlorewrite.rules.checks.expressions import Problem, Scope
 from hlorewrite.rules.compile.pattern_graph import unreachable
 from hlorewrite.rules.dialects import DIALECTS, OpSignature, op_names, signature
 from hlorewrite.rules.syntax import ast

@@ -1,17 +1,62 @@
 """Compiles expressions and checks into functions of an environment."""
 
+import inspect
 import operator
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from hlorewrite.errors import PassFailed
-from hlorewrite.rules.compile.environment import CONTEXT, Environment, Slots
-from hlorewrite.rules.compile.literals import parse_mlir
-from hlorewrite.rules.compile.native_functions import NativeFunction
+from hlorewrite.errors import PassFailed, RuleCheckError
+from hlorewrite.ir.binding import ir
+from hlorewrite.rules.compile.environment import CONTEXT, Environment, Slots, parse_mlir
 from hlorewrite.rules.match_failure import MatchFailure
+from hlorewrite.rules.register import NATIVES, PartnerKey
 from hlorewrite.rules.syntax import ast
 from hlorewrite.rules.syntax.printer import expression
+
+# ---- from declared natives to the Python functions that implement them
+
+
+@dataclass(frozen=True)
+class NativeFunction:
+    """A declared native and its function; the function's first argument is the context."""
+
+    declared: ast.Native
+    function: Callable[..., Any]
+
+
+def bind(natives: Mapping[str, ast.Native], name: str) -> dict[str, NativeFunction]:
+    """Finds the functions of declared natives.
+
+    Args:
+      natives: the declarations by name.
+      name: the file, for messages.
+
+    Raises:
+      RuleCheckError: no function is registered under the name, or it takes another number of arguments.
+    """
+    return {key: NativeFunction(native, _function(native, name)) for key, native in natives.items()}
+
+
+def _function(native: ast.Native, file: str) -> Callable[..., Any]:
+    where = f"{file}:{native.span.line + len(native.docs)}:{native.span.column}"  # docs come before the line
+    function = NATIVES.find(native.name)
+    if function is None:
+        raise RuleCheckError(f"no native is registered as `{native.name}`", location=where,
+                             hint="load what registers it: --load=FILE.py or --natives=MODULE, or import it in Python")
+    variadic = bool(native.parameters) and native.parameters[-1].variadic
+    expected = 1 + len(native.parameters) - variadic
+    try:
+        inspect.signature(function).bind(*[None] * (expected + variadic))
+    except (TypeError, ValueError):  # ValueError: a C function without a signature
+        raise RuleCheckError(f"`{native.name}`: {function.__name__} does not take the context and "
+                             f"{len(native.parameters)} arguments", location=where,
+                             hint="declare the function's arguments") from None
+    return function
+
+
+# ---- expressions and checks
+
 
 Function = Callable[[Environment], Any]
 _BINARY: dict[str, Callable[[Any, Any], Any]] = {
@@ -195,3 +240,100 @@ def _for_all(function: Callable[..., Any], context: Any, values: list[Any], plac
         if answer is not True:
             return answer
     return True
+
+
+# ---- conditions on two ops that share an operand, and an index that yields only pairs which may satisfy them
+
+# The readers of one value form quadratically many pairs. If a rule requires that a key is equal for both ops, or that
+# one op's result can be read at the other (``only_if_equal``, ``only_if_available``), partners are looked up.
+
+
+Candidates = Callable[[Environment], Iterator[ir.Operation]]
+
+
+@dataclass(frozen=True)
+class PairCondition:
+    """A rule's requirements on two ops.
+
+    Attributes:
+      first: the name of one op.
+      second: the name of the other.
+      key: the function whose value is equal for both; None without such a requirement.
+      available: whether the results of the first can be read at the second.
+    """
+
+    first: str
+    second: str
+    key: PartnerKey | None = None
+    available: bool = False
+
+
+def pair_conditions(rule: ast.Rule, natives: Mapping[str, NativeFunction]) -> list[PairCondition]:
+    """The conditions of a rule that hold only for pairs that an index can find.
+
+    Args:
+      rule: the rule.
+      natives: the natives it may call.
+    """
+    found: list[PairCondition] = []
+    for block in (rule.where, rule.legal):
+        for statement in block.statements if block else ():
+            call = statement.expression if isinstance(statement, ast.Condition) else None
+            if not isinstance(call, ast.Call) or len(call.arguments) != 2:
+                continue
+            function = natives[call.function].function
+            names = [each.name for each in call.arguments if isinstance(each, ast.ValueRef) and each.index is None]
+            if len(names) == 2 and (function in NATIVES.keys or function in NATIVES.availability):
+                found.append(PairCondition(names[0], names[1], NATIVES.keys.get(function),
+                                           function in NATIVES.availability))
+    return found
+
+
+def together(conditions: Sequence[PairCondition], wanted: Sequence[str], known: Sequence[str]) -> PairCondition | None:
+    """Combines the conditions on one op and another; None when the other need not follow it.
+
+    Args:
+      conditions: those of the rule.
+      wanted: the names of the results of the op that is looked for; one stands for the op.
+      known: the names of the results of the known op.
+    """
+    if len(wanted) != 1 or len(known) != 1:
+        return None
+    op, other = wanted[0], known[0]
+    key = next((each.key for each in conditions if each.key and {each.first, each.second} == {op, other}), None)
+    available = any(each.available and (each.first, each.second) == (op, other) for each in conditions)
+    return PairCondition(op, other, key or _any_key, True) if available else None
+
+
+def indexed(every: Candidates, condition: PairCondition | None, names: frozenset[str], known: int, shared: int
+            ) -> Candidates:
+    """Looks up candidates in an index; returns one that does not match if the index contains none.
+
+    Args:
+      every: all candidates.
+      condition: the requirement on them; None keeps all.
+      names: the op names they may have.
+      known: the slot of the op that is known.
+      shared: the slot of the value that both read.
+    """
+    if condition is None or condition.key is None:
+        return every
+    key, pattern = condition.key, object()
+
+    def candidates(env: Environment) -> Iterator[ir.Operation]:
+        context = env[CONTEXT]
+        if context.every_partner:
+            yield from every(env)
+            return
+        index = context.readers(pattern, names, key)
+        found = None
+        for found in index.before(env[shared], env[known]):
+            yield found
+        other = index.other(env[shared], env[known]) if found is None else None
+        if other is not None:
+            yield other
+    return candidates
+
+
+def _any_key(context: object, op: ir.Operation) -> str:
+    return op.name

@@ -7,11 +7,9 @@ from typing import Any, Literal
 from hlorewrite.analysis.linearity import has_narrow_range, regrouped
 from hlorewrite.ir import defining_op, element_type, ir, is_floating
 from hlorewrite.rules.checks.declared import REGROUPING
-from hlorewrite.rules.compile.checks import CompiledCheck, ExpressionCompiler, Function
+from hlorewrite.rules.compile.checks import CompiledCheck, ExpressionCompiler, Function, NativeFunction, pair_conditions
 from hlorewrite.rules.compile.environment import CONTEXT, Environment, Slots
-from hlorewrite.rules.compile.join_index import pair_conditions
 from hlorewrite.rules.compile.match import MatchCompiler, MatchStep
-from hlorewrite.rules.compile.native_functions import NativeFunction
 from hlorewrite.rules.compile.pattern_graph import Visit
 from hlorewrite.rules.compile.rewrite import Action, RewriteCompiler
 from hlorewrite.rules.match_failure import MatchFailure

@@ -11,9 +11,8 @@ from typing import Any
 from hlorewrite.ir import defining_op, ir, op_key, terminator
 from hlorewrite.ops.reducers import reduction_kind
 from hlorewrite.ops.table import COMMUTATIVE
-from hlorewrite.rules.compile.environment import ABSENT, CONTEXT, Environment, Slots
-from hlorewrite.rules.compile.join_index import PairCondition, indexed, together
-from hlorewrite.rules.compile.literals import attribute_matches
+from hlorewrite.rules.compile.checks import PairCondition, indexed, together
+from hlorewrite.rules.compile.environment import ABSENT, CONTEXT, Environment, Slots, attribute_matches
 from hlorewrite.rules.compile.pattern_graph import OpPatternNode, Visit, nodes_of, results_of, visit_order
 from hlorewrite.rules.dialects import signature
 from hlorewrite.rules.syntax import ast

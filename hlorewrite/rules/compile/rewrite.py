@@ -8,8 +8,7 @@ from hlorewrite.errors import PassFailed
 from hlorewrite.ir import Editor, ir, readable
 from hlorewrite.ops.reducers import OP_OF_KIND
 from hlorewrite.rules.compile.checks import ExpressionCompiler, Refused
-from hlorewrite.rules.compile.environment import Environment
-from hlorewrite.rules.compile.literals import to_attribute
+from hlorewrite.rules.compile.environment import Environment, to_attribute
 from hlorewrite.rules.dialects import signature
 from hlorewrite.rules.syntax import ast
 

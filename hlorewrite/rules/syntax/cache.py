@@ -16,7 +16,7 @@ from hlorewrite.errors import OutputError
 from hlorewrite.rules.syntax import ast, node
 from hlorewrite.util.write import write_file
 
-_SOURCES = ("hlopat.lark", "node.py", "ast.py", "build.py", "comments.py")
+_SOURCES = ("hlopat.lark", "node.py", "ast.py", "build.py", "parser.py")
 
 
 def cached_tree(text: str, name: str, shipped: bool) -> ast.File:

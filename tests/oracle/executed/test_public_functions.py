@@ -7,8 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from hlorewrite.checks.reference.check import check
-from hlorewrite.checks.reference.compare import Comparison
+from hlorewrite.checks.reference.check import Comparison, check
 from hlorewrite.cli.main import main
 from hlorewrite.errors import CannotExecute, ValuesDiffer
 from hlorewrite.ir.load import parse

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from hlorewrite.checks.reference.check import check
-from hlorewrite.checks.reference.extremes import KINDS, SHARES, exponents_of, extreme_inputs
+from hlorewrite.checks.reference.inputs import KINDS, SHARES, exponents_of, extreme_inputs
 from hlorewrite.checks.reference.program import prepare
 from hlorewrite.cli.main import main
 from hlorewrite.errors import ValuesDiffer

@@ -16,12 +16,12 @@ from numpy.typing import NDArray
 from hlorewrite.checks.translation_validation.program.evaluate import evaluate
 from hlorewrite.checks.translation_validation.program.state import ProgramState, Strategy, share_forms
 from hlorewrite.checks.translation_validation.validate import VIEW_STRATEGIES
-from hlorewrite.checks.translation_validation.value_graph.graph import Graph, shape_and_element
-from hlorewrite.checks.translation_validation.value_graph.groups import ProcessSpace
-from hlorewrite.checks.translation_validation.value_graph.index_maps import IndexMaps
-from hlorewrite.checks.translation_validation.value_graph.per_process_constants import ProcessConstants, numbers_in
-from hlorewrite.checks.translation_validation.value_graph.uniform import SameOnMembers
-from hlorewrite.checks.translation_validation.value_graph.views.strided import Strided
+from hlorewrite.checks.value_graph.graph import Graph, shape_and_element
+from hlorewrite.checks.value_graph.groups import ProcessSpace
+from hlorewrite.checks.value_graph.index_maps import IndexMaps
+from hlorewrite.checks.value_graph.per_process_constants import ProcessConstants, numbers_in
+from hlorewrite.checks.value_graph.uniform import SameOnMembers
+from hlorewrite.checks.value_graph.views.strided import Strided
 from hlorewrite.ir import Module, View
 from hlorewrite.rules.library import shipped_facts
 

@@ -22,7 +22,8 @@ from hlorewrite.ir.load import parse
 V = "hlorewrite.checks.translation_validation."
 F, B, C = "tensor<4xf32>", "tensor<4xbf16>", "tensor<2xf32>"
 EQUAL_TRIPS = "hlorewrite.analysis.uniform_trip_count"
-SAME, LOOPS, GROUPS, LINEAR = f"{V}value_graph.uniform", f"{V}program.loops", f"{V}value_graph.groups", f"{V}program.linear"
+G = "hlorewrite.checks.value_graph."
+SAME, LOOPS, GROUPS, LINEAR = f"{G}uniform", f"{V}program.loops", f"{G}groups", f"{V}program.linear"
 
 
 @dataclass(frozen=True)
@@ -126,7 +127,7 @@ def scatter(name: str, operand: str, whole: str, part: str, dimension: int = 0, 
 NARROW = line("n16", "convert %s", f"({F}) -> {B}") + "      %r16 = AR<add>(%n16) : tensor<4xbf16>\n" + line("f", "convert %r16", f"({B}) -> {F}")
 WIDE = line("n16", "convert %s", f"({F}) -> {B}") + line("w", "convert %n16", f"({B}) -> {F}") + reduced("f", "w")
 BYTES = "tensor<4xi8>"
-PICKS = f"{V}value_graph.index_maps"
+PICKS = f"{G}index_maps"
 PERMUTED = (f'      %f = "stablehlo.collective_permute"(%OPERAND) <{{channel_handle = #stablehlo.channel_handle<handle = 1, type = 0>, '
             f"source_target_pairs = dense<[[0, 2], [1, 3], [2, 0], [3, 1]]> : tensor<4x2xi64>}}> : ({F}) -> {F}\n")
 SHIFTED = PERMUTED.replace("[[0, 2], [1, 3], [2, 0], [3, 1]]", "[[1, 0], [2, 1]]").replace("4x2xi64", "2x2xi64")
@@ -243,7 +244,7 @@ CASES: dict[str, WrongRewriting] = {
         GROUPS, '            if len(set(met)) != len(met) and outer.kind in ("sum", "product"):', "            if False:",
         reduced("g", "s") + reduced("f", "g", PAIRS), reduced("f", "s"), mesh=(2, 2)),
     "only one member holds what is summed": WrongRewriting(
-        f"{V}value_graph.communication_rules", "        if len(holders) != 1:", "        if not holders:",
+        f"{G}communication_rules", "        if len(holders) != 1:", "        if not holders:",
         f'      %q = "stablehlo.collective_permute"(%s) <{{channel_handle = #stablehlo.channel_handle<handle = 1, type = 0>, source_target_pairs = dense<[[0, 1], [1, 0], [2, 2]]> : tensor<3x2xi64>}}> : ({F}) -> {F}\n' + reduced("f", "q", PAIRS),
         f'      %f = "stablehlo.collective_broadcast"(%s) <{{channel_handle = #stablehlo.channel_handle<handle = 1, type = 0>, replica_groups = dense<[[1, 0], [2, 3]]> : tensor<2x2xi64>}}> : ({F}) -> {F}\n', mesh=(2, 2)),
     "a maximum of equal values is one of them": WrongRewriting(
@@ -253,7 +254,7 @@ CASES: dict[str, WrongRewriting] = {
         f"{V}program.collectives", ' or not state.same.same(node, members):', ":",
         reduced("f", "s"), line("two", "constant dense<2.0>") + line("f", "multiply %s, %two")),
     "shards come back in the order of members": WrongRewriting(
-        f"{V}value_graph.communication_rules", " and _own_shard(graph, tables, rows, along, node):", ":",
+        f"{G}communication_rules", " and _own_shard(graph, tables, rows, along, node):", ":",
         SCATTER + GATHER.replace("ROW", "1, 0"), reduced("w", "s"), "%w"),
     # ---- scattered sums that move
     "tensors are put together along another dimension": WrongRewriting(
@@ -303,12 +304,12 @@ CASES: dict[str, WrongRewriting] = {
     "rows do not overlap": WrongRewriting(STACKS, " or part[0][differing[0]] != 1:", ":", *stacked_sums(rows=2)),
     # ---- comparison
     "all members reach a collective": WrongRewriting(
-        f"{V}difference", "        if not doubtful:", "        if True:",
+        f"{V}validate", "        if not doubtful:", "        if True:",
         reduced("g", "s") + branches("f", "%first", "%g", "%g"),
         f'      %f = "stablehlo.if"(%first) ({{\n        %t = AR<add>(%s) : {F}\n        stablehlo.return %t : {F}\n      }}, {{\n'
         f"        %t = AR<add>(%s) : {F}\n        stablehlo.return %t : {F}\n      }}) : (tensor<i1>) -> {F}\n"),
     "loops of the result end": WrongRewriting(
-        f"{V}difference", "        if tuple((what, colors[node]) for what, node in path) not in ending:", "        if False:",
+        f"{V}validate", "        if tuple((what, colors[node]) for what, node in path) not in ending:", "        if False:",
         line("f", "add %s, %a"), line("f", "add %s, %a") + f"      %l = LOOP %n (%x = %s : {F}) {{\n        %y = stablehlo.add %x, %x : {F}\n      }} yield %y\n", executed=False),
     "effects keep their order": WrongRewriting(
         f"{V}validate", "_entry(program.view, name)), program.effects]", "_entry(program.view, name)), 0]",
@@ -330,7 +331,7 @@ CASES: dict[str, WrongRewriting] = {
         OWN_ELEMENT.replace("OPERAND", "s") + reduced("f", "e"), OWN_ELEMENT.replace("OPERAND", "s") + FROM_FIRST, "%f"),
     # ---- equations
     "zero times a float is left alone": WrongRewriting(
-        f"{V}value_graph.normalize", '    if short == "multiply" and (known is None or is_float(known[1])):', "    if False:",
+        f"{G}normalize", '    if short == "multiply" and (known is None or is_float(known[1])):', "    if False:",
         line("f", "add %zero, %zero"), line("inf", "constant dense<0x7F800000>") + line("f", "multiply %zero, %inf")),
 }
 
@@ -403,7 +404,7 @@ def test_a_collective_of_one_iteration_is_not_one_of_each(monkeypatch: pytest.Mo
     after = parse(IN_ONE_ITERATION.replace("INSIDE", "").replace("OUTSIDE", SUM_OF_X))
     assert not check(before, after).equal
     assert "may reach a stablehlo.all_reduce that others skip" in str(validate(before, after))
-    replace_source(f"{V}difference", "len(held) >= doubtful and held == path[:len(held)]",
+    replace_source(f"{V}validate", "len(held) >= doubtful and held == path[:len(held)]",
                    "held[:doubtful] == path[:doubtful]", monkeypatch)
     assert isinstance(validate(before, after), Proved)
 

@@ -8,7 +8,7 @@ import pytest
 from spmd_helpers import N, V, loop, module, region
 
 from hlorewrite.analysis.block_frequency import executed_times, never_runs, taken_shares
-from hlorewrite.cost.report.stablehlo import counted_collectives
+from hlorewrite.cost.report.collectives import counted_collectives
 
 HALF = (Fraction(1, 2), Fraction(1, 2))
 

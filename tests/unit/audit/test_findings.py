@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from audit_steps import BIG, GATHERED, GROUPS, REDUCED, STATE, audited, found, looped
 
-from hlorewrite.hlo.xla_versions import CODE_MOTION
+from hlorewrite.hlo.xla_hazards import CODE_MOTION
 
 MIB = 1 << 20
 

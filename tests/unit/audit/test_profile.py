@@ -9,10 +9,8 @@ import jax.numpy as jnp
 import pytest
 from audit_steps import BIG, GROUPS, REDUCED, looped
 
-from hlorewrite.audit.profile.kernels import ProfiledKernel
-from hlorewrite.audit.profile.nsys import read_nsys
-from hlorewrite.audit.profile.reconcile import ReconciledProfile, reconcile
-from hlorewrite.audit.profile.xplane import read_xplane
+from hlorewrite.audit.profile import ProfiledKernel, read_nsys, read_xplane
+from hlorewrite.audit.reconcile import ReconciledProfile, reconcile
 from hlorewrite.cost import topology
 from hlorewrite.errors import InputError
 from hlorewrite.timeline.simulate import ScheduledStep

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from hlorewrite.cli.doctor import command, installation, settings, tested
-from hlorewrite.cli.doctor.diagnosis import Diagnosis
+from hlorewrite.cli import doctor
+from hlorewrite.cli.doctor import Diagnosis
 from hlorewrite.cli.main import guarded
 
 
@@ -44,33 +44,33 @@ def test_the_last_line_says_what_works(capsys: pytest.CaptureFixture[str]):
      "not the release of jaxlib", "pip install jax-cuda13-pjrt==0.12.0")])
 def test_versions_that_do_not_fit_are_named(versions: dict[str, str], name: str, state: str, text: str, fix: str,
                                             monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(installation, "installed", lambda package: versions.get(package, ""))
-    found = _texts(installation.python_and_packages())[name]
+    monkeypatch.setattr(doctor, "installed", lambda package: versions.get(package, ""))
+    found = _texts(doctor.python_and_packages())[name]
     assert (found.state, found.fix) == (state, fix) and text in found.text
 
 
 def test_a_missing_extra_says_what_it_gives_and_the_pip_line(monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(installation, "installed", lambda package: "" if package == "z3-solver" else "1.0")
-    found = _texts(installation.extras())
+    monkeypatch.setattr(doctor, "installed", lambda package: "" if package == "z3-solver" else "1.0")
+    found = _texts(doctor.extras())
     assert found["prove"] == Diagnosis("extras", "prove", "missing", "proving rules and facts: z3-solver not installed",
                                      "pip install 'hlorewrite[prove]'")
     assert found["viz"].state == "ok"
 
 
 def test_a_checkout_that_was_never_installed_reads_its_project_file(monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(installation.importlib.metadata, "requires", lambda package: None)
-    assert installation._packages_of_extras()["prove"] == ["z3-solver"]
+    monkeypatch.setattr(doctor.importlib.metadata, "requires", lambda package: None)
+    assert doctor._packages_of_extras()["prove"] == ["z3-solver"]
 
 
 def test_settings_that_switch_something_off_are_marked_and_secrets_are_not_shown():
-    found = _texts(settings.settings({"HLOREWRITE": "0", "JAX_DISABLE_JIT": "1", "JAX_LOG_COMPILES": "1",
+    found = _texts(doctor.settings({"HLOREWRITE": "0", "JAX_DISABLE_JIT": "1", "JAX_LOG_COMPILES": "1",
                                       "HLOREWRITE_TOKEN": "abc", "XLA_FLAGS": "--a=1 --b", "JAX_PLATFORMS": ""}))
     assert found["HLOREWRITE"].fix == "unset HLOREWRITE" and found["JAX_DISABLE_JIT"].state == "note"
     assert found["JAX_LOG_COMPILES"].text == "1: a setting of JAX" and found["XLA_FLAGS"].text.endswith(
         "2 of XLA's flags, for every compilation")
     assert "abc" not in found["HLOREWRITE_TOKEN"].text and "JAX_PLATFORMS" in found["not set"].text
-    assert settings.settings({"XLA_FLAGS": "--a=1 'b"})[0].state == "note"
-    assert settings.settings({"HLOREWRITE": "1"})[0].state == "ok"
+    assert doctor.settings({"XLA_FLAGS": "--a=1 'b"})[0].state == "note"
+    assert doctor.settings({"HLOREWRITE": "1"})[0].state == "ok"
 
 
 CRASH = """import sys
@@ -81,7 +81,7 @@ sys.exit("F1127 07:34:49.286488   19662 parse_flags_from_env.cc:234] Unknown fla
 
 def test_a_crash_is_the_fault_of_the_step_that_it_stopped(tmp_path: Path):
     (tmp_path / "crash.py").write_text(CRASH)
-    found = _texts(tested.self_test(False, (sys.executable, str(tmp_path / "crash.py"))))
+    found = _texts(doctor.self_test(False, (sys.executable, str(tmp_path / "crash.py"))))
     assert found["devices"].state == "ok"
     assert found["run on CPU devices"] == Diagnosis(
         "self-test", "run on CPU devices", "wrong",
@@ -91,13 +91,13 @@ def test_a_crash_is_the_fault_of_the_step_that_it_stopped(tmp_path: Path):
 
 def test_a_process_that_hangs_is_ended(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     (tmp_path / "hang.py").write_text("import time; print('{\"step\": \"devices\"}', flush=True); time.sleep(60)")
-    monkeypatch.setattr(tested, "MOST_SECONDS", 2.0)
-    [first, _] = tested.self_test(False, (sys.executable, str(tmp_path / "hang.py")))
+    monkeypatch.setattr(doctor, "MOST_SECONDS", 2.0)
+    [first, _] = doctor.self_test(False, (sys.executable, str(tmp_path / "hang.py")))
     assert (first.state, first.text) == ("wrong", "no answer within 2 s") and "JAX_PLATFORMS=cpu" in first.fix
 
 
 def test_a_fault_is_exit_code_one(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]):
-    monkeypatch.setattr(installation, "installed", lambda package: "")
+    monkeypatch.setattr(doctor, "installed", lambda package: "")
     assert guarded(["doctor"]) == 1
     assert "does not work: jax (pip install hlorewrite)" in capsys.readouterr().out.splitlines()[-1]
-    assert command.summary([]) == "works here: nothing was tested"
+    assert doctor.summary([]) == "works here: nothing was tested"

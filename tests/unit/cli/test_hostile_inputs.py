@@ -135,11 +135,11 @@ def test_a_calibration_of_one_size(words: list[str], tmp_path: Path, monkeypatch
 @pytest.mark.parametrize("work", ["kept = b'x' * (300 << 20); time.sleep(60)", "time.sleep(60)"])
 def test_what_reading_damaged_binaries_takes_is_bounded(work: str) -> None:
     """A reader that takes far more than the file explains is stopped before it fills the machine's memory."""
-    script = ("import sys, time\nfrom hlorewrite.cli.process import supervise\n"
+    script = ("import sys, time\nfrom hlorewrite.cli import process\n"
               "from hlorewrite.util.read import READ_GUARD\n"
-              "supervise._READ_BASE_BYTES, supervise._READ_S = 100 << 20, 1.0\n"
+              "process._READ_BASE_BYTES, process._READ_S = 100 << 20, 1.0\n"
               f"def work():\n    with READ_GUARD.around('a.bc', 1000):\n        {work}\n"
-              "    return 0\nsys.exit(supervise.supervised(work))")
+              "    return 0\nsys.exit(process.supervised(work))")
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=False, cwd=ROOT)
     assert done.returncode == 2
     assert "a.bc: while it was read: took far more time or memory than its size justifies" in done.stderr

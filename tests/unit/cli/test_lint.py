@@ -10,7 +10,7 @@ import pytest
 from hlorewrite.cli import lint
 from hlorewrite.cli.parser import Parser
 from hlorewrite.errors import UsageError
-from hlorewrite.hlo.xla_versions import MISCOMPILATIONS
+from hlorewrite.hlo.xla_hazards import MISCOMPILATIONS
 
 SITUATIONS = Path(__file__).resolve().parents[2] / "oracle" / "xla_situations"
 

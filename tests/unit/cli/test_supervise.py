@@ -45,7 +45,7 @@ def hlorewrite(*words: str, **options: object) -> subprocess.CompletedProcess[by
 def test_a_process_above_the_one_that_works(work: str, code: int, message: str) -> None:
     """It reports crashes and forwards other exit codes."""
     script = ("import os, signal, subprocess, sys, time\nfrom hlorewrite.cli.main import guarded\n"
-              "from hlorewrite.cli.process.supervise import set_limits, stage, supervised\n"
+              "from hlorewrite.cli.process import set_limits, stage, supervised\n"
               f"def work():\n    stage('a.mlir: while it was read')\n    {work}\n"
               "sys.exit(supervised(work))")
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=False, cwd=ROOT)
@@ -54,8 +54,7 @@ def test_a_process_above_the_one_that_works(work: str, code: int, message: str) 
 
 
 WAITS = """import os, sys, time
-from hlorewrite.cli import main
-from hlorewrite.cli.process import supervise
+from hlorewrite.cli import main, process
 def work(words):
     try:
         print(os.getpid(), flush=True)
@@ -65,7 +64,7 @@ def work(words):
         print('cleaned', flush=True)
     return 0
 main.main = work
-supervise.GRACE_S = 0.5
+process.GRACE_S = 0.5
 main.entry()
 """
 
@@ -103,7 +102,7 @@ def test_signals_reach_the_work(command: str, number: int, code: int, message: s
 
 def test_a_signal_that_does_not_interrupt_the_wait_is_seen() -> None:
     """One that comes just before the wait begins; here another thread takes it, and the wait goes on."""
-    script = ("import signal, sys, threading, time\nfrom hlorewrite.cli.process.supervise import supervised\n"
+    script = ("import signal, sys, threading, time\nfrom hlorewrite.cli.process import supervised\n"
               "def send():\n    time.sleep(0.3)\n    signal.pthread_kill(threading.get_ident(), signal.SIGTERM)\n"
               "def work():\n    for _ in range(6000):\n        time.sleep(0.01)\n"
               "threading.Thread(target=send, daemon=True).start()\nsys.exit(supervised(work))")

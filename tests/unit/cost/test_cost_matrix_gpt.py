@@ -20,7 +20,7 @@ from jax.sharding import PartitionSpec as P
 
 from hlorewrite.analysis.groups import list_groups
 from hlorewrite.cost import Options, Parallelism, model
-from hlorewrite.cost.report.hlo import collectives_of_hlo
+from hlorewrite.cost.report.collectives import collectives_of_hlo
 from hlorewrite.cost.report.report import build_report
 from hlorewrite.cost.traffic import CollectiveTraffic, add_traffic, iteration_transfers, traffic_matrix
 from hlorewrite.ir.edit import Editor

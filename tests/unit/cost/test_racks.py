@@ -12,7 +12,7 @@ import pytest
 
 from hlorewrite.cli.main import guarded
 from hlorewrite.cost import KINDS, NcclModel, collective_model, topology
-from hlorewrite.cost.collectives.arrival import waiting_for_ranks
+from hlorewrite.cost.collectives.models import waiting_for_ranks
 from hlorewrite.errors import UsageError
 
 ROWS = Path("hlorewrite/cost/data/measured/rack_all_reduce.csv")

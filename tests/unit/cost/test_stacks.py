@@ -10,8 +10,7 @@ import pytest
 from predictions import public_runs
 
 from hlorewrite.cost import Options, Parallelism, estimate, model, topology
-from hlorewrite.cost.kernels.rates import KernelRates
-from hlorewrite.cost.kernels.stacks import stack, stack_names, stacks
+from hlorewrite.cost.kernels.rates import KernelRates, stack, stack_names, stacks
 from hlorewrite.cost.training.memory import memory_verdict
 from hlorewrite.cost.training.workload import chosen_stack
 from hlorewrite.errors import UsageError

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from hlorewrite.cost.report.stablehlo import uncounted
+from hlorewrite.cost.report.collectives import uncounted
 from hlorewrite.ir.load import parse
 from hlorewrite.ir.view import View
 

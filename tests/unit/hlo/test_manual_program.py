@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from hlorewrite.hlo.parse import parse_hlo
-from hlorewrite.hlo.per_device.manual_program import manual_program
+from hlorewrite.hlo.per_device import manual_program
 
 BODY = """%body (a: f32[2], b: f32[4]) -> (f32[2], f32[4]) {
   %a = f32[2]{0} parameter(0)

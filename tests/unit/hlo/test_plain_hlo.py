@@ -11,9 +11,8 @@ import pytest
 from hlorewrite.errors import InputError, UsageError
 from hlorewrite.hlo.aliasing import alias_fault
 from hlorewrite.hlo.dump_chain import dump_chain
-from hlorewrite.hlo.library_calls import expanded_call
 from hlorewrite.hlo.parse import parse_hlo
-from hlorewrite.hlo.plain_hlo import plain_hlo, split_attributes
+from hlorewrite.hlo.plain_hlo import expanded_call, plain_hlo, split_attributes
 
 HEADER = "HloModule m, num_partitions=8\n\n"
 

@@ -7,7 +7,7 @@ import re
 import pytest
 
 from hlorewrite.hlo.parse import parse_hlo
-from hlorewrite.hlo.per_device.sharded_program import per_device_pair
+from hlorewrite.hlo.per_device import per_device_pair
 from hlorewrite.hlo.plain_hlo import plain_hlo
 
 BEFORE = """HloModule m, num_partitions=2

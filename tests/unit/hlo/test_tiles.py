@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from hlorewrite.hlo.per_device.tiles import tiles_of
+from hlorewrite.hlo.tiles import tiles_of
 
 
 @pytest.mark.parametrize(("sharding", "rank", "parts", "places"), [

@@ -9,8 +9,8 @@ import pytest
 
 from hlorewrite.checks.reference.program import execute
 from hlorewrite.cli.lint import _note
+from hlorewrite.cost.report.collectives import collectives_of
 from hlorewrite.cost.report.report import build_report
-from hlorewrite.cost.report.stablehlo import collectives_of
 from hlorewrite.errors import CannotExecute
 from hlorewrite.ir.async_pairs import started_collective
 from hlorewrite.ir.load import parse
@@ -19,7 +19,7 @@ from hlorewrite.ir.view import View
 from hlorewrite.passmanager.base import PassContext
 from hlorewrite.passmanager.manager import run_passes
 from hlorewrite.passmanager.named import PIPELINES
-from hlorewrite.passmanager.remarks import RemarkSink
+from hlorewrite.passmanager.reports import RemarkSink
 from hlorewrite.passmanager.spec import parse_pipeline
 from hlorewrite.passmanager.trace.snapshot import snapshot
 from hlorewrite.rules.dialects import op_names

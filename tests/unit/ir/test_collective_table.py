@@ -32,15 +32,15 @@ NOT_COLLECTIVE = {
 """Ops with a channel or groups that are not in the table, with the reason."""
 
 LISTS_OF_ROWS = {
-    "hlorewrite/audit/advice.py": "the kinds that XLA merges, each with a threshold of its own",
-    "hlorewrite/audit/findings.py": "what each finding is about: sums leave loops, gathers are hoisted",
-    "hlorewrite/audit/profile/kernels.py": "the names of NCCL's kernels, one for each kind or for several",
+    "hlorewrite/audit/findings.py": "the kinds that XLA merges, each with a threshold of its own; what a finding is "
+                                    "about: sums leave loops, gathers are hoisted",
+    "hlorewrite/audit/profile.py": "the names of NCCL's kernels, one for each kind or for several",
     "hlorewrite/audit/resharding.py": "what XLA's partitioner writes to reshard",
     "hlorewrite/hlo/plain_hlo.py": "what XLA's starts return, and the kinds that StableHLO writes with one operand",
     "hlorewrite/hlo/published_flags.py": "the kinds that XLA has a flag of a threshold for",
     "hlorewrite/cost/collectives/calibrate.py": "the binaries of nccl-tests, one for each timed kind",
-    "hlorewrite/cost/collectives/racks.py": "how many steps a ring between racks takes for each kind",
-    "hlorewrite/cost/collectives/models.py": "kinds whose ramp was measured in both directions: a fact of the model",
+    "hlorewrite/cost/collectives/models.py": "how many steps a ring between racks takes for each kind; the kinds whose "
+                                             "ramp was measured in both directions: a fact of the model",
     "hlorewrite/cost/traffic.py": "what sequence parallelism runs in place of an all-reduce",
     "hlorewrite/checks/reference/sequentialize/collectives.py": "what executes each op",
     "hlorewrite/checks/reference/sequentialize/grid.py": "the oracle reads groups independently of spmd/groups.py",
@@ -52,7 +52,8 @@ LISTS_OF_ROWS = {
 """Files that list several rows by name, with the reason."""
 
 
-INDEPENDENT = ("hlorewrite/checks/prove/", "hlorewrite/checks/translation_validation/")
+INDEPENDENT = ("hlorewrite/checks/prove/", "hlorewrite/checks/translation_validation/",
+               "hlorewrite/checks/value_graph/")
 """What checks facts and rewrites writes the meaning of each op out anew, and shares no table with them."""
 
 

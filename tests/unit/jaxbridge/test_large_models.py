@@ -7,11 +7,11 @@ import importlib.util
 import pytest
 from large_model_steps import LlamaStep, exported
 
+from hlorewrite.cost.report.collectives import collectives_of
 from hlorewrite.cost.report.report import Executed
-from hlorewrite.cost.report.stablehlo import collectives_of
 from hlorewrite.ir.load import parse
 from hlorewrite.ir.module import Module
-from hlorewrite.jaxbridge.baseline.modules import compared_modules
+from hlorewrite.jaxbridge.baseline.comparison import compared_modules
 from hlorewrite.passmanager.base import PassContext
 from hlorewrite.passmanager.manager import run_passes
 from hlorewrite.passmanager.named import named_pipeline

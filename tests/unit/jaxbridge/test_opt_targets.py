@@ -17,7 +17,7 @@ from printed_page import assert_page_prints
 
 import hlorewrite
 from hlorewrite.cli.main import guarded
-from hlorewrite.cli.opt import job
+from hlorewrite.cli.opt import decide, job
 from hlorewrite.errors import InputError, PassFailed
 from hlorewrite.jaxbridge.choose import candidates
 from hlorewrite.jaxbridge.xla import partition
@@ -238,6 +238,6 @@ def test_a_reproducer_names_the_cluster_of_the_target(opt: Run, monkeypatch: pyt
         raise PassFailed("for a test")
 
     monkeypatch.setattr(job, "run_passes", fails)
-    monkeypatch.setattr(job, "cluster_of", lambda *_: "")
+    monkeypatch.setattr(decide, "cluster_of", lambda *_: "")
     assert opt(manual_step(8), "-O", "comm", "--target=h200:1x8")[0] == 1
     assert "--topology=h200:1x8" in Path("hlorewrite-reproducer.mlir").read_text()

@@ -15,8 +15,7 @@ from cli_process import warm_cli
 
 from hlorewrite.cli.main import guarded
 from hlorewrite.ir.load import parse
-from hlorewrite.lockfile.code import folder_digest, library_digest, users_code
-from hlorewrite.lockfile.fingerprint import CODE, LIBRARY, made_for
+from hlorewrite.lockfile.fingerprint import CODE, LIBRARY, folder_digest, library_digest, made_for, users_code
 from hlorewrite.passmanager.spec import parse_pipeline
 from hlorewrite.rules.register import NATIVES
 
@@ -104,10 +103,10 @@ def test_the_digest_is_one_of_names_and_contents(tmp_path: Path) -> None:
 def test_the_digest_is_the_same_in_another_process_and_place(tmp_path: Path) -> None:
     """A wheel has files where a checkout has links."""
     shutil.copytree(ROOT / "hlorewrite", tmp_path / "hlorewrite", ignore=shutil.ignore_patterns("__pycache__"))
-    done = subprocess.run([sys.executable, "-c", "from hlorewrite.lockfile import code; print(code.library_digest(), "
-                           "code.__file__)"], cwd=tmp_path, env={"PYTHONPATH": str(tmp_path)}, capture_output=True,
-                          text=True, check=True)
-    assert done.stdout.split() == [library_digest(), str(tmp_path / "hlorewrite" / "lockfile" / "code.py")]
+    done = subprocess.run([sys.executable, "-c", "from hlorewrite.lockfile import fingerprint; "
+                           "print(fingerprint.library_digest(), fingerprint.__file__)"], cwd=tmp_path,
+                          env={"PYTHONPATH": str(tmp_path)}, capture_output=True, text=True, check=True)
+    assert done.stdout.split() == [library_digest(), str(tmp_path / "hlorewrite" / "lockfile" / "fingerprint.py")]
 
 
 # ---- the user's code

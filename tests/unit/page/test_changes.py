@@ -6,8 +6,8 @@ import pytest
 from view_samples import STEP
 
 from hlorewrite.ir import parse
-from hlorewrite.jaxbridge.step.changes import ChangesOnDemand
-from hlorewrite.page.changes import changes_html
+from hlorewrite.jaxbridge.step.report import ChangesOnDemand
+from hlorewrite.page.run_page import changes_html
 from hlorewrite.passmanager import changes
 from hlorewrite.passmanager.base import PassContext
 from hlorewrite.passmanager.changes import ChangeRecorder, CutText, PassChange

@@ -14,8 +14,8 @@ from test_sequence_parallel_random import SequenceParallelWriter, TensorParallel
 from hlorewrite.checks.reference.check import check
 from hlorewrite.checks.translation_validation.program import joined_halves
 from hlorewrite.checks.translation_validation.validate import validate
-from hlorewrite.checks.translation_validation.value_graph.groups import Members, OwnPart, Reduction
 from hlorewrite.checks.translation_validation.verdict import Proved, Unknown
+from hlorewrite.checks.value_graph.groups import Members, OwnPart, Reduction
 from hlorewrite.ir.load import parse
 from hlorewrite.ir.module import Module
 from hlorewrite.passes.interleave_halves.interleave_halves import InterleaveHalves

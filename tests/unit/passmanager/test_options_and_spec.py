@@ -141,8 +141,7 @@ def test_every_mlir_pass_of_the_table_exists() -> None:
     """jaxlib has each name where the table says it can run."""
     from hlorewrite.ir.binding import passmanager
     from hlorewrite.ir.context import new_context
-    from hlorewrite.passmanager.mlir_pass import make_mlir_pass
-    from hlorewrite.passmanager.mlir_table import MLIR_PASSES
+    from hlorewrite.passmanager.mlir_pass import MLIR_PASSES, make_mlir_pass
     context = new_context()
     for name in MLIR_PASSES:
         passmanager.PassManager.parse(make_mlir_pass(name, "", ()).text, context)

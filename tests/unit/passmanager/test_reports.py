@@ -8,12 +8,19 @@ import pytest
 
 from hlorewrite.cli.opt.job import split_text
 from hlorewrite.errors import InputError, OutputError, UsageError
-from hlorewrite.passmanager.diff import module_diff
+from hlorewrite.passmanager.changes import module_diff
 from hlorewrite.passmanager.expected import Message, expectations, mismatches
 from hlorewrite.passmanager.manager import Timings
-from hlorewrite.passmanager.remarks import RemarkSink, parse_kinds
+from hlorewrite.passmanager.reports import (
+    RemarkSink,
+    StatisticsSink,
+    parse_kinds,
+    statistics_json,
+    statistics_text,
+    timing_json,
+    timing_text,
+)
 from hlorewrite.passmanager.reproducer import Reproducer, read_reproducer
-from hlorewrite.passmanager.stats import StatisticsSink, statistics_json, statistics_text, timing_json, timing_text
 from hlorewrite.passmanager.trace.writer import TraceWriter
 from hlorewrite.rules.listener import Remark, RewriteRecord, RuleStatistics
 

@@ -18,7 +18,7 @@ from hlorewrite.pipelines.reshard import (
     plan_reshard,
     sharded,
 )
-from hlorewrite.pipelines.reshard.exact import EFFORT_OF_A_RUN, SolverBudget
+from hlorewrite.pipelines.reshard.order import EFFORT_OF_A_RUN, SolverBudget
 
 NINE = (  # case, source mesh, destination mesh, shape, source, destination, optimum, first sender, least loaded
     (1, "2x4", "2x4", (1024, 1024, 512), "host,-,-", "host,-,-", 0.5, 0.5, 0.5),

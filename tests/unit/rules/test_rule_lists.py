@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from hlorewrite.cli.main import guarded
-from hlorewrite.rules.failure_texts import failure_text
+from hlorewrite.rules.native_source import failure_text
 
 UNDECIDED = """rule all-gather-of-broadcast tags(algebra) {
   match {

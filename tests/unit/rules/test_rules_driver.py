@@ -10,7 +10,7 @@ from hlorewrite.ir.load import parse
 from hlorewrite.ir.module import Module
 from hlorewrite.ir.view import View
 from hlorewrite.rules.apply.driver import apply_rules
-from hlorewrite.rules.apply.explain import explain
+from hlorewrite.rules.apply.matcher import explain
 from hlorewrite.rules.library import load_text
 from hlorewrite.rules.listener import Recorder
 from hlorewrite.rules.match_failure import Answer

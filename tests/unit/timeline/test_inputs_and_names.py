@@ -9,10 +9,10 @@ from timeline_schedules import ADD, BIG, GROUPS, kernel, scheduled
 
 from hlorewrite.cost import topology
 from hlorewrite.errors import InputError, UsageError
+from hlorewrite.hlo.dump_chain import dumped_module
 from hlorewrite.ir.load import parse
 from hlorewrite.timeline import simulate
-from hlorewrite.timeline.dumps import dumped_module
-from hlorewrite.timeline.source_trips import line_trips
+from hlorewrite.timeline.simulate import line_trips
 
 QUIET = scheduled(kernel("k", root=True))
 LOUD = scheduled(f"  ROOT %r = {BIG} all-reduce(%p), {GROUPS}, to_apply=%add")

@@ -5,14 +5,17 @@ from __future__ import annotations
 import pytest
 
 from hlorewrite.cost import topology
-from hlorewrite.cost.compute import compute_constants, timeline_constants
-from hlorewrite.cost.kernels.rates import KernelRates
+from hlorewrite.cost.kernels.rates import KernelRates, compute_constants, timeline_constants
 from hlorewrite.cost.kernels.work import Product
 from hlorewrite.errors import InputError
 from hlorewrite.hlo.parse import parse_hlo
-from hlorewrite.timeline.kernel_bytes import fusion_bytes, instruction_bytes
-from hlorewrite.timeline.kernel_products import fusion_products, instruction_products
-from hlorewrite.timeline.kernel_times import KernelTimes
+from hlorewrite.timeline.kernel_times import (
+    KernelTimes,
+    fusion_bytes,
+    fusion_products,
+    instruction_bytes,
+    instruction_products,
+)
 from hlorewrite.timeline.measured import read_kernel_times
 
 

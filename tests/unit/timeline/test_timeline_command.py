@@ -16,7 +16,7 @@ from timeline_schedules import kernel, scheduled
 
 from hlorewrite.cli.main import guarded
 from hlorewrite.cost import collective_model, topology
-from hlorewrite.cost.compute import compute_constants, timeline_constants
+from hlorewrite.cost.kernels.rates import compute_constants, timeline_constants
 from hlorewrite.jaxbridge.xla.compile_for import Compilation, compile_for
 from hlorewrite.timeline import simulate
 

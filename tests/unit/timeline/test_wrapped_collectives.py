@@ -7,7 +7,7 @@ from timeline_schedules import BIG, GROUPS, SIZE, computation, kernel, scheduled
 
 from hlorewrite.audit.step_audit import audit_step
 from hlorewrite.cost import topology
-from hlorewrite.cost.report.hlo import collectives_of_hlo
+from hlorewrite.cost.report.collectives import collectives_of_hlo
 from hlorewrite.errors import InputError
 from hlorewrite.hlo.collectives import collectives
 from hlorewrite.timeline import StepTimeline, simulate

@@ -11,8 +11,7 @@ from pathlib import Path
 import pytest
 
 from hlorewrite.errors import InputError
-from hlorewrite.tune.cache import TuneCache
-from hlorewrite.tune.choice import TuneChoice, TunedStep, TunePoint, frontier, with_buckets
+from hlorewrite.tune.choice import TuneCache, TuneChoice, TunedStep, TunePoint, frontier, with_buckets
 from hlorewrite.tune.search import BUCKETS, PASSES, Measure, TuneSearch
 from hlorewrite.tune.text import tuned_text
 

@@ -19,7 +19,7 @@ from hlorewrite.cli.main import guarded
 from hlorewrite.errors import PlanMismatch
 from hlorewrite.hlo.published_flags import FLAG_SETS, FlagSet
 from hlorewrite.ir.load import parse
-from hlorewrite.jaxbridge.baseline.flag_sets import sets_beside
+from hlorewrite.jaxbridge.baseline.baseline_run import sets_beside
 from hlorewrite.jaxbridge.choose.tuned import TuneMeasurer
 from hlorewrite.jaxbridge.step.notices import HlorewriteWarning
 from hlorewrite.jaxbridge.step.rewrite import clone_of
@@ -45,7 +45,7 @@ def tuned(tmp_path_factory: pytest.TempPathFactory) -> Path:
     (folder / "step.mlir").write_text(jax.jit(step_on(mesh)).lower(*arguments(mesh)).as_text())
     (folder / "step.export").write_bytes(exported())
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("hlorewrite.jaxbridge.baseline.flag_sets.FLAG_SETS", (FlagSet("double", "", {FLAG: True}),))
+        patch.setattr("hlorewrite.jaxbridge.baseline.baseline_run.FLAG_SETS", (FlagSet("double", "", {FLAG: True}),))
         for name in ("step.mlir", "step.export"):
             words = [f"--plan={folder / name}.plan", f"--json={folder / name}.json", f"--cache={folder / 'cache'}"]
             assert guarded(["tune", str(folder / name), f"--target={TARGET}", "--no-compile", *words]) == 0

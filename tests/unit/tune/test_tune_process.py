@@ -12,8 +12,7 @@ import pytest
 from hlorewrite.cli.step.tune_run import TuneRun
 from hlorewrite.errors import HlorewriteError, UsageError
 from hlorewrite.jaxbridge.choose.tune_process import MeasuringEnded, TuneProcess
-from hlorewrite.tune.cache import TuneCache
-from hlorewrite.tune.choice import TuneChoice
+from hlorewrite.tune.choice import TuneCache, TuneChoice
 from hlorewrite.util.progress import nothing
 
 GIB = 1 << 30

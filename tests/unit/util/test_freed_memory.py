@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from hlorewrite.util.freed_memory import give_back_freed_memory
+from hlorewrite.jaxbridge.xla.compile_no_codegen import give_back_freed_memory
 
 
 def resident() -> int:

@@ -6,10 +6,9 @@ import ml_dtypes
 import numpy as np
 import pytest
 
-from hlorewrite.checks.reference.compare import compare
+from hlorewrite.checks.reference.check import compare
 from hlorewrite.checks.reference.program import Outcome
-from hlorewrite.jaxbridge.xla.execute import Value
-from hlorewrite.jaxbridge.xla.verify import compare_output
+from hlorewrite.jaxbridge.xla.execute import Value, compare_output
 from hlorewrite.util.tolerances import relative_tolerance
 
 FLOATS = [np.dtype(name) for name in (np.float64, np.float32, np.float16, ml_dtypes.bfloat16)]

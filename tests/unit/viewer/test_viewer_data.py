@@ -16,14 +16,12 @@ from view_samples import STEP, content, simulated, traced
 from hlorewrite.cli.main import guarded
 from hlorewrite.errors import InputError, UsageError
 from hlorewrite.page.decision import decision_html
-from hlorewrite.viewer.communication import Side, side_of
-from hlorewrite.viewer.model import MOST_HELD, page_data
-from hlorewrite.viewer.outcomes import outcomes_of
+from hlorewrite.viewer.model import MOST_CELLS, MOST_HELD, page_data, traffic_of
+from hlorewrite.viewer.outcomes import Side, outcomes_of, side_of
 from hlorewrite.viewer.page import ASSETS, MAIN, bundle, render
 from hlorewrite.viewer.reading import read_trace
 from hlorewrite.viewer.serve import server_for
 from hlorewrite.viewer.timeline import MOST_TRACKS, timeline_of
-from hlorewrite.viewer.traffic import MOST_CELLS, traffic_of
 
 # ---- reading
 

@@ -7,19 +7,11 @@ from typing import Any, TypeVar
 import numpy as np
 
 from hlorewrite.checks.reference.interpreter import dtype_of
-from hlorewrite.checks.reference.rounding import fingerprint
+from hlorewrite.checks.reference.rounding import fingerprint, sums
 from hlorewrite.checks.reference.rounding.eval_op import attribute_names, eval_op, region_texts
 from hlorewrite.checks.reference.rounding.scatters import scattering_of
-from hlorewrite.checks.reference.rounding.sums import ProductForm, ReductionForm, product_of, reduction_of
 from hlorewrite.checks.reference.rounding.trace import USUAL_LIMITS, ExecutionTrace, NoBound, TracedTensor, TraceLimits
 from hlorewrite.checks.reference.rounding.units import carry
-from hlorewrite.checks.reference.rounding.windows import (
-    INTERPRETED,
-    convolution_of,
-    interpreted,
-    places,
-    window_sums_of,
-)
 from hlorewrite.ir import ir, op_key, source_line, symbol_name
 from hlorewrite.ops.attributes import comparison_direction, ints, shape_of
 from hlorewrite.ops.elements import BY_ATTRIBUTES, moved
@@ -168,7 +160,7 @@ class Replay:
         key = op_key(op)
         if key not in self._maps:
             name = op.name.removeprefix("stablehlo.")
-            self._maps[key] = np.array(_by_op(op, name, places([shape_of(value) for value in op.operands])))
+            self._maps[key] = np.array(_by_op(op, name, sums.places([shape_of(value) for value in op.operands])))
         return self._moved(op, operands, [], self._maps[key])
 
     def _moved(self, op: ir.Operation, elements: list[int], indices: list[int], places: np.ndarray) -> Sequence[int]:
@@ -184,19 +176,19 @@ class Replay:
                                 picked=len(indices))
 
     def _dynamic_slice(self, op: ir.Operation, operands: list[int]) -> Sequence[int]:
-        [whole] = places([self.tape.cells[operands[0]].value.shape])
+        [whole] = sums.places([self.tape.cells[operands[0]].value.shape])
         starts = [cells.value for cells in self._read(operands[1:])]
         return self._moved(op, operands[:1], operands[1:], _by_op(op, "dynamic_slice", [whole, *starts]))
 
     def _dynamic_update_slice(self, op: ir.Operation, operands: list[int]) -> Sequence[int]:
-        x, update = places([cells.value.shape for cells in self._read(operands[:2])])
+        x, update = sums.places([cells.value.shape for cells in self._read(operands[:2])])
         starts = [cells.value for cells in self._read(operands[2:])]
         return self._moved(op, operands[:2], operands[2:], _by_op(op, "dynamic_update_slice", [x, update, *starts]))
 
     def _select(self, op: ir.Operation, operands: list[int]) -> Sequence[int]:
         predicate, yes, no = self._read(operands)
         if predicate.exact:
-            a, b = places([yes.value.shape, no.value.shape])
+            a, b = sums.places([yes.value.shape, no.value.shape])
             return self._moved(op, operands[1:], operands[:1], np.where(predicate.value, a, b))
         value = np.where(predicate.value, yes.value, no.value)
         shape = np.broadcast_shapes(predicate.prints.shape, yes.prints.shape)
@@ -205,17 +197,17 @@ class Replay:
         return self.tape.record("select", operands, [(value, prints)], self._where(op))
 
     def _interpreted_move(self, op: ir.Operation, operands: list[int]) -> Sequence[int]:
-        held = INTERPRETED[op.name.removeprefix("stablehlo.")]
+        held = sums.INTERPRETED[op.name.removeprefix("stablehlo.")]
         elements, indices = [operands[k] for k in held], operands[len(held):]
         given = [(self.tape.cells[slot].value, op.operands[len(held) + k].type) for k, slot in enumerate(indices)]
         shapes = [cells.value.shape for cells in self._read(elements)]
-        return self._moved(op, elements, indices, interpreted(op, places(shapes), given))
+        return self._moved(op, elements, indices, sums.interpreted(op, sums.places(shapes), given))
 
     def _dot(self, op: ir.Operation, operands: list[int]) -> Sequence[int]:
-        return self._product(op, "dot_general", product_of(op), operands)
+        return self._product(op, "dot_general", sums.product_of(op), operands)
 
     def _convolution(self, op: ir.Operation, operands: list[int]) -> Sequence[int]:
-        form = self._windows(op, convolution_of)
+        form = self._windows(op, sums.convolution_of)
         zero = np.zeros((), self._read(operands)[0].value.dtype)
         padding = self.tape.add(TracedTensor(zero, fingerprint.of_constant(zero), True, True))
         [left] = self._moved(op, [operands[0], padding], [], form.left)
@@ -223,7 +215,7 @@ class Replay:
         made = self._product(op, "convolution", form.product, [left, right])
         return self._moved(op, list(made), [], form.result)
 
-    def _product(self, op: ir.Operation, kind: str, form: ProductForm, operands: list[int]) -> Sequence[int]:
+    def _product(self, op: ir.Operation, kind: str, form: sums.ProductForm, operands: list[int]) -> Sequence[int]:
         a, b = self._read(operands)
         dtype = dtype_of(op.results[0].type)
         self.tape.multiply(form.batch * form.free[0] * form.free[1] * form.terms)
@@ -235,17 +227,17 @@ class Replay:
         return self.tape.record(kind, operands, [made], self._where(op), form)
 
     def _reduce(self, op: ir.Operation, operands: list[int]) -> Sequence[int]:
-        form = reduction_of(op)
+        form = sums.reduction_of(op)
         return self._opaque(op, operands) if form is None else self._reduced(op, form, operands)
 
     def _reduce_window(self, op: ir.Operation, operands: list[int]) -> Sequence[int]:
-        found = self._windows(op, window_sums_of)
+        found = self._windows(op, sums.window_sums_of)
         if found is None:
             return self._opaque(op, operands)
         [side_by_side] = self._moved(op, operands, [], found[0])
         return self._reduced(op, found[1], [side_by_side, operands[1]])
 
-    def _reduced(self, op: ir.Operation, form: ReductionForm, operands: list[int]) -> Sequence[int]:
+    def _reduced(self, op: ir.Operation, form: sums.ReductionForm, operands: list[int]) -> Sequence[int]:
         x, start = self._read(operands)
         made = form.in_order(x.value, start.value), form.prints(x.prints, start.prints, self._seed(op))
         return self.tape.record("reduce", operands, [made], self._where(op), form)
@@ -343,5 +335,5 @@ _HANDLERS = {
     "dot_general": Replay._dot, "reduce": Replay._reduce, "convolution": Replay._convolution,
     "reduce_window": Replay._reduce_window,
     "dynamic_slice": Replay._dynamic_slice, "dynamic_update_slice": Replay._dynamic_update_slice,
-    **dict.fromkeys(BY_ATTRIBUTES, Replay._static_move), **dict.fromkeys(INTERPRETED, Replay._interpreted_move),
+    **dict.fromkeys(BY_ATTRIBUTES, Replay._static_move), **dict.fromkeys(sums.INTERPRETED, Replay._interpreted_move),
 }

@@ -8,8 +8,8 @@ from hlorewrite.checks.reference.rule_checks.instances import NotGenerated, inst
 from hlorewrite.errors import CannotExecute, HlorewriteError
 from hlorewrite.ir import Module, View
 from hlorewrite.rules.apply.driver import apply_rules
+from hlorewrite.rules.compile.checks import NativeFunction
 from hlorewrite.rules.compile.compiled import CompiledRule, compile_rule
-from hlorewrite.rules.compile.native_functions import NativeFunction
 from hlorewrite.rules.syntax import ast
 from hlorewrite.rules.syntax.printer import expression
 

@@ -14,7 +14,7 @@ from typing import Any
 
 from hlorewrite.checks.reference.rule_checks.facts import check_fact
 from hlorewrite.checks.reference.rule_checks.rules import check_rule
-from hlorewrite.rules.compile.native_functions import bind
+from hlorewrite.rules.compile.checks import bind
 from hlorewrite.rules.facts import CompiledFact
 from hlorewrite.rules.library import RuleFile, checked, load, read_source
 from hlorewrite.rules.register import load_natives

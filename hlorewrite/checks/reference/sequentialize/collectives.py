@@ -7,16 +7,7 @@ from typing import TYPE_CHECKING
 
 from hlorewrite.checks.reference.sequentialize.grid import Group, groups_of, pairs_of
 from hlorewrite.errors import CannotExecute
-from hlorewrite.ir import ir, remap, terminator
-from hlorewrite.ir.collectives import (
-    ALL_GATHER,
-    ALL_REDUCE,
-    ALL_TO_ALL,
-    COLLECTIVE_BROADCAST,
-    COLLECTIVE_PERMUTE,
-    DYNAMIC_ROOT,
-    REDUCE_SCATTER,
-)
+from hlorewrite.ir import collectives, ir, remap, terminator
 from hlorewrite.ops.table import COMMUTATIVE
 
 if TYPE_CHECKING:
@@ -91,7 +82,7 @@ def _collective_permute(lockstep: LockstepWriter, op: ir.Operation, operands: li
 
 def _collective_broadcast(lockstep: LockstepWriter, op: ir.Operation, operands: list[Values], world: World
                           ) -> list[Values]:
-    if DYNAMIC_ROOT in op.attributes:
+    if collectives.DYNAMIC_ROOT in op.attributes:
         raise CannotExecute("a broadcast whose root is an operand cannot be run", location=lockstep.view.source(op),
                             hint="use --check=none for this module")
     sources = {process: group[0] for group in _groups(lockstep, op, world, everyone=False) for process in group}
@@ -227,12 +218,12 @@ def sliced(lockstep: LockstepWriter, value: ir.Value, starts: list[int], sizes: 
 
 
 HANDLERS = {
-    ALL_REDUCE.op: _all_reduce,
-    ALL_GATHER.op: _all_gather,
-    REDUCE_SCATTER.op: _reduce_scatter,
-    ALL_TO_ALL.op: _all_to_all,
-    COLLECTIVE_PERMUTE.op: _collective_permute,
-    COLLECTIVE_BROADCAST.op: _collective_broadcast,
+    collectives.ALL_REDUCE.op: _all_reduce,
+    collectives.ALL_GATHER.op: _all_gather,
+    collectives.REDUCE_SCATTER.op: _reduce_scatter,
+    collectives.ALL_TO_ALL.op: _all_to_all,
+    collectives.COLLECTIVE_PERMUTE.op: _collective_permute,
+    collectives.COLLECTIVE_BROADCAST.op: _collective_broadcast,
     "stablehlo.partition_id": _partition_id,
     "stablehlo.replica_id": _replica_id,
 }

@@ -7,19 +7,12 @@ import numpy as np
 from hlorewrite.analysis.groups import Rows, id_mode, process_groups, written_groups
 from hlorewrite.checks.translation_validation.program.dynamic_selection import sum_of_masked
 from hlorewrite.checks.translation_validation.program.linear import wire_of
-from hlorewrite.checks.translation_validation.program.regions import RegionEncoder, reducer_kind
+from hlorewrite.checks.translation_validation.program.sorts import RegionEncoder, reducer_kind
 from hlorewrite.checks.translation_validation.program.state import ProgramState
-from hlorewrite.checks.translation_validation.value_graph import communication_rules
-from hlorewrite.checks.translation_validation.value_graph.graph import (
-    Key,
-    SymbolicValue,
-    joined,
-    own_part_of,
-    parts_of,
-    shape_and_element,
-)
-from hlorewrite.checks.translation_validation.value_graph.groups import Members, OwnPart
-from hlorewrite.checks.translation_validation.value_graph.normalize import op_label
+from hlorewrite.checks.value_graph import communication_rules
+from hlorewrite.checks.value_graph.graph import Key, SymbolicValue, joined, own_part_of, parts_of, shape_and_element
+from hlorewrite.checks.value_graph.groups import Members, OwnPart
+from hlorewrite.checks.value_graph.normalize import op_label
 from hlorewrite.ir.binding import ir
 
 Handler = Callable[[ProgramState, ir.Operation, Sequence[SymbolicValue]], list[SymbolicValue]]

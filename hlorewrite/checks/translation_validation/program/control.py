@@ -3,17 +3,10 @@
 from collections.abc import Mapping, Sequence
 
 from hlorewrite.checks.translation_validation.program.dynamic_selection import case_of_fetches
-from hlorewrite.checks.translation_validation.program.regions import RegionEncoder
+from hlorewrite.checks.translation_validation.program.sorts import RegionEncoder
 from hlorewrite.checks.translation_validation.program.state import ProgramState
-from hlorewrite.checks.translation_validation.value_graph.graph import (
-    Key,
-    PendingReduction,
-    SymbolicValue,
-    joined,
-    part_type,
-    parts_of,
-)
 from hlorewrite.checks.translation_validation.verdict import NotRead
+from hlorewrite.checks.value_graph.graph import Key, PendingReduction, SymbolicValue, joined, part_type, parts_of
 from hlorewrite.ir import EFFECTS, has_side_effect, ir, symbol_name, terminator
 
 _PURE = ("stablehlo.", "chlo.", "mhlo.", "sdy.")

@@ -16,9 +16,9 @@ import numpy as np
 
 from hlorewrite.analysis.groups import Rows
 from hlorewrite.checks.translation_validation.program.state import ProgramState
-from hlorewrite.checks.translation_validation.value_graph.graph import Label, shape_and_element
-from hlorewrite.checks.translation_validation.value_graph.groups import Members
-from hlorewrite.checks.translation_validation.value_graph.normalize import op_label, op_of
+from hlorewrite.checks.value_graph.graph import Label, shape_and_element
+from hlorewrite.checks.value_graph.groups import Members
+from hlorewrite.checks.value_graph.normalize import op_label, op_of
 
 Holders = tuple[tuple[int, ...], ...]
 _KEEPS_ZERO = ("stablehlo.convert", "stablehlo.bitcast_convert")

@@ -23,15 +23,9 @@ from math import prod
 
 from hlorewrite.checks.translation_validation.program.likenesses import Likenesses
 from hlorewrite.checks.translation_validation.program.state import ProgramState
-from hlorewrite.checks.translation_validation.value_graph.graph import (
-    Graph,
-    Label,
-    own_part_of,
-    shape_and_element,
-    tensor_type,
-)
-from hlorewrite.checks.translation_validation.value_graph.normalize import array, op_label, op_of, slice_label
-from hlorewrite.checks.translation_validation.value_graph.per_process_constants import numbers_in
+from hlorewrite.checks.value_graph.graph import Graph, Label, own_part_of, shape_and_element, tensor_type
+from hlorewrite.checks.value_graph.normalize import array, op_label, op_of, slice_label
+from hlorewrite.checks.value_graph.per_process_constants import numbers_in
 from hlorewrite.ir import ir
 from hlorewrite.ops.dims import DimFactor, attributes_for, dim_factor, repeats_whole
 from hlorewrite.ops.table import COMMUTATIVE

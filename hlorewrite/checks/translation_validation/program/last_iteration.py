@@ -10,8 +10,8 @@ import re
 from dataclasses import dataclass
 
 from hlorewrite.analysis.loops import trip_count
-from hlorewrite.checks.translation_validation.value_graph.graph import Graph, shape_and_element
-from hlorewrite.checks.translation_validation.value_graph.normalize import op_of
+from hlorewrite.checks.value_graph.graph import Graph, shape_and_element
+from hlorewrite.checks.value_graph.normalize import op_of
 from hlorewrite.ir import View, ancestors, ir, op_key
 
 _DIRECTION = re.compile(r"\b(LT|GT|LE|GE)\b")

@@ -2,9 +2,9 @@
 
 from collections.abc import Sequence
 
-from hlorewrite.checks.translation_validation.program.regions import RegionEncoder
+from hlorewrite.checks.translation_validation.program.sorts import RegionEncoder
 from hlorewrite.checks.translation_validation.program.state import ProgramState
-from hlorewrite.checks.translation_validation.value_graph.graph import Label
+from hlorewrite.checks.value_graph.graph import Label
 from hlorewrite.ir import ir, nested_ops, op_key
 
 

@@ -21,15 +21,7 @@ from hlorewrite.analysis.loops import trip_count
 from hlorewrite.checks.translation_validation.program.last_iteration import once_less, step_of
 from hlorewrite.checks.translation_validation.program.row_stacks import left_by
 from hlorewrite.checks.translation_validation.program.state import CollectiveRun, LoopShape, ProgramState, PutOff
-from hlorewrite.checks.translation_validation.value_graph.graph import (
-    LOCAL,
-    Key,
-    PendingReduction,
-    SymbolicValue,
-    joined,
-    part_type,
-    parts_of,
-)
+from hlorewrite.checks.value_graph.graph import LOCAL, Key, PendingReduction, SymbolicValue, joined, part_type, parts_of
 from hlorewrite.ir import Loop, defining_op, ir, op_key, terminator
 
 _EFFECTS = -1

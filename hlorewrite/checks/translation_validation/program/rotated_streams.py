@@ -14,8 +14,8 @@ predicate is shifted with it where no number of the loop wraps around.
 from collections.abc import Iterable
 
 from hlorewrite.checks.translation_validation.program.last_iteration import CountedByConstants, counted
-from hlorewrite.checks.translation_validation.value_graph.graph import Graph
-from hlorewrite.checks.translation_validation.value_graph.normalize import op_label
+from hlorewrite.checks.value_graph.graph import Graph
+from hlorewrite.checks.value_graph.normalize import op_label
 
 _OF_OPERANDS = ("all_gather", "reduced")
 """Nodes other than ops that are computed, in each iteration, from the operands of that iteration alone."""

@@ -15,9 +15,9 @@ allow that.
 from itertools import islice
 
 from hlorewrite.checks.translation_validation.program.state import ProgramState
-from hlorewrite.checks.translation_validation.value_graph.graph import Graph, joined, shape_and_element
-from hlorewrite.checks.translation_validation.value_graph.normalize import op_label, op_of
-from hlorewrite.checks.translation_validation.value_graph.per_process_constants import KNOWN
+from hlorewrite.checks.value_graph.graph import Graph, joined, shape_and_element
+from hlorewrite.checks.value_graph.normalize import op_label, op_of
+from hlorewrite.checks.value_graph.per_process_constants import KNOWN
 from hlorewrite.util.reachability import reachable
 
 _UPDATE, _SLICE, _ADD = "stablehlo.dynamic_update_slice", "stablehlo.dynamic_slice", "stablehlo.add"

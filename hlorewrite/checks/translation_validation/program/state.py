@@ -8,8 +8,9 @@ from typing import Any
 
 from hlorewrite.analysis.groups import Rows
 from hlorewrite.analysis.uniform_trip_count import LoopWitnesses
-from hlorewrite.checks.translation_validation.value_graph.communication_rules import MOVED, moved, own_part, own_starts
-from hlorewrite.checks.translation_validation.value_graph.graph import (
+from hlorewrite.checks.translation_validation.verdict import NotRead
+from hlorewrite.checks.value_graph.communication_rules import MOVED, moved, own_part, own_starts
+from hlorewrite.checks.value_graph.graph import (
     Graph,
     Key,
     Label,
@@ -21,17 +22,12 @@ from hlorewrite.checks.translation_validation.value_graph.graph import (
     reduced,
     shape_and_element,
 )
-from hlorewrite.checks.translation_validation.value_graph.groups import Members, ProcessSpace
-from hlorewrite.checks.translation_validation.value_graph.index_maps import IndexMaps
-from hlorewrite.checks.translation_validation.value_graph.normalize import FOLDED, normalized, op_label
-from hlorewrite.checks.translation_validation.value_graph.per_process_constants import (
-    KNOWN,
-    Attributes,
-    ProcessConstants,
-)
-from hlorewrite.checks.translation_validation.value_graph.uniform import SameOnMembers
-from hlorewrite.checks.translation_validation.value_graph.views.forms import Forms
-from hlorewrite.checks.translation_validation.verdict import NotRead
+from hlorewrite.checks.value_graph.groups import Members, ProcessSpace
+from hlorewrite.checks.value_graph.index_maps import IndexMaps
+from hlorewrite.checks.value_graph.normalize import FOLDED, normalized, op_label
+from hlorewrite.checks.value_graph.per_process_constants import KNOWN, Attributes, ProcessConstants
+from hlorewrite.checks.value_graph.uniform import SameOnMembers
+from hlorewrite.checks.value_graph.views.forms import Forms
 from hlorewrite.ir import COLLECTIVES, View, ir
 from hlorewrite.ir.frontend import FRONTEND
 from hlorewrite.ops.attributes import constant_attribute, constant_text, is_complex_zero, splat_number

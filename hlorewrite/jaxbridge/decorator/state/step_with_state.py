@@ -7,8 +7,8 @@ from typing import Any
 import jax
 
 from hlorewrite.errors import UsageError
-from hlorewrite.jaxbridge.decorator.lowered import OptimizedLowered
-from hlorewrite.jaxbridge.decorator.state.partial_sum import PartialSum, is_partial, parts_of
+from hlorewrite.jaxbridge.decorator.specialize import OptimizedLowered
+from hlorewrite.jaxbridge.decorator.state.new_state import PartialSum, is_partial, parts_of
 from hlorewrite.jaxbridge.step.options import StepOptions
 from hlorewrite.jaxbridge.step.report import RewriteReport
 from hlorewrite.jaxbridge.xla import private

@@ -19,7 +19,7 @@ from hlorewrite.errors import HlorewriteError, InputError
 from hlorewrite.ir import View, ancestors, element_bytes, ir
 from hlorewrite.pipelines.mpmd.types import MeshTensor, mesh_tensor, meshes_in_topology
 from hlorewrite.pipelines.reshard import Layout, ReshardPlan, SolverBudget, network_of, plan_reshard, sharded
-from hlorewrite.pipelines.reshard.mesh import ReshardMesh
+from hlorewrite.pipelines.reshard.layout import ReshardMesh
 
 PLAN = "hlorewrite.reshard"
 MOST_TASKS = 4096

@@ -6,38 +6,25 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import ClassVar, Literal
 
-from hlorewrite.analysis.counters import in_each_iteration
 from hlorewrite.analysis.groups import list_groups
+from hlorewrite.analysis.loops import in_each_iteration
 from hlorewrite.errors import InputError, UsageError, did_you_mean
 from hlorewrite.ir import Editor, Loop, Module, View, inline_calls, ir, passmanager, users
 from hlorewrite.passmanager.base import Pass, PassContext
 from hlorewrite.passmanager.programs import is_program
+from hlorewrite.pipelines.passes.split_stages import meshes, stage_assignment, sums
 from hlorewrite.pipelines.passes.split_stages.auto.choose import DEFAULT_TOPOLOGY, StageSearch, choose_stages, mark_cuts
 from hlorewrite.pipelines.passes.split_stages.auto.cut_graph import whole_step
 from hlorewrite.pipelines.passes.split_stages.branches import write_branches_as_choices
 from hlorewrite.pipelines.passes.split_stages.emit import write_program
 from hlorewrite.pipelines.passes.split_stages.graph import StepNode
-from hlorewrite.pipelines.passes.split_stages.meshes import (
-    ProgramMeshes,
-    check_argument,
-    make_topology,
-    parse_shapes,
-    stages_of,
-)
 from hlorewrite.pipelines.passes.split_stages.moved_values import moved_values
 from hlorewrite.pipelines.passes.split_stages.plan import PlannedFragment, StagePlan, make_plan
 from hlorewrite.pipelines.passes.split_stages.remat import keep_what_was_sent
 from hlorewrite.pipelines.passes.split_stages.shardings import read_shardings
 from hlorewrite.pipelines.passes.split_stages.stacks.cut_layers import cut_layer_loops
 from hlorewrite.pipelines.passes.split_stages.stacks.cut_stacks import cut_stacks
-from hlorewrite.pipelines.passes.split_stages.stacks.row_ops import row_range
-from hlorewrite.pipelines.passes.split_stages.stage_assignment import (
-    StageAssignment,
-    check_places,
-    place_body,
-    sink_forwards,
-    split_backwards,
-)
+from hlorewrite.pipelines.passes.split_stages.stacks.derived_parts import row_range
 from hlorewrite.pipelines.passes.split_stages.step import (
     TrainStep,
     cut_along_the_loop,
@@ -45,13 +32,6 @@ from hlorewrite.pipelines.passes.split_stages.step import (
     marks_to_barriers,
     read_step,
     refuse_effects,
-)
-from hlorewrite.pipelines.passes.split_stages.sums import (
-    align_carried,
-    check_order,
-    find_sums,
-    separate_sums,
-    write_skips_as_sums,
 )
 from hlorewrite.pipelines.schedules import SCHEDULES
 from hlorewrite.rules.listener import Remark
@@ -104,14 +84,14 @@ class SplitStages(Pass):
         step = self._read(copy, ctx)
         marks = {index: step.view.source(node.op) for node in reversed(step.body) if node.op is not None
                  for index, backward in [mark_of(node.op) or (0, True)] if not backward}
-        topology = make_topology(step.view, self.meshes, self.schedule, self.mesh_of, step.stages, step.iterations,
-                                 where=marks.get(step.stages - 1, step.view.source(step.loop)))
+        topology = meshes.make_topology(step.view, self.meshes, self.schedule, self.mesh_of, step.stages,
+                                        step.iterations, where=marks.get(step.stages - 1, step.view.source(step.loop)))
         step = self._by_part(step, ctx)
         _refuse_manual(step, topology)
         if self.split_backward is not None:
             topology = replace(topology, split_backward=self.split_backward)
         read_shardings(step, cut=any(size > 1 for shape in topology.shapes for size in shape))
-        at = StageAssignment(step.stages, topology.split_backward)
+        at = stage_assignment.StageAssignment(step.stages, topology.split_backward)
         self._place(step, topology, at, ctx)
         plan = make_plan(step, topology, at)
         self._check_stages(plan, marks, ctx)
@@ -134,7 +114,7 @@ class SplitStages(Pass):
 
     def _wanted_stages(self) -> int:
         """How many stages the schedule runs on these meshes."""
-        return len(self.mesh_of) or stages_of(self.schedule, len(parse_shapes(self.meshes)))
+        return len(self.mesh_of) or meshes.stages_of(self.schedule, len(meshes.parse_shapes(self.meshes)))
 
     def with_cuts(self, module: Module, ctx: PassContext) -> SplitStages:
         """This pass with the cuts that the cost model chooses.
@@ -166,22 +146,23 @@ class SplitStages(Pass):
                               source))
         return replace(self, cuts=chosen.cuts)
 
-    def _place(self, step: TrainStep, topology: ProgramMeshes, at: StageAssignment, ctx: PassContext) -> None:
+    def _place(self, step: TrainStep, topology: meshes.ProgramMeshes, at: stage_assignment.StageAssignment,
+               ctx: PassContext) -> None:
         """Gives every op of the micro-batch its place, and finds out what is carried."""
         ctx.count("marks that would run again", keep_what_was_sent(step))
-        step.before += place_body(step, at)
+        step.before += stage_assignment.place_body(step, at)
         _drop_marks(step)
-        sink_forwards(step, at)
-        find_sums(step)
+        stage_assignment.sink_forwards(step, at)
+        sums.find_sums(step)
         if self.shared == "once":
-            ctx.count("sums of several stages separated", separate_sums(step, at))
+            ctx.count("sums of several stages separated", sums.separate_sums(step, at))
         if topology.split_backward:
-            split_backwards(step, at)
+            stage_assignment.split_backwards(step, at)
         if self.schedule != CUSTOM and not self.mesh_of:
-            check_order(step, at, self.schedule, len(topology.shapes), lambda node: _source(step, node))
-        align_carried(step)
+            sums.check_order(step, at, self.schedule, len(topology.shapes), lambda node: _source(step, node))
+        sums.align_carried(step)
         if self.cuts:
-            check_places(step)
+            stage_assignment.check_places(step)
 
     def _read(self, module: Module, ctx: PassContext) -> TrainStep:
         view = View(module)
@@ -198,7 +179,7 @@ class SplitStages(Pass):
         if self.cuts:
             mark_cuts(module, self.cuts, self.microbatches)
         ctx.count("skipped micro-batches written as sums",
-                  write_skips_as_sums(ctx.view(module), ctx.editor(module)))
+                  sums.write_skips_as_sums(ctx.view(module), ctx.editor(module)))
         ctx.forget_view()
         if self._is_whole(module):
             refuse_effects(View(module))
@@ -274,11 +255,11 @@ def _check_arguments(plan: StagePlan) -> None:
         readers = {values.find(each): node for node in reversed(fragment.members) for each in node.reads}
         for number in fragment.inputs:
             if number in arguments and number in readers:
-                check_argument(plan.topology, values.types[number], values.specs[number], fragment.mesh,
+                meshes.check_argument(plan.topology, values.types[number], values.specs[number], fragment.mesh,
                                step.argument_name(number), _source(step, readers[number]))
 
 
-def _refuse_manual(step: TrainStep, topology: ProgramMeshes) -> None:
+def _refuse_manual(step: TrainStep, topology: meshes.ProgramMeshes) -> None:
     """What is written for the devices of one mesh cannot run on meshes of other sizes."""
     manual = step.view.ops("sdy.manual_computation")
     if manual and len(set(topology.shapes)) > 1:

@@ -7,9 +7,8 @@ the number of hosts with the block multiplies until all have it.
 """
 
 import functools
+from collections.abc import Iterator
 from dataclasses import dataclass, field
-
-from hlorewrite.pipelines.reshard.trees.circulant import circulant_sends
 
 
 @dataclass(frozen=True)
@@ -135,3 +134,143 @@ def _given(each: _Spread, sends: list[BlockSend], number: int, relay: int) -> No
     for send in sends:
         each.lacking.remove(send.receiver)
         each.holders.append((send.receiver, send.into, number + 1 + relay))
+
+
+# ---- broadcasts in blocks over a circulant graph, in as few rounds as any broadcast of blocks needs
+
+# The source and n - 1 hosts form a ring. In round i each sends to the one ``skip[i mod q]`` places further on, with q =
+# ceil(log2 n). The blocks that it sends repeat every q rounds, with numbers that are larger by q. A new block reaches
+# every host within q rounds, so K blocks need K - 1 + q, the least possible where each sends and receives one at a
+# time.
+#
+# Source: J. L. Träff, "Optimal broadcast schedules in logarithmic time with applications to broadcast, all-broadcast,
+# reduction and all-reduction" (arXiv:2407.18004), skips and receive schedules.
+
+
+@functools.lru_cache(maxsize=16)
+def skips_of(ring: int) -> tuple[int, ...]:
+    """How far each round of a period sends, followed by the size of the ring.
+
+    Args:
+      ring: the source and all hosts.
+
+    Returns:
+      Each the half of the next, rounded up.
+
+    Example:
+      >>> skips_of(9)
+      (1, 2, 3, 5, 9)
+    """
+    skips = [ring]
+    # Ends: half of a number above 1, rounded up, is smaller.
+    while skips[0] > 1:
+        skips.insert(0, -(-skips[0] // 2))
+    return tuple(skips)
+
+
+@functools.lru_cache(maxsize=16)
+def receive_schedules(ring: int) -> tuple[tuple[int, ...], ...]:
+    """Per place of the ring, the block that it receives in each round of a period.
+
+    A number below 0 is a block of an earlier period: in period j block ``number + j * q`` arrives.
+
+    Args:
+      ring: the source, which is place 0, and all hosts.
+
+    Returns:
+      A schedule for each place; that of the source is empty.
+
+    Example:
+      >>> receive_schedules(5)
+      ((), (0, -1, -2), (-3, 1, -1), (-2, -3, 2), (-1, -2, 0))
+    """
+    return ((), *(_receive_schedule(place, skips_of(ring)) for place in range(1, ring)))
+
+
+def circulant_sends(ring: int, blocks: int) -> Iterator[list[tuple[int, int, int]]]:
+    """The rounds of a broadcast: each is (sending place, receiving place, block), every block once to every host.
+
+    Args:
+      ring: the source, which is place 0, and all hosts.
+      blocks: how many blocks.
+
+    Yields:
+      Round by round what is sent, ``blocks - 1 + ceil(log2(ring))`` rounds.
+
+    Example:
+      >>> list(circulant_sends(4, 2))
+      [[(0, 2, 0)], [(0, 1, 1), (2, 3, 0)], [(3, 1, 0), (0, 2, 1), (1, 3, 1)]]
+    """
+    skips, schedules = skips_of(ring), receive_schedules(ring)
+    period = len(skips) - 1
+    # The last round ends a period: the periods begin some rounds before the first block.
+    before = -(blocks - 1 + period) % period
+    there: list[set[int]] = [set() for _ in range(ring)]
+    for number in range(before, before + blocks - 1 + period):
+        turn, sends = number % period, []
+        for place in range(1, ring):
+            # Past the last block the last one is sent, so that it reaches all in time.
+            block = min(schedules[place][turn] + number - turn - before, blocks - 1)
+            if block >= 0 and block not in there[place]:
+                sends.append(((place - skips[turn]) % ring, place, block))
+        for _, place, block in sends:
+            there[place].add(block)
+        yield sends
+
+
+def _first_block(place: int, skips: tuple[int, ...]) -> int:
+    """The block of the first period that a place gets in it: the least skip on its way from the source."""
+    for number in range(len(skips) - 1, -1, -1):
+        if skips[number] == place:
+            return number
+        place -= skips[number] if skips[number] < place else 0
+    raise AssertionError("skips begin with 1")
+
+
+@dataclass
+class _ReceiveSearch:
+    """The search for one place's receive schedule: each round's block is the first block of some place further back.
+
+    Places are found from the source forwards, by long skips first, and each skip is the last of one way at most.
+
+    Args:
+      place: the place, once around the ring from where the search begins.
+      skips: the skips.
+      unused: the skips that no way found has ended with, long ones first.
+      before: the last place found; the next is before it.
+      found: the skip that each way found ends with, by round.
+    """
+
+    place: int
+    skips: tuple[int, ...]
+    unused: list[int]
+    before: int
+    found: list[int] = field(default_factory=list)
+
+    def within(self, reached: int, rounds: int) -> bool:
+        """Whether a place is far enough back for the block of the next round, or of one of the rounds after it."""
+        number = len(self.found) + rounds
+        return number < len(self.skips) and reached <= self.place - self.skips[number]
+
+    def walk(self, at: int, most: int) -> None:
+        """Follows the paths from a place, with skips numbered at most ``most``."""
+        for skip in [each for each in self.unused if each <= most]:
+            reached = at + self.skips[skip]
+            if skip not in self.unused or not self.within(reached, 0) or reached >= self.before:
+                continue
+            if self.within(reached, 1):
+                self.walk(reached, skip - 1)
+            if not self.within(at, 1):
+                return
+            self.unused.remove(skip)
+            self.found.append(skip)
+            self.before = reached
+
+
+def _receive_schedule(place: int, skips: tuple[int, ...]) -> tuple[int, ...]:
+    period, first = len(skips) - 1, _first_block(place, skips)
+    # The search goes once around the ring, so that senders before the source are further back too.
+    unused = [skip for skip in range(period, -1, -1) if skip != first]
+    search = _ReceiveSearch(skips[-1] + place, skips, unused, 2 * skips[-1])
+    search.walk(0, period)
+    return tuple(first if skip == period else skip - period for skip in search.found)

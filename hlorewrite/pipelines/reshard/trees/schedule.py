@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from hlorewrite.errors import PlanError
-from hlorewrite.pipelines.reshard.host_links import Arrivals, with_copies
+from hlorewrite.pipelines.reshard.assign import Arrivals, with_copies
 from hlorewrite.pipelines.reshard.network import Network
 from hlorewrite.pipelines.reshard.transfers import SliceTransfers
 from hlorewrite.pipelines.reshard.trees.block_sends import BlockSend, block_sends

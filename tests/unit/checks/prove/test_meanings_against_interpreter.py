@@ -12,7 +12,7 @@ from hlorewrite.checks.prove.elements import INTEGERS, Arithmetic, sort_of
 from hlorewrite.checks.prove.op_semantics import Typing, known_ops, semantics_of
 from hlorewrite.checks.prove.solver import decide
 from hlorewrite.checks.reference.program import LockstepProgram, prepare
-from hlorewrite.checks.reference.rule_checks.op_forms import Form, forms, generic, tensor
+from hlorewrite.checks.reference.rule_checks.facts import Form, forms, generic, tensor
 from hlorewrite.ir.load import parse
 
 z3 = pytest.importorskip("z3")

@@ -9,12 +9,12 @@ from typing import Any
 import pytest
 
 from hlorewrite.checks.prove.contracts import EXEMPT
+from hlorewrite.checks.prove.declared import Relations
 from hlorewrite.checks.prove.elements import KINDS
 from hlorewrite.checks.prove.facts import cases, prove_fact
 from hlorewrite.checks.prove.op_semantics import table
-from hlorewrite.checks.prove.relations import Relations
 from hlorewrite.checks.prove.rules import prove_rule
-from hlorewrite.rules.compile.native_functions import bind
+from hlorewrite.rules.compile.checks import bind
 from hlorewrite.rules.library import checked, read_source
 from hlorewrite.rules.syntax import ast
 from hlorewrite.rules.syntax.printer import expression

@@ -9,7 +9,7 @@ import pytest
 from hlorewrite.checks.prove.prove import prove_file
 from hlorewrite.checks.prove.verdict import REFUTED
 from hlorewrite.checks.reference.rule_checks.facts import check_fact
-from hlorewrite.rules.compile.native_functions import bind
+from hlorewrite.rules.compile.checks import bind
 from hlorewrite.rules.library import checked, load, read_source
 
 pytest.importorskip("z3")

@@ -9,8 +9,7 @@ import numpy as np
 import pytest
 
 from hlorewrite.checks.reference import execute, prepare
-from hlorewrite.checks.reference.check import check
-from hlorewrite.checks.reference.compare import Comparison, compare, error_of
+from hlorewrite.checks.reference.check import Comparison, check, compare, error_of
 from hlorewrite.checks.reference.inputs import random_inputs
 from hlorewrite.checks.reference.program import Outcome, entries
 from hlorewrite.checks.reference.worker import check_in_subprocess

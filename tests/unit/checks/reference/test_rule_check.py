@@ -7,12 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from hlorewrite.checks.reference.rule_checks.facts import check_fact
+from hlorewrite.checks.reference.rule_checks.facts import check_fact, forms
 from hlorewrite.checks.reference.rule_checks.instances import NotGenerated, instance
-from hlorewrite.checks.reference.rule_checks.op_forms import forms
 from hlorewrite.checks.reference.rule_checks.rules import RuleResult, check_rule
 from hlorewrite.cli.main import main
-from hlorewrite.rules.compile.native_functions import bind
+from hlorewrite.rules.compile.checks import bind
 from hlorewrite.rules.library import checked, load, load_text, natives_of, read_source
 from hlorewrite.rules.syntax.parser import parse
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from hlorewrite.checks.reference.rule_checks.rules import RuleResult, check_rule
-from hlorewrite.rules.compile.native_functions import bind
+from hlorewrite.rules.compile.checks import bind
 from hlorewrite.rules.library import checked, load_text, read_source
 
 

@@ -7,7 +7,7 @@ import random
 import pytest
 
 from hlorewrite.checks.translation_validation.congruence import APART, check_partition, refine_partition
-from hlorewrite.checks.translation_validation.value_graph.graph import Graph
+from hlorewrite.checks.value_graph.graph import Graph
 
 T = "tensor<f32>"
 

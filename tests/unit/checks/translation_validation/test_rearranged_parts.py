@@ -17,7 +17,7 @@ from hlorewrite.checks.translation_validation.equivalence import Certainty, prov
 from hlorewrite.ir import Module
 from hlorewrite.ir.load import parse
 
-PARTS = "hlorewrite.checks.translation_validation.value_graph.views.dynamic_parts"
+PARTS = "hlorewrite.checks.value_graph.views.indexed"
 
 
 def tensor(shape: Sequence[int], element: str = "f32") -> str:

@@ -7,8 +7,8 @@ import pytest
 
 from hlorewrite.checks.translation_validation import validate as module_of_validate
 from hlorewrite.checks.translation_validation.validate import FAILED, validate
-from hlorewrite.checks.translation_validation.value_graph.graph import identity_of
-from hlorewrite.checks.translation_validation.value_graph.groups import Members
+from hlorewrite.checks.value_graph.graph import identity_of
+from hlorewrite.checks.value_graph.groups import Members
 from hlorewrite.ir.load import parse
 
 TEXT = ("func.func @main(%x: tensor<4xf32>) -> tensor<4xf32> {\n  %y = stablehlo.tanh %x : tensor<4xf32>\n"

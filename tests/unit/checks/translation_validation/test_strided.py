@@ -6,7 +6,7 @@ import random
 
 import numpy as np
 
-from hlorewrite.checks.translation_validation.value_graph.views.strided import (
+from hlorewrite.checks.value_graph.views.strided import (
     Strided,
     composed,
     covers,

@@ -11,7 +11,7 @@ from large_model_steps import LlamaStep, exported
 
 from hlorewrite.cli import lint
 from hlorewrite.cli.parser import Parser
-from hlorewrite.cost.report.stablehlo import collectives_of
+from hlorewrite.cost.report.collectives import collectives_of
 from hlorewrite.ir.load import parse
 from hlorewrite.jaxbridge.baseline import constraint_advice as advice
 from hlorewrite.jaxbridge.xla.partition import expose_collectives

@@ -13,10 +13,9 @@ from timeline_steps import LARGE, STEPS, exported_step
 from hlorewrite.errors import InputError, UsageError
 from hlorewrite.hlo.published_flags import PROFILED, STREAMS, flag_sets, published_values
 from hlorewrite.ir.load import parse
-from hlorewrite.jaxbridge.baseline.comparison import compared
-from hlorewrite.jaxbridge.baseline.flag_sets import FLAG_SETS, best_of_xla
+from hlorewrite.jaxbridge.baseline.baseline_run import FLAG_SETS, best_of_xla
+from hlorewrite.jaxbridge.baseline.comparison import compared, compared_modules
 from hlorewrite.jaxbridge.baseline.measured import Flags, Measured, scheduled, timed
-from hlorewrite.jaxbridge.baseline.modules import compared_modules
 from hlorewrite.jaxbridge.step.options import as_passes
 from hlorewrite.jaxbridge.step.rewrite import rewrite
 from hlorewrite.jaxbridge.xla.compile_for import place_of

@@ -8,7 +8,7 @@ from loop_texts import eight_times
 from hlorewrite.ir.load import parse
 from hlorewrite.ir.module import Module
 from hlorewrite.ir.view import View
-from hlorewrite.jaxbridge.baseline.miscompiled import adds_scatters_up, miscompiled, reduces_in_a_loop
+from hlorewrite.jaxbridge.choose.miscompile_policy import adds_scatters_up, miscompiled, reduces_in_a_loop
 
 SCATTER = '''"stablehlo.scatter"({into}, %at, %new) ({{
       ^bb0(%l: tensor<f32>, %r: tensor<f32>):

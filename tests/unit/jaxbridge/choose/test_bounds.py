@@ -10,7 +10,7 @@ import pytest
 from hlorewrite.ir.load import parse
 from hlorewrite.jaxbridge.baseline.measured import Measured
 from hlorewrite.jaxbridge.choose.candidates import RewriteCandidate
-from hlorewrite.jaxbridge.choose.comparator import cannot_be_better
+from hlorewrite.jaxbridge.choose.selection import cannot_be_better
 from hlorewrite.jaxbridge.step.report import RewriteReport, Rewritten, StepCollective
 from hlorewrite.jaxbridge.step.variants import Variant
 

@@ -19,10 +19,10 @@ from hlorewrite.errors import InputError, UsageError
 from hlorewrite.ir.module import Module
 from hlorewrite.ir.view import View
 from hlorewrite.jaxbridge.baseline.measured import Measured
-from hlorewrite.jaxbridge.choose import candidates, carry_scatter, fastest, selection, speculate
+from hlorewrite.jaxbridge.choose import candidates, fastest, selection, speculate
 from hlorewrite.jaxbridge.choose.candidates import Contest, RewriteCandidate
 from hlorewrite.jaxbridge.choose.chosen_step import replayed_step, rewrite_step
-from hlorewrite.jaxbridge.choose.comparator import Comparator
+from hlorewrite.jaxbridge.choose.selection import Comparator
 from hlorewrite.jaxbridge.step.options import Keep, StepOptions, as_passes
 from hlorewrite.jaxbridge.step.rewrite import clone_of, rewrite
 from hlorewrite.jaxbridge.step.variants import StepChoice, Variant, variants
@@ -164,7 +164,7 @@ def test_where_the_rule_makes_nothing_to_keep_the_passes_run_without_it(
     """XLA's figures are faked: after the rule a step takes too much memory."""
     def scheduled(module: Module, place: DeviceSet, flags: object, partitioned: bool = False,
                   _: object = None) -> tuple:
-        small = partitioned or carry_scatter.scatters_into_a_choice(module)
+        small = partitioned or candidates.scatters_into_a_choice(module)
         return Measured(8 if partitioned else 2, 100, 100, (1 if small else 2) << 20, 0.0, ""), None
 
     monkeypatch.setattr(speculate, "scheduled", scheduled)

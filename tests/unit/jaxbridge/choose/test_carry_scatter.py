@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from hlorewrite.ir.load import parse
-from hlorewrite.jaxbridge.choose.carry_scatter import scatters_into_a_choice, share_of_choices
+from hlorewrite.jaxbridge.choose.candidates import scatters_into_a_choice, share_of_choices
 
 
 @pytest.mark.parametrize(("read", "share"), [("", 1 / 3), ("%g = stablehlo.negate %s : tensor<8x4xf32>", 1.0)])

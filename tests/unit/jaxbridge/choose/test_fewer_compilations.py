@@ -13,7 +13,7 @@ from jax.sharding import AxisType, NamedSharding
 from jax.sharding import PartitionSpec as P
 from jaxlib import version as jaxlib_version
 
-from hlorewrite.hlo.xla_versions import MISCOMPILATIONS
+from hlorewrite.hlo.xla_hazards import MISCOMPILATIONS
 from hlorewrite.ir.module import Module
 from hlorewrite.jaxbridge.baseline.measured import Measured, scheduled
 from hlorewrite.jaxbridge.choose import miscompile_policy, selection, speculate

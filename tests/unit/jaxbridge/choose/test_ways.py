@@ -10,7 +10,7 @@ import pytest
 
 from hlorewrite.hlo.published_flags import FLAG_SETS, PROFILE
 from hlorewrite.jaxbridge.baseline.measured import Measured
-from hlorewrite.jaxbridge.choose.ladder import Ladder
+from hlorewrite.jaxbridge.choose.fastest import Ladder
 from hlorewrite.jaxbridge.choose.ways import (
     BOTH,
     COMBINED,

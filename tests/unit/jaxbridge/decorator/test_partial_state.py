@@ -17,7 +17,7 @@ from jax.sharding import PartitionSpec as P
 
 import hlorewrite
 from hlorewrite.errors import InputError, UsageError
-from hlorewrite.jaxbridge.decorator.state.partial_sum import PartialSum, is_partial, parts_of
+from hlorewrite.jaxbridge.decorator.state.new_state import PartialSum, is_partial, parts_of
 from hlorewrite.jaxbridge.step.notices import HlorewriteWarning
 
 CALLS = 10

@@ -15,7 +15,7 @@ from jax.sharding import AxisType, NamedSharding
 from jax.sharding import PartitionSpec as P
 
 import hlorewrite
-from hlorewrite.jaxbridge.decorator.state.partial_sum import is_partial
+from hlorewrite.jaxbridge.decorator.state.new_state import is_partial
 
 CALLS, SIDE = 7, 8
 SEEDS = range(24)

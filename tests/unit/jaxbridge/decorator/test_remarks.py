@@ -14,7 +14,7 @@ from flax import linen, nnx
 
 import hlorewrite
 from hlorewrite.jaxbridge.hook.patch import JitPatch
-from hlorewrite.jaxbridge.hook.report_page import steps_report
+from hlorewrite.jaxbridge.hook.records import steps_report
 from hlorewrite.jaxbridge.step.report import RewriteReport
 from hlorewrite.rules.listener import Remark
 

@@ -6,8 +6,7 @@ import re
 
 from hlorewrite.jaxbridge.baseline.comparison import WayRow, XlaComparison
 from hlorewrite.jaxbridge.baseline.measured import Measured
-from hlorewrite.jaxbridge.hook.records import CompiledStep, records_table
-from hlorewrite.jaxbridge.hook.report_page import steps_report
+from hlorewrite.jaxbridge.hook.records import CompiledStep, records_table, steps_report
 from hlorewrite.jaxbridge.step.report import RewriteReport, with_exposed
 from hlorewrite.rules.listener import Remark
 

@@ -12,12 +12,11 @@ from write_once_store import WriteOnceStore
 
 from hlorewrite.errors import HlorewriteError, PassFailed, PlanError
 from hlorewrite.jaxbridge.processes.activity import COMPILING, Phase
-from hlorewrite.jaxbridge.processes.agreement import Agreement, Patience, Undecided
+from hlorewrite.jaxbridge.processes.agreement import Agreement, Decision, Patience, Undecided
 from hlorewrite.jaxbridge.processes.consensus import decided
-from hlorewrite.jaxbridge.processes.decision import Decision
 from hlorewrite.jaxbridge.processes.heartbeat import Heartbeat
 from hlorewrite.jaxbridge.processes.liveness import Watch
-from hlorewrite.pipelines.reshard.exact import EFFORT_OF_A_RUN
+from hlorewrite.pipelines.reshard.order import EFFORT_OF_A_RUN
 from hlorewrite.pipelines.runtime import group
 
 SAME = Decision("a" * 64, "b" * 64, "pipeline comm\npartitioner cpu\nmemory unlimited", "hlorewrite 1, jaxlib 0.10.2")

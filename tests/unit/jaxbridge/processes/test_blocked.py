@@ -19,8 +19,7 @@ import pytest
 from jax.sharding import AxisType, NamedSharding
 from jax.sharding import PartitionSpec as P
 
-from hlorewrite.jaxbridge.processes.activity import OWN, WAITING, phase_of
-from hlorewrite.jaxbridge.processes.blocked import BlockedClock, array_outstanding
+from hlorewrite.jaxbridge.processes.activity import OWN, WAITING, BlockedClock, array_outstanding, phase_of
 
 
 class Gate:

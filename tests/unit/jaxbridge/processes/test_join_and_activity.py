@@ -18,8 +18,7 @@ import pytest
 
 from hlorewrite.errors import PlanError, UsageError
 from hlorewrite.jaxbridge.processes import join as joining
-from hlorewrite.jaxbridge.processes.activity import COMPILING, OWN, WAITING, PhaseClock, phase_of
-from hlorewrite.jaxbridge.processes.call_site import called_object
+from hlorewrite.jaxbridge.processes.activity import COMPILING, OWN, WAITING, PhaseClock, called_object, phase_of
 from hlorewrite.jaxbridge.processes.heartbeat import identity, is_gone
 from hlorewrite.jaxbridge.processes.join import _answer, _RollCall, join
 

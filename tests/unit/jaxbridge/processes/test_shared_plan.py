@@ -9,7 +9,7 @@ from write_once_store import WriteOnceStore
 
 from hlorewrite.errors import PlanMismatch
 from hlorewrite.jaxbridge.processes.agreement import Agreement, Patience
-from hlorewrite.jaxbridge.processes.shared_plan import PlanRuling, ruling_of_all, stopped_by_plan
+from hlorewrite.jaxbridge.processes.consensus import PlanRuling, ruling_of_all, stopped_by_plan
 
 QUICK = Patience(present=2.0, absent=1.0, rewriting=1.0)
 

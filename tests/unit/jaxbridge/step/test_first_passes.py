@@ -9,7 +9,7 @@ from jax.sharding import AxisType
 from jax.sharding import PartitionSpec as P
 
 import hlorewrite
-from hlorewrite.checks.reference.rounding.static import summation_order
+from hlorewrite.checks.reference.rounding import summation_order
 from hlorewrite.ir.module import Module
 from hlorewrite.jaxbridge.choose.chosen_step import rewrite_step
 from hlorewrite.jaxbridge.step.options import StepOptions, as_passes

@@ -12,11 +12,10 @@ from hlorewrite.errors import InputError, UsageError
 from hlorewrite.ir.load import parse
 from hlorewrite.ir.module import Module
 from hlorewrite.jaxbridge.xla.compile_for import compile_for
-from hlorewrite.jaxbridge.xla.execute import random_arguments, run_module, signature
+from hlorewrite.jaxbridge.xla.execute import compare_output, random_arguments, run_module, signature, verify
 from hlorewrite.jaxbridge.xla.show import compilation_text, verification_text
 from hlorewrite.jaxbridge.xla.spmd_module import for_spmd
 from hlorewrite.jaxbridge.xla.target import parse_target
-from hlorewrite.jaxbridge.xla.verify import compare_output, verify
 
 needs_cuda_compiler = pytest.mark.skipif(importlib.util.find_spec("jax_plugins.xla_cuda13") is None,
                                          reason="the CUDA compiler is not installed (extra: aot)")

@@ -19,10 +19,10 @@ from hlorewrite.jaxbridge.step.report import collectives_of
 from hlorewrite.jaxbridge.step.rewrite import clone_of
 from hlorewrite.jaxbridge.xla import partition, private
 from hlorewrite.jaxbridge.xla.compile_for import compile_for
+from hlorewrite.jaxbridge.xla.execute import verify
 from hlorewrite.jaxbridge.xla.mesh_sharding import MeshAxes, axes_of_grid, sharding_text
 from hlorewrite.jaxbridge.xla.partition import expose_collectives, hides_collectives
 from hlorewrite.jaxbridge.xla.target import parse_target
-from hlorewrite.jaxbridge.xla.verify import verify
 from hlorewrite.passmanager.base import PassContext
 from hlorewrite.passmanager.manager import run_passes
 from hlorewrite.passmanager.signature import changes, signature_of

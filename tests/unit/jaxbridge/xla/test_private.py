@@ -11,17 +11,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from jax._src import (
-    compiler,
-    config,
-    core,
-    distributed,
-    sharding_impls,
-    source_info_util,
-    tree_util,
-    util,
-    xla_bridge,
-)
+from jax._src import compiler, config, core, distributed, sharding_impls, source_info_util, tree_util, util, xla_bridge
 from jax._src.export import _export
 from jax._src.interpreters import pxla
 from jax.sharding import Mesh, NamedSharding, PartitionSpec

@@ -16,8 +16,8 @@ from jax.sharding import PartitionSpec as P
 from hlorewrite.errors import InputError
 from hlorewrite.ir import Module, parse
 from hlorewrite.jaxbridge.xla.compile_for import Compilation, compile_for
+from hlorewrite.jaxbridge.xla.hlo_text import import_hlo
 from hlorewrite.jaxbridge.xla.target import parse_target
-from hlorewrite.jaxbridge.xla.unscheduled_hlo import import_hlo
 
 MESH = AbstractMesh((8,), ("d",), axis_types=(AxisType.Auto,))
 OF_EACH_DEVICE = """\

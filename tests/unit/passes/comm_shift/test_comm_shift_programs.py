@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from program_texts import ProgramText, T
 
-from hlorewrite.analysis import uniform
+from hlorewrite.analysis import uniform, varying_ops
 from hlorewrite.checks.reference.check import check
 from hlorewrite.ir.load import load, parse
 from hlorewrite.ir.module import Module
@@ -18,9 +18,9 @@ from hlorewrite.passmanager.base import Pass, PassContext
 from hlorewrite.passmanager.manager import run_passes
 from hlorewrite.passmanager.options import Size
 from hlorewrite.passmanager.spec import parse_pipeline
-from hlorewrite.pipelines.mpmd.mesh_view_types import Differences
+from hlorewrite.pipelines.adapter.by_mesh import rewrite_by_mesh
+from hlorewrite.pipelines.mpmd.mesh_view_emit import Differences
 from hlorewrite.pipelines.mpmd.program import FragmentCall, Program, read_program
-from hlorewrite.pipelines.mpmd.program_edit import rewrite_by_mesh
 from hlorewrite.rules.listener import Recorder
 
 DATA = {"m0": {"data": 2}}
@@ -307,7 +307,7 @@ def test_without_the_sharding_of_what_arrives_values_would_differ(monkeypatch: p
     known = uniform.Uniformity._plain_sources
 
     def careless(self: uniform.Uniformity, op, value):
-        return [] if op.name == "stablehlo.custom_call" and uniform.is_received(op) else known(self, op, value)
+        return [] if op.name == "stablehlo.custom_call" and varying_ops.is_received(op) else known(self, op, value)
 
     monkeypatch.setattr(uniform.Uniformity, "_plain_sources", careless)
     shifted = shift(reduced_behind(cut_factor()), equal=False)

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from generators.code_mutation import replace_source
 
-from hlorewrite.checks.reference.compare import compare
+from hlorewrite.checks.reference.check import compare
 from hlorewrite.checks.reference.program import prepare
 from hlorewrite.checks.translation_validation.validate import validate
 from hlorewrite.checks.translation_validation.verdict import Proved

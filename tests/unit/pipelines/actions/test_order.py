@@ -10,8 +10,7 @@ import pytest
 from hlorewrite.analysis.mesh import Mesh
 from hlorewrite.errors import PlanError
 from hlorewrite.pipelines.actions.fit import schedule_for, steps_by_task
-from hlorewrite.pipelines.actions.liveness import liveness
-from hlorewrite.pipelines.actions.order import OUTSIDE, Copy, ProgramOrder, order_program
+from hlorewrite.pipelines.actions.order import OUTSIDE, Copy, ProgramOrder, liveness, order_program
 from hlorewrite.pipelines.mpmd.program import Carry, FragmentCall, Program, Step, Transfer
 from hlorewrite.pipelines.mpmd.types import MeshTensor
 from hlorewrite.pipelines.schedules import SCHEDULES, Schedule, Task, custom_schedule, make_schedule

@@ -15,7 +15,7 @@ from pipeline_steps import batch, calls, check_same, mlp_loss, sent, sent_outsid
 import hlorewrite
 from hlorewrite.errors import HlorewriteError, UsageError
 from hlorewrite.pipelines.mpmd.program import read_program
-from hlorewrite.pipelines.simulate.modelled import simulate_module
+from hlorewrite.pipelines.simulate.program_times import simulate_module
 
 FOUR = "(2),(2),(2),(2)"
 SMALL = {"gpt": lambda: gpt(4, 16, 4, 8, 4), "moe": lambda: moe_gpt(4, 16, 2, 4, 8, 4),

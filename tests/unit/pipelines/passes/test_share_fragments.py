@@ -14,7 +14,7 @@ from hlorewrite.ir.view import View
 from hlorewrite.passmanager.base import PassContext
 from hlorewrite.passmanager.manager import run_passes
 from hlorewrite.pipelines.mpmd.program import FragmentCall, read_program
-from hlorewrite.pipelines.passes.share_fragments import ShareFragments, choose, share_fragments
+from hlorewrite.pipelines.passes.share_fragments import ShareFragments, share_fragments
 from hlorewrite.rules.listener import Recorder
 
 TENSOR = "tensor<4x4xf32>"
@@ -211,7 +211,7 @@ def test_a_fragment_that_returns_less_returns_the_rest_too():
 
 
 def test_what_it_returns_in_addition_takes_few_bytes(monkeypatch):
-    monkeypatch.setattr(choose, "EXTRA", 0.3)  # one value besides three
+    monkeypatch.setattr(share_fragments, "EXTRA", 0.3)  # one value besides three
     after, said = divided(program(SMALL, ("x w", LAYER, "y b")))
     assert pieces(after)[0] == ("m0", 2, 1)
     assert "of the bytes of its inputs and outputs" in said[0]
@@ -291,15 +291,15 @@ def test_fragments_that_lie_otherwise_are_not_shared(before, why):
 @pytest.fixture(autouse=True)
 def _any_bytes_and_calls(monkeypatch):
     """The programs here are small: one value between pieces is a third of all, and one more call is half of them."""
-    monkeypatch.setattr(choose, "EXTRA", 1.0)
+    monkeypatch.setattr(share_fragments, "EXTRA", 1.0)
     monkeypatch.setattr(share_fragments, "GROWTH", 1.0)
 
 
 def test_what_lies_between_pieces_takes_few_bytes(monkeypatch):
     before = program(after_op())
-    monkeypatch.setattr(choose, "EXTRA", 0.34)
+    monkeypatch.setattr(share_fragments, "EXTRA", 0.34)
     assert len(pieces(divided(before)[0])) == 3
-    monkeypatch.setattr(choose, "EXTRA", 0.33)
+    monkeypatch.setattr(share_fragments, "EXTRA", 0.33)
     after, said = divided(before)
     assert after.text() == before.text()
     assert "of the bytes of its inputs and outputs" in said[0]
@@ -325,7 +325,7 @@ def test_few_calls(monkeypatch):
     large = ("v w", f"%x = stablehlo.cosine %v : T\n{LAYER}\n%z = stablehlo.cosine %y : T", "z")
     before = program(large)
     assert len(pieces(divided(before)[0])) == 4
-    monkeypatch.setattr(choose, "CALLS", 2)
+    monkeypatch.setattr(share_fragments, "CALLS", 2)
     after, said = divided(before)
     assert after.text() == before.text()
     assert "its task would be more than 2 fragments" in said[0]

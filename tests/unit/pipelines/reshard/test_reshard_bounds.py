@@ -15,7 +15,7 @@ from reshard_helpers import plan_of
 
 from hlorewrite.pipelines.reshard.bounds import _average_end, lower_bound
 from hlorewrite.pipelines.reshard.jobs import bundled_jobs
-from hlorewrite.pipelines.reshard.messages.staggered import staggered
+from hlorewrite.pipelines.reshard.messages import staggered
 from hlorewrite.pipelines.reshard.transfers import transfers
 
 UNIT = 1 << 20

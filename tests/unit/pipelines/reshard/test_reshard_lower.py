@@ -13,9 +13,9 @@ from hlorewrite.errors import PlanError, UsageError
 from hlorewrite.ir.load import parse
 from hlorewrite.pipelines.reshard import ReshardPlan, plan_reshard
 from hlorewrite.pipelines.reshard.lower import Lowered, default_chunk_bytes, lower, rounds_time
+from hlorewrite.pipelines.reshard.lowering import rounds as trees_in_rounds
 from hlorewrite.pipelines.reshard.lowering.flows import _side_by_side, flows
 from hlorewrite.pipelines.reshard.lowering.rounds import runs, schedule
-from hlorewrite.pipelines.reshard.trees import rounds as trees_in_rounds
 
 CASES = {
     "case3": ("2x2", "2x2", (8, 8, 3), "-,host,-", "host,-,-"),

@@ -24,18 +24,16 @@ from hlorewrite.pipelines.reshard import (
     plan_reshard,
     sharded,
 )
-from hlorewrite.pipelines.reshard.assign import least_loaded
+from hlorewrite.pipelines.reshard.assign import Arrivals, least_loaded, timed, with_copies
 from hlorewrite.pipelines.reshard.bounds import lower_bound
-from hlorewrite.pipelines.reshard.host_links import Arrivals, timed, with_copies
 from hlorewrite.pipelines.reshard.jobs import bundled_jobs, single_jobs
-from hlorewrite.pipelines.reshard.messages.fitted import rechunked
+from hlorewrite.pipelines.reshard.messages import rechunked
 from hlorewrite.pipelines.reshard.order import heuristic, matching_levels
 from hlorewrite.pipelines.reshard.plan import GOOD_GAP
 from hlorewrite.pipelines.reshard.simulate import RoutedJob, item_of, run
 from hlorewrite.pipelines.reshard.tasks import unit_tasks
 from hlorewrite.pipelines.reshard.transfers import transfers
-from hlorewrite.pipelines.reshard.trees.block_sends import block_sends
-from hlorewrite.pipelines.reshard.trees.circulant import circulant_sends
+from hlorewrite.pipelines.reshard.trees.block_sends import block_sends, circulant_sends
 
 
 @pytest.mark.parametrize("case", NINE, ids=lambda case: f"case{case[0]}")
@@ -110,7 +108,7 @@ def test_order_is_near_the_best_of_all_orders(jobs) -> None:
 
 
 def test_the_solver_proves_and_repairs_what_heuristics_miss() -> None:
-    from hlorewrite.pipelines.reshard.exact import solve
+    from hlorewrite.pipelines.reshard.order import solve
     have, want, network = setting("3x1", "3x1", (6, 6), "host,-", "-,host")
     jobs = single_jobs(transfers(_tasks(have, want), 4, network, "broadcast"), network)
     from hlorewrite.pipelines.reshard.assign import first_senders

@@ -330,7 +330,7 @@ def test_values_cut_over_parts_of_an_axis():
     from hlorewrite.pipelines.mpmd.program import read_program
     from hlorewrite.pipelines.mpmd.types import MeshTensor
     from hlorewrite.pipelines.passes.reshard_to_broadcast.transfer import layout_of
-    from hlorewrite.pipelines.reshard.mesh import ReshardMesh
+    from hlorewrite.pipelines.reshard.layout import ReshardMesh
     from hlorewrite.pipelines.runtime.meshes import PlacedMeshes, place_meshes
     program = read_program(two_stages())
     kinds = tuple(MeshTensor("m0", "tensor<4x4xf32>", (4, 4), "f32", 64, spec) for spec in (

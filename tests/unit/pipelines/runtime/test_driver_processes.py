@@ -21,7 +21,7 @@ from warm_process import warm_python
 from hlorewrite.jaxbridge.processes.activity import COMPILING, Phase
 from hlorewrite.jaxbridge.processes.heartbeat import Heartbeat, identity
 from hlorewrite.jaxbridge.processes.liveness import Watch
-from hlorewrite.pipelines.runtime.in_flight import Hold, InFlight, pool_threads
+from hlorewrite.pipelines.runtime.compile_once import Hold, InFlight, pool_threads
 
 HERE = Path(__file__).resolve().parent.parent
 ROOT = HERE.parents[2]

@@ -16,7 +16,7 @@ from hlorewrite.pipelines.mpmd.program import FragmentCall, Program, Transfer, r
 from hlorewrite.pipelines.schedules import make_schedule
 from hlorewrite.pipelines.simulate import simulate, uniform_cost
 from hlorewrite.pipelines.simulate.program import FragmentTime, ProgramCost, pipeline_cost, simulate_program
-from hlorewrite.pipelines.simulate.program_transfers import cards_of, sized_for, transfer_seconds
+from hlorewrite.pipelines.simulate.program_times import cards_of, sized_for, transfer_seconds
 
 PROGRAMS = Path(__file__).parents[3] / "programs"
 TWO = str(PROGRAMS / "two_stages.mlir")

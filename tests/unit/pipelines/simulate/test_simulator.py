@@ -13,7 +13,7 @@ import pytest
 from hlorewrite.cost import topology
 from hlorewrite.errors import HlorewriteError, PlanError, UsageError
 from hlorewrite.pipelines.schedules import SCHEDULES, Schedule, custom_schedule, make_schedule, peers
-from hlorewrite.pipelines.schedules.order import producer
+from hlorewrite.pipelines.schedules.check import producer
 from hlorewrite.pipelines.simulate import (
     Description,
     LinkCost,
@@ -25,7 +25,7 @@ from hlorewrite.pipelines.simulate import (
     simulate,
     uniform_cost,
 )
-from hlorewrite.pipelines.simulate.trace import trace_events, write_trace
+from hlorewrite.pipelines.simulate.pictures import trace_events, write_trace
 from hlorewrite.util.sizes import parse_seconds
 
 
@@ -103,7 +103,7 @@ def test_overlapped_tasks_start_as_early_as_they_can() -> None:
 
 def _released(simulation: Simulation) -> dict[int, float]:
     """Tasks whose results a reduction holds back, and until when."""
-    from hlorewrite.pipelines.simulate.durations import durations_of
+    from hlorewrite.pipelines.simulate.events import durations_of
     stage_of = durations_of(simulation.schedule, simulation.cost, simulation.comm_shift).reduce_in
     ends = {stage: end for _, stage, _, end in simulation.times.reductions if stage >= 0}
     return {task: ends[stage] for task, stage in stage_of.items()}
@@ -387,7 +387,7 @@ def test_trace_holds_every_task_and_transfer(tmp_path: Path) -> None:
 def test_gantt_is_drawn_alike_each_time(tmp_path: Path) -> None:
     pytest.importorskip("matplotlib", reason="pictures need the viz extra")
     from hlorewrite.cost.training.plots import save
-    from hlorewrite.pipelines.simulate.gantt import draw_gantt
+    from hlorewrite.pipelines.simulate.pictures import draw_gantt
     simulation = simulate(make_schedule("zb-h1", 4, 8), uniform_cost(4, 1e-3, 2e-3, 1e-4, 5e-3))
     for name in ("a.svg", "b.svg", "a.png"):
         save(draw_gantt(simulation), str(tmp_path / name))
@@ -397,9 +397,9 @@ def test_gantt_is_drawn_alike_each_time(tmp_path: Path) -> None:
 
 def test_gantt_refuses_what_nobody_can_see() -> None:
     pytest.importorskip("matplotlib", reason="pictures need the viz extra")
-    from hlorewrite.pipelines.simulate import gantt
+    from hlorewrite.pipelines.simulate import pictures
     simulation = simulate(make_schedule("1f1b", 4, 8), uniform_cost(4, 1.0, 1.0))
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(gantt, "_MOST_BARS", 63)
+        patch.setattr(pictures, "_MOST_BARS", 63)
         with pytest.raises(HlorewriteError, match="64 tasks are too many"):
-            gantt.draw_gantt(simulation)
+            pictures.draw_gantt(simulation)

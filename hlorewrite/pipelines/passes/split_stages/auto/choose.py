@@ -9,24 +9,22 @@ from hlorewrite.cost import Topology
 from hlorewrite.cost import topology as find_topology
 from hlorewrite.cost.kernels.clock import KernelClock
 from hlorewrite.errors import HlorewriteError, InputError, PlanError
-from hlorewrite.ir import Editor, Module, View, op_key
-from hlorewrite.pipelines.passes.split_stages.auto.cut_costs import CutCosts, backward_halves, cut_costs
-from hlorewrite.pipelines.passes.split_stages.auto.cut_graph import CutGraph, read_cut_graph
-from hlorewrite.pipelines.passes.split_stages.auto.cuts import StageLimits, best_cuts
-from hlorewrite.pipelines.passes.split_stages.auto.loop_cuts import (
-    MOST_ITERATIONS,
-    NumberedGraph,
-    cut_inside,
-    inside_loops,
-    iterations_of,
-    ops_counted,
+from hlorewrite.ir import Editor, Module, View, ir, nested_ops, op_key
+from hlorewrite.pipelines.passes.split_stages.auto import cut_graph
+from hlorewrite.pipelines.passes.split_stages.auto.cut_costs import (
+    CutCosts,
+    StageLimits,
+    backward_halves,
+    best_cuts,
+    cut_costs,
 )
-from hlorewrite.pipelines.passes.split_stages.auto.write_marks import write_marks
+from hlorewrite.pipelines.passes.split_stages.graph import StepNode
 from hlorewrite.pipelines.passes.split_stages.meshes import parse_shapes
-from hlorewrite.pipelines.passes.split_stages.step import mark_of
+from hlorewrite.pipelines.passes.split_stages.stage_assignment import is_backward
+from hlorewrite.pipelines.passes.split_stages.step import mark_of, stage_mark
 from hlorewrite.pipelines.schedules import make_schedule, peak_live
 from hlorewrite.pipelines.simulate import Simulation
-from hlorewrite.pipelines.simulate.modelled import simulate_module
+from hlorewrite.pipelines.simulate.program_times import simulate_module
 from hlorewrite.util.sizes import format_bytes
 
 DEFAULT_TOPOLOGY = "h200"
@@ -85,12 +83,12 @@ def mark_cuts(module: Module, cuts: Sequence[int], microbatches: int = 0) -> Non
       InputError: the step has marks, or fewer ops.
     """
     graph = _cut_graph(module, microbatches)
-    count = ops_counted(graph)
+    count = cut_graph.ops_counted(graph)
     if list(cuts) != sorted(set(cuts)) or not 0 < cuts[0] <= cuts[-1] < count:
         raise InputError(f"cuts {', '.join(map(str, cuts))} do not increase between 1 and {count - 1}, "
                          "the ops of the forward pass", location=module.name,
                          hint="pass the cuts from the remarks of stages=auto")
-    numbered = cut_inside(module, graph, inside_loops(graph, cuts), microbatches)
+    numbered = cut_graph.cut_inside(module, graph, cut_graph.inside_loops(graph, cuts), microbatches)
     graph, places = numbered.graph, [numbered.count(cut) for cut in cuts]
     write_marks(graph, Editor(graph.step.view), places, backward_halves(graph, places))
 
@@ -137,7 +135,7 @@ def choose_stages(module: Module, wanted: StageSearch, split: Callable[[tuple[in
     return ChosenStages(tuple(cut for cut, _, _ in boundaries), boundaries, seconds.cache_info().currsize)
 
 
-def _promising(graph: CutGraph, costs: CutCosts, clock: KernelClock, wanted: StageSearch,
+def _promising(graph: cut_graph.CutGraph, costs: CutCosts, clock: KernelClock, wanted: StageSearch,
                cluster: Topology) -> list[tuple[int, ...]]:
     """The cuts of the dynamic programming; refuses a step without."""
     if len(costs.cuts) < wanted.stages - 1:
@@ -153,19 +151,20 @@ def _promising(graph: CutGraph, costs: CutCosts, clock: KernelClock, wanted: Sta
     return first
 
 
-def _layers_apart(module: Module, wanted: StageSearch, cluster: Topology) -> NumberedGraph:
+def _layers_apart(module: Module, wanted: StageSearch, cluster: Topology) -> cut_graph.NumberedGraph:
     """The step in which loops that take a good part of a stage have become one loop per iteration, so that cuts inside
     can be compared.
     """
     graph = _cut_graph(module, wanted.microbatches)
     clock = KernelClock(graph.step.view, cluster)
     whole = sum(clock.seconds(node.op) for node in graph.forward if node.op is not None)
-    apart = {op_key(node.op): range(1, iterations_of(node.op)) for node in graph.forward if node.op is not None
-             and iterations_of(node.op) > 1 and clock.seconds(node.op) * wanted.stages > _LOOP_TO_CUT * whole}
-    return cut_inside(module, graph, apart, wanted.microbatches)
+    apart = {op_key(node.op): range(1, cut_graph.iterations_of(node.op)) for node in graph.forward
+             if node.op is not None and cut_graph.iterations_of(node.op) > 1
+             and clock.seconds(node.op) * wanted.stages > _LOOP_TO_CUT * whole}
+    return cut_graph.cut_inside(module, graph, apart, wanted.microbatches)
 
 
-def _refuse_one_loop(graph: CutGraph, clock: KernelClock, stages: int) -> None:
+def _refuse_one_loop(graph: cut_graph.CutGraph, clock: KernelClock, stages: int) -> None:
     """Refuses a step whose work is one loop that cannot be cut: it is a single op, so it cannot fill several stages."""
     loops = [(clock.seconds(node.op), node.op) for node in graph.forward if node.op is not None
              and node.name == "stablehlo.while"]
@@ -173,13 +172,14 @@ def _refuse_one_loop(graph: CutGraph, clock: KernelClock, stages: int) -> None:
     for seconds, op in loops:
         if seconds * stages > _LARGEST_LOOP * whole:
             raise InputError(f"one loop takes {seconds / whole:.0%} of the forward pass, and it cannot be cut "
-                             f"between its iterations: it has one, more than {MOST_ITERATIONS}, or an unknown number",
+                             f"between its iterations: it has one, more than {cut_graph.MOST_ITERATIONS}, or an "
+                             "unknown number",
                              location=graph.step.view.source(op),
                              hint=f"cut it with hlorewrite.stage_layers(x, {stages}) in its body, or write its layers "
                                   "one after the other")
 
 
-def stage_limits(graph: CutGraph, wanted: StageSearch, cluster: Topology) -> StageLimits:
+def stage_limits(graph: cut_graph.CutGraph, wanted: StageSearch, cluster: Topology) -> StageLimits:
     """The devices of the stages, for the dynamic programming."""
     sizes = [math.prod(shape) for shape in parse_shapes(wanted.meshes)]
     if wanted.mesh_of:
@@ -197,13 +197,13 @@ def stage_limits(graph: CutGraph, wanted: StageSearch, cluster: Topology) -> Sta
                        cluster.nic_sustained_bytes_per_s if slow else cluster.intra_sustained_bytes_per_s)
 
 
-def _cut_graph(module: Module, microbatches: int) -> CutGraph:
+def _cut_graph(module: Module, microbatches: int) -> cut_graph.CutGraph:
     view = View(module)
     marked = next((op for op in view.ops("stablehlo.optimization_barrier") if mark_of(op)), None)
     if marked is not None:
         raise InputError("the step has stage marks", location=view.source(marked),
                          hint="take the marks out, or split at them: leave stages=auto and cuts out")
-    return read_cut_graph(view, microbatches)
+    return cut_graph.read_cut_graph(view, microbatches)
 
 
 def _fitting(simulation: Simulation, cluster: Topology, where: str) -> float | HlorewriteError:
@@ -241,6 +241,96 @@ def _descend(first: Sequence[tuple[int, ...]], count: int,
     return best
 
 
-def _source(graph: CutGraph, cut: int) -> str:
+def _source(graph: cut_graph.CutGraph, cut: int) -> str:
     node = graph.forward[cut - 1]
     return graph.step.view.source(node.op) if node.op is not None else graph.step.view.module.name
+
+
+# ---- writes the marks of a cut: one on each value that crosses from stage to stage, and one on each cotangent back
+
+
+def write_marks(graph: cut_graph.CutGraph, editor: Editor, cuts: Sequence[int], halves: Sequence[int]) -> None:
+    """Writes the marks of a cut into the step's loop.
+
+    Args:
+      graph: the step.
+      editor: the editor of its module.
+      cuts: how many nodes of the forward are before each stage but the first, rising.
+      halves: how many nodes of the backward belong to that stage and later ones.
+    """
+    _MarkWriter(graph, editor).write(cuts, halves)
+
+
+class _MarkWriter:
+    """Gives each node its stage, and each value that it reads from another stage a mark.
+
+    A forward value is marked once for each stage that reads it. A backward op reads the copy from its stage's forward
+    if there is one, else that of the nearest stage before.
+    """
+
+    def __init__(self, graph: cut_graph.CutGraph, editor: Editor) -> None:
+        self.graph, self.editor, self.values = graph, editor, graph.step.values
+        self.stage: dict[int, int] = {}  # value -> stage of its maker
+        self.marked: dict[tuple[int, int], ir.Value] = {}  # (value, stage) -> the mark's result
+        self.backward: set[int] = set()  # values of the backward
+
+    def write(self, cuts: Sequence[int], halves: Sequence[int]) -> None:
+        """Writes all marks."""
+        for place, node in enumerate(self.graph.forward):
+            stage = sum(cut <= place for cut in cuts)
+            for each in self.graph.reads(node):
+                if self.stage[each] < stage:
+                    self.use(node, each, stage, stage)
+            self.stage.update(dict.fromkeys(node.results, stage))
+        for place, node in enumerate(self.graph.backward):
+            self.place_backward(node, sum(half > place for half in halves))
+
+    def place_backward(self, node: StepNode, stage: int) -> None:
+        """Marks the operands of a backward node. If none of them is a cotangent, the node stays on the stage of its
+        operands.
+        """
+        reads = self.graph.reads(node)
+        cotangents = [each for each in reads if each in self.backward]
+        stage = min([stage, *(self.stage[each] for each in cotangents)])
+        kept = [each for each in reads if each not in self.backward]
+        if not cotangents and kept:
+            stage = max(self.version(each, stage) for each in kept)
+        for each in kept:
+            version = self.version(each, stage)
+            if version > self.stage[each]:
+                self.use(node, each, version, version)
+        for each in cotangents:
+            if self.stage[each] > stage:
+                self.use(node, each, stage, stage + 1)
+        self.stage.update(dict.fromkeys(node.results, stage))
+        if cotangents or is_backward(node):
+            self.backward.update(node.results)
+
+    def version(self, value: int, stage: int) -> int:
+        """The nearest stage, at or before the given one, that has a forward value."""
+        return max((at for at in range(stage + 1) if (value, at) in self.marked), default=self.stage[value])
+
+    def use(self, node: StepNode, value: int, stage: int, index: int) -> None:
+        """Makes a node read a value as it is on a stage."""
+        if (value, stage) not in self.marked:
+            self.mark(value, stage, index)
+        old, new = self.made(value), self.marked[value, stage]
+        assert node.op is not None
+        for op in nested_ops(node.op):
+            for position, operand in enumerate(op.operands):
+                if operand == old:
+                    self.editor.set_operand(op, position, new)
+
+    def made(self, value: int) -> ir.Value:
+        """A value as its op makes it."""
+        node = self.values.producer[value]
+        assert node is not None and node.op is not None
+        return node.op.results[node.results.index(value)]
+
+    def mark(self, value: int, stage: int, index: int) -> None:
+        """Marks a value for a stage, right after it is made."""
+        old, node = self.made(value), self.values.producer[value]
+        assert node is not None and node.op is not None
+        with self.editor.context:
+            point = ir.InsertionPoint.after(node.op)
+        self.marked[value, stage] = stage_mark(self.editor, old, (index, index > stage), old.location, point)

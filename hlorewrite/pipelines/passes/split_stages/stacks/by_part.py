@@ -11,15 +11,10 @@ from hlorewrite.passes.common.device_masks import zeros_like
 from hlorewrite.passes.common.op_writer import OpWriter
 from hlorewrite.passes.common.shard_index import splat_number
 from hlorewrite.pipelines.passes.split_stages.graph import captured, ops_of
+from hlorewrite.pipelines.passes.split_stages.stacks import derived_parts
 from hlorewrite.pipelines.passes.split_stages.stacks.cut_loops import narrow
-from hlorewrite.pipelines.passes.split_stages.stacks.derived_parts import Part, write_derived
+from hlorewrite.pipelines.passes.split_stages.stacks.derived_parts import Part
 from hlorewrite.pipelines.passes.split_stages.stacks.direct_rows import joined
-from hlorewrite.pipelines.passes.split_stages.stacks.row_ops import (
-    corresponding,
-    padded_range,
-    row_range,
-    rows_of,
-)
 from hlorewrite.pipelines.passes.split_stages.step import returned_places
 
 
@@ -69,15 +64,15 @@ def stacks_of(main: ir.Operation, loop: ir.Operation) -> Stacks:
     stacks = Stacks()
     for block in (main.regions[0].blocks[0], Loop(loop).body):
         for op in ops_of(block):
-            for group in corresponding(op):
+            for group in derived_parts.corresponding(op):
                 stacks.join(group)
     arguments, results = main.regions[0].blocks[0].arguments, terminator(main.regions[0].blocks[0]).operands
     for argument, result in returned_places(main).items():
-        if rows_of(arguments[argument]):
+        if derived_parts.rows_of(arguments[argument]):
             stacks.join([arguments[argument], results[result]])
     parts = Loop(loop)
     for position, argument in enumerate(parts.body.arguments):
-        if rows_of(argument):
+        if derived_parts.rows_of(argument):
             stacks.join([argument, parts.condition.arguments[position], loop.operands[position],
                          parts.yields[position], loop.results[position]])
     return stacks
@@ -106,7 +101,7 @@ class PartWriter:
 
     def cut(self, value: ir.Value) -> StackCut | None:
         """How a value is cut; None when it stays whole."""
-        return self.cuts.get(self.stacks.find(value), self.derived.get(value)) if rows_of(value) else None
+        return self.cuts.get(self.stacks.find(value), self.derived.get(value)) if derived_parts.rows_of(value) else None
 
     def derive(self, value: ir.Value, parts: list[Part], edges: tuple[int, ...]) -> None:
         """Records that a value of the update exists as parts although it is not a stack."""
@@ -164,7 +159,7 @@ class PartWriter:
             if made is not None and result is not None:
                 self.parts_of[result] = made
             elif not self._barrier(op) and not self._rows(op) and not self._reduced(op) and \
-                    (self.inside or cut is not None or not write_derived(self, op)):
+                    (self.inside or cut is not None or not derived_parts.write_derived(self, op)):
                 self._copy(op)
 
     def _barrier(self, op: ir.Operation) -> bool:
@@ -188,11 +183,11 @@ class PartWriter:
         """The result of an op by part; None for ops of which that is not known."""
         if op.name == "stablehlo.concatenate":
             return self._concatenated(op, cut)
-        if (filled := padded_range(op)) is not None:
+        if (filled := derived_parts.padded_range(op)) is not None:
             return self._padded(op, cut, filled)
         if repeats_whole(op, 0):
             return [self.copied(op, {}, rows) for rows in cut.parts]
-        groups = corresponding(op)
+        groups = derived_parts.corresponding(op)
         if not groups:
             return None
         given = {value: self.parts(value, cut) for value in groups[0] if value != op.results[0]}
@@ -233,8 +228,8 @@ class PartWriter:
             return None
         ends, pieces, place = [], [], 0
         for operand in op.operands:
-            pieces.append((place, place + rows_of(operand), operand))
-            place += rows_of(operand)
+            pieces.append((place, place + derived_parts.rows_of(operand), operand))
+            place += derived_parts.rows_of(operand)
             ends.append(place)
         if not set(cut.edges[1:]) <= set(ends):
             return None
@@ -262,13 +257,13 @@ class PartWriter:
         with self.editor.context:
             attributes = {name: ir.DenseI64ArrayAttr.get([size, *[0] * (rank - 1)]) for name, size in (
                 ("edge_padding_low", low), ("edge_padding_high", high), ("interior_padding", 0))}
-        type_ = with_dimension(own.type, 0, rows_of(own) + low + high)
+        type_ = with_dimension(own.type, 0, derived_parts.rows_of(own) + low + high)
         return self.editor.create("stablehlo.pad", [own, self.whole(op.operands[1])], [type_], attributes=attributes,
                                   location=op.location, before=self.end()).results[0]
 
     def _rows(self, op: ir.Operation) -> bool:
         """Takes a slice of a stack from its parts. Returns whether the op is one."""
-        taken = row_range(op)
+        taken = derived_parts.row_range(op)
         source = op.operands[0] if taken is not None else None
         cut = None if source is None or source not in self.parts_of else self.cut(source)
         if taken is None or source is None or cut is None:

@@ -8,8 +8,7 @@ from hlorewrite.pipelines.mpmd.rows import ROWS, rows_attribute
 from hlorewrite.pipelines.passes.split_stages.graph import ops_of
 from hlorewrite.pipelines.passes.split_stages.remat import keep_what_was_sent
 from hlorewrite.pipelines.passes.split_stages.stacks.by_part import PartWriter, StackCut, Stacks, stacks_of
-from hlorewrite.pipelines.passes.split_stages.stacks.derived_parts import joins_tensors
-from hlorewrite.pipelines.passes.split_stages.stacks.row_ops import row_range, rows_of
+from hlorewrite.pipelines.passes.split_stages.stacks.derived_parts import joins_tensors, row_range, rows_of
 from hlorewrite.pipelines.passes.split_stages.stage_assignment import StageAssignment, place_body
 from hlorewrite.pipelines.passes.split_stages.step import (
     ALIASED,

@@ -17,7 +17,7 @@ from hlorewrite.ops.table import SLICES
 from hlorewrite.passes.common.emit import integer_attribute
 from hlorewrite.passes.common.op_writer import OpWriter
 from hlorewrite.pipelines.passes.split_stages.graph import ops_of
-from hlorewrite.pipelines.passes.split_stages.stacks.row_ops import row_range, rows_of
+from hlorewrite.pipelines.passes.split_stages.stacks.derived_parts import row_range, rows_of
 
 
 @dataclass(frozen=True)

@@ -8,9 +8,9 @@ import numpy as np
 
 from hlorewrite.checks.reference.inputs import random_inputs
 from hlorewrite.checks.reference.program import prepare
-from hlorewrite.checks.reference.rounding.arithmetic import INTERPRETER, RoundingArithmetic
 from hlorewrite.checks.reference.rounding.bounds import bounds
 from hlorewrite.checks.reference.rounding.tightest_bound import apart_by
+from hlorewrite.checks.reference.rounding.units import INTERPRETER, RoundingArithmetic
 from hlorewrite.ir.load import parse
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from hlorewrite.checks.reference.compare import compare
+from hlorewrite.checks.reference.check import compare
 from hlorewrite.checks.reference.program import Outcome
 from hlorewrite.checks.reference.rounding.bounds import OutputBound, RoundingBounds
 

@@ -9,10 +9,9 @@ import numpy as np
 import pytest
 
 from hlorewrite.checks.reference.rounding import bounds as bounds_module
-from hlorewrite.checks.reference.rounding.arithmetic import COMPILED, INTERPRETER, RoundingArithmetic
-from hlorewrite.checks.reference.rounding.elementwise_errors import PROPAGATED, ROUNDINGS
+from hlorewrite.checks.reference.rounding.op_errors import PROPAGATED, ROUNDINGS
 from hlorewrite.checks.reference.rounding.trace import NoBound
-from hlorewrite.checks.reference.rounding.units import FloatFormat
+from hlorewrite.checks.reference.rounding.units import COMPILED, INTERPRETER, FloatFormat, RoundingArithmetic
 
 from .programs import function, measured
 

@@ -6,10 +6,9 @@ import numpy as np
 import pytest
 
 from hlorewrite.checks.reference.rounding.bounds import RoundingBounds
-from hlorewrite.checks.reference.rounding.static.computed_types import computed_tolerances
+from hlorewrite.checks.reference.rounding.summation_order import computed_tolerances
 from hlorewrite.ir.load import parse
-from hlorewrite.jaxbridge.xla.execute import Value
-from hlorewrite.jaxbridge.xla.verify import compare_output
+from hlorewrite.jaxbridge.xla.execute import Value, compare_output
 
 F, B = "tensor<4xf32>", "tensor<4xbf16>"
 DOWN, UP = f"({F}) -> {B}", f"({B}) -> {F}"

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from hlorewrite.checks.reference.program import prepare
-from hlorewrite.checks.reference.rounding.static.summation_order import SummationOrders, summation_orders
+from hlorewrite.checks.reference.rounding.summation_order import SummationOrders, summation_orders
 from hlorewrite.ir.load import parse
 from hlorewrite.passmanager.base import PassContext
 from hlorewrite.passmanager.manager import run_passes

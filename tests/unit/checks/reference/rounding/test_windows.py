@@ -7,10 +7,9 @@ import pytest
 
 from hlorewrite.checks.reference.inputs import random_inputs
 from hlorewrite.checks.reference.program import prepare
-from hlorewrite.checks.reference.rounding.arithmetic import COMPILED, TENSOR_CORES
 from hlorewrite.checks.reference.rounding.replay import replay
-from hlorewrite.checks.reference.rounding.static.summation_order import summation_orders
-from hlorewrite.checks.reference.rounding.units import FloatFormat
+from hlorewrite.checks.reference.rounding.summation_order import summation_orders
+from hlorewrite.checks.reference.rounding.units import COMPILED, TENSOR_CORES, FloatFormat
 from hlorewrite.ir.load import parse
 
 from .programs import measured

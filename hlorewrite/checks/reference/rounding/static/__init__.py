@@ -1,1 +1,0 @@
-"""Bounds from both modules alone: depth and length of sums, wire types."""

@@ -1,1 +1,0 @@
-"""hlorewrite doctor: what is installed, which settings hold, and what works here."""

@@ -1,1 +1,0 @@
-"""The process of a subcommand: supervision, limits of time and memory, standard streams."""

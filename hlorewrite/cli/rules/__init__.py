@@ -1,1 +1,0 @@
-"""hlorewrite rules: list, show, check, prove and document rewrite rules."""

@@ -1,1 +1,0 @@
-"""What each device computes before XLA partitions a program and after it."""

@@ -1,1 +1,0 @@
-"""How large the messages of a job are."""
