@@ -73,7 +73,7 @@ class InterleaveHalves(Pass):
     batch norm, routing with a capacity, losses. Bytes on the wire stay as they are, in twice as many calls.
 
     Devices may share the rows of the dimension, as in sequence parallelism. A half is then half of the rows of each
-    device, so a gather along the dimension joins halves and a scatter cuts them: the product of the first half starts
+    device, so a gather along the dimension joins halves and a scatter cuts them. The product of the first half starts
     when half of the rows has arrived, as in a collective matmul (Wang et al. 2023) of two steps.
 
     Legal because each op in halves computes every element from the same elements as before; a sum over the dimension

@@ -365,7 +365,7 @@ MUTATIONS |= {
         whole=known_wrong("groups-join-partitions-scatter")),
     "equal collectives mean their ids alike": Mutation(
         "hlorewrite.passes.common.value_numbers", '("mode", id_mode(op))', '("mode", "")',
-        whole=known_wrong("modes-of-equal-reductions"), pipeline="collective-cse"),
+        whole=known_wrong("modes-of-equal-permutes"), pipeline="collective-cse"),
 }
 
 UNREACHABLE = {
