@@ -7,7 +7,7 @@ layers, their folders and what they hold, as ARCHITECTURE.md shows them.
   ``TYPE_CHECKING`` count.
 * No circle between files. Importing a file also imports the packages it is in, unless the importer is in them too.
 * No circle between the rooms of a layer, which are its folders; imports inside functions and under ``TYPE_CHECKING``
-  count here too. ``KNOWN_CIRCLES`` lists those that are left; one that is gone must leave the list.
+  count here too.
 * ``jax`` is imported in the layers of ``JAX`` only.
 * No import is written as a string. A table that looks modules up by name is listed in ``REGISTRIES``; the names in it
   are checked for direction like imports. ``importlib.import_module`` is called in ``LOOKUPS`` only.
@@ -62,8 +62,6 @@ LOOKUPS = {
     "rules/dialects.py": "the op classes of a dialect, from jaxlib",
     "jaxbridge/xla/private.py": "the CUDA plug-in of jax",
 }
-KNOWN_CIRCLES = ("cost: cluster, collectives", "rules: checks, compile")
-"""Circles of rooms that are still to be taken apart, each a layer and its rooms. No line may be added."""
 MOST_FILES = 20
 SCRIPTS = ("tools", "bench", "examples", "tests")
 """Folders next to the package; their class names and the number of their files are checked too."""
@@ -158,8 +156,7 @@ def read_package(folder: Path, with_text: str = "") -> dict[str, SourceFile]:
 
 
 def check(folder: Path, layers: tuple[str, ...] = LAYERS, registries: Mapping[str, str] | None = None,
-          lookups: Mapping[str, str] | None = None, scripts: Sequence[Path] = (),
-          known_circles: Sequence[str] | None = None) -> list[str]:
+          lookups: Mapping[str, str] | None = None, scripts: Sequence[Path] = ()) -> list[str]:
     """One sentence for each violation in a package.
 
     Args:
@@ -167,7 +164,6 @@ def check(folder: Path, layers: tuple[str, ...] = LAYERS, registries: Mapping[st
       layers: names of its folders and files, highest first.
       registries: files whose strings may name modules.
       lookups: files that may call ``importlib.import_module``.
-      known_circles: circles of rooms that are left.
       scripts: folders of programs whose classes are compared with the package's, and whose folders are counted.
     """
     registries = REGISTRIES if registries is None else registries
@@ -181,7 +177,7 @@ def check(folder: Path, layers: tuple[str, ...] = LAYERS, registries: Mapping[st
     edges = {name: sorted({each.module for each in source.imports if each.imported} - {name})
              for name, source in sources.items()}
     sentences += [f"{folder.name} imports itself in a cycle: {' -> '.join(circle)}" for circle in _circles(edges)]
-    sentences += _room_circles(sources, KNOWN_CIRCLES if known_circles is None else known_circles)
+    sentences += _room_circles(sources)
     for name, paths in class_doubles(folder, *scripts, read={folder: sources}).items():
         sentences.append(f"class {name} stands in {' and '.join(paths)}; give one of them a name of its own")
     return [*sentences, *_crowded(folder, *scripts)]
@@ -260,8 +256,8 @@ def _strings(source: SourceFile, sources: Mapping[str, SourceFile], registries: 
                 yield f"{source.path}:{node.lineno}: {called} hides an import; write it, or list the file in LOOKUPS"
 
 
-def _room_circles(sources: Mapping[str, SourceFile], known: Sequence[str]) -> Iterator[str]:
-    """Circles between the rooms of a layer, each with an import; and known ones that are gone."""
+def _room_circles(sources: Mapping[str, SourceFile]) -> Iterator[str]:
+    """Circles between the rooms of a layer, each with its imports."""
     edges: dict[str, dict[str, str]] = defaultdict(dict)
     for source in sources.values():
         for each in source.imports:
@@ -269,15 +265,10 @@ def _room_circles(sources: Mapping[str, SourceFile], known: Sequence[str]) -> It
             if here and there and here != there and here.split("/")[0] == there.split("/")[0]:
                 edges[here].setdefault(there, f"{source.path}:{each.line}")
                 edges.setdefault(there, {})
-    found = set()
     for circle in _circles({room: sorted(others) for room, others in edges.items()}):
         rooms = ", ".join(room.split("/")[1] for room in circle)
-        text = f"{circle[0].split('/')[0]}: {rooms}"
-        found.add(text)
         places = [place for room in circle for other, place in edges[room].items() if other in circle]
-        if text not in known:
-            yield f"rooms import each other ({text}): {', '.join(places)}"
-    yield from (f"{text} is not a circle any more; take it out of KNOWN_CIRCLES" for text in known if text not in found)
+        yield f"rooms import each other ({circle[0].split('/')[0]}: {rooms}): {', '.join(places)}"
 
 
 def _circles(edges: Mapping[str, Sequence[str]]) -> list[list[str]]:

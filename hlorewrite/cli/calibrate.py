@@ -29,8 +29,8 @@ def run(args: argparse.Namespace) -> int:
     from dataclasses import replace
 
     from hlorewrite.cost import collective_model, topology, topology_names
+    from hlorewrite.cost.collective_kinds import check_kind
     from hlorewrite.cost.collectives.calibrate import calibrated_toml, curve_name, fitted_constants
-    from hlorewrite.cost.collectives.kinds import check_kind
     from hlorewrite.errors import UsageError
     from hlorewrite.util.progress import progress
     from hlorewrite.util.write import write_file

@@ -28,8 +28,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Runs ``hlorewrite collective``."""
     from hlorewrite.cost import NcclModel, collective_model, topology
+    from hlorewrite.cost.collective_kinds import check_kind
     from hlorewrite.cost.collectives.bandwidth import describe
-    from hlorewrite.cost.collectives.kinds import check_kind
     from hlorewrite.cost.collectives.models import waiting_for_ranks
     from hlorewrite.util.sizes import format_bytes, format_seconds, parse_bytes
 

@@ -13,7 +13,7 @@ collective-permute its [source, target] pairs. Anything with that method will do
 
 from hlorewrite.cost.cluster.topology import Topology
 from hlorewrite.cost.cluster.topology_file import load_topology, topology, topology_names
-from hlorewrite.cost.collectives.kinds import KINDS
+from hlorewrite.cost.collective_kinds import KINDS
 from hlorewrite.cost.collectives.models import CollectiveModel, CurveModel, NcclModel, collective_model
 from hlorewrite.cost.training.iteration import Estimate, estimate, estimate_many
 from hlorewrite.cost.training.model import ModelShape, model, model_names

@@ -13,7 +13,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from hlorewrite.cost.collectives.kinds import check_kind
+from hlorewrite.cost.collective_kinds import check_kind
 from hlorewrite.cost.training.model import ModelShape
 from hlorewrite.cost.training.workload import Options, Parallelism
 from hlorewrite.errors import UsageError

@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from hlorewrite.cost.cluster.topology import Topology
-from hlorewrite.cost.collectives.kinds import KINDS
+from hlorewrite.cost.collective_kinds import KINDS
 from hlorewrite.cost.traffic import CollectiveTraffic, traffic_matrix
 from hlorewrite.passmanager.trace import format as form
 from hlorewrite.viewer import outcomes

@@ -8,18 +8,8 @@ operands.
 from collections.abc import Callable, Mapping
 
 from hlorewrite.analysis.groups import groups_of, id_mode
-from hlorewrite.ir import (
-    COLLECTIVES,
-    MAY_HAVE_EFFECTS,
-    REPLICA_GROUPS,
-    View,
-    defining_op,
-    ir,
-    is_private,
-    op_key,
-    readable,
-    terminator,
-)
+from hlorewrite.ir import COLLECTIVES, MAY_HAVE_EFFECTS, REPLICA_GROUPS, View, ir, is_private, op_key, readable
+from hlorewrite.ir.view import defining_op, terminator
 from hlorewrite.ops.attributes import constant_text
 from hlorewrite.ops.reducers import reduction_kind
 

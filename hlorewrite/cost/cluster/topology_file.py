@@ -14,7 +14,7 @@ from types import MappingProxyType
 from typing import Any
 
 from hlorewrite.cost.cluster.topology import ARCHITECTURES, LINK_KINDS, NETWORK_KINDS, Topology
-from hlorewrite.cost.collectives.kinds import KINDS, default_constants
+from hlorewrite.cost.collective_kinds import KINDS, default_constants
 from hlorewrite.errors import InputError, UsageError, did_you_mean
 from hlorewrite.util.read import read_regular
 

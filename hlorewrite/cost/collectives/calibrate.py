@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from hlorewrite.cost.cluster.topology import Topology
-from hlorewrite.cost.collectives.kinds import KINDS, default_constants
+from hlorewrite.cost.collective_kinds import KINDS, default_constants
 from hlorewrite.errors import InputError, UsageError
 from hlorewrite.ir import collectives
 

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 from hlorewrite.cost.cluster.topology import Topology
-from hlorewrite.cost.collectives.kinds import check_kind, default_constants
+from hlorewrite.cost.collective_kinds import check_kind, default_constants
 from hlorewrite.cost.collectives.nccl import constants
 from hlorewrite.cost.collectives.placement import RankPlacement
 from hlorewrite.errors import UsageError

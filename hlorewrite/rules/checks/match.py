@@ -4,9 +4,9 @@ from collections.abc import Sequence
 
 from hlorewrite.errors import did_you_mean
 from hlorewrite.rules.checks.expressions import Problem, Scope
-from hlorewrite.rules.compile.pattern_graph import unreachable
 from hlorewrite.rules.dialects import DIALECTS, OpSignature, op_names, signature
 from hlorewrite.rules.syntax import ast
+from hlorewrite.rules.syntax.pattern_graph import unreachable
 
 
 def check_match(block: ast.Block, scope: Scope, kinds: Sequence[str]) -> list[Problem]:

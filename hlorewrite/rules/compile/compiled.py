@@ -10,10 +10,10 @@ from hlorewrite.rules.checks.declared import REGROUPING
 from hlorewrite.rules.compile.checks import CompiledCheck, ExpressionCompiler, Function, NativeFunction, pair_conditions
 from hlorewrite.rules.compile.environment import CONTEXT, Environment, Slots
 from hlorewrite.rules.compile.match import MatchCompiler, MatchStep
-from hlorewrite.rules.compile.pattern_graph import Visit
 from hlorewrite.rules.compile.rewrite import Action, RewriteCompiler
 from hlorewrite.rules.match_failure import MatchFailure
 from hlorewrite.rules.syntax import ast
+from hlorewrite.rules.syntax.pattern_graph import Visit
 
 Stage = Literal["where", "legal", "cost"]
 _BLOCKS: tuple[tuple[str, Stage], ...] = (("where", "where"), ("types", "legal"), ("legal", "legal"), ("cost", "cost"))

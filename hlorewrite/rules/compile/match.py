@@ -13,9 +13,9 @@ from hlorewrite.ops.reducers import reduction_kind
 from hlorewrite.ops.table import COMMUTATIVE
 from hlorewrite.rules.compile.checks import PairCondition, indexed, together
 from hlorewrite.rules.compile.environment import ABSENT, CONTEXT, Environment, Slots, attribute_matches
-from hlorewrite.rules.compile.pattern_graph import OpPatternNode, Visit, nodes_of, results_of, visit_order
 from hlorewrite.rules.dialects import signature
 from hlorewrite.rules.syntax import ast
+from hlorewrite.rules.syntax.pattern_graph import OpPatternNode, Visit, nodes_of, results_of, visit_order
 
 Getter = Callable[[Environment], Any]
 Reason = tuple[str, "ir.Operation | None"]

@@ -43,7 +43,7 @@ def violations(tmp_path: Path, changes: dict[str, str], **options: object) -> li
         file = tmp_path / "hlorewrite" / path
         file.parent.mkdir(parents=True, exist_ok=True)
         file.write_text(text)
-    settings = {"registries": {}, "lookups": {}, "known_circles": ()} | options
+    settings = {"registries": {}, "lookups": {}} | options
     return layers.check(tmp_path / "hlorewrite", ORDER, **settings)
 
 
@@ -110,14 +110,6 @@ def test_longer_circles_between_rooms(tmp_path: Path) -> None:
 def test_files_of_the_layer_itself_are_in_no_room(tmp_path: Path) -> None:
     assert violations(tmp_path, {**ROOMS, "top/h.py": "import hlorewrite.top.outer.f",
                                  "top/inner/g.py": "import hlorewrite.top.h"}) == []
-
-
-def test_known_circles_between_rooms_only_shrink(tmp_path: Path) -> None:
-    circle = {**ROOMS, "top/inner/g.py": "import hlorewrite.top.outer.e"}
-    assert violations(tmp_path, circle, known_circles=("top: inner, outer",)) == []
-    (sentence,) = violations(tmp_path, {"top/inner/g.py": ""}, known_circles=("top: inner, outer",))
-    assert "is not a circle any more" in sentence
-    assert len(layers.KNOWN_CIRCLES) <= 2 and not any(each.startswith("jaxbridge") for each in layers.KNOWN_CIRCLES)
 
 
 @pytest.mark.parametrize("back", [

@@ -13,8 +13,8 @@ from dataclasses import dataclass, field
 from hlorewrite.checks.reference.rule_checks.instance_ops import DoesNotFit, NotGenerated, ShapeWriters, Tensor
 from hlorewrite.errors import InputError
 from hlorewrite.ir import BY_OP, Module, parse
-from hlorewrite.rules.compile.pattern_graph import OpPatternNode, nodes_of, results_of, values_in
 from hlorewrite.rules.syntax import ast
+from hlorewrite.rules.syntax.pattern_graph import OpPatternNode, nodes_of, results_of, values_in
 
 _CHANNEL = "channel_handle = #stablehlo.channel_handle<handle = 1, type = 1>"
 _SHAPES = ((8,), (8, 8), (16, 8))

@@ -7,7 +7,7 @@ from itertools import combinations
 
 import numpy as np
 
-from hlorewrite.passes.all_reduce_fusion.crowded import crowded_plan
+from hlorewrite.passes.all_reduce_fusion.classes import crowded_plan
 from hlorewrite.passes.all_reduce_fusion.model import Costs, FusionItem
 
 

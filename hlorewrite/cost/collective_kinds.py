@@ -15,7 +15,7 @@ KINDS = TIMED_KINDS
 @functools.cache
 def default_constants() -> Mapping[str, float]:
     """The calibrated constants, by name, as in ``data/collectives.toml``."""
-    text = (Path(__file__).parent.parent / "data" / "collectives.toml").read_text(encoding="utf-8")
+    text = (Path(__file__).parent / "data" / "collectives.toml").read_text(encoding="utf-8")
     return MappingProxyType({name: float(value) for name, value in tomllib.loads(text).items()})
 
 
