@@ -2,8 +2,10 @@
 
 from hlorewrite.errors import UsageError, did_you_mean
 
-_COMM = ("collective-cse", "gather-once", "hoist-collectives", "masked-sum-to-broadcast", "gather-to-broadcast",
-         "permutes-to-broadcast", "rules{only=algebra}", "comm-shift", "rules{only=algebra}",
+_COMM = ("collective-cse", "gather-once", "hoist-collectives",
+         # What leaves a loop may be equal to what is around it.
+         "collective-cse", "masked-sum-to-broadcast", "gather-to-broadcast", "permutes-to-broadcast",
+         "rules{only=algebra}", "comm-shift", "rules{only=algebra}",
          # What comm-shift moves may be next to its like, or read what its loop does not change.
          "collective-cse", "hoist-collectives",
          # Sharded within hosts and replicated across them: what remains across hosts may leave the loop.
