@@ -156,6 +156,9 @@ class Job:
         timed = next((step for step in passes if step.beside_compute and not getattr(step, "topology", "")), None)
         clustered = decide.named_cluster(self.args) or self.args.target == "gpu" or self.args.ignore_cost
         if timed is not None and not clustered:
+            if self.args.target:
+                from hlorewrite.jaxbridge.xla.target import parse_target
+                parse_target(self.args.target)
             raise UsageError(f"{timed.name} decides by predicted time, and no cluster is named",
                              hint="add --topology=h200:1x8, or --target")
         if self.args.topology:

@@ -233,6 +233,11 @@ def test_cpu_devices_are_no_cluster_to_decide_by_time_for(opt: Run) -> None:
     assert code == 2 and err.count("\n") == 1 and "no cluster is named; add --topology=h200:1x8" in err
 
 
+def test_a_misspelt_target_is_named_before_the_cluster_that_it_would_be(opt: Run) -> None:
+    code, _, err = opt(manual_step(8), "-O", "time", "--target=h201:1x8")
+    assert code == 2 and err.count("\n") == 1 and 'unknown target "h201:1x8"; did you mean "h200"?' in err
+
+
 def test_a_reproducer_names_the_cluster_of_the_target(opt: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     def fails(*_: object, **__: object) -> bool:
         raise PassFailed("for a test")
