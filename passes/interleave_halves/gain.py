@@ -101,8 +101,8 @@ def saved_seconds(choice: HalvesChoice, chains: Chains, times: BlockTimes) -> fl
 def _between_kernels(tasks: Sequence[StreamTask]) -> list[int]:
     """The transfers that wait for a kernel of their block and for which another one waits.
 
-    Only of these does XLA leave anything exposed that halves would hide. It starts others with the block, or lets them
-    end with it, as the permutes of ring attention and the reductions of gradients.
+    Only of these does XLA leave anything exposed that halves would hide. Others start with the block or end with it,
+    such as the permutes of ring attention and the reductions of gradients.
     """
     later, found = set[int](), list[int]()
     for number in range(len(tasks) - 1, -1, -1):

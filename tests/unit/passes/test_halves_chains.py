@@ -56,3 +56,19 @@ def test_a_loop_keeps_its_positions_apart(start: str, activation: str, added: st
     assert (op_key(gradient) in chains.keys) is waits
     straight = activation == "%h"
     assert len(chains.ops) == (2 if straight or waits else 0) and op_key(loop) in chains.keys
+
+
+@pytest.mark.parametrize("activation", ["%h", "%g"])
+@pytest.mark.parametrize(("closed", "linked"), [("stablehlo.tanh", 0), ("stablehlo.compare", 2)])
+def test_no_chain_goes_through_closed_ops_of_a_loop(activation: str, closed: str, linked: int):
+    view = View(parse(STEP.format(start="%gradient", activation=activation, added="%h")))
+    reductions = {op_key(op): op for op in view.ops("stablehlo.all_reduce")}
+    assert len(chained(reductions, WaitWalk()).ops) == 2
+    assert len(chained(reductions, WaitWalk({op_key(op) for op in view.ops(closed)})).ops) == linked
+
+
+def test_the_last_of_a_chain_is_not_awaited():
+    view = View(parse(STEP.format(start="%w", activation="%h", added="%h")))
+    first, last = view.ops("stablehlo.all_reduce")
+    chains = chained({op_key(op): op for op in (first, last)}, WaitWalk())
+    assert chains.awaited == {op_key(first)} and len(chains.ops) == 2
