@@ -16,10 +16,14 @@ from hlorewrite.util.reachability import reachable
 
 
 class _Node(NamedTuple):
-    """An op of a block, or a position of what a loop in it carries; the position of other ops is 0."""
+    """An op of a block, or what a loop in it carries at a position: what enters there, or what an iteration computes.
+
+    The position of other ops is 0.
+    """
 
     op: ir.Operation
     position: int = 0
+    enters: bool = False
 
 
 class Chains(NamedTuple):
@@ -48,8 +52,9 @@ def chained(seeds: Mapping[int, ir.Operation], walk: WaitWalk) -> Chains:
     """
     behind = walk.all(seeds.values(), walk.readers)
     in_front = walk.all(seeds.values(), walk.sources)
-    ops = {key: op for key, op in seeds.items() if (key, 0) in behind or (key, 0) in in_front}
-    return Chains(ops, {key for key in ops if (key, 0) in in_front}, ops.keys() | {key for key, _ in behind & in_front})
+    ops = {key: op for key, op in seeds.items() if _key(_Node(op)) in behind | in_front}
+    awaited = {key for key, op in ops.items() if _key(_Node(op)) in in_front}
+    return Chains(ops, awaited, ops.keys() | {key for key, *_ in behind & in_front})
 
 
 class WaitWalk:
@@ -63,7 +68,7 @@ class WaitWalk:
         self.without = without
         self._slots: dict[int, LoopSlots] = {}
 
-    def all(self, ops: Iterable[ir.Operation], following: Callable[[_Node], list[_Node]]) -> set[tuple[int, int]]:
+    def all(self, ops: Iterable[ir.Operation], following: Callable[[_Node], list[_Node]]) -> set[tuple[int, int, bool]]:
         """Keys of the nodes that some ops lead to."""
         def open_ways(node: _Node) -> list[_Node]:
             found = following(node)
@@ -76,9 +81,8 @@ class WaitWalk:
         """The nodes of its block that read what a node makes, in this iteration or the next."""
         op, block = node.op, node.op.block
         if op.name == WHILE:
-            slots = self._of(op)
-            return [*(_Node(op, each) for each in slots.readers[node.position]),
-                    *self._using([op.results[node.position]], block)]
+            computed = [_Node(op, each) for each in self._of(op).readers[node.position]]
+            return computed if node.enters else [*computed, *self._using([op.results[node.position]], block)]
         around = op == terminator(block) and _is_body(block)
         return self._using(block.arguments if around else op.results, block)
 
@@ -93,7 +97,7 @@ class WaitWalk:
                 if reader.name != WHILE:
                     found.append(_Node(reader))
                 elif user == reader:
-                    found.append(_Node(reader, use.operand_number))
+                    found.append(_Node(reader, use.operand_number, enters=True))
                 else:
                     found += [_Node(reader, each) for each in self._of(reader).capturing(value)]
         return found
@@ -102,9 +106,11 @@ class WaitWalk:
         """The nodes of its block that make what a node reads, in this iteration or the previous one."""
         op, block = node.op, node.op.block
         if op.name == WHILE:
+            if node.enters:
+                return self._making([op.operands[node.position]], block)
             slots = self._of(op)
-            read = [op.operands[node.position], *slots.captured[node.position]]
-            return [*(_Node(op, each) for each in slots.sources[node.position]), *self._making(read, block)]
+            carried = [_Node(op, each, enters) for each in slots.sources[node.position] for enters in (False, True)]
+            return [*carried, *self._making(slots.captured[node.position], block)]
         inside = nested_ops(op) if len(op.regions) and op.name not in COLLECTIVES else (op,)
         return self._making((value for inner in inside for value in inner.operands), block)
 
@@ -170,8 +176,8 @@ class LoopSlots:
         return found or list(range(len(self.captured)))
 
 
-def _key(node: _Node) -> tuple[int, int]:
-    return op_key(node.op), node.position
+def _key(node: _Node) -> tuple[int, int, bool]:
+    return op_key(node.op), node.position, node.enters
 
 
 def _is_outside(value: ir.Value, loop: ir.Operation) -> bool:
