@@ -66,7 +66,6 @@ EXCEPTIONS: dict[str, str] = {
     "hlorewrite/checks/reference/program.py": _TYPES,
     "hlorewrite/checks/prove/proof_obligation.py": _SEMANTICS,
     "hlorewrite/checks/value_graph/communication_rules.py": _EQUATIONS,
-    "hlorewrite/checks/value_graph/index_maps.py": _EQUATIONS,
     "hlorewrite/checks/value_graph/views/forms.py": _EQUATIONS,
     "hlorewrite/checks/value_graph/views/moves.py": _EQUATIONS,
     "hlorewrite/checks/value_graph/views/rows.py": _EQUATIONS,

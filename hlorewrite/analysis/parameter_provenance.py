@@ -16,7 +16,7 @@ from typing import NamedTuple
 from hlorewrite.ir import BY_OP, COLLECTIVES, argument_path, ir, is_static_tensor, op_key
 from hlorewrite.ir.regions import BRANCHES, CALL, FUNCTION, MANUAL, WHILE, Loop, region_op, returned
 from hlorewrite.ir.view import View, defining_op, readable, terminator, users
-from hlorewrite.ops.table import TERMINATORS
+from hlorewrite.ops.table import ELEMENTWISE, TERMINATORS
 from hlorewrite.util.reachability import reachable
 
 _MOST_STEPS = 100_000
@@ -24,9 +24,6 @@ _MOST_STEPS = 100_000
 _MOVES = frozenset({f"stablehlo.{name}" for name in (
     "convert", "transpose", "reshape", "optimization_barrier", "reduce_precision")} | {"sdy.sharding_constraint"})
 _MOVES_OF_ONE = ("stablehlo.broadcast_in_dim", "stablehlo.reduce", "stablehlo.slice")
-_ELEMENTWISE = frozenset(f"stablehlo.{name}" for name in (
-    "abs", "add", "clamp", "divide", "exponential", "maximum", "minimum", "multiply", "negate", "power", "rsqrt",
-    "select", "sign", "sqrt", "subtract", "tanh"))
 _WITH_SCALARS = ("stablehlo.clamp", "stablehlo.select")
 _UPDATE, _SLICE, _REDUCE = "stablehlo.dynamic_update_slice", "stablehlo.dynamic_slice", "stablehlo.reduce"
 _PART = re.compile(r"\['([^']*)'\]|\.(\w+)|\[(\d+)\]")
@@ -142,7 +139,7 @@ class ParameterProvenance:
                     found.setdefault(argument, []).append(update)
         named = {argument: min(of, key=lambda update: update.size).result for argument, of in found.items()}
         # A parameter that is added to what it is as large as is read only after that.
-        read = [a for a in named if self._is_read(a)] or [a for a in named if self._is_read(a, _ELEMENTWISE)]
+        read = [a for a in named if self._is_read(a)] or [a for a in named if self._is_read(a, ELEMENTWISE)]
         same = [a for a in read if continues(argument_path(a.location), named[a])]
         # Without a result of the same name, a scalar (a loss, a scale) says too little.
         chosen = same or [a for a in read if _shape(a)]
@@ -157,7 +154,7 @@ class ParameterProvenance:
         if name == CALL:
             self._calls[op_key(maker)] = maker
             calls = (*calls, op_key(maker))
-        if name in _ELEMENTWISE:
+        if name in ELEMENTWISE:
             values = list(maker.operands)
             if name in _WITH_SCALARS:
                 values = [value for value in values if _shape(value) == _shape(place.value)]
@@ -222,7 +219,7 @@ class ParameterProvenance:
         if op.name == CALL:
             callee = self.view.callee(op)
             return [] if callee is None else [callee.regions[0].blocks[0].arguments[position]]
-        known = op.name in _ELEMENTWISE or op.name in (*TERMINATORS, _UPDATE, _REDUCE)
+        known = op.name in ELEMENTWISE or op.name in (*TERMINATORS, _UPDATE, _REDUCE)
         return [] if known else None
 
     # ---- back from an operand

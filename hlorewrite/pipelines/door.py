@@ -1,4 +1,4 @@
-"""The one door: what this room registers with the core, and what users import from it.
+"""What programs of several meshes register with the core, and what users import of them.
 
 ``tools/import_layers.py`` reads these tables as imports.
 """

@@ -89,10 +89,6 @@ class KernelTimes:
 # added up, but never exceed the whole parameter.
 
 
-_HOLDS_UPDATE = {work.UPDATE: 1, work.SCATTER: 2}
-"""The index of the operand that an op writes into its first operand."""
-
-
 def fusion_bytes(fused: Computation) -> int:
     """Bytes a fusion reads and writes.
 
@@ -213,7 +209,7 @@ def _source(computation: Computation, made: HloInstruction | None) -> HloInstruc
 
 
 def _update(computation: Computation, update: HloInstruction) -> HloInstruction:
-    place = _HOLDS_UPDATE[update.opcode]
+    place = work.update_place(update.opcode, len(update.operands))
     name = update.operands[place] if place < len(update.operands) else ""
     return computation.instructions.get(name, update)
 

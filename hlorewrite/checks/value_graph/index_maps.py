@@ -17,12 +17,11 @@ from hlorewrite.checks.value_graph.graph import Graph, shape_and_element, tensor
 from hlorewrite.checks.value_graph.groups import Members, Reduction
 from hlorewrite.checks.value_graph.per_process_constants import Attributes, ProcessConstants, numbers_in
 from hlorewrite.ops.elements import MOVERS, moved
+from hlorewrite.ops.table import ELEMENTWISE
 
 _MOST_ENTRIES = 1 << 15
 _MOST_WORK = 1 << 24
-_PUSHED = frozenset(f"stablehlo.{name}" for name in (
-    "add", "subtract", "multiply", "divide", "maximum", "minimum", "negate", "convert", "bitcast_convert", "tanh",
-    "exponential", "and", "or", "xor", "not", "abs", "sqrt", "rsqrt", "log", "sign", "power", "cosine", "sine"))
+_PUSHED = (ELEMENTWISE | {"stablehlo.bitcast_convert"}) - {"stablehlo.compare", "stablehlo.select"}
 """Elementwise ops that are done after moves. Comparisons are not: tables of masks are compared as they stand."""
 _KEEPS_ZERO = ("stablehlo.convert", "stablehlo.bitcast_convert")
 _MOVES = frozenset(f"stablehlo.{name}" for name in MOVERS)

@@ -273,7 +273,7 @@ class _Kernels:
         sizes = list(map(graph.elements.__getitem__, op.reads))
         if work.element_by_element(op.kind):  # nearly all ops, and large blocks are asked millions of times
             return [count if count < size else size for size in sizes]
-        place = 1 if op.kind == work.UPDATE else len(op.makes) + 1
+        place = work.update_place(op.kind, len(op.reads))
         written = sizes[place] if op.kind in work.IN_PLACE and place < len(sizes) else 0
         reader = OpSizes(op.kind, self._made(number), written)
         return [min(size, work.needed_elements(reader, place, count, size, in_place=in_place))

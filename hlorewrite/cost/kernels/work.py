@@ -85,6 +85,20 @@ def kind_of_op(name: str) -> str:
     return _HLO_NAMES.get(kind, kind)
 
 
+def update_place(kind: str, operands: int) -> int:
+    """The index of the first operand that an in-place op writes into another: a scatter has its buffers, then indices.
+
+    Args:
+      kind: ``UPDATE`` or ``SCATTER``.
+      operands: the number of its operands.
+
+    Example:
+      >>> update_place(UPDATE, 4), update_place(SCATTER, 3), update_place(SCATTER, 5)
+      (1, 2, 3)
+    """
+    return 1 if kind == UPDATE else (operands + 1) // 2
+
+
 def needed_elements(reader: OpSizes, place: int, count: float, size: int, *, in_place: bool) -> float:
     """The number of an operand's elements that some elements of an op's result depend on.
 
