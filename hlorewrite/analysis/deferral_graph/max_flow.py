@@ -4,6 +4,8 @@ The flows of reductions are shallow and sparse, so a few phases suffice; loading
 modules. (E. A. Dinic, "Algorithm for solution of a problem of maximum flow in networks with power estimation", 1970.)
 """
 
+from __future__ import annotations
+
 from array import array
 
 

@@ -7,6 +7,8 @@ Programs have as many nodes as ops, or more. So what is kept for each node is in
 would take more memory than the graph.
 """
 
+from __future__ import annotations
+
 from array import array
 from collections.abc import Iterable, Iterator, Sequence
 from heapq import heappop, heappush

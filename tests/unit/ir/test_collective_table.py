@@ -99,12 +99,20 @@ def written_names(nodes: Sequence[ast.AST]) -> Iterator[tuple[int, set[str]]]:
             yield node.lineno, listed_names  # pyright: ignore[reportAttributeAccessIssue]
 
 
+def dotted(node: ast.AST) -> list[str]:
+    """The names of an expression such as ``collectives.ALL_REDUCE.op``, last first; none for other expressions."""
+    names = list[str]()
+    while isinstance(node, ast.Attribute):
+        names.append(node.attr)
+        node = node.value
+    return [*names, node.id] if isinstance(node, ast.Name) else []
+
+
 def named_rows(nodes: Iterable[ast.AST]) -> Iterator[tuple[int, set[str]]]:
     """(line, rows) of each literal that lists rows of the table, or fields of them."""
     rows = {name for name, value in vars(table).items() if isinstance(value, CollectiveOp)}
     for node in nodes:
-        listed = [each.value if isinstance(each, ast.Attribute) else each for each in elements(node)]
-        names = {each.id for each in listed if isinstance(each, ast.Name) and each.id in rows}
+        names = {name for each in elements(node) for name in dotted(each) if name in rows}
         if names:
             yield node.lineno, names  # pyright: ignore[reportAttributeAccessIssue]
 
@@ -202,5 +210,6 @@ def test_lists_are_recognised(text: str, count: int) -> None:
 
 
 def test_lists_of_rows_are_recognised() -> None:
-    tree = ast.parse("a = (ALL_REDUCE.op, ALL_GATHER)\nb = [ALL_REDUCE]\nc = {ALL_REDUCE.op: run, ALL_TO_ALL.op: run}")
-    assert [(line, len(rows)) for line, rows in named_rows(ast.walk(tree))] == [(1, 2), (2, 1), (3, 2)]
+    tree = ast.parse("a = (ALL_REDUCE.op, ALL_GATHER)\nb = [ALL_REDUCE]\nc = {ALL_REDUCE.op: run, ALL_TO_ALL.op: run}\n"
+                     "d = (table.ALL_REDUCE, table.ALL_TO_ALL.op)")
+    assert [(line, len(rows)) for line, rows in named_rows(ast.walk(tree))] == [(1, 2), (2, 1), (3, 2), (4, 2)]
