@@ -133,9 +133,8 @@ def _rewrite(editor: Editor, op: ir.Operation, read: _Read) -> None:
         editor.erase(reader)
         return
     if read.offset is not None:
-        bounds = [(0, full, 1) for full in shape]
-        bounds[dim] = (read.offset, read.offset + read.range.size, 1)
-        source = OpWriter.before(editor, op, reader.location).sliced(source, bounds)
+        source = OpWriter.before(editor, op, reader.location).part(
+            source, dim, read.offset, read.offset + read.range.size)
     arrived = emit_delivery(editor, read.how, source, op, op)
     if arrived.type == reader.results[0].type:
         editor.replace(reader.results[0], arrived)

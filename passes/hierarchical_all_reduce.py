@@ -159,6 +159,6 @@ def _rewrite(editor: Editor, op: ir.Operation, kind: str, levels: Hierarchy) -> 
     part = collective(REDUCE_SCATTER.op, flat, share, levels.inside, scatter_dimension=first)
     part = collective(ALL_REDUCE.op, part, share, levels.across)
     whole = collective(ALL_GATHER.op, part, share * members, levels.inside, all_gather_dim=first)
-    whole = writer.sliced(whole, [(0, total, 1)])
+    whole = writer.part(whole, 0, 0, total)
     editor.replace(op.results[0], writer.reshaped(whole, shape))
     editor.erase(op)

@@ -311,8 +311,7 @@ class _Merger:
         attributes |= {"all_gather_dim": integer_attribute(self.editor, 0),
                        "replica_groups": rows_attribute(self.editor.context, first.groups.rows)}
         whole = writer.make(ALL_GATHER.op, [writer.concatenated(parts, 1)], [members, len(parts) * size], **attributes)
-        return [writer.sliced(whole, [(0, members, 1), (number * size, (number + 1) * size, 1)])
-                for number in range(len(parts))]
+        return [writer.part(whole, 1, number * size, (number + 1) * size) for number in range(len(parts))]
 
     # ---- ops
 

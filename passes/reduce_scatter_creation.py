@@ -212,5 +212,4 @@ def _sharded(type_: ir.Type, dim: int, members: int) -> ir.Type:
 
 def _splat(editor: Editor, value: ir.Value, dim: int, members: int, before: ir.Operation) -> ir.Value:
     """The part of a splat constant that one device needs."""
-    shape = ir.RankedTensorType(_sharded(value.type, dim, members)).shape
-    return OpWriter.before(editor, before).sliced(value, [(0, size, 1) for size in shape])
+    return OpWriter.before(editor, before).part(value, dim, 0, ir.RankedTensorType(value.type).shape[dim] // members)

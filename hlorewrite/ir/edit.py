@@ -9,6 +9,13 @@ from hlorewrite.ir.location import stamped
 from hlorewrite.ir.view import View
 
 
+def point_behind(value: ir.Value) -> ir.InsertionPoint:
+    """The point right after the op that makes a value; of a block's argument, the begin of the block."""
+    owner = value.owner
+    return ir.InsertionPoint.at_block_begin(owner) if isinstance(owner, ir.Block) else ir.InsertionPoint.after(
+        owner.operation)
+
+
 class EditListener(Protocol):
     """Called with each edit after (or, for ``erasing`` and ``replacing``, before) it happens."""
 

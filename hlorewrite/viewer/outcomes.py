@@ -10,21 +10,12 @@ from collections.abc import Callable, Hashable, Iterable
 from dataclasses import dataclass
 from typing import Any
 
+from hlorewrite.passmanager.trace.format import TracedNest, path_of
+
 # ---- the collectives of one side of a run, as the page needs them; rows that make no sense are counted and left out
 
 
 Groups = tuple[tuple[int, ...], ...]
-
-
-@dataclass(frozen=True)
-class NestRow:
-    """A loop or branch; see ``hlorewrite.passmanager.trace.snapshot.TracedNest``."""
-
-    parent: int
-    op: str
-    source: str
-    trips: int
-    trips_known: bool
 
 
 @dataclass(frozen=True)
@@ -79,19 +70,13 @@ class Side:
 
     devices: int
     collectives: tuple[CollectiveRow, ...]
-    nests: tuple[NestRow, ...]
+    nests: tuple[TracedNest, ...]
     remarks: tuple[str, ...]
     damaged: int
 
     def path(self, place: int) -> tuple[tuple[str, str, int], ...]:
         """(op, source, trips) of the loops and branches around a place, outermost first."""
-        path = []
-        # Ends: each step goes to the loop or branch around, which was listed before.
-        while place >= 0:
-            nest = self.nests[place]
-            path.append((nest.op, nest.source, nest.trips))
-            place = nest.parent
-        return tuple(reversed(path))
+        return path_of(self.nests, place)
 
     @property
     def executed_bytes(self) -> int:
@@ -122,10 +107,10 @@ def side_of(content: dict[str, Any]) -> Side:
       >>> side.devices, side.executed_bytes, side.damaged
       (2, 512, 1)
     """
-    nests: list[NestRow] = []
+    nests: list[TracedNest] = []
     for row in rows_of(content, "nests"):
         parent = _whole(row.get("parent"), -1)
-        nests.append(NestRow(parent if parent < len(nests) else -1, _text(row.get("op")) or "region",
+        nests.append(TracedNest(parent if parent < len(nests) else -1, _text(row.get("op")) or "region",
                              _text(row.get("source")), max(1, _whole(row.get("trips"), 1)),
                              bool(row.get("trips_known"))))
     groups = content.get("groups")

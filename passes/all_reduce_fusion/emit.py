@@ -83,8 +83,7 @@ class _BucketWriter:
         call = self._call([joined], [self._result_type(sum(widths), carrier)])
         start = 0
         for part, width in zip(self.parts, widths, strict=True):
-            bounds = [*((0, full, 1) for full in shape_of(call.results[0])[:-1]), (start, start + width, 1)]
-            piece = self.writer.sliced(call.results[0], bounds)
+            piece = self.writer.part(call.results[0], len(shape_of(call.results[0])) - 1, start, start + width)
             self.editor.replace(part.result, self._restored(self._to(piece, _element(part.result)), part))
             start += width
         return call

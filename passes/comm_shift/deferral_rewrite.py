@@ -12,6 +12,7 @@ from typing import Any
 from hlorewrite.analysis.deferral_graph.graph import DeferralGraph, ProgramPoint, blocks_between
 from hlorewrite.analysis.deferral_graph.placement import ReductionPlacement
 from hlorewrite.ir import ALL_REDUCE, BRANCHES, Editor, Loop, element_bytes, ir, is_floating, op_key
+from hlorewrite.ir.edit import point_behind
 from hlorewrite.ir.view import owner_op, terminator, users
 from hlorewrite.ops.reducers import OP_OF_KIND, identity_number, is_identity
 from hlorewrite.passes.comm_shift.deferral import IDENTITY, LOOP, ReplicatedAddend, ReplicatedAddends
@@ -318,9 +319,7 @@ def _start_of(place: ProgramPoint) -> ir.InsertionPoint:
     """The insertion point of a place's reduction."""
     if place.branch is not None:
         return ir.InsertionPoint.at_block_begin(place.branch)
-    owner = place.value.owner
-    return ir.InsertionPoint.at_block_begin(owner) if isinstance(owner, ir.Block) else ir.InsertionPoint.after(
-        owner.operation)
+    return point_behind(place.value)
 
 
 def _all_reduce_behind(value: ir.Value) -> ir.Operation:

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from hlorewrite.analysis.deferral_graph.graph import DeferralGraph, ProgramPoint
 from hlorewrite.analysis.deferral_graph.placement import ReductionPlacement
 from hlorewrite.ir import REDUCE_SCATTER, Editor, Loop, defining_op, ir, op_key, owner_op, terminator
+from hlorewrite.ir.edit import point_behind
 from hlorewrite.ir.types import element_type, tensor_bytes, tensor_type, with_dimension
 from hlorewrite.ops.dims import attributes_for
 from hlorewrite.passes.comm_shift.deferral_rewrite import identity_constant, with_identities
@@ -194,9 +195,7 @@ class ScatterDeferral:
         """Makes ``RS(w) + u`` after a value, for all of its readers."""
         whole = self._twin(value)
         readers = [(use.owner.operation, use.operand_number) for use in value.uses]
-        owner = value.owner
-        point = (ir.InsertionPoint.at_block_begin(owner) if isinstance(owner, ir.Block)
-                 else ir.InsertionPoint.after(owner.operation))
+        point = point_behind(value)
         attributes = {name: like.attributes[name] for name in like.attributes}
         attributes["scatter_dimension"] = integer_attribute(self.editor, self.plan.dimensions.by_value[value])
         where = like.location

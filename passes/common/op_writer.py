@@ -62,6 +62,11 @@ class OpWriter:
         return self.make("stablehlo.slice", [value], shape, **{
             name: self.numbers([each[k] for each in bounds]) for k, name in enumerate(SLICED)})
 
+    def part(self, value: ir.Value, dimension: int, start: int, limit: int) -> ir.Value:
+        """The part of a value from ``start`` to ``limit`` along one dimension; the value itself if that is all."""
+        return self.sliced(value, [(start, limit, 1) if d == dimension else (0, size, 1)
+                                   for d, size in enumerate(shape_of(value))])
+
     def concatenated(self, values: Sequence[ir.Value], dimension: int) -> ir.Value:
         """Values joined along a dimension."""
         shape = list(shape_of(values[0]))

@@ -2,6 +2,7 @@
 
 from hlorewrite.analysis.groups import Rows
 from hlorewrite.ir import Editor, defining_op, ir, op_key, owner_op, with_dimension
+from hlorewrite.ir.edit import point_behind
 from hlorewrite.ops.dims import repeats_whole
 from hlorewrite.ops.table import FILLINGS
 from hlorewrite.passes.common.device_masks import lookup
@@ -64,12 +65,9 @@ class OwnShard:
 
     def after(self, value: ir.Value) -> ir.InsertionPoint:
         """The point after the op that makes a value, or before the original first op of its block."""
-        maker = defining_op(value)
-        if maker is not None:
-            return ir.InsertionPoint.after(maker)
-        block = ir.BlockArgument(value).owner
-        first = self._first.get(block)
-        return ir.InsertionPoint.at_block_begin(block) if first is None else ir.InsertionPoint(first)
+        owner = value.owner
+        first = self._first.get(owner) if isinstance(owner, ir.Block) else None
+        return point_behind(value) if first is None else ir.InsertionPoint(first)
 
     def _start(self, block: ir.Block, size: int) -> tuple[ir.Value, ir.Value]:
         """The first element of a shard of some size, and zero; made before the first op of the block."""

@@ -3,6 +3,7 @@
 from collections.abc import Iterable
 
 from hlorewrite.ir import COLLECTIVES, Editor, Loop, defining_op, ir, nested_ops, op_key, terminator, with_dimension
+from hlorewrite.ir.edit import point_behind
 from hlorewrite.ir.frontend import COMBINER_KEY, FRONTEND, with_frontend
 from hlorewrite.ir.regions import BARRIER, WHILE
 from hlorewrite.ops.attributes import shape_of
@@ -180,9 +181,8 @@ class HalvesEmitter:
         place, half = _behind(self.editor, value), _half(value.type, dimension)
         blocks, along = _in_blocks(place, value, dimension, self.choice.region.block)
         rows = shape_of(blocks)[along] // HALVES
-        first, second = (place.reshaped(place.sliced(blocks, [
-            (start, start + rows, 1) if d == along else (0, size, 1) for d, size in enumerate(shape_of(blocks))]),
-            half.shape) for start in (0, rows))
+        first, second = (place.reshaped(place.part(blocks, along, start, start + rows), half.shape)
+                         for start in (0, rows))
         return first, second
 
     def _join(self, value: ir.Value) -> None:
@@ -212,15 +212,13 @@ def _half(type_: ir.Type, dimension: int) -> ir.RankedTensorType:
 
 def _behind(editor: Editor, value: ir.Value) -> OpWriter:
     """A writer of ops that follow what makes a value."""
-    maker = defining_op(value)
-    if maker is not None:
-        return OpWriter(editor, maker.location, ir.InsertionPoint.after(maker))
-    block = ir.BlockArgument(value).owner
-    return OpWriter(editor, block.operations[0].location, ir.InsertionPoint.at_block_begin(block))
+    owner = value.owner
+    like = owner.operations[0] if isinstance(owner, ir.Block) else owner
+    return OpWriter(editor, like.location, point_behind(value))
 
 
 def _in_blocks(place: OpWriter, value: ir.Value, dimension: int, rows: int) -> tuple[ir.Value, int]:
-    """A value with its blocks, or their halves, as a dimension of their own, if there are several.
+    """A value with its blocks, or their halves, as a separate dimension, if there are several.
 
     Args:
       place: writes ops.

@@ -33,7 +33,7 @@ def replace_source(name: str, old: str, new: str, monkeypatch: pytest.MonkeyPatc
       old: the snippet; it occurs once, or the test has to follow the source.
       new: what stands there instead.
       monkeypatch: puts the code back.
-      more: other snippets that are replaced with it, each with what stands there instead.
+      more: other snippets to replace as well, each with its replacement.
     """
     module = importlib.import_module(name)
     source = inspect.getsource(module)

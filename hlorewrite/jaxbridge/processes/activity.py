@@ -291,7 +291,7 @@ def _call_at(frame: FrameType) -> ast.Call | None:
 
 
 def _value(name: ast.expr, frame: FrameType) -> Any | None:
-    """What a name or an attribute stands for; properties and descriptors are not run."""
+    """The object that a name or an attribute refers to; properties and descriptors are not run."""
     if isinstance(name, ast.Name):
         for scope in (frame.f_locals, frame.f_globals, vars(builtins)):
             if name.id in scope:

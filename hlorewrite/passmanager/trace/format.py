@@ -26,7 +26,9 @@ Lines of ``*.jsonl`` files are whole JSON objects, written as things happen.
 
 import json
 import os
+from collections.abc import Sequence
 from contextlib import suppress
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -53,6 +55,45 @@ COMPILED = {"before": "compiled-before.json", "after": "compiled-after.json"}
 OF_A_RUN = (MANIFEST, REWRITES, REMARKS, BEFORE, AFTER, TIMING, RULES, SOURCES, DECISION,
             *COMPILED.values())
 """Files that a new run into the same directory replaces or removes; a timeline stays."""
+
+
+@dataclass(frozen=True)
+class TracedNest:
+    """A loop, branch or fragment with collectives inside.
+
+    Attributes:
+      parent: the position of the one around it in the snapshot; -1 when there is none.
+      op: ``while``, ``case``, ``if`` or ``fragment``.
+      source: the user's line; the fragment and its mesh.
+      trips: iterations of a loop, runs of a fragment; 1 for a branch, and for a loop of unknown count.
+      trips_known: whether the count is a constant.
+    """
+
+    parent: int
+    op: str
+    source: str
+    trips: int
+    trips_known: bool
+
+
+def path_of(nests: Sequence[TracedNest], place: int) -> tuple[tuple[str, str, int], ...]:
+    """(op, source, trips) of the loops and branches around a place, outermost first.
+
+    Args:
+      nests: those of one side of a run.
+      place: the position of the innermost one; -1 if there is none.
+
+    Example:
+      >>> path_of([TracedNest(-1, "while", "a.py:1", 4, True), TracedNest(0, "if", "a.py:2", 1, True)], 1)
+      (('while', 'a.py:1', 4), ('if', 'a.py:2', 1))
+    """
+    path = []
+    # Ends: each step goes to the loop or branch around, which was listed before.
+    while place >= 0:
+        nest = nests[place]
+        path.append((nest.op, nest.source, nest.trips))
+        place = nest.parent
+    return tuple(reversed(path))
 
 
 def manifest(command: str, source: str, pipeline: str = "", topology: str = "") -> dict[str, Any]:

@@ -15,6 +15,7 @@ from hlorewrite.errors import HlorewriteError
 from hlorewrite.ir import COLLECTIVES, Editor, Module, communicates_otherwise, dissolve_calls, ir, op_key, run_at_once
 from hlorewrite.ir.view import View, ancestors
 from hlorewrite.passmanager.programs import is_program, program_adapter
+from hlorewrite.passmanager.trace.format import TracedNest, path_of
 from hlorewrite.rules.snippets import snippet
 
 if TYPE_CHECKING:
@@ -22,25 +23,6 @@ if TYPE_CHECKING:
 
 REPEATING = ("while", "fragment")
 _REGIONS = {"stablehlo.while": "while", "stablehlo.case": "case", "stablehlo.if": "if"}
-
-
-@dataclass(frozen=True)
-class TracedNest:
-    """A loop, branch or fragment with collectives inside.
-
-    Attributes:
-      parent: the position of the one around it in the snapshot; -1 when there is none.
-      op: ``while``, ``case``, ``if`` or ``fragment``.
-      source: the user's line; the fragment and its mesh.
-      trips: iterations of a loop, runs of a fragment; 1 for a branch, and for a loop of unknown count.
-      trips_known: whether the count is a constant.
-    """
-
-    parent: int
-    op: str
-    source: str
-    trips: int
-    trips_known: bool
 
 
 @dataclass(frozen=True)
@@ -64,13 +46,7 @@ class Snapshot:
 
     def path(self, place: int) -> tuple[tuple[str, str, int], ...]:
         """(op, source, trips) of the loops and branches at a place, outermost first."""
-        path = []
-        # Ends: each step goes to the loop or branch around, which was listed before.
-        while place >= 0:
-            nest = self.nests[place]
-            path.append((nest.op, nest.source, nest.trips))
-            place = nest.parent
-        return tuple(reversed(path))
+        return path_of(self.nests, place)
 
     def as_dict(self) -> dict[str, Any]:
         """The contents of ``before.json`` and ``after.json``; equal groups are written once."""

@@ -294,7 +294,7 @@ def together(conditions: Sequence[PairCondition], wanted: Sequence[str], known: 
 
     Args:
       conditions: those of the rule.
-      wanted: the names of the results of the op that is looked for; one stands for the op.
+      wanted: the names of the results of the op to look for; one of them identifies the op.
       known: the names of the results of the known op.
     """
     if len(wanted) != 1 or len(known) != 1:

@@ -1,4 +1,4 @@
-"""The environment of a match, a list with a slot for each name, and the literals that stand in it."""
+"""The environment of a match, a list with a slot for each name, and its literals."""
 
 from dataclasses import dataclass, field
 from typing import Any

@@ -80,7 +80,7 @@ class _BroadcastChain:
             updated = self.writer.make("stablehlo.dynamic_update_slice", [buffer, arrived, *self._start(step + 1)])
             buffer = self.writer.make("stablehlo.select", [self._receives(step), updated, buffer], buffer.type)
         flat = self.writer.reshaped(buffer, [self.chunks * self.width])
-        return self.writer.reshaped(self.writer.sliced(flat, [(0, self.total, 1)]), self.type_.shape)
+        return self.writer.reshaped(self.writer.part(flat, 0, 0, self.total), self.type_.shape)
 
     def _chunked(self, value: ir.Value) -> ir.Value:
         flat = self.writer.reshaped(value, [self.total])

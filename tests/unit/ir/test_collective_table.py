@@ -32,7 +32,7 @@ NOT_COLLECTIVE = {
 """Ops with a channel or groups that are not in the table, with the reason."""
 
 LISTS_OF_ROWS = {
-    "hlorewrite/audit/findings.py": "the kinds that XLA merges, each with a threshold of its own; what a finding is "
+    "hlorewrite/audit/findings.py": "the kinds that XLA merges, each with its own threshold; what a finding is "
                                     "about: sums leave loops, gathers are hoisted",
     "hlorewrite/audit/profile.py": "the names of NCCL's kernels, one for each kind or for several",
     "hlorewrite/audit/resharding.py": "what XLA's partitioner writes to reshard",

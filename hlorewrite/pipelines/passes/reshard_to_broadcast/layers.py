@@ -205,9 +205,7 @@ class _LayerWriter:
     def broadcast(self) -> ir.Value:
         """The layer from its owner, both known."""
         owner, offset = divmod(self.read.layer or 0, self.stack.held)
-        bounds = [(0, size, 1) for size in self.type_.shape]
-        bounds[self.stack.dim] = (offset, offset + 1, 1)
-        piece = self.writer.sliced(self.shard, bounds)
+        piece = self.writer.part(self.shard, self.stack.dim, offset, offset + 1)
         how = Delivery(COLLECTIVE_BROADCAST.kind, _source_first(self.rows, owner))
         return emit_delivery(self.editor, how, piece, self.stack.op, self.read.op)
 

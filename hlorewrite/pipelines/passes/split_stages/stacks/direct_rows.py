@@ -162,13 +162,11 @@ def rows_from(editor: Editor, origins: Sequence[RowOrigin], type_: ir.Type, befo
 def _taken(editor: Editor, rows: RowOrigin, before: ir.Operation) -> ir.Value:
     """Rows of a value; made again where all are alike."""
     value, made = rows.value, defining_op(rows.value)
-    shape = list(ir.RankedTensorType(value.type).shape)
     if made is not None and made.name == "stablehlo.broadcast_in_dim" and repeats_whole(made, 0):
         copy = editor.clone_before(made, before)
         copy.results[0].set_type(with_dimension(value.type, 0, rows.high - rows.low))
         return copy.results[0]
-    return OpWriter.before(editor, before).sliced(
-        value, [(rows.low, rows.high, 1), *((0, size, 1) for size in shape[1:])])
+    return OpWriter.before(editor, before).part(value, 0, rows.low, rows.high)
 
 
 def _as_type(editor: Editor, value: ir.Value, type_: ir.Type, before: ir.Operation) -> ir.Value:
