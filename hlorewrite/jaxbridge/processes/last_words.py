@@ -67,9 +67,12 @@ def answers(address: str, timeout_s: float = 1.0) -> bool:
 
 
 def _speak(address: str) -> None:
-    """Waits for the end of the other process, and prints its last line if process 0 is gone."""
+    """Waits for the end of the other process, and prints its last line if process 0 is gone.
+
+    An empty line is the farewell, also where another thread has written after it.
+    """
     sentences = sys.stdin.buffer.read().splitlines()
-    if sentences and sentences[-1] and not answers(address):
+    if sentences and all(sentences) and not answers(address):
         os.write(2, b"hlorewrite: error: " + sentences[-1] + b"\n")
 
 

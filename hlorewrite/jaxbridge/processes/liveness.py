@@ -96,7 +96,7 @@ class Watch:
         self._threads = [threading.Thread(target=run, name="hlorewrite-watch", daemon=True)
                          for run in (self._talk, self._run)]
         self._hook = sys.excepthook
-        self._last_words = LastWords()
+        self._last_words, self._naming = LastWords(), threading.Lock()
 
     def start(self) -> Watch:
         """Starts the heartbeat and the watch; from now on uncaught exceptions are reported to the others."""
@@ -109,6 +109,21 @@ class Watch:
         self._hook, sys.excepthook = sys.excepthook, self._uncaught
         atexit.register(self._end_threads)
         return self
+
+    def name_stages(self, stages: Mapping[int, str]) -> None:
+        """Sets what processes run; from now on a sentence about one of them says it, also the last one.
+
+        Args:
+          stages: what each of the processes runs, by its number: ``stage 1``.
+        """
+        self.stages |= stages
+        self._prepare_last_words()
+
+    def _prepare_last_words(self) -> None:
+        """The sentence that remains if JAX aborts this process; two threads set it, and the latest names win."""
+        with self._naming:
+            if not self._left:
+                self._last_words.prepare(f"{self._called(_STORE)}, which holds the coordination service, is gone")
 
     def leave(self) -> None:
         """Says that this process no longer needs the others."""
@@ -297,8 +312,8 @@ class Watch:
         # Ends: when the watch is stopped; it runs concurrently with the program, in a daemon thread.
         while not self._stopped.is_set():
             with suppress(Exception):  # a store that is gone is noticed by the time of its last answer
+                self._prepare_last_words()
                 if not self._left:
-                    self._last_words.prepare(f"{self._called(_STORE)}, which holds the coordination service, is gone")
                     self._phase = self._clock.look(self.begun)
                     beat = Heartbeat(count, self._who, self._phase).to_text()
                     self.store.key_value_set(f"{self.room}/beat/{self.process}", beat, allow_overwrite=True)

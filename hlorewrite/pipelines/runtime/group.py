@@ -80,9 +80,9 @@ def settled(agreement: Agreement, program: Program, meshes: PlacedMeshes, mine: 
     """
     if agreement.watch is None:
         return None
-    agreement.watch.stages |= {process: words_of_stages([
+    agreement.watch.name_stages({process: words_of_stages([
         stage for stage, mesh in enumerate(program.mesh_of_stage()) if mesh and process in meshes.processes(mesh)])
-        for process in agreement.members}
+        for process in agreement.members})
     if why := agreement.settle(mine):
         raise PlanError(why, location=program.name, hint="all stop: a pipeline has no unsplit form on its meshes")
     return agreement.watch

@@ -11,6 +11,10 @@ from pathlib import Path
 
 import pytest
 
+from hlorewrite.jaxbridge.processes import last_words
+from hlorewrite.jaxbridge.processes.last_words import LastWords
+from hlorewrite.jaxbridge.processes.liveness import Watch
+
 ROOT = Path(__file__).resolve().parents[4]
 SENTENCE = "process 0 (stage 0), which holds the coordination service, is gone"
 PREPARED = """
@@ -67,6 +71,20 @@ def test_nothing_is_said_of_a_process_0_that_answers() -> None:
                                   "words.farewell(); os._exit(0)"])
 def test_nothing_is_said_after_a_farewell(code: str, nobody: str) -> None:
     assert ended(code, nobody) == (0, "")
+
+
+def test_the_names_of_stages_are_in_it_as_soon_as_they_are_known(monkeypatch: pytest.MonkeyPatch) -> None:
+    said: list[str] = []
+    monkeypatch.setattr(LastWords, "prepare", lambda _, sentence: said.append(sentence))
+    watch = Watch("room", {0: "", 1: ""}, 1, store=None, timeout_s=60.0)  # not started: no thread can say it later
+    watch.name_stages({0: "stage 0", 1: "stage 1"})
+    assert said == [SENTENCE]
+
+
+def test_nothing_is_said_after_a_farewell_that_another_thread_did_not_see(nobody: str) -> None:
+    spoken = subprocess.run([sys.executable, last_words.__file__, nobody], input=f"{SENTENCE}\n\n{SENTENCE}\n",
+                            capture_output=True, text=True, timeout=60)
+    assert (spoken.returncode, spoken.stderr) == (0, "")
 
 
 def test_a_fork_that_lives_on_does_not_keep_it_back(nobody: str) -> None:
