@@ -77,6 +77,43 @@ def block_time(tasks: Sequence[StreamTask], slowdown: float | None = None) -> Bl
                                     if waited > 0})
 
 
+@dataclass(frozen=True)
+class TaskPlaces:
+    """The places of the tasks of a block in the order that ``block_time`` simulates.
+
+    Attributes:
+      begins: where each task begins.
+      ends: where its result is there: for a transfer, where compute waits for it; for a task that takes no time, where
+        the last thing is there that it reads; -1 if it reads nothing of the block.
+    """
+
+    begins: tuple[int, ...]
+    ends: tuple[int, ...]
+
+
+def task_places(tasks: Sequence[StreamTask]) -> TaskPlaces:
+    """The order in which ``block_time`` runs the tasks of a block.
+
+    Args:
+      tasks: each after those it waits for.
+
+    Example:
+      >>> transfer, other, reader = StreamTask(3.0, transfer=True), StreamTask(2.0), StreamTask(1.0, (0,))
+      >>> task_places([transfer, other, reader])
+      TaskPlaces(begins=(0, 1, 3), ends=(2, 1, 3))
+    """
+    begins, ends = [-1] * len(tasks), [-1] * len(tasks)
+    for place, op in enumerate(_from_the_end(tasks, {number: number for number in range(len(tasks))})):
+        number = int(op[2] if op[0] == OpCode.KERNEL else op[1])
+        if op[0] != OpCode.DONE:
+            begins[number] = place
+        ends[number] = place
+    for number, task in enumerate(tasks):
+        if not task.transfer and not task.seconds:
+            begins[number] = ends[number] = max((ends[source] for source in task.after), default=-1)
+    return TaskPlaces(tuple(begins), tuple(ends))
+
+
 def _from_the_end(tasks: Sequence[StreamTask], places: dict[int, int]) -> tuple[Op, ...]:
     """Orders the ops of a block from the last one backwards: reverses the graph, orders it, and reverses the result.
 

@@ -1,6 +1,6 @@
 """Emits splats, and rebuilds ops with more results."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 
 from hlorewrite.ir import Editor, holds_number, integer_range, ir, terminator
 from hlorewrite.ops.reducers import OP_OF_KIND
@@ -145,3 +145,21 @@ def _extend_block(editor: Editor, name: str, block: ir.Block, types: Sequence[ir
         return
     editor.create(end.name, [*end.operands, *extra], [], location=end.location, before=end)
     editor.erase(end)
+
+
+def divide_barrier(editor: Editor, barrier: ir.Operation, positions: Collection[int]) -> None:
+    """Replaces a barrier by two: one holds the operands at some positions, the other one the rest.
+
+    Args:
+      editor: the editor of the module.
+      barrier: the ``optimization_barrier``.
+      positions: some of its positions, not all.
+    """
+    others = [position for position in range(len(barrier.results)) if position not in positions]
+    for group in (sorted(positions), others):
+        made = editor.create(barrier.name, [barrier.operands[position] for position in group],
+                             [barrier.results[position].type for position in group], location=barrier.location,
+                             before=barrier)
+        for position, result in zip(group, made.results, strict=True):
+            editor.replace(barrier.results[position], result)
+    editor.erase(barrier)

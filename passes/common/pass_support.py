@@ -74,10 +74,24 @@ def with_inlined(module: Module, ctx: PassContext, names: tuple[str, ...] | None
     holds = _everything if names is None else contains_any(names, view)
     if not any(is_private(function) and holds(function) for function in view.functions.values()):
         return run(module, view)
+
+    def on_inlined(copy: Module, inlined: View) -> bool:
+        inline_calls(ctx.editor(copy), _everything if names is None else contains_any(names, inlined))
+        return run(copy, inlined)
+
+    return on_copy(module, ctx, on_inlined)
+
+
+def on_copy(module: Module, ctx: PassContext, run: Callable[[Module, View], bool]) -> bool:
+    """Runs a rewrite on a copy of a module; the module stays if the rewrite says that it changed nothing.
+
+    Args:
+      module: the module; the copy replaces it otherwise.
+      ctx: the context of the pass.
+      run: rewrites a module by its view; returns whether the copy is to replace it.
+    """
     copy = module.clone()
-    inlined = ctx.view(copy)
-    inline_calls(ctx.editor(copy), _everything if names is None else contains_any(names, inlined))
-    if not run(copy, inlined):
+    if not run(copy, ctx.view(copy)):
         ctx.forget_view()
         return False
     module.mlir = copy.mlir

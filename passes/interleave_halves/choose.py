@@ -5,6 +5,7 @@ are in halves, so each collective has compute to overlap with. Other ops are in 
 joining values that are made in halves and read whole, and cutting values that are made whole and read in halves.
 """
 
+from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
@@ -32,13 +33,13 @@ class HalvesChoice:
     Attributes:
       region: the region of the members.
       chosen: indices of members that are computed in halves.
-      seconds: the cost in one run of the module: cuts, joins and sums of halves, and kernels that take more than half
-        as long for a half. Calls do, too, but may be hidden: `gain` simulates them.
+      costs: seconds in one run of the module, by block: cuts, joins and sums of halves, and kernels that take more than
+        half as long for a half. Calls do, too, but may be hidden: `gain` simulates them.
     """
 
     region: Region
     chosen: frozenset[int]
-    seconds: float
+    costs: Mapping[ir.Block, float]
 
     def by_op(self) -> dict[int, list[RegionMember]]:
         """The members in halves by the keys of their ops; a loop or a barrier may have several."""
@@ -87,16 +88,21 @@ class HalvesChooser:
             node += 1
         side = network.source_side(_SOURCE, _SINK)
         chosen = frozenset(index for index in range(len(members)) if side[_FIRST + index])
-        return HalvesChoice(self.region, chosen, self._seconds(chosen, cut))
+        return HalvesChoice(self.region, chosen, self._costs(chosen, cut))
 
-    def _seconds(self, chosen: frozenset[int], cut: Mapping[ir.Value, set[int]]) -> float:
-        region = self.region
-        longer = sum(self._longer(member) for index in chosen
-                     if (member := region.members[index]).op.name not in COLLECTIVES)
-        joined = sum(self._moved(value) for value, index in region.maker.items() if index in chosen
-                     and any(reader not in chosen for _, _, reader in region.readers(value)))
-        return longer + joined + sum(self._moved(value) for value, readers in cut.items()
-                                     if region.maker.get(value) not in chosen and not chosen.isdisjoint(readers))
+    def _costs(self, chosen: frozenset[int], cut: Mapping[ir.Value, set[int]]) -> dict[ir.Block, float]:
+        region, costs = self.region, defaultdict[ir.Block, float](float)
+        for index in chosen:
+            member = region.members[index]
+            if member.op.name not in COLLECTIVES:
+                costs[member.op.block] += self._longer(member)
+        joined = (value for value, index in region.maker.items() if index in chosen
+                  and any(reader not in chosen for _, _, reader in region.readers(value)))
+        halved = (value for value, readers in cut.items()
+                  if region.maker.get(value) not in chosen and not chosen.isdisjoint(readers))
+        for value in (*joined, *halved):
+            costs[_behind(value).block] += self._moved(value)
+        return dict(costs)
 
     def _read_in_halves(self) -> dict[ir.Value, set[int]]:
         """The members that read each value in halves, without values whose halves cost nothing to recompute."""
@@ -127,10 +133,7 @@ class HalvesChooser:
 
     def _moved(self, value: ir.Value) -> float:
         """The seconds to join a value's halves, or to cut it: one read and one write."""
-        maker = defining_op(value)
-        if maker is None:
-            maker = terminator(ir.BlockArgument(value).owner)
-        return self._runs(maker) * 2 * tensor_bytes(value.type) / self.model.clock.memory_bytes_per_s
+        return self._runs(_behind(value)) * 2 * tensor_bytes(value.type) / self.model.clock.memory_bytes_per_s
 
     def _runs(self, op: ir.Operation) -> float:
         return executed_times(op, self._times)[0]
@@ -163,6 +166,11 @@ def longer_in_halves(op: ir.Operation, member: RegionMember, model: OverlapModel
 def calls_longer(op: ir.Operation, model: OverlapModel) -> float:
     """The seconds by which two calls of half a collective exceed one call."""
     return HALVES * model.together([op], 1 / HALVES) - model.collective(op)
+
+
+def _behind(value: ir.Value) -> ir.Operation:
+    """An op of the block where a value is made: what makes it, or the terminator."""
+    return defining_op(value) or terminator(ir.BlockArgument(value).owner)
 
 
 def _capacity(seconds: float) -> int:

@@ -41,6 +41,7 @@ class HalvesEmitter:
         self._second: dict[ir.Value, ir.Value] = {}
         self._cut: dict[tuple[ir.Value, int], Halves] = {}
         self._held: dict[ir.Value, ir.Value] = {}
+        self._from_tensor: dict[ir.Value, bool] = {}
         self._reads_half: set[tuple[int, int]] = set()
         """(key of an op, position) of operands that are halves."""
 
@@ -130,13 +131,26 @@ class HalvesEmitter:
         """
         for position, value in enumerate(copy.operands):
             maker = defining_op(value)
-            if position in divided or not shape_of(value) or (maker is not None and maker.name in FILLINGS):
+            if position in divided or (maker is not None and maker.name in FILLINGS):
+                continue
+            if not shape_of(value) and not self._is_read_from_tensor(value):
                 continue
             if value not in self._held:
                 # Of a value that is made in halves it reads the joined ones, see _join.
                 self._held[value] = _behind(self.editor, self._second.get(value, value)).make(
                     BARRIER, [value], self._whole_shape(value))
             self.editor.set_operand(copy, position, self._held[value])
+
+    def _is_read_from_tensor(self, scalar: ir.Value) -> bool:
+        """Whether a scalar is computed from a tensor, such as the index that ``lax.scan`` reads of ``jnp.arange``.
+
+        XLA computes it in the kernel that reads it, which then reads the tensor.
+        """
+        if scalar not in self._from_tensor:
+            maker = defining_op(scalar)
+            self._from_tensor[scalar] = maker is not None and not len(maker.regions) and any(
+                bool(shape_of(value)) or self._is_read_from_tensor(value) for value in maker.operands)
+        return self._from_tensor[scalar]
 
     def _mark(self, op: ir.Operation, copy: ir.Operation) -> None:
         with self.editor.context:

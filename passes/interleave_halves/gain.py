@@ -71,8 +71,8 @@ def whole_seconds(ops: Iterable[ir.Operation], times: BlockTimes) -> float:
     return sum(executed_times(op)[0] * times.of(block).seconds for block, op in blocks.items())
 
 
-def saved_seconds(choice: HalvesChoice, chains: Chains, times: BlockTimes) -> float:
-    """The time that a choice of halves saves in some blocks, in one run of the module.
+def saved_seconds(choice: HalvesChoice, chains: Chains, times: BlockTimes) -> dict[ir.Block, float]:
+    """The time that a choice of halves saves in each block, in one run of the module.
 
     Args:
       choice: the members in halves.
@@ -80,10 +80,10 @@ def saved_seconds(choice: HalvesChoice, chains: Chains, times: BlockTimes) -> fl
       times: those of the module's blocks.
 
     Returns:
-      Seconds, net of the choice's costs.
+      Seconds, net of the choice's costs; negative where halves take longer.
     """
     members, model = choice.by_op(), times.model
-    saved = -choice.seconds
+    saved = {block: -cost for block, cost in choice.costs.items()}
     blocks: dict[ir.Block, set[int]] = {}
     for op in chains.ops.values():
         blocks.setdefault(op.block, set()).add(op_key(op))
@@ -94,7 +94,7 @@ def saved_seconds(choice: HalvesChoice, chains: Chains, times: BlockTimes) -> fl
         left = sum(_left_exposed(ops[place], before.waited.get(place, 0.0), model)
                    for place in times.between_kernels(block) if op_key(ops[place]) in keys & chains.awaited)
         after = block_time(_HalvedBlock(members, model).tasks(ops)).seconds
-        saved += runs * (before.seconds + left - after)
+        saved[block] = saved.get(block, 0.0) + runs * (before.seconds + left - after)
     return saved
 
 

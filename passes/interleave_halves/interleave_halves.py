@@ -223,15 +223,18 @@ def _saving_of(region: Region, sent: Seeds, known: HalvesRound, dimension: int, 
         return Saving(None, most, most / whole, 0, sent, dimension)
     chooser = HalvesChooser(region, known.times.model)
     sums = {op_key(member.op) for member in region.members if member.gives_partial_sums}
-    savings, chosen_for = list[Saving](), list[set[int]]()
+    savings, tried = list[Saving](), list[set[int]]()
     for walk in (known.walk, WaitWalk(_waits_for_both(region))):  # chains through such ops, and chains that end there
         chains = chained(sent, walk)
-        if chains.ops and chains.keys not in chosen_for:
+        # Ends: each round leaves blocks out.
+        while chains.ops and chains.keys not in tried:
+            tried.append(chains.keys)
             choice = chooser.best(chains.keys)
-            seconds = saved_seconds(choice, chains, known.times)
+            by_block = saved_seconds(choice, chains, known.times)
+            seconds = sum(by_block.values())
             savings.append(Saving(choice, seconds, seconds / whole if whole else 0.0, len(sums & chains.keys),
                                   chains.ops, dimension))
-            chosen_for.append(chains.keys)
+            chains = chained({key: op for key, op in chains.ops.items() if by_block[op.block] > 0}, walk)
     return max(savings, key=_worth, default=None)
 
 

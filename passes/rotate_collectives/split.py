@@ -200,12 +200,5 @@ def separate_barriers(loop: Loop, collectives: Sequence[ir.Operation], editor: E
     """
     parts = needs_of(loop, collectives).parts
     for barrier, positions in parts:
-        others = [position for position in range(len(barrier.results)) if position not in positions]
-        for group in (sorted(positions), others):
-            made = editor.create(barrier.name, [barrier.operands[position] for position in group],
-                                 [barrier.results[position].type for position in group], location=barrier.location,
-                                 before=barrier)
-            for position, result in zip(group, made.results, strict=True):
-                editor.replace(barrier.results[position], result)
-        editor.erase(barrier)
+        divide_barrier(editor, barrier, positions)
     return len(parts)

@@ -10,7 +10,7 @@ all processes of a step choose the same.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from itertools import takewhile
@@ -22,6 +22,7 @@ from hlorewrite.jaxbridge.baseline.judge import NOISE, REWRITTEN
 from hlorewrite.jaxbridge.baseline.memory_grant import AloneMeasured
 from hlorewrite.jaxbridge.step.options import Keep
 from hlorewrite.jaxbridge.step.report import Rewritten, RunRecorder, collectives_by_op
+from hlorewrite.jaxbridge.step.rewrite import continued
 from hlorewrite.jaxbridge.step.variants import Variant, has_carry_outside, takes_carry_outside, with_carry_outside
 from hlorewrite.jaxbridge.xla.compile_no_codegen import DeviceSet
 from hlorewrite.jaxbridge.xla.partition import expose_collectives
@@ -212,6 +213,12 @@ class CandidateMaker:
         if (given, variant) not in self._smaller:
             self._smaller[given, variant] = self._made_smaller(given, variant)
         return self._smaller[given, variant]
+
+    def longer(self, given: RewriteCandidate, passes: Sequence[Pass]) -> RewriteCandidate:
+        """Applies further passes to a candidate; its own do not run again."""
+        first = given.variant.passes
+        made = continued(given.made, first, passes, topology=self.contest.cluster)
+        return replace(given, made=made, variant=replace(given.variant, passes=(*first, *passes)))
 
     def without_the_rule(self, candidates: list[RewriteCandidate]) -> list[RewriteCandidate]:
         """Reruns the passes without the rule for carries, for the candidates that it was applied to."""

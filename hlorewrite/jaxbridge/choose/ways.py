@@ -11,6 +11,7 @@ from hlorewrite.jaxbridge.baseline.measured import Measured
 from hlorewrite.jaxbridge.step.variants import Variant, variants
 from hlorewrite.jaxbridge.xla.platform_passes import with_platform_passes
 from hlorewrite.jaxbridge.xla.profile_files import profile_options
+from hlorewrite.passes.scheduling_groups import SchedulingGroups
 from hlorewrite.passes.tokens_to_experts import TokensToExperts
 from hlorewrite.passmanager.base import Pass
 from hlorewrite.passmanager.named import PIPELINES
@@ -74,6 +75,7 @@ class Way:
       of: the name of the same way without its XLA options; empty if it has none.
       published: the name of the published set that its options come from.
       extends: the name of a way that spends less memory: if that one takes longer than XLA alone, more will not help.
+      continues: the name of a way with the first of its passes, if the last ones annotate what XLA does not unroll.
     """
 
     name: str
@@ -85,6 +87,7 @@ class Way:
     of: str = ""
     published: str = ""
     extends: str = ""
+    continues: str = ""
 
     @property
     def base(self) -> str:
@@ -124,7 +127,7 @@ class Way:
 
 
 def rewriting_ways(passes: Sequence[Pass], name: str, platform: str, *, xla_scatters: bool, free: int | None = None,
-                   to_experts: bool = False) -> list[Way]:
+                   to_experts: bool = False, permutes: bool = False) -> list[Way]:
     """The ways of a pipeline; for ``auto``, those of all named pipelines.
 
     Args:
@@ -134,6 +137,7 @@ def rewriting_ways(passes: Sequence[Pass], name: str, platform: str, *, xla_scat
       xla_scatters: leave reduce-scatters to XLA.
       free: bytes of a device that XLA alone leaves free; None to spend no more than the passes' own limits.
       to_experts: whether ``tokens-to-experts`` changes the step.
+      permutes: whether the step contains permutes.
 
     Returns:
       At least one.
@@ -150,6 +154,8 @@ def rewriting_ways(passes: Sequence[Pass], name: str, platform: str, *, xla_scat
     return [Way("time", Variant(time)),
             *([Way("time, tokens to experts", Variant((TokensToExperts(), *time)), exposed=FLAGGED)] if to_experts
               else []),
+            *([Way("time, scheduling groups", Variant((*time, SchedulingGroups())), exposed=WAITING, continues="time")]
+              if permutes else []),
             *([Way("time with free memory", Variant(time, free), exposed=FREE_MEMORY, extends="time")] if free else []),
             *([Way("time, undivided", Variant(undivided), gained=ENOUGH)] if len(undivided) < len(time) else []),
             Way("comm, unfused", unfused, gained=ENOUGH)]

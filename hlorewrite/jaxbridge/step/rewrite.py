@@ -83,6 +83,31 @@ def rewrite(module: Module, passes: Sequence[Pass], *, exposed: bool = False, tr
     return replace(made, shorter=early.run(finish, made))
 
 
+def continued(made: Rewritten, passes: Sequence[Pass], further: Sequence[Pass], *, topology: str) -> Rewritten:
+    """Runs further passes on a rewritten module, which stays as it is.
+
+    Args:
+      made: the result of the first passes.
+      passes: these passes.
+      further: the further passes. They spend no memory.
+      topology: the cluster that they estimate times for.
+
+    Returns:
+      The result of all passes.
+
+    Raises:
+      HlorewriteError: a pass refused or failed.
+    """
+    first, module = made.report, made.module.clone()
+    recorder = RunRecorder(dict.fromkeys(first.remarks), first.rewrites)
+    ctx = PassContext((recorder,), topology=topology, memory_left=0)
+    kept = put_away(ctx.view(module))
+    with collector_paused():
+        changed = run_passes(module, further, ctx)
+    return _finished(module, (*passes, *further), changed or first.changed, recorder, before=first.before, kept=kept,
+                     exposed=first.exposed)
+
+
 def _finished(module: Module, passes: Sequence[Pass], changed: bool, recorded: RunRecorder, *,
               before: tuple[StepCollective, ...], kept: list[SetAside], exposed: bool) -> Rewritten:
     """The result of passes that have run: hidden collectives are back, and the report is made."""
