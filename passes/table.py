@@ -22,7 +22,7 @@ PASSES = {
     "reduce-scatter-creation": "hlorewrite.passes.reduce_scatter_creation:ReduceScatterCreation",
     "rotate-collectives": "hlorewrite.passes.rotate_collectives.rotate_collectives:RotateCollectives",
     "rules": "hlorewrite.passes.apply_rules:ApplyRules",
-    "scheduling-groups": "hlorewrite.passes.scheduling_groups:SchedulingGroups",
+    "sink-waits": "hlorewrite.passes.sink_waits:SinkWaits",
     "separate-streams": "hlorewrite.passes.separate_streams:SeparateStreams",
     "sequence-parallel": "hlorewrite.passes.sequence_parallel.sequence_parallel:SequenceParallel",
     "shard-update": "hlorewrite.passes.shard_update:ShardUpdate",

@@ -8,9 +8,6 @@ COMBINER_KEY = "combiner_key"
 STREAM = "_xla_stream_annotation"
 """The number of the stream that XLA:GPU runs a call or a collective on."""
 
-GROUP = "_scheduling_group_id"
-"""The number of a scheduling group: XLA's scheduler keeps the instructions of one together."""
-
 
 def frontend_attributes(op: ir.Operation) -> dict[str, str]:
     """The frontend attributes of an op."""

@@ -79,16 +79,18 @@ def block_time(tasks: Sequence[StreamTask], slowdown: float | None = None) -> Bl
 
 @dataclass(frozen=True)
 class TaskPlaces:
-    """The places of the tasks of a block in the order that ``block_time`` simulates.
+    """The tasks of a block in the order that ``block_time`` simulates, and when they are over without slowdown.
 
     Attributes:
-      begins: where each task begins.
-      ends: where its result is there: for a transfer, where compute waits for it; for a task that takes no time, where
-        the last thing is there that it reads; -1 if it reads nothing of the block.
+      begins: the place of each task in the order.
+      ends: the place where its result is there: for a transfer, where compute waits for it; for a task that takes no
+        time, where the last thing is there that it reads; -1 if it reads nothing of the block.
+      seconds: when it is over; for a transfer, when it has arrived.
     """
 
     begins: tuple[int, ...]
     ends: tuple[int, ...]
+    seconds: tuple[float, ...]
 
 
 def task_places(tasks: Sequence[StreamTask]) -> TaskPlaces:
@@ -100,18 +102,27 @@ def task_places(tasks: Sequence[StreamTask]) -> TaskPlaces:
     Example:
       >>> transfer, other, reader = StreamTask(3.0, transfer=True), StreamTask(2.0), StreamTask(1.0, (0,))
       >>> task_places([transfer, other, reader])
-      TaskPlaces(begins=(0, 1, 3), ends=(2, 1, 3))
+      TaskPlaces(begins=(0, 1, 3), ends=(2, 1, 3), seconds=(3.0, 2.0, 4.0))
     """
-    begins, ends = [-1] * len(tasks), [-1] * len(tasks)
+    begins, ends, over = [-1] * len(tasks), [-1] * len(tasks), [0.0] * len(tasks)
+    now, free = 0.0, defaultdict[int, float](float)
     for place, op in enumerate(_from_the_end(tasks, {number: number for number in range(len(tasks))})):
         number = int(op[2] if op[0] == OpCode.KERNEL else op[1])
+        task = tasks[number]
+        if op[0] == OpCode.DONE:
+            now = max(now, over[number])
+        elif op[0] == OpCode.START:
+            over[number] = free[task.stream] = max(now, free[task.stream]) + task.seconds
+        else:
+            over[number] = now = now + task.seconds
         if op[0] != OpCode.DONE:
             begins[number] = place
         ends[number] = place
     for number, task in enumerate(tasks):
         if not task.transfer and not task.seconds:
             begins[number] = ends[number] = max((ends[source] for source in task.after), default=-1)
-    return TaskPlaces(tuple(begins), tuple(ends))
+            over[number] = max((over[source] for source in task.after), default=0.0)
+    return TaskPlaces(tuple(begins), tuple(ends), tuple(over))
 
 
 def _from_the_end(tasks: Sequence[StreamTask], places: dict[int, int]) -> tuple[Op, ...]:

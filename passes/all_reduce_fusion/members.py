@@ -4,7 +4,7 @@ from dataclasses import dataclass, replace
 
 from hlorewrite.analysis.groups import Groups, device_count, groups_of, id_mode, replica_count, written_pairs
 from hlorewrite.ir import ALL_GATHER, ALL_REDUCE, COLLECTIVE_PERMUTE, REDUCE_SCATTER, REDUCING, View, ir
-from hlorewrite.ir.frontend import FRONTEND, GROUP, STREAM, frontend_attributes
+from hlorewrite.ir.frontend import FRONTEND, STREAM, frontend_attributes
 from hlorewrite.ir.types import element_bytes, is_static_tensor, tensor_bytes
 from hlorewrite.ops.reducers import reduction_kind
 
@@ -15,7 +15,7 @@ OURS = "hlorewrite."
 """Prefix of the combiner keys that the pass sets."""
 NO_FUSE = "hlorewrite.no_fuse"
 """Unit attribute, or frontend attribute of any value but "false", on ops that must keep their own call."""
-_SCHEDULING = (GROUP, STREAM, "inlineable")
+_SCHEDULING = ("_scheduling_group_id", STREAM, "inlineable")
 _OWN = {FRONTEND, NO_FUSE, *(name for row in FUSIBLE for name in row.attributes)}
 _INTEGER_KINDS = ("sum", "product", "and", "or")
 

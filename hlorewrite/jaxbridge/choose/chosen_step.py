@@ -206,7 +206,7 @@ def replayed_step(module: Module, options: StepOptions, place: DeviceSet, how: s
     exposing = hides_collectives(module) and all(step.name != _EXPOSE for step in passes)
     offered = rewriting_ways(() if options.auto else passes, "", place.platform,
                              xla_scatters=exposing and place.platform == "gpu" and not options.memory_budget, free=1,
-                             to_experts=True, permutes=True)
+                             to_experts=True)
     offered += rewriting_ways(passes, "", place.platform, xla_scatters=False)
     whole = [way.variant for way in offered if way.variant is not None]
     known = {format_pipeline(each.passes): each for each in (*whole, *map(with_carry_outside, whole))}

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from hlorewrite.errors import InputError
-from hlorewrite.ir import COLLECTIVE_PERMUTE, Module, View
+from hlorewrite.ir import Module, View
 from hlorewrite.jaxbridge.baseline.baseline_run import BaselineRun, NotCompared
 from hlorewrite.jaxbridge.baseline.comparison import WayRow, XlaComparison, flags_given
 from hlorewrite.jaxbridge.baseline.judge import ALONE, NOISE, STEP_NOISE, too_large, why_not
@@ -90,13 +90,12 @@ class Ladder:
         return self.best is not None and self.best[0].published == ways.COMBINED
 
     def _shortest_rewritten(self) -> Way | None:
-        """The way to unroll: that of the best one, without its options or scheduling groups; of XLA alone under
-        published flags, the shortest rewritten one that fits; None if nothing is better than XLA alone."""
+        """The way to unroll: that of the best one, without its options; of XLA alone under published flags, the
+        shortest rewritten one that fits; None if nothing is better than XLA alone."""
         best = self.best
         known = {way.name: way for way, _ in self.tried}
         if best is None or best[0].base in known:
-            base = known[best[0].base] if best else None
-            return known.get(base.continues, base) if base else None
+            return known[best[0].base] if best else None
         fitting = [(made.counted_s or 0.0, way) for way, made in self.tried if way.variant is not None
                    and not way.published and not why_not(self.alone, made, self.budget)]
         return min(fitting, key=lambda one: one[0])[1] if fitting else None
@@ -232,16 +231,14 @@ class FastestWay:
         sets = ways.flag_sets_for(self.contest.cluster) if self.contest.auto else guided
         ladder = Ladder(alone, lambda way: self._measured(way, program, alone, flags), self.contest.budget,
                         flags_given(self.contest.place), sets, not self.contest.auto)
-        permutes = bool(View(begun.source).ops(COLLECTIVE_PERMUTE.op))
-        best = ladder.run(self._ways(free_bytes(alone) if self.contest.auto else None, permutes)) or self._with_scatters(ladder)
+        best = ladder.run(self._ways(free_bytes(alone) if self.contest.auto else None)) or self._with_scatters(ladder)
         return self._chosen(ladder, best, flags)
 
-    def _ways(self, free: int | None, permutes: bool = False) -> list[Way]:
+    def _ways(self, free: int | None) -> list[Way]:
         contest = self.contest
         scatters = contest.exposing and contest.place.platform == "gpu" and not contest.budget
         found = ways.rewriting_ways(contest.passes, contest.name, contest.place.platform, xla_scatters=scatters,
-                               free=free if contest.budget is None else None, to_experts=self._to_experts(),
-                               permutes=permutes)
+                               free=free if contest.budget is None else None, to_experts=self._to_experts())
         users = flags_given(contest.place)
         return [ways.with_own_options(way, users) for way in found]
 

@@ -11,7 +11,7 @@ from hlorewrite.jaxbridge.baseline.measured import Measured
 from hlorewrite.jaxbridge.step.variants import Variant, variants
 from hlorewrite.jaxbridge.xla.platform_passes import with_platform_passes
 from hlorewrite.jaxbridge.xla.profile_files import profile_options
-from hlorewrite.passes.scheduling_groups import SchedulingGroups
+from hlorewrite.passes.sink_waits import SinkWaits
 from hlorewrite.passes.tokens_to_experts import TokensToExperts
 from hlorewrite.passmanager.base import Pass
 from hlorewrite.passmanager.named import PIPELINES
@@ -19,8 +19,9 @@ from hlorewrite.passmanager.spec import format_pipeline, parse_pipeline
 
 HIDDEN = 0.01
 """No more ways are tried once communication adds a smaller share than this to the best step so far."""
-FREE_MEMORY = 0.1
-"""Free memory is spent only while communication adds more than this share: on 35 steps it helped none below."""
+MUCH_EXPOSED = 0.1
+"""Free memory is spent, and ``comm`` tried with sunk waits, only while communication adds more than this share. On 35
+steps free memory helped none below."""
 ENOUGH = 0.03
 """Unfused calls are not tried once the best way gains this share: on 35 steps they won only below it."""
 LITTLE = 0.02
@@ -75,7 +76,7 @@ class Way:
       of: the name of the same way without its XLA options; empty if it has none.
       published: the name of the published set that its options come from.
       extends: the name of a way that spends less memory: if that one takes longer than XLA alone, more will not help.
-      continues: the name of a way with the first of its passes, if the last ones annotate what XLA does not unroll.
+      continues: the name of a way with the same passes but the last ones.
     """
 
     name: str
@@ -127,7 +128,7 @@ class Way:
 
 
 def rewriting_ways(passes: Sequence[Pass], name: str, platform: str, *, xla_scatters: bool, free: int | None = None,
-                   to_experts: bool = False, permutes: bool = False) -> list[Way]:
+                   to_experts: bool = False) -> list[Way]:
     """The ways of a pipeline; for ``auto``, those of all named pipelines.
 
     Args:
@@ -137,14 +138,13 @@ def rewriting_ways(passes: Sequence[Pass], name: str, platform: str, *, xla_scat
       xla_scatters: leave reduce-scatters to XLA.
       free: bytes of a device that XLA alone leaves free; None to spend no more than the passes' own limits.
       to_experts: whether ``tokens-to-experts`` changes the step.
-      permutes: whether the step contains permutes.
 
     Returns:
       At least one.
 
     Example:
       >>> [way.name for way in rewriting_ways((), "auto", "gpu", xla_scatters=True, free=1 << 30)]
-      ['time', 'time with free memory', 'time, undivided', 'comm, unfused']
+      ['time', 'time, sunk waits', 'time with free memory', 'time, undivided', 'comm, unfused', 'comm, sunk waits']
     """
     if passes:
         return _of_pipeline(passes, name, xla_scatters)
@@ -154,11 +154,12 @@ def rewriting_ways(passes: Sequence[Pass], name: str, platform: str, *, xla_scat
     return [Way("time", Variant(time)),
             *([Way("time, tokens to experts", Variant((TokensToExperts(), *time)), exposed=FLAGGED)] if to_experts
               else []),
-            *([Way("time, scheduling groups", Variant((*time, SchedulingGroups())), exposed=WAITING, continues="time")]
-              if permutes else []),
-            *([Way("time with free memory", Variant(time, free), exposed=FREE_MEMORY, extends="time")] if free else []),
+            Way("time, sunk waits", Variant((*time, SinkWaits())), exposed=WAITING, continues="time"),
+            *([Way("time with free memory", Variant(time, free), exposed=MUCH_EXPOSED, extends="time")] if free else []),
             *([Way("time, undivided", Variant(undivided), gained=ENOUGH)] if len(undivided) < len(time) else []),
-            Way("comm, unfused", unfused, gained=ENOUGH)]
+            Way("comm, unfused", unfused, gained=ENOUGH),
+            Way("comm, sunk waits", replace(unfused, passes=(*unfused.passes, SinkWaits())), exposed=MUCH_EXPOSED,
+                continues="comm, unfused")]
 
 
 def _of_pipeline(passes: Sequence[Pass], name: str, xla_scatters: bool) -> list[Way]:
