@@ -93,7 +93,7 @@ class SinkWaits(Pass):
     def _late_waits(self, block: ir.Block, model: OverlapModel, effects: Effects, ctx: PassContext
                     ) -> _LateWaits | None:
         """The order of a block in which compute waits later; None if no wait moves."""
-        ordered = _OrderedBlock.of(block, model)
+        ordered = _ordered(block, model)
         ops, waits = ordered.ops, dict[int, KernelWaits]()
         fixed = [each for each in ordered.order if effects.first([ops[each]])]
         for number in ordered.awaited():
@@ -104,7 +104,7 @@ class SinkWaits(Pass):
             if result is None or fixed != sorted(fixed):
                 why = "ops with effects would change places" if result is not None else \
                     f"no kernel that others read runs during its {seconds * 1e6:.0f} us"
-                tell(ctx, "missed", self.name, f"compute waits for it as before: {why}", model.view, op)
+                tell(ctx, "missed", self.name, f"it stays as it is: {why}", model.view, op)
                 continue
             known = waits.setdefault(op_key(ops[kernel]), KernelWaits(result, ()))
             waits[op_key(ops[kernel])] = replace(known, collectives=(*known.collectives, op))
@@ -179,16 +179,6 @@ class _OrderedBlock:
     order: Sequence[int]
     kernels: Sequence[int]
 
-    @staticmethod
-    def of(block: ir.Block, model: OverlapModel) -> _OrderedBlock:
-        """Orders a block."""
-        ops = [each.operation for each in block.operations]
-        tasks = model.tasks(ops)
-        places = task_places(tasks)
-        order = sorted(range(len(ops) - 1), key=lambda each: (places.begins[each], each))
-        return _OrderedBlock(ops, tasks, places, order,
-                             [each for each in order if tasks[each].seconds and not tasks[each].transfer])
-
     def awaited(self) -> list[int]:
         """The collectives that some kernel waits for."""
         waited = set[int]()
@@ -217,6 +207,16 @@ class _OrderedBlock:
                             if is_static_tensor(value.type) and _may_hold(value, self.ops[kernel], kept)]
                     if held:
                         yield kernel, min(held, key=lambda value: tensor_bytes(value.type))
+
+
+def _ordered(block: ir.Block, model: OverlapModel) -> _OrderedBlock:
+    """Orders a block."""
+    ops = [each.operation for each in block.operations]
+    tasks = model.tasks(ops)
+    places = task_places(tasks)
+    order = sorted(range(len(ops) - 1), key=lambda each: (places.begins[each], each))
+    return _OrderedBlock(ops, tasks, places, order,
+                         [each for each in order if tasks[each].seconds and not tasks[each].transfer])
 
 
 def _may_hold(value: ir.Value, maker: ir.Operation, kept: bool) -> bool:

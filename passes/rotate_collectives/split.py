@@ -3,10 +3,21 @@
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
-from hlorewrite.ir import Editor, Loop, block_ops, defining_op, ir, nested_ops, op_key, owner_op, terminator, users
+from hlorewrite.ir import (
+    BARRIER,
+    Editor,
+    Loop,
+    block_ops,
+    defining_op,
+    ir,
+    nested_ops,
+    op_key,
+    owner_op,
+    terminator,
+    users,
+)
+from hlorewrite.passes.common.emit import divide_barrier
 from hlorewrite.util.reachability import reachable
-
-BARRIER = "stablehlo.optimization_barrier"
 
 
 @dataclass(frozen=True)

@@ -99,6 +99,10 @@ GROUPS: dict[str, dict[str, PassFacts]] = {
         "interleave-halves": PassFacts(
             "tensor parallelism: compute that waits for collectives", "no op in between mixes the two halves",
             "[two halves of the batch](overlap.md#two-halves-of-the-batch)"),
+        "sink-waits": PassFacts(
+            "compute that needs no collective runs next to one that it waits for", "only the order of ops changes",
+            "[step times](overlap.md#waits-behind-the-kernels-that-hide-a-collective)",
+            "`-O auto`, or `--pass=sink-waits`"),
         "separate-streams": PassFacts(
             "several hosts: some collectives use only network ports, others links inside hosts",
             "no value changes; off by default, since no GPU has run it",

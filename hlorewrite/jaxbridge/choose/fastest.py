@@ -149,7 +149,8 @@ class Ladder:
             other = ways.guided(way, made, self.users)
             if other is not None and all(other.name != each.name for each, _ in self.tried):
                 found = self._try(other)
-                self._in_vain = found is not None and (found.counted_s or 0.0) > before * (1 - STEP_NOISE)
+                vain = found is not None and (found.counted_s or 0.0) > before * (1 - STEP_NOISE)
+                self._in_vain = vain and not way.continues  # sunk waits leave less for a profile to place
 
     def _try_flags(self, base: Way, name: str) -> None:
         """Tries a way with a published set of XLA flags."""

@@ -30,6 +30,7 @@ from hlorewrite.passmanager.named import PIPELINES
 
 GIB = 1 << 30
 FIRST, FREE, WHOLE, APART = "time", "time with free memory", "time, undivided", "comm, unfused"
+SUNK, COMM_SUNK = "time, sunk waits", "comm, sunk waits"
 FLAGGED, ALONE_FLAGGED = f"time, {UNROLLED}", f"XLA alone, {UNROLLED}"
 
 
@@ -62,11 +63,11 @@ def test_the_most_promising_way_is_first_and_a_gain_ends_the_search():
 
 
 @pytest.mark.parametrize(("first", "asked"), [
-    (step(0.9, 0.2), [FIRST, FREE, FLAGGED]),  # communication adds much: memory, then flags
-    (step(0.9, 0.06), [FIRST, FLAGGED]),  # too little for memory
-    (step(0.9, 0.04), [FIRST]),  # too little for flags
+    (step(0.9, 0.2), [FIRST, SUNK, FREE, COMM_SUNK, FLAGGED]),  # communication adds much: memory, then flags
+    (step(0.9, 0.06), [FIRST, SUNK, FLAGGED]),  # too little for memory
+    (step(0.9, 0.04), [FIRST]),  # too little for sunk waits and flags
     (step(0.975, 0.04), [FIRST, WHOLE, APART]),  # little is gained: without halves, then calls apart
-    (step(0.985, 0.06), [FIRST, WHOLE, APART, FLAGGED, ALONE_FLAGGED]),  # hardly anything: XLA alone, too
+    (step(0.985, 0.06), [FIRST, SUNK, WHOLE, APART, FLAGGED, ALONE_FLAGGED]),  # hardly anything: XLA alone, too
     (step(0.9, 0.009), [FIRST]),  # nothing is left to gain
 ])
 def test_a_way_is_tried_while_enough_is_left_to_gain(first: Measured, asked: list[str]):
@@ -106,9 +107,9 @@ def test_on_several_hosts_xla_alone_with_combined_messages_is_tried_second():
     _, asked, chosen = ladder({FIRST: step(0.9), alone: step(0.8, 0.04)}, sets=both)
     assert asked == [FIRST, alone, ALONE_FLAGGED] and chosen == alone
     _, asked, chosen = ladder({FIRST: step(0.9), alone: step(0.86)}, sets=both)
-    assert asked == [FIRST, alone, FREE, FLAGGED, ALONE_FLAGGED] and chosen == alone
+    assert asked == [FIRST, alone, SUNK, FREE, COMM_SUNK, FLAGGED, ALONE_FLAGGED] and chosen == alone
     _, asked, chosen = ladder({FIRST: step(0.9), alone: step(0.86), FLAGGED: step(0.8)}, sets=both)
-    assert asked == [FIRST, alone, FREE, FLAGGED] and chosen == FLAGGED
+    assert asked == [FIRST, alone, SUNK, FREE, COMM_SUNK, FLAGGED] and chosen == FLAGGED
     _, asked, chosen = ladder({FIRST: step(0.99), alone: step(0.94), ALONE_FLAGGED: step(0.92)}, sets=both)
     assert asked[-1] == ALONE_FLAGGED and chosen == ALONE_FLAGGED
 
@@ -122,7 +123,7 @@ def test_where_passes_gain_hardly_anything_little_communication_is_enough_for_fl
 
 def test_published_flags_are_not_tried_where_passes_gain_much():
     run, asked, chosen = ladder({FIRST: step(0.84)}, sets=(COMBINED, UNROLLED))
-    assert asked == [FIRST, FREE] and chosen == FIRST
+    assert asked == [FIRST, SUNK, FREE, COMM_SUNK] and chosen == FIRST
     why = {row.name: row.why for row in run.left}
     assert {why[name] for name in (FLAGGED, f"XLA alone, {COMBINED}")} == {"the best step is 16.0% shorter already"}
 
@@ -193,6 +194,14 @@ def test_once_a_profile_shortens_no_step_the_others_are_not_tried(monkeypatch: p
     assert f"XLA alone, {GUIDED}" not in ladder(made, sets=(GUIDED,))[1]
 
 
+def test_a_profile_that_shortens_no_step_with_sunk_waits_says_nothing_of_others(monkeypatch: pytest.MonkeyPatch,
+                                                                                tmp_path: Path):
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    made = {FIRST: step(0.9), f"{FIRST}, {GUIDED}": step(0.85), SUNK: step(0.88), f"{SUNK}, {GUIDED}": step(0.88),
+            FLAGGED: step(0.84), f"{FLAGGED}, {GUIDED}": step(0.8)}
+    assert ladder(made, sets=(GUIDED, UNROLLED))[2] == f"{FLAGGED}, {GUIDED}"
+
+
 def test_a_profile_of_the_users_stays_and_no_folder_means_no_profile(monkeypatch: pytest.MonkeyPatch, tmp_path: Path):
     assert guided(Way("time"), step(1.0), {PROFILE: "/mine"}) is None
     assert guided(Way("time"), replace(step(1.0), profile=""), {}) is None
@@ -205,7 +214,8 @@ def test_rows_name_every_way_and_why_it_is_not_better():
     run, *_ = ladder({FIRST: step(1.01), FREE: "XLA cannot compile the module"}, sets=())
     assert [(row.name, row.why) for row in run.rows()] == [
         ("XLA alone", ""), (FIRST, "time would take 1.01 s, and XLA alone takes 1 s"),
-        (FREE, "XLA cannot compile the module"), *((name, "no pass changes the module") for name in (WHOLE, APART))]
+        (SUNK, "no pass changes the module"), (FREE, "XLA cannot compile the module"),
+        *((name, "no pass changes the module") for name in (WHOLE, APART, COMM_SUNK))]
 
 
 @pytest.mark.parametrize(("first", "tried"), [(1.03, False), (1.01, True)])
@@ -215,7 +225,8 @@ def test_more_memory_is_not_spent_where_less_takes_longer_than_xla_alone(first: 
     assert tried or "time takes 3.0% longer than XLA alone" in {row.why for row in run.left}
 
 
-@pytest.mark.parametrize(("first", "asked"), [(140 * GIB, [FIRST, WHOLE, APART]), (120 * GIB, [FIRST, FLAGGED])])
+@pytest.mark.parametrize(("first", "asked"), [(140 * GIB, [FIRST, SUNK, WHOLE, APART]),
+                                              (120 * GIB, [FIRST, SUNK, FLAGGED])])
 def test_options_are_not_tried_on_what_does_not_fit(first: int, asked: list[str]):
     large = step(1.0, memory=150 * GIB)
     run, tried, _ = ladder({FIRST: step(0.9 if first < 126 * GIB else 0.985, 0.06, memory=first)}, large)
