@@ -53,7 +53,7 @@ class Ladder:
     left: list[WayRow] = field(default_factory=list, init=False)
     _cpu: dict[str, float] = field(default_factory=dict, init=False)
     _in_vain: bool = field(default=False, init=False)
-    """Whether the last profile shortened no step: the others are not tried then."""
+    """Whether the last profile shortened no step: the others are not tried then, but with sunk waits."""
 
     def run(self, in_order: Sequence[Way]) -> tuple[Way, Measured] | None:
         """Tries ways, each also guided by a profile, then published XLA flags with the best of them. Combined messages
@@ -140,7 +140,8 @@ class Ladder:
         """Tries a way with a profile of its predicted times, if that can make it the best."""
         made = self.alone if way is _ALONE else next((one for each, one in self.tried if each.name == way.name), None)
         best = self.best[1] if self.best else self.alone
-        if ways.GUIDED not in self.sets or self._in_vain or made is None or made.waits <= ways.WAITING:
+        in_vain = self._in_vain and not way.continues  # sunk waits are another schedule
+        if ways.GUIDED not in self.sets or in_vain or made is None or made.waits <= ways.WAITING:
             return
         before, shortest = made.counted_s or 0.0, best.counted_s or 0.0
         if way is _ALONE and shortest < (1 - ways.ENOUGH) * before:
@@ -149,8 +150,8 @@ class Ladder:
             other = ways.guided(way, made, self.users)
             if other is not None and all(other.name != each.name for each, _ in self.tried):
                 found = self._try(other)
-                vain = found is not None and (found.counted_s or 0.0) > before * (1 - STEP_NOISE)
-                self._in_vain = vain and not way.continues  # sunk waits leave less for a profile to place
+                if not way.continues:
+                    self._in_vain = found is not None and (found.counted_s or 0.0) > before * (1 - STEP_NOISE)
 
     def _try_flags(self, base: Way, name: str) -> None:
         """Tries a way with a published set of XLA flags."""

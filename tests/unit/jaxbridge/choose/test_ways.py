@@ -194,12 +194,14 @@ def test_once_a_profile_shortens_no_step_the_others_are_not_tried(monkeypatch: p
     assert f"XLA alone, {GUIDED}" not in ladder(made, sets=(GUIDED,))[1]
 
 
-def test_a_profile_that_shortens_no_step_with_sunk_waits_says_nothing_of_others(monkeypatch: pytest.MonkeyPatch,
-                                                                                tmp_path: Path):
+def test_profiles_of_sunk_waits_and_of_other_ways_say_nothing_of_each_other(monkeypatch: pytest.MonkeyPatch,
+                                                                            tmp_path: Path):
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     made = {FIRST: step(0.9), f"{FIRST}, {GUIDED}": step(0.85), SUNK: step(0.88), f"{SUNK}, {GUIDED}": step(0.88),
             FLAGGED: step(0.84), f"{FLAGGED}, {GUIDED}": step(0.8)}
     assert ladder(made, sets=(GUIDED, UNROLLED))[2] == f"{FLAGGED}, {GUIDED}"
+    made |= {f"{FIRST}, {GUIDED}": step(0.9), f"{SUNK}, {GUIDED}": step(0.7)}
+    assert ladder(made, sets=(GUIDED, UNROLLED))[2] == f"{SUNK}, {GUIDED}"
 
 
 def test_a_profile_of_the_users_stays_and_no_folder_means_no_profile(monkeypatch: pytest.MonkeyPatch, tmp_path: Path):
