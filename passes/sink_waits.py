@@ -34,26 +34,28 @@ SUNK = "hlorewrite.sunk"
 """A unit attribute of collectives whose wait was moved: a second run leaves them alone."""
 _PRODUCTS = ("stablehlo.dot_general", "stablehlo.convolution")
 _SEPARATE = (*COLLECTIVES, *TERMINATORS, *_PRODUCTS, WHILE)
+"""Ops that XLA does not compute in the kernel that makes what they read."""
 
 
 @dataclass(frozen=True)
 class SinkWaits(Pass):
-    """Moves the wait for a collective behind the last kernel that hides it.
+    """Has compute wait for a collective only after a kernel that hides it.
 
-    XLA's latency-hiding scheduler places a transfer by rules of thumb, and may wait for it before it runs compute that
-    needs nothing of it. Here a barrier says the order:
+    XLA's latency-hiding scheduler places transfers by rules of thumb. It may wait for one although compute is left that
+    does not need it. Here a barrier fixes the order:
 
         y = f(AR(x)); z = g(w)    becomes    r = AR(x); z = g(w); r, z = barrier(r, z); y = f(r)
 
     where ``g`` is the kernel that ends after the collective in the order that :mod:`hlorewrite.timeline.stream_tasks`
-    finds. XLA:GPU keeps barriers until it has scheduled a module, so the collective is in flight while ``g`` and what
-    ``g`` needs run. All these orders are one order of the block, so no wait contradicts another. PyTorch's Inductor has
-    a pass of this name.
+    finds for the block. XLA:GPU keeps barriers until it has scheduled a module, so the collective is in flight while
+    ``g``, and what ``g`` needs, runs. All waits of a block follow that one order, so none contradicts another.
+    PyTorch's Inductor has a pass of this name.
 
-    A barrier of ``jax.checkpoint`` that holds what a collective of its block delivers together with other values
-    is divided, since the layer would be recomputed only once the incoming gradient is there.
+    ``jax.checkpoint`` ties what a layer saved to the incoming gradient, so the layer would be recomputed only once the
+    gradient is there. Such a barrier is divided.
 
-    Nothing is computed differently. Ops with effects keep their order.
+    Legal because a barrier changes no value, each op still follows what it reads, and ops with effects keep their
+    order; a block where they would not stays as it is.
 
     Attributes:
       topology: the cluster to estimate times for; by default the one the run names.
@@ -103,7 +105,7 @@ class SinkWaits(Pass):
             kernel, result = next(ordered.behind(number), (-1, None))
             if result is None or fixed != sorted(fixed):
                 why = "ops with effects would change places" if result is not None else \
-                    f"no kernel that others read runs during its {seconds * 1e6:.0f} us"
+                    f"no separate kernel runs during its {seconds * 1e6:.0f} us"
                 tell(ctx, "missed", self.name, f"it stays as it is: {why}", model.view, op)
                 continue
             known = waits.setdefault(op_key(ops[kernel]), KernelWaits(result, ()))
@@ -220,7 +222,7 @@ def _ordered(block: ir.Block, model: OverlapModel) -> _OrderedBlock:
 
 
 def _may_hold(value: ir.Value, maker: ir.Operation, kept: bool) -> bool:
-    """Whether a barrier may hold a kernel's result. XLA forgets a barrier that nobody reads.
+    """Whether a barrier may hold a kernel's result. XLA drops a barrier without readers.
 
     Args:
       value: the result.

@@ -155,7 +155,8 @@ def rewriting_ways(passes: Sequence[Pass], name: str, platform: str, *, xla_scat
             *([Way("time, tokens to experts", Variant((TokensToExperts(), *time)), exposed=FLAGGED)] if to_experts
               else []),
             Way("time, sunk waits", Variant((*time, SinkWaits())), exposed=FLAGGED, continues="time"),
-            *([Way("time with free memory", Variant(time, free), exposed=MUCH_EXPOSED, extends="time")] if free else []),
+            *([Way("time with free memory", Variant(time, free), exposed=MUCH_EXPOSED, extends="time")] if free
+              else []),
             *([Way("time, undivided", Variant(undivided), gained=ENOUGH)] if len(undivided) < len(time) else []),
             Way("comm, unfused", unfused, gained=ENOUGH),
             Way("comm, sunk waits", replace(unfused, passes=(*unfused.passes, SinkWaits())), exposed=MUCH_EXPOSED,

@@ -70,7 +70,7 @@ def test_compute_waits_behind_the_product_that_hides_a_collective() -> None:
 def test_a_collective_that_nothing_hides_stays(lines: tuple[str, ...]) -> None:
     after, said = m.run(SinkWaits(), block(*lines))
     assert m.count(after, "optimization_barrier") == 0
-    assert re.fullmatch(r"missed: it stays as it is: no kernel that others read runs during its \d+ us",
+    assert re.fullmatch(r"missed: it stays as it is: no separate kernel runs during its \d+ us",
                         said[0])
 
 
