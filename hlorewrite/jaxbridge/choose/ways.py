@@ -77,6 +77,7 @@ class Way:
       published: the name of the published set that its options come from.
       extends: the name of a way that spends less memory: if that one takes longer than XLA alone, more will not help.
       continues: the name of a way with the same passes but the last ones.
+      after: the name of a way, without XLA options, that has to be the best so far.
     """
 
     name: str
@@ -89,6 +90,7 @@ class Way:
     published: str = ""
     extends: str = ""
     continues: str = ""
+    after: str = ""
 
     @property
     def base(self) -> str:
@@ -160,7 +162,7 @@ def rewriting_ways(passes: Sequence[Pass], name: str, platform: str, *, xla_scat
             *([Way("time, undivided", Variant(undivided), gained=ENOUGH)] if len(undivided) < len(time) else []),
             Way("comm, unfused", unfused, gained=ENOUGH),
             Way("comm, sunk waits", replace(unfused, passes=(*unfused.passes, SinkWaits())), exposed=MUCH_EXPOSED,
-                continues="comm, unfused")]
+                continues="comm, unfused", after="time, sunk waits")]
 
 
 def _of_pipeline(passes: Sequence[Pass], name: str, xla_scatters: bool) -> list[Way]:

@@ -63,7 +63,7 @@ def test_the_most_promising_way_is_first_and_a_gain_ends_the_search():
 
 
 @pytest.mark.parametrize(("first", "asked"), [
-    (step(0.9, 0.2), [FIRST, SUNK, FREE, COMM_SUNK, FLAGGED]),  # communication adds much: memory, then flags
+    (step(0.9, 0.2), [FIRST, SUNK, FREE, FLAGGED]),  # communication adds much: memory, then flags
     (step(0.9, 0.06), [FIRST, SUNK, FLAGGED]),  # too little for memory
     (step(0.9, 0.04), [FIRST]),  # too little for sunk waits and flags
     (step(0.975, 0.04), [FIRST, WHOLE, APART]),  # little is gained: without halves, then calls apart
@@ -72,6 +72,13 @@ def test_the_most_promising_way_is_first_and_a_gain_ends_the_search():
 ])
 def test_a_way_is_tried_while_enough_is_left_to_gain(first: Measured, asked: list[str]):
     assert ladder({FIRST: first})[1] == asked
+
+
+@pytest.mark.parametrize(("sunk", "tried"), [(0.88, True), (0.95, False)])
+def test_waits_of_comm_are_sunk_where_that_pays_with_time(sunk: float, tried: bool):
+    """Megatron over four hosts: 305 instead of 308 ms with ``time``, 281 ms with ``comm``."""
+    _, asked, chosen = ladder({FIRST: step(0.9), SUNK: step(sunk), COMM_SUNK: step(0.8)}, sets=())
+    assert (COMM_SUNK in asked) == tried and chosen == (COMM_SUNK if tried else FIRST)
 
 
 def test_where_hardly_anything_communicates_nothing_is_tried():
@@ -107,9 +114,9 @@ def test_on_several_hosts_xla_alone_with_combined_messages_is_tried_second():
     _, asked, chosen = ladder({FIRST: step(0.9), alone: step(0.8, 0.04)}, sets=both)
     assert asked == [FIRST, alone, ALONE_FLAGGED] and chosen == alone
     _, asked, chosen = ladder({FIRST: step(0.9), alone: step(0.86)}, sets=both)
-    assert asked == [FIRST, alone, SUNK, FREE, COMM_SUNK, FLAGGED, ALONE_FLAGGED] and chosen == alone
+    assert asked == [FIRST, alone, SUNK, FREE, FLAGGED, ALONE_FLAGGED] and chosen == alone
     _, asked, chosen = ladder({FIRST: step(0.9), alone: step(0.86), FLAGGED: step(0.8)}, sets=both)
-    assert asked == [FIRST, alone, SUNK, FREE, COMM_SUNK, FLAGGED] and chosen == FLAGGED
+    assert asked == [FIRST, alone, SUNK, FREE, FLAGGED] and chosen == FLAGGED
     _, asked, chosen = ladder({FIRST: step(0.99), alone: step(0.94), ALONE_FLAGGED: step(0.92)}, sets=both)
     assert asked[-1] == ALONE_FLAGGED and chosen == ALONE_FLAGGED
 
@@ -123,7 +130,7 @@ def test_where_passes_gain_hardly_anything_little_communication_is_enough_for_fl
 
 def test_published_flags_are_not_tried_where_passes_gain_much():
     run, asked, chosen = ladder({FIRST: step(0.84)}, sets=(COMBINED, UNROLLED))
-    assert asked == [FIRST, SUNK, FREE, COMM_SUNK] and chosen == FIRST
+    assert asked == [FIRST, SUNK, FREE] and chosen == FIRST
     why = {row.name: row.why for row in run.left}
     assert {why[name] for name in (FLAGGED, f"XLA alone, {COMBINED}")} == {"the best step is 16.0% shorter already"}
 
@@ -217,7 +224,8 @@ def test_rows_name_every_way_and_why_it_is_not_better():
     assert [(row.name, row.why) for row in run.rows()] == [
         ("XLA alone", ""), (FIRST, "time would take 1.01 s, and XLA alone takes 1 s"),
         (SUNK, "no pass changes the module"), (FREE, "XLA cannot compile the module"),
-        *((name, "no pass changes the module") for name in (WHOLE, APART, COMM_SUNK))]
+        *((name, "no pass changes the module") for name in (WHOLE, APART)),
+        (COMM_SUNK, f"{SUNK} is not the best so far")]
 
 
 @pytest.mark.parametrize(("first", "tried"), [(1.03, False), (1.01, True)])
