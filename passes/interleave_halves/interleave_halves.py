@@ -79,7 +79,7 @@ class InterleaveHalves(Pass):
     Legal because each op in halves computes every element from the same elements as before; a sum over the dimension
     is added in another order. The members are those of ``ops.dims``: an op without a row there stays whole. Pays if
     the blocks that wait take at least ``min_gain`` less time by the model of the cluster, after the time to read
-    weights twice, to sum, to cut and to join.
+    weights twice, to sum, to cut and to join. A block that would take longer stays whole.
 
     Attributes:
       min_gain: the smallest share of these blocks' time to be gained; a negative one divides whatever can be.
