@@ -103,6 +103,7 @@ class PassContext:
       memory_left: bytes a device may still spend on what passes keep for longer: local sums, gathered values, fused
         buffers; None leaves each pass its own limit.
       memory_taken: bytes that passes have taken of it, or would have where there is no limit.
+      memory_refused: whether a pass left something as it was for lack of memory, also within its own limit.
       solver_effort: deterministic seconds that the solver may take for the plans of a pass; None for its own limit.
       explain: the rule to explain; empty means none. Passes that run it report its best partial match as
         ``explanation``.
@@ -121,6 +122,7 @@ class PassContext:
     target: str = ""
     memory_left: int | None = None
     memory_taken: int = 0
+    memory_refused: bool = False
     solver_effort: float | None = None
     explain: str = ""
     compare: bool = False
@@ -180,6 +182,7 @@ class PassContext:
         """
         if self.memory_left is not None:
             if size > self.memory_left:
+                self.memory_refused = True
                 return False
             self.memory_left -= max(size, 0)
         self.memory_taken += max(size, 0)

@@ -187,6 +187,7 @@ class _Attempt:
         self.blocked_calls |= stage.blocked_calls
         self.left = stage.left
         self.ctx.take_memory(had - self.left)
+        self.ctx.memory_refused |= stage.refused
         return reduced or scattered
 
     def _all_reduces(self) -> bool:

@@ -45,6 +45,7 @@ class ScatterStage:
 
     Attributes:
       blocked_calls: keys of private functions that a reduction was passed to.
+      refused: whether a reduction stayed for lack of memory.
     """
 
     def __init__(self, view: View, editor: Editor, facts: LinearityFacts, emitter: RemarkEmitter,
@@ -55,6 +56,7 @@ class ScatterStage:
         self.emitter = emitter
         self.expected = expected
         self.blocked_calls: set[int] = set()
+        self.refused = False
         self.asked = budget is not None
         whole = budget if budget is not None else int(DEFAULT_SHARE * _resident_bytes(view))
         self.left = whole if left is None else left
@@ -165,6 +167,7 @@ class ScatterStage:
             return None
         extra = plan.extra_bytes(self._stacks_of)
         if extra > self.left:
+            self.refused = True
             for value in candidates.sources:
                 self.emitter.too_large(self.view, value, plan.flow, extra, self.left, self.asked)
             return None

@@ -156,6 +156,7 @@ class _Budget:
     def take(self, size: int) -> bool:
         """Takes bytes if that many are left."""
         if size > self.bytes:
+            self.ctx.memory_refused = True
             return False
         if self.own is not None:
             self.own -= size

@@ -52,7 +52,8 @@ def chained(seeds: Mapping[int, ir.Operation], walk: WaitWalk) -> Chains:
     """
     behind = walk.all(seeds.values(), walk.readers)
     in_front = walk.all(seeds.values(), walk.sources)
-    ops = {key: op for key, op in seeds.items() if _key(_Node(op)) in behind | in_front}
+    linked = behind | in_front
+    ops = {key: op for key, op in seeds.items() if _key(_Node(op)) in linked}
     awaited = {key for key, op in ops.items() if _key(_Node(op)) in in_front}
     return Chains(ops, awaited, ops.keys() | {key for key, *_ in behind & in_front})
 

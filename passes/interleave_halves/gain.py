@@ -90,9 +90,9 @@ def saved_seconds(choice: HalvesChoice, chains: Chains, times: BlockTimes) -> di
     for block, keys in blocks.items():
         ops = [each.operation for each in block.operations]
         runs = executed_times(ops[0])[0]
-        before = times.of(block)
+        before, awaited = times.of(block), keys & chains.awaited
         left = sum(_left_exposed(ops[place], before.waited.get(place, 0.0), model)
-                   for place in times.between_kernels(block) if op_key(ops[place]) in keys & chains.awaited)
+                   for place in times.between_kernels(block) if op_key(ops[place]) in awaited)
         after = block_time(_HalvedBlock(members, model).tasks(ops)).seconds
         saved[block] = saved.get(block, 0.0) + runs * (before.seconds + left - after)
     return saved

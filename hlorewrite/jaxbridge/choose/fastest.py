@@ -296,6 +296,9 @@ class FastestWay:
             if way.variant is None:
                 own = scheduled(self.contest.module, self.contest.place, {**flags, **dict(way.flags)})[0]
                 return timed(own, self.contest.cluster)
+            smaller = self._made.get(way.extends)
+            if smaller is not None and not smaller.made.memory_refused:
+                return f"no pass of {way.extends} lacks memory"
             known = list(self._made.items())
             candidate = self._candidate(way, program)
             if not way.flags and (why := self._not_new(way, candidate, known, alone)):

@@ -224,6 +224,7 @@ class Rewritten:
       report: what happened.
       how: the pipeline and the choices made in it, a line for each.
       shorter: what a shorter pipeline makes of the same module; None if that was not asked for.
+      memory_refused: whether a pass may have left something as it was for lack of memory.
     """
 
     module: Module
@@ -231,6 +232,7 @@ class Rewritten:
     report: RewriteReport
     how: str = ""
     shorter: ShorterRun | None = None
+    memory_refused: bool = True
 
 
 @dataclass(frozen=True)

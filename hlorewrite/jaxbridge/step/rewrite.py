@@ -80,7 +80,7 @@ def rewrite(module: Module, passes: Sequence[Pass], *, exposed: bool = False, tr
     made = finish(module, passes, changed, recorder)
     if stages and original and changed:
         made = replace(made, report=replace(made.report, proof=str(stages.validate(original, module))))
-    return replace(made, shorter=early.run(finish, made))
+    return replace(made, shorter=early.run(finish, made), memory_refused=ctx.memory_refused)
 
 
 def continued(made: Rewritten, passes: Sequence[Pass], further: Sequence[Pass], *, topology: str) -> Rewritten:

@@ -124,12 +124,14 @@ def test_it_is_paid_from_the_budget(budget: int, moves: bool) -> None:
 
 def test_without_a_budget_nothing_is_kept() -> None:
     assert first_gather(ran(program(PLAIN), pass_=GatherOnce())[0]) == "in"
+    ctx = PassContext()
+    assert not run_passes(program(PLAIN), parse_pipeline("gather-once"), ctx) and ctx.memory_refused
 
 
 def test_the_run_pays_too() -> None:
     ctx, module = PassContext(memory_left=1000), program(PLAIN)
     assert run_passes(module, parse_pipeline("gather-once"), ctx)
-    assert ctx.memory_left == 680
+    assert ctx.memory_left == 680 and not ctx.memory_refused
 
 
 def test_what_saves_most_for_its_memory_comes_first() -> None:

@@ -39,7 +39,7 @@ def ran(pipeline: str, memory: int | None) -> tuple[Module, PassContext, bool]:
                                                          (95, False, 95), (0, False, 0)])
 def test_hoisting_is_paid_from_it(memory: int | None, changed: bool, left: int | None):
     _, ctx, did = ran("hoist-collectives", memory)
-    assert (did, ctx.memory_left) == (changed, left)
+    assert (did, ctx.memory_left) == (changed, left) and ctx.memory_refused is not changed
 
 
 @pytest.mark.parametrize(("memory", "calls", "left"), [(None, 1, None), (64, 1, 0), (63, 2, 63)])
@@ -48,7 +48,7 @@ def test_buffers_of_fused_calls_are_paid_from_it(memory: int | None, calls: int,
     module, ctx, did = ran("all-reduce-fusion", memory)
     assert m.count(module, "all_reduce") == calls
     assert did == (calls == 1)
-    assert ctx.memory_left == left
+    assert ctx.memory_left == left and ctx.memory_refused == (calls == 2)
 
 
 def test_all_passes_share_it():

@@ -58,6 +58,12 @@ def test_it_is_chosen_and_its_step_is_that_of_a_compilation_with_its_options(
     assert "profile_guided_latency_estimator" not in capfd.readouterr().err  # XLA warns about what a profile lacks
 
 
+def test_memory_that_no_pass_lacks_is_not_offered(chosen: Rewritten) -> None:
+    assert chosen.report.comparison is not None
+    why = {row.name: row.why for row in chosen.report.comparison.rows if row.measured is None}
+    assert why["time with free memory"] == "no pass of time lacks memory"
+
+
 def test_another_process_without_that_file_repeats_it(ring: tuple[Module, DeviceSet], chosen: Rewritten, tmp_path: Path,
                                                       monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "there"))

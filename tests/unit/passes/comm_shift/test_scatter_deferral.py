@@ -221,7 +221,7 @@ def test_the_budget_of_the_whole_run_is_drawn_from(budget: int, option: int | No
     ctx = PassContext(memory_left=budget)
     option = None if option is None else Size(option)
     assert run_passes(module(accumulate()).module, [CommShift(memory_budget=option)], ctx) is moves
-    assert ctx.memory_left == left
+    assert ctx.memory_left == left and ctx.memory_refused is not moves
 
 
 def test_without_a_budget_a_small_share_of_the_arguments_may_be_spent() -> None:
