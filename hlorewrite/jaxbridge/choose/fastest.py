@@ -116,7 +116,7 @@ class Ladder:
         best = self.best
         fitted = any(not too_large(self.alone, made, self.budget) for _, made in self.tried)
         why = way.worth_trying(self.alone, best[1] if best else self.alone, fitted) or self._why_not_extended(way)
-        if way.after and (best is None or best[0].base != way.after):
+        if way.after and not way.published and (best is None or best[0].base != way.after):
             why = why or f"{way.after} is not the best so far"
         if why:
             self.left.append(WayRow(way.name, None, why))
