@@ -146,11 +146,17 @@ class HalvesEmitter:
 
         XLA computes it in the kernel that reads it, which then reads the tensor.
         """
-        if scalar not in self._from_tensor:
-            maker = defining_op(scalar)
-            self._from_tensor[scalar] = maker is not None and not len(maker.regions) and any(
-                bool(shape_of(value)) or self._is_read_from_tensor(value) for value in maker.operands)
-        return self._from_tensor[scalar]
+        known, pending = self._from_tensor, [scalar]
+        # Ends: a scalar is known once its operands are.
+        while pending:
+            maker = defining_op(pending[-1])
+            operands = [] if maker is None or len(maker.regions) else list(maker.operands)
+            of_tensor = any(map(shape_of, operands))
+            unknown = [] if of_tensor else [each for each in operands if each not in known]
+            if not unknown:
+                known[pending.pop()] = of_tensor or any(known[each] for each in operands)
+            pending += unknown
+        return known[scalar]
 
     def _mark(self, op: ir.Operation, copy: ir.Operation) -> None:
         with self.editor.context:
