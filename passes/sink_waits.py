@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import ClassVar
 
 from hlorewrite.ir import (
@@ -23,16 +23,16 @@ from hlorewrite.ir import (
     terminator,
 )
 from hlorewrite.ir.regions import WHILE
-from hlorewrite.ops.table import TERMINATORS
+from hlorewrite.ops.table import TERMINATORS, OpClass, ops_of
 from hlorewrite.passes.common.emit import divide_barrier
 from hlorewrite.passes.common.overlap_model import OverlapModel
 from hlorewrite.passes.common.pass_support import on_copy, tell
 from hlorewrite.passmanager.base import Pass, PassContext
-from hlorewrite.timeline.stream_tasks import StreamTask, TaskPlaces, task_places
+from hlorewrite.timeline.stream_tasks import StreamTask, TaskPlaces, awaited_by_kernels, task_places
 
 SUNK = "hlorewrite.sunk"
 """A unit attribute of collectives whose wait was moved: a second run leaves them alone."""
-_PRODUCTS = ("stablehlo.dot_general", "stablehlo.convolution")
+_PRODUCTS = ops_of(OpClass.CONTRACTION)
 _SEPARATE = (*COLLECTIVES, *TERMINATORS, *_PRODUCTS, WHILE)
 """Ops that XLA does not compute in the kernel that makes what they read."""
 
@@ -97,19 +97,19 @@ class SinkWaits(Pass):
         """The order of a block in which compute waits later; None if no wait moves."""
         ordered = _ordered(block, model)
         ops, waits = ordered.ops, dict[int, KernelWaits]()
-        fixed = [each for each in ordered.order if effects.first([ops[each]])]
-        for number in ordered.awaited():
+        with_effects = [each for each in ordered.order if effects.first([ops[each]])]
+        keeps_effects = with_effects == sorted(with_effects)
+        for number in sorted(awaited_by_kernels(ordered.tasks)):
             op, seconds = ops[number], ordered.tasks[number].seconds
-            if SUNK in op.attributes:
+            if op.name not in COLLECTIVES or SUNK in op.attributes:
                 continue
             kernel, result = next(ordered.behind(number), (-1, None))
-            if result is None or fixed != sorted(fixed):
+            if result is None or not keeps_effects:
                 why = "ops with effects would change places" if result is not None else \
                     f"no separate kernel runs during its {seconds * 1e6:.0f} us"
                 tell(ctx, "missed", self.name, f"it stays as it is: {why}", model.view, op)
                 continue
-            known = waits.setdefault(op_key(ops[kernel]), KernelWaits(result, ()))
-            waits[op_key(ops[kernel])] = replace(known, collectives=(*known.collectives, op))
+            waits.setdefault(op_key(ops[kernel]), KernelWaits(result, [])).collectives.append(op)
             tell(ctx, "applied", self.name, f"it takes {seconds * 1e6:.0f} us, and compute waits for it only after a "
                  f"{ops[kernel].name.rpartition('.')[2]} of {ordered.tasks[kernel].seconds * 1e6:.0f} us, according "
                  f"to the model of {model.spec}", model.view, op)
@@ -126,7 +126,7 @@ class KernelWaits:
     """
 
     result: ir.Value
-    collectives: tuple[ir.Operation, ...]
+    collectives: list[ir.Operation]
 
 
 @dataclass(frozen=True)
@@ -181,15 +181,6 @@ class _OrderedBlock:
     order: Sequence[int]
     kernels: Sequence[int]
 
-    def awaited(self) -> list[int]:
-        """The collectives that some kernel waits for."""
-        waited = set[int]()
-        for number in range(len(self.tasks) - 1, -1, -1):
-            task = self.tasks[number]
-            if number in waited or (task.seconds and not task.transfer):
-                waited.update(task.after)
-        return [number for number, task in enumerate(self.tasks) if task.transfer and number in waited]
-
     def behind(self, collective: int) -> Iterator[tuple[int, ir.Value]]:
         """The kernels behind which compute may wait for a collective, with the smallest result to be held there.
 
@@ -217,8 +208,7 @@ def _ordered(block: ir.Block, model: OverlapModel) -> _OrderedBlock:
     tasks = model.tasks(ops)
     places = task_places(tasks)
     order = sorted(range(len(ops) - 1), key=lambda each: (places.begins[each], each))
-    return _OrderedBlock(ops, tasks, places, order,
-                         [each for each in order if tasks[each].seconds and not tasks[each].transfer])
+    return _OrderedBlock(ops, tasks, places, order, [each for each in order if tasks[each].is_kernel])
 
 
 def _may_hold(value: ir.Value, maker: ir.Operation, kept: bool) -> bool:

@@ -33,6 +33,28 @@ class StreamTask:
     transfer: bool = False
     stream: int = 0
 
+    @property
+    def is_kernel(self) -> bool:
+        """Whether it takes time of the compute stream."""
+        return self.seconds > 0 and not self.transfer
+
+
+def awaited_by_kernels(tasks: Sequence[StreamTask]) -> set[int]:
+    """The numbers of the tasks that some kernel waits for, directly or through other tasks.
+
+    Args:
+      tasks: each after those it waits for.
+
+    Example:
+      >>> awaited_by_kernels([StreamTask(2.0, transfer=True), StreamTask(0.0, (0,)), StreamTask(1.0, (1,))])
+      {0, 1}
+    """
+    awaited = set[int]()
+    for number in range(len(tasks) - 1, -1, -1):
+        if tasks[number].is_kernel or number in awaited:
+            awaited.update(tasks[number].after)
+    return awaited
+
 
 @dataclass(frozen=True)
 class BlockTime:
@@ -119,7 +141,7 @@ def task_places(tasks: Sequence[StreamTask]) -> TaskPlaces:
             begins[number] = place
         ends[number] = place
     for number, task in enumerate(tasks):
-        if not task.transfer and not task.seconds:
+        if not task.transfer and not task.is_kernel:
             begins[number] = ends[number] = max((ends[source] for source in task.after), default=-1)
             over[number] = max((over[source] for source in task.after), default=0.0)
     return TaskPlaces(tuple(begins), tuple(ends), tuple(over))

@@ -101,7 +101,7 @@ class HalvesChooser:
         halved = (value for value, readers in cut.items()
                   if region.maker.get(value) not in chosen and not chosen.isdisjoint(readers))
         for value in (*joined, *halved):
-            costs[_behind(value).block] += self._moved(value)
+            costs[_op_where_made(value).block] += self._moved(value)
         return dict(costs)
 
     def _read_in_halves(self) -> dict[ir.Value, set[int]]:
@@ -133,7 +133,7 @@ class HalvesChooser:
 
     def _moved(self, value: ir.Value) -> float:
         """The seconds to join a value's halves, or to cut it: one read and one write."""
-        return self._runs(_behind(value)) * 2 * tensor_bytes(value.type) / self.model.clock.memory_bytes_per_s
+        return self._runs(_op_where_made(value)) * 2 * tensor_bytes(value.type) / self.model.clock.memory_bytes_per_s
 
     def _runs(self, op: ir.Operation) -> float:
         return executed_times(op, self._times)[0]
@@ -168,7 +168,7 @@ def calls_longer(op: ir.Operation, model: OverlapModel) -> float:
     return HALVES * model.together([op], 1 / HALVES) - model.collective(op)
 
 
-def _behind(value: ir.Value) -> ir.Operation:
+def _op_where_made(value: ir.Value) -> ir.Operation:
     """An op of the block where a value is made: what makes it, or the terminator."""
     return defining_op(value) or terminator(ir.BlockArgument(value).owner)
 

@@ -10,7 +10,7 @@ from hlorewrite.passes.common.overlap_model import OverlapModel
 from hlorewrite.passes.interleave_halves.chains import Chains
 from hlorewrite.passes.interleave_halves.choose import HalvesChoice
 from hlorewrite.passes.interleave_halves.region import HALVES
-from hlorewrite.timeline.stream_tasks import BlockTime, StreamTask, block_time
+from hlorewrite.timeline.stream_tasks import BlockTime, StreamTask, awaited_by_kernels, block_time
 
 LEFT_EXPOSED = 0.25
 """The share of the hideable time of an iteration that XLA's scheduler leaves exposed, on the 24 steps of
@@ -104,15 +104,11 @@ def _between_kernels(tasks: Sequence[StreamTask]) -> list[int]:
     Only of these does XLA leave anything exposed that halves would hide. Others start with the block or end with it,
     such as the permutes of ring attention and the reductions of gradients.
     """
-    later, found = set[int](), list[int]()
-    for number in range(len(tasks) - 1, -1, -1):
-        if (tasks[number].seconds and not tasks[number].transfer) or number in later:
-            later.update(tasks[number].after)
-    earlier = set[int]()
+    awaited, waiters, found = awaited_by_kernels(tasks), set[int](), list[int]()
     for number, task in enumerate(tasks):
-        if any(source in earlier or (tasks[source].seconds and not tasks[source].transfer) for source in task.after):
-            earlier.add(number)
-        if task.transfer and number in earlier and number in later:
+        if any(source in waiters or tasks[source].is_kernel for source in task.after):
+            waiters.add(number)
+        if task.transfer and number in waiters and number in awaited:
             found.append(number)
     return found
 

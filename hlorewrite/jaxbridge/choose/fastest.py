@@ -115,9 +115,7 @@ class Ladder:
         """Compiles a way and returns its figures; None if it is not worth trying or cannot be compiled."""
         best = self.best
         fitted = any(not too_large(self.alone, made, self.budget) for _, made in self.tried)
-        why = way.worth_trying(self.alone, best[1] if best else self.alone, fitted) or self._why_not_extended(way)
-        if way.after and not way.published and (best is None or best[0].base != way.after):
-            why = why or f"{way.after} is not the best so far"
+        why = way.worth_trying(self.alone, best[1] if best else self.alone, fitted) or self._why_not_after(way)
         if why:
             self.left.append(WayRow(way.name, None, why))
             return None
@@ -130,8 +128,10 @@ class Ladder:
         self.tried.append((way, made))
         return made
 
-    def _why_not_extended(self, way: Way) -> str:
-        """Why a way that spends more memory than another is not worth compiling; empty if it is."""
+    def _why_not_after(self, way: Way) -> str:
+        """Why a way is not worth compiling after those that it builds on; empty if it is."""
+        if way.after and not way.published and (self.best is None or self.best[0].base != way.after):
+            return f"{way.after} is not the best so far"
         smaller = next((made for other, made in self.tried if other.name == way.extends), None)
         if smaller is None or smaller.counted_s is None or self.alone.counted_s is None:
             return ""

@@ -1,10 +1,18 @@
-"""Small modules with collectives, for tests of passes."""
+"""Small modules with collectives, for tests of passes, and what becomes of them."""
 
 from __future__ import annotations
+
+import importlib.util
+import re
+
+import pytest
 
 from hlorewrite.checks.reference.check import check
 from hlorewrite.ir.load import parse
 from hlorewrite.ir.module import Module
+from hlorewrite.jaxbridge.baseline.measured import scheduled, timed
+from hlorewrite.jaxbridge.xla.compile_for import place_of
+from hlorewrite.jaxbridge.xla.target import parse_target
 from hlorewrite.passmanager.base import Pass, PassContext
 from hlorewrite.passmanager.manager import run_passes
 from hlorewrite.passmanager.spec import parse_pipeline
@@ -28,6 +36,12 @@ def reduce(name: str, operand: str, kind: str = "tensor<8xf32>", *, groups: str 
     return (f'{name} = "stablehlo.all_reduce"({operand}) <{{{CHANNEL}, {groups_text(groups)}{ids}}}> ({{ '
             f"^bb0(%l: tensor<{element}>, %r: tensor<{element}>): %s = stablehlo.{op} %l, %r : tensor<{element}> "
             f"stablehlo.return %s : tensor<{element}> }}) {extra} : ({kind}) -> {kind}")
+
+
+def unique_reduce(result: str, operand: str, kind: str = "tensor<8xf32>", *, groups: str = ALL) -> str:
+    """An all-reduce whose reducer repeats no name of another one."""
+    text = re.sub(r"%([lrs])\b", rf"%{result[1:]}_\1", reduce("%RESULT", "%OPERAND", kind, groups=groups))
+    return text.replace("%RESULT", result).replace("%OPERAND", operand)
 
 
 def module(arguments: str, results: str, *lines: str, functions: str = "") -> Module:
@@ -65,3 +79,13 @@ def went_wrong(before: Module, pipeline: str) -> bool:
     except Exception:  # a condition was taken away: invalid modules are found by the verifier or by what reads them
         return True
     return after.text() != before.text() and not check(before, after).equal
+
+
+def exposed_seconds(module: Module, cluster: str = "h200:1x8") -> float:
+    """Seconds that communication adds to a step as XLA schedules it; skips the test without a CUDA compiler."""
+    if importlib.util.find_spec("jax_plugins.xla_cuda13") is None:
+        pytest.skip("the CUDA compiler is not installed (extra: aot)")
+    place = place_of(parse_target(cluster), module)
+    seconds = timed(scheduled(module, place, {})[0], place.topology).exposed_s
+    assert seconds is not None
+    return seconds

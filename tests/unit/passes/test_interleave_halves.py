@@ -33,9 +33,8 @@ GROUPS = f"channel_handle = #stablehlo.channel_handle<handle = 1, type = 1>, {m.
 
 
 def again(result: str, operand: str, kind: str = KIND) -> str:
-    """An all-reduce whose reducer's arguments have names of their own."""
-    text = re.sub(r"%([lrs])\b", rf"%{result[1:]}_\1", m.reduce("%RESULT", "%OPERAND", kind))
-    return text.replace("%RESULT", result).replace("%OPERAND", operand)
+    """An all-reduce of a batch."""
+    return m.unique_reduce(result, operand, kind)
 
 
 def between(*body: str, also: str = "", kind: str = KIND) -> Module:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import re
-
 import fusion_modules as m
 import pytest
 from generators.code_mutation import replace_source
@@ -28,15 +26,9 @@ ACROSS, WITHIN, ALL = "[[0, 2], [1, 3]]", "[[0, 1], [2, 3]]", "[[0, 1, 2, 3]]"
 CLUSTER = "h200:2x2"
 
 
-def reduction(result: str, operand: str, groups: str, kind: str = X) -> str:
-    """An all-reduce whose reducer's arguments have names of their own."""
-    text = re.sub(r"%([lrs])\b", rf"%{result[1:]}_\1", m.reduce("%RESULT", "%OPERAND", kind, groups=groups))
-    return text.replace("%RESULT", result).replace("%OPERAND", operand)
-
-
 def reduced(*groups: str, also: str = "") -> Module:
     """All-reduces of one value, over groups."""
-    lines = [reduction(f"%out{number}", "%x", each) for number, each in enumerate(groups)]
+    lines = [m.unique_reduce(f"%out{number}", "%x", X, groups=each) for number, each in enumerate(groups)]
     names, types = ", ".join(f"%out{number}" for number in range(len(groups))), ", ".join([X] * len(groups))
     return m.module(f"%x: {X}", f"({types})", *([also] if also else []), *lines, f"return {names} : {types}")
 
@@ -120,7 +112,8 @@ def test_plans_may_hold_the_options() -> None:
 def layers() -> Module:
     """Layers that wait for a reduction within hosts, and reduce a gradient across them at the end of an iteration."""
     big, dot = "tensor<4096x4096xf32>", "contracting_dims = [1] x [0]"
-    inner, outer = reduction("%v", "%h", WITHIN, big), reduction("%g", "%d", ACROSS, big)
+    inner, outer = (m.unique_reduce("%v", "%h", big, groups=WITHIN),
+                    m.unique_reduce("%g", "%d", big, groups=ACROSS))
     index = "%i, %z, %z"
     stack = "tensor<8x4096x4096xf32>"
     return m.module(

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import importlib.util
-
+import fusion_modules as m
 import pytest
 import ring_steps
 from generators.code_mutation import replace_source
@@ -11,9 +10,6 @@ from generators.code_mutation import replace_source
 from hlorewrite.ir import View
 from hlorewrite.ir.load import parse
 from hlorewrite.ir.module import Module
-from hlorewrite.jaxbridge.baseline.measured import scheduled, timed
-from hlorewrite.jaxbridge.xla.compile_for import place_of
-from hlorewrite.jaxbridge.xla.target import parse_target
 from hlorewrite.passes.interleave_halves.interleave_halves import InterleaveHalves
 from hlorewrite.passes.sink_waits import SinkWaits
 from hlorewrite.passmanager.base import Pass, PassContext
@@ -36,16 +32,6 @@ def after(step: Module, *passes: Pass) -> Module:
     return module
 
 
-def exposed(module: Module) -> float:
-    """Seconds that communication adds to the step as XLA schedules it."""
-    if importlib.util.find_spec("jax_plugins.xla_cuda13") is None:
-        pytest.skip("the CUDA compiler is not installed (extra: aot)")
-    place = place_of(parse_target(CLUSTER), module)
-    seconds = timed(scheduled(module, place, {})[0], place.topology).exposed_s
-    assert seconds is not None
-    return seconds
-
-
 def test_a_loop_that_gains_nothing_stays_whole(step: Module, monkeypatch: pytest.MonkeyPatch) -> None:
     """Halves of the backward pass would save less than it takes to read the weights twice."""
     assert len(View(after(step, InterleaveHalves())).ops("stablehlo.collective_permute")) == 3
@@ -56,13 +42,13 @@ def test_a_loop_that_gains_nothing_stays_whole(step: Module, monkeypatch: pytest
 
 def test_halves_that_read_one_row_of_a_table_stay_apart(step: Module, monkeypatch: pytest.MonkeyPatch) -> None:
     """XLA would compute both in one kernel, since both read the step's number from ``jnp.arange``."""
-    apart = exposed(after(step, InterleaveHalves()))
-    assert apart < 0.85 * exposed(step)
+    apart = m.exposed_seconds(after(step, InterleaveHalves()))
+    assert apart < 0.85 * m.exposed_seconds(step)
     replace_source("hlorewrite.passes.interleave_halves.emit",
                    "if not shape_of(value) and not self._is_read_from_tensor(value):", "if not shape_of(value):",
                    monkeypatch)
-    assert exposed(after(step, InterleaveHalves())) > 1.15 * apart
+    assert m.exposed_seconds(after(step, InterleaveHalves())) > 1.15 * apart
 
 
 def test_less_than_half_stays_exposed(step: Module) -> None:
-    assert exposed(after(step, InterleaveHalves(), SinkWaits())) < 0.5 * exposed(step)
+    assert m.exposed_seconds(after(step, InterleaveHalves(), SinkWaits())) < 0.5 * m.exposed_seconds(step)
