@@ -5,8 +5,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from hlorewrite.cost.collective_times import CollectiveTimes
-from hlorewrite.cost.kernels.clock import KERNELS, KernelClock
-from hlorewrite.ir import BY_KIND, COLLECTIVES, defining_op, ir, users
+from hlorewrite.cost.kernels.clock import KernelClock
+from hlorewrite.ir import BY_KIND, ir, users
 from hlorewrite.passes.all_reduce_fusion.members import Member, carried_bytes, carrier_of
 from hlorewrite.passes.all_reduce_fusion.model import Costs, FusionItem, FusionPlan, Limits
 from hlorewrite.passes.all_reduce_fusion.periodic import alike_plan
@@ -14,6 +14,7 @@ from hlorewrite.passes.all_reduce_fusion.plan import held_plan
 from hlorewrite.passes.all_reduce_fusion.schedule import Bucket
 from hlorewrite.passes.all_reduce_fusion.times import timed
 from hlorewrite.passes.common.block_graph import BlockGraph, Timing
+from hlorewrite.passes.common.separate_copies import copied_for, copied_from
 from hlorewrite.util.hash_consed_sets import NONE, meet, union
 
 # ---- buckets for loops whose collectives fill most of an iteration, where every call and every copy adds to the step
@@ -184,11 +185,6 @@ def _together(indices: tuple[int, ...], parts: Sequence[Choice]) -> Choice:
 # ---- copies into and out of a bucket's buffer that are separate kernels
 
 
-_UNFUSED = frozenset((*KERNELS, *COLLECTIVES, "stablehlo.optimization_barrier", "stablehlo.return", "func.return",
-                      "sdy.return", "stablehlo.constant"))
-_RESHAPE = "stablehlo.reshape"
-
-
 def copied_in(op: ir.Operation) -> bool:
     """Whether copying a collective's operand into a buffer takes a separate kernel.
 
@@ -199,12 +195,7 @@ def copied_in(op: ir.Operation) -> bool:
       False if an elementwise op that nothing else reads makes the operand.
     """
     value = op.operands[0]
-    source = defining_op(value)
-    # Ends: an op follows its operands.
-    while source is not None and source.name == _RESHAPE and len(users(value)) == 1:
-        value = source.operands[0]
-        source = defining_op(value)
-    return source is None or source.name in _UNFUSED or len(users(value)) != 1
+    return copied_from(value) or len(users(value)) != 1
 
 
 def copied_out(op: ir.Operation) -> bool:
@@ -217,8 +208,4 @@ def copied_out(op: ir.Operation) -> bool:
       False if only elementwise ops read the result.
     """
     readers = [reader for reader, _ in users(op.results[0])]
-    # Ends: an op follows its operands.
-    while any(reader.name == _RESHAPE for reader in readers):
-        readers = [other for reader in readers for other in (
-            [after for after, _ in users(reader.results[0])] if reader.name == _RESHAPE else [reader])]
-    return not readers or any(reader.name in _UNFUSED for reader in readers)
+    return not readers or any(map(copied_for, readers))

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from hlorewrite.ir import COLLECTIVES, Loop, ir, is_static_tensor, op_key
 from hlorewrite.ir.regions import BARRIER, WHILE
 from hlorewrite.ir.view import defining_op, terminator, users
+from hlorewrite.ops.attributes import shape_of
 from hlorewrite.ops.dims import DimFactor, dim_factor, repeats_whole
 
 
@@ -58,19 +59,20 @@ class Region:
 
     The divided dimension of every value consists of one or several blocks of one size. Each block is divided by itself,
     and a part of a value is that part of each of its blocks. Ops keep the number of blocks, and collectives exchange
-    whole blocks; rows gathered from devices, for instance, are blocks of what was gathered.
+    whole blocks; rows gathered from devices, for instance, are blocks of what was gathered. A reshape that joins the
+    dimension with those inside of it makes larger blocks: a batch of sequences becomes a batch of tokens.
 
     Attributes:
-      block: the size of a block.
       dims: the divided dimension of each value that members make or read.
+      blocks: the size of the blocks of each of these values.
       members: the members, in the order they were found.
       maker: value to the member that makes it.
       reader: (key of an op, operand position) to the member that reads it in parts.
       refused: why an op works on whole values, by its key, for collectives and readers of members.
     """
 
-    block: int
     dims: dict[ir.Value, int] = field(default_factory=dict)
+    blocks: dict[ir.Value, int] = field(default_factory=dict)
     members: list[RegionMember] = field(default_factory=list)
     maker: dict[ir.Value, int] = field(default_factory=dict)
     reader: dict[tuple[int, int], int] = field(default_factory=dict)
@@ -101,7 +103,7 @@ class RegionFinder:
 
     def __init__(self, parts: int) -> None:
         self.parts = parts
-        self._region = Region(1)
+        self._region = Region()
         self._joined: set[tuple[int, int | None]] = set()
         self._pending: list[ir.Value] = []
 
@@ -115,7 +117,8 @@ class RegionFinder:
         Returns:
           The region; without members when that dimension cannot be divided.
         """
-        self._region, self._joined, self._pending = Region(self.block(collective, dimension)), set(), []
+        self._region, self._joined, self._pending = Region(), set(), []
+        self._region.blocks[collective.results[0]] = self.block(collective, dimension)
         self._join_collective(collective, dimension, None)
         # Ends: a value is added once, when it gets its dimension.
         while self._pending:
@@ -127,10 +130,10 @@ class RegionFinder:
         return self._region
 
     def block(self, collective: ir.Operation, dimension: int) -> int:
-        """The size of a block.
+        """The size of a block of the first collective's result.
 
         Args:
-          collective: the first one.
+          collective: that collective.
           dimension: the dimension of its result.
         """
         return ir.RankedTensorType(collective.results[0].type).shape[dimension]
@@ -152,8 +155,8 @@ class RegionFinder:
         """Other reasons why a member cannot work on parts; empty if there are none."""
         raise NotImplementedError
 
-    def uneven(self, dimension: int, size: int) -> str:
-        """Why a dimension cannot be divided evenly, as the end of a sentence about an op."""
+    def uneven(self, dimension: int, size: int, block: int) -> str:
+        """Why a dimension of blocks cannot be divided evenly, as the end of a sentence about an op."""
         raise NotImplementedError
 
     # ---- steps
@@ -204,7 +207,7 @@ class RegionFinder:
     def _join_op(self, op: ir.Operation, dimension: int, position: int | None) -> None:
         if not self._new(op, None):
             return
-        factor = dim_factor(op, dimension, position)
+        factor = dim_factor(op, dimension, position, self._pieces(op, dimension, position))
         if isinstance(factor, str):
             self._region.refused[op_key(op)] = factor
             return
@@ -245,29 +248,47 @@ class RegionFinder:
         self._joined.add(key)
         return fresh
 
+    def _pieces(self, op: ir.Operation, dimension: int, position: int | None) -> int:
+        """The number of contiguous pieces that parts of a value consist of, for a known value of an op."""
+        known = self._region.blocks
+        value = next(each for each in op.results if each in known) if position is None else op.operands[position]
+        return self.parts * max(1, shape_of(value)[dimension] // max(1, known[value]))
+
     def _join(self, member: RegionMember, dims: Mapping[ir.Value, int]) -> None:
         """Adds a member, unless a condition does not hold."""
         why = self._obstacle(member, dims)
         if why:
             self._region.refused[op_key(member.op)] = why
             return
+        blocks = self._blocks(member.op, dims)
         for value, dimension in dims.items():
             if value not in self._region.dims:
-                self._region.dims[value] = dimension
+                self._region.dims[value], self._region.blocks[value] = dimension, blocks[value]
                 self._pending.append(value)
         self._region.add(member)
 
     def _obstacle(self, member: RegionMember, dims: Mapping[ir.Value, int]) -> str:
         """Why a member cannot work on parts; empty when it can."""
+        if not all(is_static_tensor(value.type) for value in dims):
+            return "has a value without a static shape"
+        blocks = self._blocks(member.op, dims)
         for value, dimension in dims.items():
-            if not is_static_tensor(value.type):
-                return "has a value without a static shape"
-            size = ir.RankedTensorType(value.type).shape[dimension]
-            if size == 0 or self._region.block % self.parts:
-                return self.uneven(dimension, size)
+            size = shape_of(value)[dimension]
+            if size == 0 or blocks[value] % self.parts:
+                return self.uneven(dimension, size, blocks[value])
             if self._region.dims.get(value, dimension) != dimension:
                 return "needs the same value divided along another dimension"
+            if self._region.blocks.get(value, blocks[value]) != blocks[value]:
+                return "needs the same value divided in other blocks"
         return self.obstacle(member)
+
+    def _blocks(self, op: ir.Operation, dims: Mapping[ir.Value, int]) -> dict[ir.Value, int]:
+        """The sizes of the blocks of values that an op makes or reads, of which one is known."""
+        known = next(value for value in dims if value in self._region.blocks)
+        block, size = self._region.blocks[known], shape_of(known)[dims[known]]
+        if op.name != "stablehlo.reshape":
+            return dict.fromkeys(dims, block)
+        return {value: block * shape_of(value)[dimension] // max(1, size) for value, dimension in dims.items()}
 
 
 def _repeated(value: ir.Value, dimension: int) -> bool:

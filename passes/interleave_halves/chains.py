@@ -10,15 +10,18 @@ from collections.abc import Callable, Collection, Iterable, Mapping
 from typing import NamedTuple
 
 from hlorewrite.ir import COLLECTIVES, Loop, defining_op, ir, nested_ops, op_key, terminator
-from hlorewrite.ir.regions import WHILE
+from hlorewrite.ir.regions import BARRIER, WHILE
 from hlorewrite.ir.view import ancestors
 from hlorewrite.util.reachability import reachable
 
+_OF_SEVERAL = (WHILE, BARRIER)
+"""Ops with a node for each result."""
+
 
 class _Node(NamedTuple):
-    """An op of a block, or what a loop in it carries at a position: what enters there, or what an iteration computes.
+    """An op of a block, or one position of a loop in it: what enters there, or what an iteration computes.
 
-    The position of other ops is 0.
+    A barrier and the end of a loop's body have a node for each position. The position of other ops is 0.
     """
 
     op: ir.Operation
@@ -33,11 +36,13 @@ class Chains(NamedTuple):
       ops: the collectives by key.
       awaited: the keys of those that another one waits for.
       keys: the keys of all, and of all ops on the paths between them, within their block and around its loop.
+      places: (key of an op, position) of these ops. The end of a loop's body has several positions.
     """
 
     ops: dict[int, ir.Operation]
     awaited: set[int]
     keys: set[int]
+    places: set[tuple[int, int]]
 
 
 def chained(seeds: Mapping[int, ir.Operation], walk: WaitWalk) -> Chains:
@@ -55,7 +60,9 @@ def chained(seeds: Mapping[int, ir.Operation], walk: WaitWalk) -> Chains:
     linked = behind | in_front
     ops = {key: op for key, op in seeds.items() if _key(_Node(op)) in linked}
     awaited = {key for key, op in ops.items() if _key(_Node(op)) in in_front}
-    return Chains(ops, awaited, ops.keys() | {key for key, *_ in behind & in_front})
+    between = behind & in_front
+    return Chains(ops, awaited, ops.keys() | {key for key, *_ in between},
+                  {(key, position) for key, position, _ in between})
 
 
 class WaitWalk:
@@ -84,8 +91,10 @@ class WaitWalk:
         if op.name == WHILE:
             computed = [_Node(op, each) for each in self._of(op).readers[node.position]]
             return computed if node.enters else [*computed, *self._using([op.results[node.position]], block)]
-        around = op == terminator(block) and _is_body(block)
-        return self._using(block.arguments if around else op.results, block)
+        if op.name == BARRIER:
+            return self._using([op.results[node.position]], block)
+        ends = op == terminator(block) and _is_body(block)
+        return self._using([block.arguments[node.position]] if ends else op.results, block)
 
     def _using(self, values: Iterable[ir.Value], block: ir.Block) -> list[_Node]:
         found = list[_Node]()
@@ -95,7 +104,9 @@ class WaitWalk:
                 reader = _in_block(user, block)
                 if reader is None:
                     continue
-                if reader.name != WHILE:
+                if reader == terminator(block) or reader.name == BARRIER:
+                    found.append(_Node(reader, use.operand_number))
+                elif reader.name != WHILE:
                     found.append(_Node(reader))
                 elif user == reader:
                     found.append(_Node(reader, use.operand_number, enters=True))
@@ -112,17 +123,19 @@ class WaitWalk:
             slots = self._of(op)
             carried = [_Node(op, each, enters) for each in slots.sources[node.position] for enters in (False, True)]
             return [*carried, *self._making(slots.captured[node.position], block)]
+        if op.name == BARRIER or (op == terminator(block) and _is_body(block)):
+            return self._making([op.operands[node.position]], block)
         inside = nested_ops(op) if len(op.regions) and op.name not in COLLECTIVES else (op,)
         return self._making((value for inner in inside for value in inner.operands), block)
 
     def _making(self, values: Iterable[ir.Value], block: ir.Block) -> list[_Node]:
         found = list[_Node]()
         for value in values:
-            if defining_op(value) is None and value.owner == block and _is_body(block):
-                value = terminator(block).operands[ir.BlockArgument(value).arg_number]
             maker = defining_op(value)
+            if maker is None and value.owner == block and _is_body(block):
+                found.append(_Node(terminator(block), ir.BlockArgument(value).arg_number))
             if maker is not None and maker.block == block:
-                found.append(_Node(maker, ir.OpResult(value).result_number if maker.name == WHILE else 0))
+                found.append(_Node(maker, ir.OpResult(value).result_number if maker.name in _OF_SEVERAL else 0))
         return found
 
     def _of(self, loop: ir.Operation) -> LoopSlots:

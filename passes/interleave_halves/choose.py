@@ -6,17 +6,19 @@ joining values that are made in halves and read whole, and cutting values that a
 """
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
 from hlorewrite.analysis.block_frequency import executed_times
 from hlorewrite.analysis.deferral_graph.max_flow import FlowNetwork
 from hlorewrite.cost.kernels.clock import kernel_op
-from hlorewrite.ir import COLLECTIVES, Loop, defining_op, ir, op_key, tensor_bytes, terminator
+from hlorewrite.ir import COLLECTIVES, Loop, defining_op, ir, op_key, tensor_bytes, terminator, users
 from hlorewrite.ir.regions import WHILE
 from hlorewrite.ops.dims import repeats_whole
 from hlorewrite.passes.common.dimension_region import Region, RegionMember
 from hlorewrite.passes.common.overlap_model import OverlapModel
+from hlorewrite.passes.common.separate_copies import copied_for, copied_from
+from hlorewrite.passes.interleave_halves.chains import Chains
 from hlorewrite.passes.interleave_halves.region import HALVES
 
 _SOURCE, _SINK, _FIRST = 0, 1, 2
@@ -62,29 +64,30 @@ class HalvesChooser:
         self.region, self.model = region, model
         self._times: dict[ir.Block, tuple[float, bool]] = {}
 
-    def best(self, wanted: Iterable[int]) -> HalvesChoice:
+    def best(self, wanted: Chains) -> HalvesChoice:
         """The cheapest choice in which some ops are computed in halves.
 
         Args:
-          wanted: keys of ops; those outside the region stay whole.
+          wanted: these ops; those outside the region stay whole.
         """
-        members, keys = self.region.members, frozenset(wanted)
+        members = self.region.members
         made, cut = self.region.maker, self._read_in_halves()
         network = FlowNetwork(_FIRST + len(members) + len(self.region.maker) + len(cut))
         for index, member in enumerate(members):
-            if self._is_wanted(member, keys):
+            if self._is_wanted(member, wanted):
                 network.add(_SOURCE, _FIRST + index, _NEVER)
             network.add(_FIRST + index, _SINK, _capacity(self._longer(member)))
         node = _FIRST + len(members)
         for value, index in self.region.maker.items():
-            network.add(_FIRST + index, node, _capacity(self._moved(value)))
+            network.add(_FIRST + index, node, _capacity(self._join_seconds(value)))
             for _, _, reader in self.region.readers(value):
                 network.add(node, _SINK if reader is None else _FIRST + reader, _NEVER)
             node += 1
         for value, readers in cut.items():
             for reader in readers:
                 network.add(_FIRST + reader, node, _NEVER)
-            network.add(node, _FIRST + made[value] if value in made else _SINK, _capacity(self._moved(value)))
+            network.add(node, _FIRST + made[value] if value in made else _SINK,
+                        _capacity(self._cut_seconds(value, readers)))
             node += 1
         side = network.source_side(_SOURCE, _SINK)
         chosen = frozenset(index for index in range(len(members)) if side[_FIRST + index])
@@ -96,12 +99,12 @@ class HalvesChooser:
             member = region.members[index]
             if member.op.name not in COLLECTIVES:
                 costs[member.op.block] += self._longer(member)
-        joined = (value for value, index in region.maker.items() if index in chosen
-                  and any(reader not in chosen for _, _, reader in region.readers(value)))
-        halved = (value for value, readers in cut.items()
-                  if region.maker.get(value) not in chosen and not chosen.isdisjoint(readers))
-        for value in (*joined, *halved):
-            costs[_op_where_made(value).block] += self._moved(value)
+        for value, index in region.maker.items():
+            if index in chosen and any(reader not in chosen for _, _, reader in region.readers(value)):
+                costs[_op_where_made(value).block] += self._join_seconds(value)
+        for value, readers in cut.items():
+            if region.maker.get(value) not in chosen and not chosen.isdisjoint(readers):
+                costs[_op_where_made(value).block] += self._cut_seconds(value, readers)
         return dict(costs)
 
     def _read_in_halves(self) -> dict[ir.Value, set[int]]:
@@ -115,12 +118,11 @@ class HalvesChooser:
                     cut.setdefault(value, set()).add(index)
         return cut
 
-    def _is_wanted(self, member: RegionMember, keys: frozenset[int]) -> bool:
-        if member.op.name != WHILE or member.position is None:
-            return op_key(member.op) in keys and not member.gives_partial_sums
-        end = terminator(Loop(member.op).body)  # carried from one iteration to the next, on a path between collectives
-        maker = defining_op(end.operands[member.position])
-        return op_key(end) in keys and maker is not None and op_key(maker) in keys
+    def _is_wanted(self, member: RegionMember, wanted: Chains) -> bool:
+        if member.position is None:
+            return op_key(member.op) in wanted.keys and not member.gives_partial_sums
+        op = terminator(Loop(member.op).body) if member.op.name == WHILE else member.op
+        return (op_key(op), member.position) in wanted.places
 
     # ---- seconds in one run of the module
 
@@ -131,8 +133,22 @@ class HalvesChooser:
             return 0.0
         return self._runs(op) * max(0.0, longer_in_halves(op, member, self.model))
 
+    def _join_seconds(self, value: ir.Value) -> float:
+        """The seconds to join a value's halves; a concatenation that reads the value joins them, too."""
+        return self._fused(value) if _is_concatenated(value) else self._moved(value)
+
+    def _cut_seconds(self, value: ir.Value, readers: Collection[int]) -> float:
+        """The seconds to cut a value; if its readers need halves in memory, its kernel writes these."""
+        separate = copied_from(value) or any(reader not in readers or not copied_for(op)
+                                             for op, _, reader in self.region.readers(value))
+        return self._moved(value) if separate else self._fused(value)
+
+    def _fused(self, value: ir.Value) -> float:
+        """The seconds to join a value's halves, or to cut it, in kernels that read or write it anyway."""
+        return self._runs(_op_where_made(value)) * self.model.clock.rates.launch_s
+
     def _moved(self, value: ir.Value) -> float:
-        """The seconds to join a value's halves, or to cut it: one read and one write."""
+        """The seconds to join a value's halves, or to cut it, in a separate kernel: one read and one write."""
         return self._runs(_op_where_made(value)) * 2 * tensor_bytes(value.type) / self.model.clock.memory_bytes_per_s
 
     def _runs(self, op: ir.Operation) -> float:
@@ -166,6 +182,15 @@ def longer_in_halves(op: ir.Operation, member: RegionMember, model: OverlapModel
 def calls_longer(op: ir.Operation, model: OverlapModel) -> float:
     """The seconds by which two calls of half a collective exceed one call."""
     return HALVES * model.together([op], 1 / HALVES) - model.collective(op)
+
+
+def _is_concatenated(value: ir.Value) -> bool:
+    """Whether a concatenation is all that reads a value, perhaps reshaped."""
+    readers = users(value)
+    # Ends: an op follows its operands.
+    while len(readers) == 1 and readers[0][0].name == "stablehlo.reshape":
+        readers = users(readers[0][0].results[0])
+    return len(readers) == 1 and readers[0][0].name == "stablehlo.concatenate"
 
 
 def _op_where_made(value: ir.Value) -> ir.Operation:

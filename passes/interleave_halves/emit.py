@@ -1,8 +1,20 @@
 """Computes chosen members in two halves: the first in the place of the whole, the second after it."""
 
 from collections.abc import Iterable
+from typing import NamedTuple
 
-from hlorewrite.ir import COLLECTIVES, Editor, Loop, defining_op, ir, nested_ops, op_key, terminator, with_dimension
+from hlorewrite.ir import (
+    COLLECTIVES,
+    Editor,
+    Loop,
+    defining_op,
+    ir,
+    nested_ops,
+    op_key,
+    terminator,
+    users,
+    with_dimension,
+)
 from hlorewrite.ir.edit import point_behind
 from hlorewrite.ir.frontend import COMBINER_KEY, FRONTEND, with_frontend
 from hlorewrite.ir.regions import BARRIER, WHILE
@@ -14,11 +26,19 @@ from hlorewrite.passes.common.emit import add_results, filled_part
 from hlorewrite.passes.common.loop_copies.copies import ChannelHandles
 from hlorewrite.passes.common.op_writer import OpWriter
 from hlorewrite.passes.common.overlap_model import HALF
+from hlorewrite.passes.common.separate_copies import copied_for
 from hlorewrite.passes.interleave_halves.choose import HalvesChoice
 from hlorewrite.passes.interleave_halves.region import HALVES
 
 _SECOND = "hlorewrite.second-half"
 Halves = tuple[ir.Value, ir.Value]
+
+
+class _Along(NamedTuple):
+    """The divided dimension of a value, and the size of its blocks."""
+
+    dimension: int
+    block: int
 
 
 class HalvesEmitter:
@@ -37,13 +57,18 @@ class HalvesEmitter:
 
     def __init__(self, editor: Editor, choice: HalvesChoice, channels: ChannelHandles) -> None:
         self.editor, self.choice, self.channels = editor, choice, channels
-        self._dims: dict[ir.Value, int] = {}
+        self._along: dict[ir.Value, _Along] = {}
         self._second: dict[ir.Value, ir.Value] = {}
         self._cut: dict[tuple[ir.Value, int], Halves] = {}
         self._held: dict[ir.Value, ir.Value] = {}
         self._from_tensor: dict[ir.Value, bool] = {}
         self._reads_half: set[tuple[int, int]] = set()
         """(key of an op, position) of operands that are halves."""
+        region = choice.region
+        self._read = {(op_key(read.op), read.position):
+                      _Along(read.dimension, region.blocks.get(read.op.operands[read.position], 0))
+                      for index in choice.chosen for read in region.members[index].reads}
+        """Rebuilt loops have other results, so this is looked up first. A value that repeats needs no blocks."""
 
     def run(self) -> None:
         """Rewrites the module."""
@@ -65,31 +90,34 @@ class HalvesEmitter:
 
     # ---- loops
 
-    def _carry_halves(self, op: ir.Operation, members: list[RegionMember]) -> tuple[Loop, dict[int, tuple[int, int]]]:
+    def _carry_halves(self, op: ir.Operation, members: list[RegionMember]) -> tuple[Loop, dict[int, int]]:
         """Rebuilds a loop so it carries two halves in place of some values.
 
         Returns:
-          The loop; maps the position of each first half to that of the second, and the divided dimension.
+          The loop; maps the position of each first half to that of the second.
         """
-        dims = {member.position: self.choice.region.dims[member.values[0]] for member in members
-                if member.position is not None}
-        types = [_half(op.results[position].type, dimension) for position, dimension in dims.items()]
-        starts = iter([op.operands[position] for position in dims])  # whole until the halves are made
+        carried = {member.position: self._of_region(member.values[0]) for member in members
+                   if member.position is not None}
+        types = [_half(op.results[position].type, along.dimension) for position, along in carried.items()]
+        starts = iter([op.operands[position] for position in carried])  # whole until the halves are made
         count = len(op.results)
         loop = Loop(add_results(self.editor, op, types, lambda _type, _before: next(starts)))
-        slots: dict[int, tuple[int, int]] = {}
-        for twin, (position, dimension) in enumerate(dims.items(), start=count):
-            slots[position] = twin, dimension
+        slots: dict[int, int] = {}
+        for twin, (position, along) in enumerate(carried.items(), start=count):
+            slots[position] = twin
             self.editor.set_type(loop.condition.arguments[position], types[twin - count])
             for values in (loop.op.results, loop.body.arguments):
-                self._note(values[position], values[twin], dimension)
+                self._note(values[position], values[twin], along)
         return loop, slots
 
-    def _connect(self, loop: Loop, slots: dict[int, tuple[int, int]]) -> None:
+    def _of_region(self, value: ir.Value) -> _Along:
+        return _Along(self.choice.region.dims[value], self.choice.region.blocks[value])
+
+    def _connect(self, loop: Loop, slots: dict[int, int]) -> None:
         """Gives a loop the initial halves, and those of the next iteration."""
         for op in (loop.op, terminator(loop.body)):
-            for position, (twin, dimension) in slots.items():
-                first, second = self._halves(op.operands[position], dimension)
+            for position, twin in slots.items():
+                first, second = self._halves(op.operands[position], self._along[loop.body.arguments[position]])
                 self.editor.set_operand(op, position, first)
                 self.editor.set_operand(op, twin, second)
                 self._reads_half |= {(op_key(op), position), (op_key(op), twin)}
@@ -98,7 +126,7 @@ class HalvesEmitter:
 
     def _divide(self, op: ir.Operation, members: list[RegionMember]) -> None:
         """Replaces an op by its first half, followed by the second."""
-        reads = {read.position: self._halves(op.operands[read.position], read.dimension)
+        reads = {read.position: self._halves(op.operands[read.position], self._read[op_key(op), read.position])
                  for member in members for read in member.reads}
         copy = self.editor.clone_at(op, ir.InsertionPoint.after(op))
         for number, each in enumerate((op, copy)):
@@ -114,10 +142,9 @@ class HalvesEmitter:
             self._sum(op, copy)
             return
         for value in values:
-            dimension = self.choice.region.dims[value]
-            self._note(value, copy.results[ir.OpResult(value).result_number], dimension)
+            self._note(value, copy.results[ir.OpResult(value).result_number], self._of_region(value))
         if op.name != BARRIER:
-            dimension = self._dims[values[0]]
+            dimension = self._along[values[0]].dimension
             for name, attribute in attributes_for(op, dimension, shape_of(values[0])[dimension]).items():
                 if attribute != op.attributes[name]:
                     self.editor.set_attribute(op, name, attribute)
@@ -135,11 +162,14 @@ class HalvesEmitter:
                 continue
             if not shape_of(value) and not self._is_read_from_tensor(value):
                 continue
-            if value not in self._held:
-                # Of a value that is made in halves it reads the joined ones, see _join.
-                self._held[value] = _behind(self.editor, self._second.get(value, value)).make(
-                    BARRIER, [value], self._whole_shape(value))
-            self.editor.set_operand(copy, position, self._held[value])
+            self.editor.set_operand(copy, position, self._hold(value))
+
+    def _hold(self, value: ir.Value) -> ir.Value:
+        """A value behind a barrier. Of a value that is made in halves, these are the joined ones, see _join."""
+        if value not in self._held:
+            self._held[value] = _behind(self.editor, self._second.get(value, value)).make(
+                BARRIER, [value], self._whole_shape(value))
+        return self._held[value]
 
     def _is_read_from_tensor(self, scalar: ir.Value) -> bool:
         """Whether a scalar is computed from a tensor, such as the index that ``lax.scan`` reads of ``jnp.arange``.
@@ -174,18 +204,19 @@ class HalvesEmitter:
                                       at=ir.InsertionPoint.after(copy))
             self.editor.replace(whole, made.results[0], keep=[made])
 
-    def _note(self, first: ir.Value, second: ir.Value, dimension: int) -> None:
+    def _note(self, first: ir.Value, second: ir.Value, along: _Along) -> None:
         """Records that a value is its first half from now on."""
-        half = _half(first.type, dimension)
+        half = _half(first.type, along.dimension)
         for value in (first, second):
             if value.type != half:
                 self.editor.set_type(value, half)
-        self._second[first], self._dims[first] = second, dimension
+        self._second[first], self._along[first] = second, along
 
     # ---- between halves and whole values
 
-    def _halves(self, value: ir.Value, dimension: int) -> Halves:
+    def _halves(self, value: ir.Value, along: _Along) -> Halves:
         """The halves of a value; cuts it if it is made whole."""
+        dimension = along.dimension
         if value in self._second:
             return value, self._second[value]
         if (value, dimension) not in self._cut:
@@ -194,15 +225,19 @@ class HalvesEmitter:
                 part = filled_part(self.editor, maker, _half(value.type, dimension))
                 self._cut[value, dimension] = part, part
             else:
-                self._cut[value, dimension] = self._slices(value, dimension)
+                self._cut[value, dimension] = self._slices(value, along)
         return self._cut[value, dimension]
 
-    def _slices(self, value: ir.Value, dimension: int) -> Halves:
-        place, half = _behind(self.editor, value), _half(value.type, dimension)
-        blocks, along = _in_blocks(place, value, dimension, self.choice.region.block)
-        rows = shape_of(blocks)[along] // HALVES
-        first, second = (place.reshaped(place.part(blocks, along, start, start + rows), half.shape)
-                         for start in (0, rows))
+    def _slices(self, value: ir.Value, along: _Along) -> Halves:
+        half, rows = _half(value.type, along.dimension), along.block // HALVES
+        wholes = [value]
+        if not all(copied_for(reader) for reader, _ in users(value)):
+            wholes.append(self._hold(value))  # readers that cut it themselves would be merged, see _hold_whole
+        places = [_behind(self.editor, whole) for whole in wholes]
+        blocks = [_in_blocks(place, whole, *along) for place, whole in zip(places, wholes, strict=True)]
+        first, second = (place.reshaped(place.part(whole, dimension, start, start + rows), half.shape)
+                         for place, (whole, dimension), start in (
+                             (places[0], blocks[0], 0), (places[-1], blocks[-1], rows)))
         return first, second
 
     def _join(self, value: ir.Value) -> None:
@@ -211,10 +246,10 @@ class HalvesEmitter:
                  if (op_key(use.owner.operation), use.operand_number) not in self._reads_half]
         if not whole:
             return
-        dimension, second = self._dims[value], self._second[value]
-        place, rows = _behind(self.editor, second), self.choice.region.block // HALVES
-        (first, along), (other, _) = (_in_blocks(place, half, dimension, rows) for half in (value, second))
-        joined = place.reshaped(place.concatenated([first, other], along), self._whole_shape(value))
+        (dimension, block), second = self._along[value], self._second[value]
+        place = _behind(self.editor, second)
+        (first, joint), (other, _) = (_in_blocks(place, half, dimension, block // HALVES) for half in (value, second))
+        joined = place.reshaped(place.concatenated([first, other], joint), self._whole_shape(value))
         for op, position in whole:
             self.editor.set_operand(op, position, joined)
 
@@ -222,7 +257,7 @@ class HalvesEmitter:
         """The shape of a value that may be made in halves."""
         shape = list(shape_of(value))
         if value in self._second:
-            shape[self._dims[value]] *= HALVES
+            shape[self._along[value].dimension] *= HALVES
         return shape
 
 

@@ -229,7 +229,7 @@ def _saving_of(region: Region, sent: Seeds, known: HalvesRound, dimension: int, 
         # Ends: each round leaves blocks out.
         while chains.ops and chains.keys not in tried:
             tried.append(chains.keys)
-            choice = chooser.best(chains.keys)
+            choice = chooser.best(chains)
             by_block = saved_seconds(choice, chains, known.times)
             seconds = sum(by_block.values())
             savings.append(Saving(choice, seconds, seconds / whole if whole else 0.0, len(sums & chains.keys),

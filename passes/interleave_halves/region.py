@@ -30,13 +30,14 @@ class HalfRegionFinder(RegionFinder):
         piece = collective_piece(op, dimension)
         if isinstance(piece, str):
             return piece
-        if piece % max(1, self._region.block):
+        known = op.results[0] if position is None else op.operands[0]
+        if piece % max(1, self._region.blocks[known]):
             return "cuts values along the dimension, or joins them"
         return RegionMember(op, tuple(op.results), (DividedRead(op, 0, dimension),))
 
-    def uneven(self, dimension: int, size: int) -> str:
+    def uneven(self, dimension: int, size: int, block: int) -> str:
         """Why a dimension has no halves."""
-        blocks = size // max(1, self._region.block)
+        blocks = size // max(1, block)
         of_blocks = f" in {blocks} blocks" if blocks > 1 else ""
         return f"has a dimension {dimension} of size {size}{of_blocks}, which cannot be halved"
 

@@ -32,7 +32,7 @@ class ShardRegionFinder(RegionFinder):
             return "needs the dimension whole"
         return RegionMember(op, (op.results[0],), (), reduces=True)
 
-    def uneven(self, dimension: int, size: int) -> str:
+    def uneven(self, dimension: int, size: int, block: int) -> str:
         """Why a dimension cannot be divided evenly."""
         return f"has a dimension {dimension} of size {size}, which {self.parts} devices do not divide evenly"
 

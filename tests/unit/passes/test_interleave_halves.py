@@ -209,7 +209,7 @@ def test_halves_of_blocks_are_not_halves_of_the_whole(name: str, monkeypatch: py
     assert not m.went_wrong(before, PIPELINE)
     monkeypatch.setattr(HalfRegionFinder, "block", RegionFinder.block)
     assert not m.went_wrong(before, PIPELINE)
-    replace_source(REGION, "if piece % max(1, self._region.block):", "if False:", monkeypatch)
+    replace_source(REGION, "if piece % max(1, self._region.blocks[known]):", "if False:", monkeypatch)
     assert m.went_wrong(before, PIPELINE)
 
 
@@ -292,7 +292,7 @@ def test_each_condition_is_needed(name: str, monkeypatch: pytest.MonkeyPatch) ->
 def test_halves_are_even(monkeypatch: pytest.MonkeyPatch) -> None:
     before = parse(layers(8, 8).text().replace("8x8x", "7x7x").replace("bf16", "f32"))
     assert not m.went_wrong(before, PIPELINE)
-    replace_source(DIVIDED, "if size == 0 or self._region.block % self.parts:", "if size == 0:", monkeypatch)
+    replace_source(DIVIDED, "if size == 0 or blocks[value] % self.parts:", "if size == 0:", monkeypatch)
     assert m.went_wrong(before, PIPELINE)
 
 

@@ -349,7 +349,7 @@ def test_one_value_has_one_dimension(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.parametrize("before, where, old, new", [
     (MAXIMUM, PASS, 'return "" if reduction_kind(op) == "sum" else "its reducer is not a sum"', 'return ""'),
-    (UNEVEN, DIVIDED, "if size == 0 or self._region.block % self.parts:", "if size == 0:"),
+    (UNEVEN, DIVIDED, "if size == 0 or blocks[value] % self.parts:", "if size == 0:"),
     (program(*NORM, groups="[[3, 1, 0, 2]]"), "hlorewrite.passes.common.own_shard",
      "for k, device in enumerate(row)}", "for k, device in enumerate(sorted(row))}"),
 ], ids=["a sum", "rows divide evenly", "shards in the order of the group"])
