@@ -13,6 +13,8 @@ PASSES = {
     "hoist-collectives": "hlorewrite.passes.hoist_collectives:HoistCollectives",
     "inline": "hlorewrite.passes.inline:Inline",
     "interleave-halves": "hlorewrite.passes.interleave_halves.interleave_halves:InterleaveHalves",
+    "interleave-micro-batches":
+        "hlorewrite.passes.interleave_micro_batches.interleave_micro_batches:InterleaveMicroBatches",
     "legalize-for-cpu": "hlorewrite.passes.legalize_for_cpu:LegalizeForCpu",
     "masked-sum-to-broadcast": "hlorewrite.passes.masked_sum_to_broadcast:MaskedSumToBroadcast",
     "merge-statistics": "hlorewrite.passes.merge_statistics:MergeStatistics",

@@ -19,9 +19,13 @@ _BESIDE_COMPUTE = ("peel-last-micro-batch{sunk=true}", "sink-reductions", "rotat
                    "all-reduce-fusion{kinds=all-reduce crowded=true}")
 _CALLS = ("hierarchical-all-reduce", "all-reduce-fusion")
 
-_TIME = (_COMM[0], "merge-statistics", *_COMM[1:], *_BESIDE_COMPUTE)
+_BEFORE_LAST = (_COMM[0], "merge-statistics", *_COMM[1:])
+_TIME = (*_BEFORE_LAST, *_BESIDE_COMPUTE)
+# What both micro-batches of a pair gather, or sum, they gather once, or sum together.
+_IN_PAIRS = ("interleave-micro-batches", "rules{only=algebra}", "collective-cse")
 
 PIPELINES = {"comm": ",".join((*_COMM, *_CALLS)), "time": ",".join(_TIME),
+             "pairs": ",".join((*_BEFORE_LAST, *_IN_PAIRS, *_BESIDE_COMPUTE)),
              "streams": ",".join(("separate-streams{plan=true}", *_TIME, "separate-streams"))}
 """Name -> pipeline text. Stable: passes are only added to them."""
 AUTO = "auto"
@@ -30,6 +34,8 @@ ABOUT = {
     "comm": "Every pass whose result is estimated to communicate no more than before.",
     "time": "The passes of comm, then those that move communication to where compute hides it. They choose by "
             "predicted time, so they need --topology or --target.",
+    "pairs": "The passes of time, with micro-batches two at a time, layer by layer. The activations of both are in "
+             "memory at once.",
     "streams": "The passes of time, with a separate stream for collectives over network ports. XLA needs options for "
                "it, and no GPU has run it yet.",
     AUTO: "Compiles the module in every way for --target, compares each with XLA alone, and keeps the best one, which "

@@ -6,6 +6,7 @@ from typing import ClassVar
 
 from hlorewrite.analysis.block_frequency import executed_times
 from hlorewrite.ir import COLLECTIVES, Module, View, ir, op_key
+from hlorewrite.passes.common.block_waits import BlockTimes, waiting
 from hlorewrite.passes.common.dimension_region import Region
 from hlorewrite.passes.common.loop_copies.copies import ChannelHandles
 from hlorewrite.passes.common.overlap_model import HALF, OverlapModel
@@ -13,7 +14,7 @@ from hlorewrite.passes.common.pass_support import tell, with_inlined
 from hlorewrite.passes.interleave_halves.chains import WaitWalk, chained
 from hlorewrite.passes.interleave_halves.choose import HalvesChoice, HalvesChooser, calls_longer
 from hlorewrite.passes.interleave_halves.emit import HalvesEmitter
-from hlorewrite.passes.interleave_halves.gain import BlockTimes, saved_seconds, waiting, whole_seconds
+from hlorewrite.passes.interleave_halves.gain import saved_seconds, whole_seconds
 from hlorewrite.passes.interleave_halves.region import HalfRegionFinder
 from hlorewrite.passmanager.base import Pass, PassContext
 

@@ -8,12 +8,13 @@ import gc
 import re
 import sys
 from collections.abc import Sequence
+from typing import NamedTuple
 
 from hlorewrite.analysis.mesh import meshes
 from hlorewrite.checks.translation_validation.congruence import check_partition, refine_partition
 from hlorewrite.checks.translation_validation.program.evaluate import evaluate
 from hlorewrite.checks.translation_validation.program.joined_halves import JOINS, with_joined_halves
-from hlorewrite.checks.translation_validation.program.last_iteration import set_apart
+from hlorewrite.checks.translation_validation.program.last_iteration import in_pairs, set_apart
 from hlorewrite.checks.translation_validation.program.rotated_streams import take_apart
 from hlorewrite.checks.translation_validation.program.state import CollectiveRun, ProgramState, Strategy, share_forms
 from hlorewrite.checks.translation_validation.verdict import NotRead, Proved, Unknown
@@ -35,6 +36,7 @@ STRATEGIES = (Strategy("defer reductions", quick=True), Strategy("defer reductio
               Strategy("defer scattered sums as whole sums in wider types", scatter=True, widen=True),
               Strategy("defer the last factor of a product", last_factor=True),
               Strategy("merge streams of equal ops", streams=True),
+              Strategy("run iterations two at a time", pairs=True),
               Strategy("join halves", halves=True))
 
 VIEW_STRATEGIES = (Strategy("moves as views", views=True), Strategy(
@@ -44,6 +46,13 @@ ROUNDED_STRATEGIES = (Strategy("moves as views, round constants", views=True, ro
 
 _DEEPEST = 20_000
 FAILED = "the validator cannot read this program"
+
+
+class LoopGuesses(NamedTuple):
+    """Keys of the original's loops that the result seems to run in another form."""
+
+    last_apart: frozenset[int]
+    in_pairs: frozenset[int]
 
 
 def validate(original: Module, result: Module) -> Proved | Unknown:
@@ -93,14 +102,16 @@ def _validated(original: View, result: View, strategies: Sequence[Strategy]) -> 
     problem = face_difference(original, result)
     if problem is not None:
         return problem
-    nodes, first, last_apart = 0, None, set_apart(original, result)
+    nodes, first, guesses = 0, None, LoopGuesses(set_apart(original, result), in_pairs(original, result))
     divides = any(len(original.ops(name)) != len(result.ops(name)) for name in JOINS)
     for strategy in strategies:
-        if strategy.streams and not last_apart:
+        if strategy.streams and not guesses.last_apart:
             continue  # where no loop runs once less, none is rotated
+        if strategy.pairs and not guesses.in_pairs:
+            continue
         if strategy.halves and not divides:
             continue
-        answer = _under(strategy, original, result, last_apart)
+        answer = _under(strategy, original, result, guesses)
         if isinstance(answer, Proved):
             return Proved(answer.strategy, nodes + answer.nodes)
         first = first or answer
@@ -108,25 +119,25 @@ def _validated(original: View, result: View, strategies: Sequence[Strategy]) -> 
     return first
 
 
-def _under(strategy: Strategy, original: View, result: View, last_apart: frozenset[int]) -> Proved | Unknown:
+def _under(strategy: Strategy, original: View, result: View, guesses: LoopGuesses) -> Proved | Unknown:
     """The answer for one normal form."""
     nodes = 0
     for name in entries(original):
-        answer = _function(strategy, original, result, name, last_apart)
+        answer = _function(strategy, original, result, name, guesses)
         if isinstance(answer, Unknown):
             return answer
         nodes += answer.nodes
     return Proved(strategy.name, nodes)
 
 
-def _function(strategy: Strategy, original: View, result: View, name: str, last_apart: frozenset[int]
-              ) -> Proved | Unknown:
+def _function(strategy: Strategy, original: View, result: View, name: str, guesses: LoopGuesses) -> Proved | Unknown:
     graph, space, facts = Graph(), ProcessSpace(original), shipped_facts()
     tables = ProcessConstants(graph, space.size, scalars=strategy.halves)
     same = SameOnMembers(graph, tables)
     picks = IndexMaps(graph, tables)
     programs = [ProgramState(graph, space, original, facts, strategy=strategy, tables=tables, same=same, picks=picks,
-                             original=True, last_apart=last_apart),
+                             original=True, last_apart=guesses.last_apart,
+                             in_pairs=guesses.in_pairs if strategy.pairs else frozenset()),
                 ProgramState(graph, space, result, facts, strategy=strategy, tables=tables, same=same, picks=picks,
                              original=False)]
     if strategy.views:

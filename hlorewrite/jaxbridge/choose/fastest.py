@@ -19,6 +19,7 @@ from hlorewrite.jaxbridge.choose.miscompile_policy import MiscompilePolicy
 from hlorewrite.jaxbridge.choose.speculate import Compilations, expected_wire
 from hlorewrite.jaxbridge.choose.ways import Way
 from hlorewrite.jaxbridge.step.variants import Variant
+from hlorewrite.passes.interleave_micro_batches.interleave_micro_batches import InterleaveMicroBatches, has_pairs
 from hlorewrite.passes.tokens_to_experts import TokensToExperts
 
 # ---- the ladder: tries ways to compile a step, the most promising first, until no other way can be better
@@ -130,8 +131,11 @@ class Ladder:
 
     def _why_not_after(self, way: Way) -> str:
         """Why a way is not worth compiling after those that it builds on; empty if it is."""
-        if way.after and not way.published and (self.best is None or self.best[0].base != way.after):
+        base = self.best[0].base if self.best is not None else ALONE
+        if not way.published and way.after and base != way.after:
             return f"{way.after} is not the best so far"
+        if not way.published and way.unless and way.unless in base:
+            return f"{base} is better than {way.continues}"
         smaller = next((made for other, made in self.tried if other.name == way.extends), None)
         if smaller is None or smaller.counted_s is None or self.alone.counted_s is None:
             return ""
@@ -187,6 +191,7 @@ class Ladder:
 
 
 _FUSION = "all-reduce-fusion"
+_NO_PAIRS = "it accumulates no gradients over an even number of micro-batches, or one needs what another computes"
 _UNCHANGED, _EQUAL = "no pass changes the module", "its module equals that of another way"
 
 
@@ -280,6 +285,10 @@ class FastestWay:
                 without.append(way)
         return ladder.run(without) if without else None
 
+    def _has_pairs(self) -> bool:
+        """Whether micro-batches of the step may run two at a time."""
+        return has_pairs(next(iter(self._made.values())).source)
+
     def _baseline(self, baseline: BaselineRun, source: Module) -> tuple[Measured, Flags]:
         """XLA alone, and its flags beyond the user's. A step that XLA miscompiles is compiled without the faulty
         pass."""
@@ -299,6 +308,8 @@ class FastestWay:
             smaller = self._made.get(way.extends)
             if smaller is not None and not smaller.made.memory_refused:
                 return f"no pass of {way.extends} lacks memory"
+            if any(isinstance(step, InterleaveMicroBatches) for step in way.variant.passes) and not self._has_pairs():
+                return _NO_PAIRS
             known = list(self._made.items())
             candidate = self._candidate(way, program)
             if not way.flags and (why := self._not_new(way, candidate, known, alone)):

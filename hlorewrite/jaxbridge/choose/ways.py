@@ -78,6 +78,7 @@ class Way:
       extends: the name of a way that spends less memory: if that one takes longer than XLA alone, more will not help.
       continues: the name of a way with the same passes but the last ones.
       after: the name of a way, without XLA options, that has to be the best so far.
+      unless: the name of one that must not be.
     """
 
     name: str
@@ -91,6 +92,7 @@ class Way:
     extends: str = ""
     continues: str = ""
     after: str = ""
+    unless: str = ""
 
     @property
     def base(self) -> str:
@@ -146,17 +148,22 @@ def rewriting_ways(passes: Sequence[Pass], name: str, platform: str, *, xla_scat
 
     Example:
       >>> [way.name for way in rewriting_ways((), "auto", "gpu", xla_scatters=True, free=1 << 30)]
-      ['time', 'time, sunk waits', 'time with free memory', 'time, undivided', 'comm, unfused', 'comm, sunk waits']
+      ['time', 'pairs', 'pairs, sunk waits', 'time, sunk waits', 'time with free memory', 'time, undivided',
+       'comm, unfused', 'comm, sunk waits']
     """
     if passes:
         return _of_pipeline(passes, name, xla_scatters)
-    time, comm = (with_platform_passes(parse_pipeline(PIPELINES[each]), platform) for each in ("time", "comm"))
+    time, comm, pairs = (with_platform_passes(parse_pipeline(PIPELINES[each]), platform)
+                         for each in ("time", "comm", "pairs"))
     undivided = tuple(step for step in time if step.name != HALVES)
     unfused = variants(comm, xla_scatters=xla_scatters)[1]
     return [Way("time", Variant(time)),
             *([Way("time, tokens to experts", Variant((TokensToExperts(), *time)), exposed=FLAGGED)] if to_experts
               else []),
-            Way("time, sunk waits", Variant((*time, SinkWaits())), exposed=FLAGGED, continues="time"),
+            *([Way("pairs", Variant(pairs, free), exposed=WAITING),
+               Way("pairs, sunk waits", Variant((*pairs, SinkWaits()), free), exposed=FLAGGED, continues="pairs",
+                   after="pairs")] if free else []),
+            Way("time, sunk waits", Variant((*time, SinkWaits())), exposed=FLAGGED, continues="time", unless="pairs"),
             *([Way("time with free memory", Variant(time, free), exposed=MUCH_EXPOSED, extends="time")] if free
               else []),
             *([Way("time, undivided", Variant(undivided), gained=ENOUGH)] if len(undivided) < len(time) else []),

@@ -1,8 +1,9 @@
-"""Loops of the original whose last iteration the result runs after them.
+"""Loops of the original whose last iteration the result runs after them, or whose iterations it runs two at a time.
 
 ``while^m(f)(x) = f(while^(m-1)(f)(x))`` for m of one or more. The original's loop is then evaluated in the second
 form: its predicate ``i < bound`` becomes ``i < bound - step``, and its body is evaluated once more on what it leaves.
-That the loop is counted, by constants, is read off the nodes. The loops to try are guessed from the two texts.
+``while^m(f)(x) = while^(m/2)(f . f)(x)`` for an even m: the body is then evaluated twice in each iteration. That the
+loop is counted, by constants, is read off the nodes. The loops to try are guessed from the two texts.
 """
 
 import math
@@ -33,6 +34,33 @@ def set_apart(original: View, result: View) -> frozenset[int]:
             keys.add(op_key(op))
         del left[:found + 1]
     return frozenset(keys)
+
+
+def in_pairs(original: View, result: View) -> frozenset[int]:
+    """Keys of the original's outermost loops that seem to run half as often in the result, matched in order."""
+    left, keys = [trip_count(op) for op in _outermost(result)], set[int]()
+    for op in _outermost(original):
+        trips = trip_count(op)
+        if trips is None or trips % 2:
+            continue
+        found = next((at for at, other in enumerate(left) if other in (trips, trips // 2)), None)
+        if found is None:
+            continue
+        if left[found] != trips:
+            keys.add(op_key(op))
+        del left[:found + 1]
+    return frozenset(keys)
+
+
+def is_even(graph: Graph, predicate: int) -> bool:
+    """Whether a loop whose counter takes two steps in each iteration would run an even number of single steps.
+
+    ``i < bound`` with i from ``start`` in single steps of s holds m = ceil((bound - start) / s) times. For an even m,
+    it holds after each pair of steps but the last one.
+    """
+    found = counted(graph, predicate)
+    return found is not None and found.step % 2 == 0 and (
+        math.ceil((found.bound - found.start) / (found.step // 2)) % 2 == 0)
 
 
 def _outermost(view: View) -> list[ir.Operation]:

@@ -18,7 +18,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from hlorewrite.analysis.loops import trip_count
-from hlorewrite.checks.translation_validation.program.last_iteration import once_less, step_of
+from hlorewrite.checks.translation_validation.program.last_iteration import is_even, once_less, step_of
 from hlorewrite.checks.translation_validation.program.row_stacks import left_by
 from hlorewrite.checks.translation_validation.program.state import CollectiveRun, LoopShape, ProgramState, PutOff
 from hlorewrite.checks.value_graph.graph import LOCAL, Key, PendingReduction, SymbolicValue, joined, part_type, parts_of
@@ -60,6 +60,7 @@ def loop(state: ProgramState, op: ir.Operation, values: Sequence[SymbolicValue])
     shape = state.shapes.get(op_key(op))
     if shape is None:
         shape = state.shapes[op_key(op)] = _guessed(op) if state.strategy.quick else LoopShape()
+        shape.paired = op_key(op) in state.in_pairs
     mark, before, put_off = (len(state.executions), len(state.loops)), state.effects, state.put_off
     state.depth += 1
     for slot, value in enumerate(values):
@@ -74,7 +75,9 @@ def loop(state: ProgramState, op: ir.Operation, values: Sequence[SymbolicValue])
         done = _run(state, op, values, shape)
         if _holds(state, shape, done, size) and (op_key(op) not in state.last_apart
                                                  or _last_is_apart(state, shape, done)):
-            break
+            if not shape.paired or is_even(state.graph, done.predicate):
+                break
+            shape.paired = False
         if state.strategy.quick and state.depth > (1 if state.put_off else _READ_AT_ONCE):
             state.depth -= 1
             return _put_off(state, done, PutOff.SHAPE if len(shape.kinds) == size[2] else PutOff.KINDS)
@@ -174,6 +177,8 @@ def _run(state: ProgramState, op: ir.Operation, values: Sequence[SymbolicValue],
     state.loops.append(tuple(state.control))
     mark = len(state.executions)
     results = state.run_block(body, arguments)
+    if shape.paired:
+        results = state.run_block(body, results)
     state.control.pop()
     yielded = [_yielded(state, shape, slot, value, end, entered[slot])
                for slot, (value, end) in enumerate(zip(results, terminator(body).operands, strict=True))]

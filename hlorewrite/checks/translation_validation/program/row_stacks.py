@@ -38,17 +38,32 @@ def left_by(state: ProgramState, stream: int, predicate: int) -> int:
     zeros, update = graph.identity("sum", type_), graph.yields[stream]
     if zeros is None or not _writes_rows(state, stream, predicate):
         return plain
-    _, written, *index = graph.args[update]
+    written = graph.args[update][1]
     row = _with_first_rows(state, written, stream, {})
     if graph.is_identity(row, "sum"):
         return zeros
     held, rest = _added(state, row, stream)
-    if held is None and row == written and graph.args[stream][0] == zeros:
+    summed = state.strategy.pairs and len(state.terms_of(row)) > 1
+    if held is None and row == written and graph.args[stream][0] == zeros and not summed:
         return plain
-    stack = graph.stream(state.depth + 1, type_, zeros)
-    graph.yields[stack] = graph.node(graph.labels[update], type_, (stack, rest, *index))
-    left = graph.node(("exit", state.depth), type_, (stack, predicate))
+    left = _stacked(state, rest, update, predicate)
     return left if held is None else state.op_node(op_label(_ADD), type_, (graph.args[held][0], left))
+
+
+def _stacked(state: ProgramState, row: int, update: int, predicate: int) -> int:
+    """The stack of a row, where an update writes it; with pairs of iterations that of a sum is a sum of stacks."""
+    graph, type_ = state.graph, state.graph.types[update]
+    terms = state.terms_of(row) if state.strategy.pairs else (row,)
+    if len(terms) > 1:
+        first, *rest = (_stacked(state, term, update, predicate) for term in terms)
+        for stack in rest:
+            first = state.op_node(op_label(_ADD), type_, (first, stack))
+        return first
+    zeros = graph.identity("sum", type_)
+    assert zeros is not None
+    stack = graph.stream(state.depth + 1, type_, zeros)
+    graph.yields[stack] = graph.node(graph.labels[update], type_, (stack, row, *graph.args[update][2:]))
+    return graph.node(("exit", state.depth), type_, (stack, predicate))
 
 
 def _added(state: ProgramState, row: int, stream: int) -> tuple[int | None, int]:

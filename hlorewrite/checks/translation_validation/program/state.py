@@ -24,7 +24,7 @@ from hlorewrite.checks.value_graph.graph import (
 )
 from hlorewrite.checks.value_graph.groups import Members, ProcessSpace
 from hlorewrite.checks.value_graph.index_maps import IndexMaps
-from hlorewrite.checks.value_graph.normalize import FOLDED, normalized, op_label
+from hlorewrite.checks.value_graph.normalize import FOLDED, normalized, op_label, op_of
 from hlorewrite.checks.value_graph.per_process_constants import KNOWN, Attributes, ProcessConstants
 from hlorewrite.checks.value_graph.uniform import SameOnMembers
 from hlorewrite.checks.value_graph.views.forms import Forms
@@ -40,6 +40,8 @@ _SKIPPED_OF_COLLECTIVES = _SKIPPED | {"channel_handle"}
 """Channels distinguish which calls meet; what they compute is the same (their part in the meaning of groups is not)."""
 _SYMBOL = re.compile(r'@("[^"]+"|[\w.$-]+)')
 _MOST_OPS = 4_000_000
+_MOST_TERMS = 32
+_TERMS: Label = ("sum", "terms")
 _PARTS = ("stablehlo.slice", "stablehlo.dynamic_slice", "stablehlo.reshape", "stablehlo.transpose")
 
 
@@ -57,6 +59,8 @@ class Strategy:
       quick: what changes in a loop is guessed from its text, which saves a pass and misses what is computed to stay.
       last_factor: in a product of two values that wait, the second one keeps waiting.
       streams: streams that start and continue with the same op become that op on streams, for rotated loops.
+      pairs: two iterations at a time, in the original's loops that run half as often in the result; stacks of sums are
+        sums of stacks.
       halves: expressions of two halves of a tensor are expressions of the tensor.
       views: moves of elements are affine views, sums and products have one form (``value_graph.views``).
       rounded: with these, constants that differ by rounding are one.
@@ -67,6 +71,7 @@ class Strategy:
     widen: bool = False
     last_factor: bool = False
     streams: bool = False
+    pairs: bool = False
     halves: bool = False
     elements: bool = False
     eager: bool = False
@@ -88,6 +93,7 @@ class LoopShape:
       effects: whether the body has effects.
       step: what the counter grows by, for a loop whose last iteration is set apart.
       counted: whether the step is known in each pass.
+      paired: whether an iteration is two of the loop's.
     """
 
     streams: set[tuple[int, Key]] = field(default_factory=set)
@@ -97,6 +103,7 @@ class LoopShape:
     effects: bool = False
     step: int | None = None
     counted: bool = True
+    paired: bool = False
 
 
 class PutOff(IntEnum):
@@ -138,6 +145,7 @@ class ProgramState:
       picks: moves of elements, for a strategy that lists them.
       original: whether it is the original, which is taken to end.
       last_apart: keys of loops whose last iteration is set apart.
+      in_pairs: keys of loops whose iterations are evaluated two at a time.
 
     Attributes:
       env: values of the function under evaluation.
@@ -157,12 +165,12 @@ class ProgramState:
 
     def __init__(self, graph: Graph, space: ProcessSpace, view: View, facts: Facts, *, strategy: Strategy,
                  tables: ProcessConstants, same: SameOnMembers, picks: IndexMaps, original: bool,
-                 last_apart: frozenset[int] = frozenset()) -> None:
+                 last_apart: frozenset[int] = frozenset(), in_pairs: frozenset[int] = frozenset()) -> None:
         self.graph, self.space, self.view, self.facts = graph, space, view, facts
         self.strategy, self.tables, self.same, self.original = strategy, tables, same, original
         self.picks = picks if strategy.elements else None
         self.forms: Forms | None = None
-        self.last_apart = last_apart
+        self.last_apart, self.in_pairs = last_apart, in_pairs
         self.env: dict[ir.Value, SymbolicValue] = {}
         self.depth = 0
         self.read_again = 0
@@ -350,9 +358,30 @@ class ProgramState:
                 found = self.on_parts(self, label, type_, args)
             if found is not None:
                 return found
+            if self.strategy.pairs and name == "stablehlo.add":
+                return self._sum(label, type_, args)
             if name in COMMUTATIVE and args[0] > args[1]:
                 args = (args[1], args[0])
         return self.graph.node(label, type_, args)
+
+    def _sum(self, label: Label, type_: str, args: tuple[int, ...]) -> int:
+        """A sum with its constants added up; of more than two floats, in no order."""
+        known = shape_and_element(type_)
+        terms = [term for node in args for term in self.terms_of(node)]
+        constants = [term for term in terms if self.graph.labels[term][0] == "splat"]
+        if known is None or not 2 < len(terms) <= _MOST_TERMS:
+            return self.graph.node(label, type_, (min(args), max(args)))
+        if "f" in known[1]:
+            return self.graph.node(_TERMS, type_, tuple(sorted(terms)))
+        if len(terms) == 3 and len(constants) == 2:
+            rest = next(term for term in terms if term not in constants)
+            return self.op_node(label, type_, (rest, self.op_node(label, type_, (constants[0], constants[1]))))
+        return self.graph.node(label, type_, (min(args), max(args)))
+
+    def terms_of(self, node: int) -> tuple[int, ...]:
+        """The terms of a sum; the node itself if it is none."""
+        is_sum = self.graph.labels[node] == _TERMS or op_of(self.graph, node, "stablehlo.add") is not None
+        return self.graph.args[node] if is_sum else (node,)
 
     def known_move(self, label: Label, type_: str, args: tuple[int, ...]) -> int | None:
         """The node that an op equals because of what processes hold, or because there are no elements to add; None for
