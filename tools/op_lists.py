@@ -48,7 +48,6 @@ EXCEPTIONS: dict[str, str] = {
     "hlorewrite/ir/view.py": _BELOW,
     "hlorewrite/cost/kernels/clock.py": _TIME,
     "hlorewrite/jaxbridge/hook/patch.py": _TIME,
-    "passes/all_reduce_fusion/classes.py": _TIME,
     "passes/comm_shift/deferral.py": _TIME,
     "hlorewrite/pipelines/passes/split_stages/auto/cut_graph.py": _TIME,
     "hlorewrite/pipelines/passes/split_stages/stage_assignment.py": _TIME,

@@ -250,7 +250,7 @@ SECTIONS: tuple[HelpSection, ...] = (
              "the permutes? stays?", "permutes stay", "between two devices it is as cheap", "the reduction stays"),
     _section("plans-of-transfers", "the transfer (needs|gets) no plan"),
     _section("loops-that-stay-as-they-are", "it stays as it is", "it stays in its loop: ",
-             "last iteration stays in the loop", "its reductions stay after it",
+             "its iterations stay apart: ", "last iteration stays in the loop", "its reductions stay after it",
              "what it stacks stays after it"),
     _section("optimizer-state-that-stays-whole", "gradient is reduced on every device", "their state stays whole",
              "only a reduction after the loop can produce shards", "no tensor is added up over"),

@@ -8,7 +8,7 @@ from hlorewrite.ir.frontend import COMBINER_KEY, FRONTEND, with_frontend
 from hlorewrite.ir.regions import BARRIER, WHILE
 from hlorewrite.passes.common.emit import add_results, splat_constant, wrapped
 from hlorewrite.passes.common.loop_copies.copies import ChannelHandles
-from hlorewrite.passes.interleave_micro_batches.plan import PairPlan, Turn, reads
+from hlorewrite.passes.interleave_micro_batches.plan import Iteration, PairPlan, reads
 
 PAIRED = "hlorewrite.paired"
 """A unit attribute of loops of which an iteration does the work of two."""
@@ -35,14 +35,14 @@ class PairEmitter:
     def run(self) -> None:
         """Rewrites the loop."""
         end = terminator(self.loop.body)
-        for op, turn in self.plan.steps:
-            if turn == Turn.SECOND:
+        for op, iteration in self.plan.steps:
+            if iteration == Iteration.SECOND:
                 self._copy(op, ir.InsertionPoint(end))
                 continue
             self.editor.move_before(op, end)
-            if turn == Turn.BOTH and op.name == WHILE:
+            if iteration == Iteration.BOTH and op.name == WHILE:
                 self._join(op)
-            elif turn == Turn.BOTH:
+            elif iteration == Iteration.BOTH:
                 self._copy(op, ir.InsertionPoint(end))
         last = [self._of_second(value) for value in end.operands]
         unread, last[self.counter.position] = last[self.counter.position], self._two_steps(end)

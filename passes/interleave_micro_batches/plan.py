@@ -11,12 +11,16 @@ from hlorewrite.ir.regions import BARRIER, WHILE
 from hlorewrite.passes.common.stacked_rows import row_stacks
 
 
-class Turn(IntEnum):
-    """For which of two iterations an op runs. Inner loops and collectives run for both."""
+class Iteration(IntEnum):
+    """An iteration of a pair, or both."""
 
     FIRST = 0
     SECOND = 1
     BOTH = 2
+
+
+_Node = tuple[int, Iteration]
+"""The place of an op in the body, and the iteration it runs for."""
 
 
 @dataclass
@@ -24,14 +28,14 @@ class PairPlan:
     """How two iterations of a loop run as one.
 
     Attributes:
-      steps: the ops of the body in the order in which they run, each with its turn. An op with a first turn alone has
-        the same results in both iterations.
+      steps: the ops of the body in the order in which they run, each with its iteration. Inner loops and collectives
+        run for both; an op that runs for the first alone has the same results in both.
       varying: the values of the body that differ between the two iterations.
       positions: the positions of each inner loop, by its key, whose values differ.
       sums: keys of ops that run once for both: what stacks the sum of two rows, and what adds these to a carried sum.
     """
 
-    steps: list[tuple[ir.Operation, Turn]] = field(default_factory=list)
+    steps: list[tuple[ir.Operation, Iteration]] = field(default_factory=list)
     varying: set[ir.Value] = field(default_factory=set)
     positions: dict[int, list[int]] = field(default_factory=dict)
     sums: set[int] = field(default_factory=set)
@@ -51,14 +55,28 @@ def pair_plan(loop: Loop) -> PairPlan | str:
     Returns:
       The plan; or why there is none, as the end of a sentence about the loop.
     """
-    plan = PairPlan(varying={argument for place, argument in enumerate(loop.body.arguments) if not loop.keeps(place)})
     ops = [each.operation for each in loop.body.operations][:-1]
-    plan.sums |= {op_key(each) for op in ops if op.name == WHILE for each in _accumulated(loop, op)}
-    _spread(ops, plan)
+    plan = _varying(loop, ops, {op_key(op) for op in ops if op.name == WHILE})
+    # A stack that is the same in both iterations is added twice, as written.
+    plan = _varying(loop, ops, set(plan.positions))
     for op in (inner for each in ops for inner in nested_ops(each) if op_key(inner) in plan.positions):
         if trip_count(op) is None or any(Loop(op).tests(place) for place in plan.positions[op_key(op)]):
             return "how often a loop in it runs may differ between iterations"
     return _ordered(loop, ops, plan)
+
+
+def _varying(loop: Loop, ops: list[ir.Operation], summing: set[int]) -> PairPlan:
+    """A plan without an order.
+
+    Args:
+      loop: the loop.
+      ops: the ops of its body.
+      summing: keys of the inner loops that may stack sums of rows.
+    """
+    plan = PairPlan(varying={argument for place, argument in enumerate(loop.body.arguments) if not loop.keeps(place)},
+                    sums={op_key(each) for op in ops if op_key(op) in summing for each in _accumulated(loop, op)})
+    _spread(ops, plan)
+    return plan
 
 
 def reads(op: ir.Operation) -> list[ir.Value]:
@@ -126,48 +144,63 @@ def _ordered(loop: Loop, ops: list[ir.Operation], plan: PairPlan) -> PairPlan | 
     Inner loops and collectives are one node for both iterations, so there is no order if the second iteration of one
     needs what the first one computes: then nothing could run concurrently.
     """
-    made: dict[ir.Value, int] = {result: place for place, op in enumerate(ops) for result in op.results}
-    turns = [_turns(op, plan) for op in ops]
-    waiting: dict[tuple[int, Turn], int] = {}
-    behind: dict[tuple[int, Turn], list[tuple[int, Turn]]] = {}
-    for place, op in enumerate(ops):
-        for turn in turns[place]:
-            both = (Turn.FIRST, Turn.SECOND) if turn == Turn.BOTH else (turn,)
-            sources = {source for each in both for source in _sources(loop, op, each, made, turns)}
-            waiting[place, turn] = len(sources)
-            for source in sources:
-                behind.setdefault(source, []).append((place, turn))
-    ready = [node for node, count in waiting.items() if not count]
+    graph = _PairGraph(loop, ops, plan)
+    left = {node: len(sources) for node, sources in graph.sources.items()}
+    ready = [node for node, count in left.items() if not count]
     heapq.heapify(ready)
     # Ends: each op is taken once.
     while ready:
         node = heapq.heappop(ready)
         plan.steps.append((ops[node[0]], node[1]))
-        for reader in behind.get(node, ()):
-            waiting[reader] -= 1
-            if not waiting[reader]:
+        for reader in graph.readers.get(node, ()):
+            left[reader] -= 1
+            if not left[reader]:
                 heapq.heappush(ready, reader)
-    if len(plan.steps) < len(waiting):
+    if len(plan.steps) < len(left):
         return "a collective, or a loop in it, needs what it computes in the iteration before"
     return plan
 
 
-def _turns(op: ir.Operation, plan: PairPlan) -> tuple[Turn, ...]:
+class _PairGraph:
+    """What the ops of two iterations wait for.
+
+    Args:
+      loop: the loop.
+      ops: the ops of its body.
+      plan: what differs between the iterations.
+
+    Attributes:
+      sources: the nodes that each node waits for.
+      readers: the same edges the other way around.
+    """
+
+    def __init__(self, loop: Loop, ops: list[ir.Operation], plan: PairPlan) -> None:
+        self.loop = loop
+        self._made: dict[ir.Value, int] = {result: place for place, op in enumerate(ops) for result in op.results}
+        self._nodes = [_iterations(op, plan) for op in ops]
+        self.sources: dict[_Node, set[_Node]] = {}
+        self.readers: dict[_Node, list[_Node]] = {}
+        for place, op in enumerate(ops):
+            for each in self._nodes[place]:
+                pair = (Iteration.FIRST, Iteration.SECOND) if each == Iteration.BOTH else (each,)
+                sources = self.sources[place, each] = {source for one in pair for source in self._of(op, one)}
+                for source in sources:
+                    self.readers.setdefault(source, []).append((place, each))
+
+    def _of(self, op: ir.Operation, iteration: Iteration) -> Iterator[_Node]:
+        """What an op waits for in one iteration: what the second one carries in is what the first one yields."""
+        for value in reads(op):
+            made_in = iteration
+            if defining_op(value) is None and value.owner == self.loop.body and iteration == Iteration.SECOND:
+                value, made_in = self.loop.yields[ir.BlockArgument(value).arg_number], Iteration.FIRST
+            place = self._made.get(value)
+            if place is not None:
+                yield place, made_in if made_in in self._nodes[place] else self._nodes[place][0]
+
+
+def _iterations(op: ir.Operation, plan: PairPlan) -> tuple[Iteration, ...]:
+    """The iterations that an op has nodes for."""
     if not any(result in plan.varying for result in op.results):
-        return (Turn.FIRST,)
+        return (Iteration.FIRST,)
     together = op.name == WHILE or any(inner.name in COLLECTIVES for inner in nested_ops(op))
-    return (Turn.BOTH,) if together else (Turn.FIRST, Turn.SECOND)
-
-
-def _sources(loop: Loop, op: ir.Operation, turn: Turn, made: dict[ir.Value, int], turns: list[tuple[Turn, ...]]
-             ) -> set[tuple[int, Turn]]:
-    """What an op waits for in one iteration."""
-    found = set[tuple[int, Turn]]()
-    for value in reads(op):
-        each = turn
-        if defining_op(value) is None and value.owner == loop.body and turn == Turn.SECOND:
-            value, each = loop.yields[ir.BlockArgument(value).arg_number], Turn.FIRST
-        place = made.get(value)
-        if place is not None:
-            found.add((place, each if each in turns[place] else turns[place][0]))
-    return found
+    return (Iteration.BOTH,) if together else (Iteration.FIRST, Iteration.SECOND)

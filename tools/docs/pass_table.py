@@ -99,6 +99,10 @@ GROUPS: dict[str, dict[str, PassFacts]] = {
         "interleave-halves": PassFacts(
             "tensor parallelism: compute that waits for collectives", "no op in between mixes the two halves",
             "[two halves of the batch](overlap.md#two-halves-of-the-batch)"),
+        "interleave-micro-batches": PassFacts(
+            "gradient accumulation: compute waits for collectives of its micro-batches",
+            "an even number of micro-batches, none of which needs another; stacked gradients are summed in another "
+            "order", "[two micro-batches at a time](overlap.md#two-micro-batches-at-a-time)"),
         "sink-waits": PassFacts(
             "compute that needs no collective runs next to one that it waits for", "only the order of ops changes",
             "[step times](overlap.md#waits-behind-the-kernels-that-hide-a-collective)",
@@ -154,7 +158,7 @@ def pass_table(group: str) -> str:
 def _pipelines(name: str) -> str:
     held = [pipeline for pipeline, text in sorted(PIPELINES.items())
             if re.search(rf"(?:^|,){name}(?=,|{{|$)", text)]
-    held = [each for each in held if each != "streams" or "time" not in held]  # it runs all of time
+    held = [each for each in held if each not in ("pairs", "streams") or "time" not in held]  # they run all of time
     return ", ".join(f"`{pipeline}`" for pipeline in held)
 
 

@@ -160,9 +160,8 @@ def rewriting_ways(passes: Sequence[Pass], name: str, platform: str, *, xla_scat
     return [Way("time", Variant(time)),
             *([Way("time, tokens to experts", Variant((TokensToExperts(), *time)), exposed=FLAGGED)] if to_experts
               else []),
-            *([Way("pairs", Variant(pairs, free), exposed=WAITING),
-               Way("pairs, sunk waits", Variant((*pairs, SinkWaits()), free), exposed=FLAGGED, continues="pairs",
-                   after="pairs")] if free else []),
+            Way("pairs", Variant(pairs), exposed=WAITING),
+            Way("pairs, sunk waits", Variant((*pairs, SinkWaits())), exposed=FLAGGED, continues="pairs", after="pairs"),
             Way("time, sunk waits", Variant((*time, SinkWaits())), exposed=FLAGGED, continues="time", unless="pairs"),
             *([Way("time with free memory", Variant(time, free), exposed=MUCH_EXPOSED, extends="time")] if free
               else []),

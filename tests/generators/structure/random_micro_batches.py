@@ -14,7 +14,7 @@ STACK, ROW = f"tensor<{LAYERS}x8xf32>", "tensor<1x8xf32>"
 UNARY = ("tanh", "sine", "cosine", "negate")
 
 
-class _Writer:
+class MicroBatchWriter:
     """Lines of a program.
 
     Args:
@@ -107,7 +107,7 @@ def random_micro_batches(rng: random.Random) -> str:
     Args:
       rng: decides.
     """
-    at = _Writer(rng)
+    at = MicroBatchWriter(rng)
     trips = rng.choice((1, 2, 2, 3, 4, 4, 6))
     zeros, flat = at.line("constant dense<0.0>", STACK), at.line("constant dense<0.5>")
     before = at.inside()
@@ -115,13 +115,17 @@ def random_micro_batches(rng: random.Random) -> str:
     if rng.random() < 0.15:
         x = at.line(f"add {x}, %last")  # micro-batches that wait for one another
     saved, top = _forward(at, x, zeros)
-    grads, bottom = _backward(at, top, saved, zeros)
-    total = at.line(f"add %sum, {grads}" if rng.random() < 0.7 else f"add {grads}, %sum", STACK)
+    of_weights = rng.random() < 0.15  # the same in each micro-batch
+    grads, bottom = _backward(at, "%y" if of_weights else top, "%w" if of_weights else saved, zeros)
+    how = "add" if rng.random() < 0.9 else "maximum"
+    total = at.line(f"{how} %sum, {grads}" if rng.random() < 0.7 else f"{how} {grads}, %sum", STACK)
     if rng.random() < 0.2:
         total = at.line(f"multiply {total}, {at.line('constant dense<0.5>', STACK)}", STACK)
     if rng.random() < 0.2:
         total = at.reduced(total, STACK)
     loss = at.line(f"add %loss, {rng.choice((bottom, top))}")
+    if rng.random() < 0.1:
+        loss = at.line(f"add {loss}, {at.row(rng.choice(('%sum', grads, total)), at.number(1))}")
     step = at.line(f"add %i, {at.number(1)}", I)
     lines, at.lines = at.lines, before
     name = at.loop(trips, {"%sum": (zeros, STACK), "%loss": ("%y", V), "%last": (flat, V)},
@@ -132,7 +136,7 @@ def random_micro_batches(rng: random.Random) -> str:
             + "\n".join(at.lines) + f"\nreturn {total}, {name}#2, {name}#3 : {STACK}, {V}, {V}\n}}\n}}\n")
 
 
-def _forward(at: _Writer, x: str, zeros: str) -> tuple[str, str]:
+def _forward(at: MicroBatchWriter, x: str, zeros: str) -> tuple[str, str]:
     """Saved activations, and what the last layer makes."""
     before = at.inside()
     made = at.mixed("%h", at.weight("%f"))
@@ -143,7 +147,7 @@ def _forward(at: _Writer, x: str, zeros: str) -> tuple[str, str]:
     return f"{name}#2", f"{name}#1"
 
 
-def _backward(at: _Writer, top: str, saved: str, zeros: str) -> tuple[str, str]:
+def _backward(at: MicroBatchWriter, top: str, saved: str, zeros: str) -> tuple[str, str]:
     """Stacked gradients, and that of the first layer's operand."""
     before = at.inside()
     place = at.line(f"subtract {at.number(LAYERS - 1)}, %b", I) if at.rng.random() < 0.8 else "%b"
