@@ -44,6 +44,7 @@ class MegatronModel:
         ``--sequence-parallel``.
       dropout: share of the activations that is dropped after each sum.
       compute: element type of the activations.
+      micro_batches: how many divide the sequences of a replica; their gradients are summed up.
     """
 
     layers: int = 16
@@ -59,6 +60,7 @@ class MegatronModel:
     sequence: bool = False
     dropout: float = 0.0
     compute: str = "bfloat16"
+    micro_batches: int = 1
 
     def shapes(self) -> Params:
         """Parameter shapes."""
@@ -86,11 +88,20 @@ class MegatronModel:
     # ---- the step of one device
 
     def _step(self, params: Params, tokens: jax.Array, targets: jax.Array, seed: jax.Array) -> tuple[Any, Params]:
-        def mean(params: Params) -> jax.Array:
+        def mean(params: Params, tokens: jax.Array, targets: jax.Array) -> jax.Array:
             return lax.pmean(self._loss(params, tokens, targets, seed), "data")
 
-        value, grads = jax.value_and_grad(mean)(params)
-        return value, jax.tree.map(lambda p, g: p - 0.1 * g, params, grads)
+        def added(total: tuple[Any, Params], batch: tuple[jax.Array, jax.Array]) -> tuple[tuple[Any, Params], None]:
+            return jax.tree.map(jnp.add, total, jax.value_and_grad(mean)(params, *batch)), None
+
+        if self.micro_batches == 1:
+            value, grads = jax.value_and_grad(mean)(params, tokens, targets)
+        else:
+            batches = tuple(x.reshape(self.micro_batches, -1, self.length) for x in (tokens, targets))
+            none = jnp.zeros(()), jax.tree.map(jnp.zeros_like, params)
+            (value, grads), _ = lax.scan(added, none, batches)
+        rate = 0.1 / self.micro_batches
+        return value / self.micro_batches, jax.tree.map(lambda p, g: p - rate * g, params, grads)
 
     def _loss(self, params: Params, tokens: jax.Array, targets: jax.Array, seed: jax.Array) -> jax.Array:
         x = params["embed"].astype(self.compute)[tokens]

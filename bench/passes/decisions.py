@@ -28,6 +28,7 @@ import megatron_steps
 import overlap_rows
 import resnet_steps
 import ring_steps
+import routed_expert_steps
 
 from hlorewrite.hlo.published_flags import FLAG_SETS
 from hlorewrite.ir.load import parse
@@ -59,6 +60,7 @@ def steps() -> dict[str, tuple[str, Lower]]:
     megatron = {
         "megatron tp8": ("h200:1x8", _MEGATRON(data=1)), "megatron dp4 x tp8": ("h200:4x8", _MEGATRON(data=4)),
         "megatron dp4 x tp8 remat": ("h200:4x8", _MEGATRON(data=4, remat=True)),
+        "megatron dp4 x tp8 acc4": ("h200:4x8", _MEGATRON(data=4, remat=True, rows=8, micro_batches=4)),
         "megatron tp8 remat": ("h200:1x8", _MEGATRON(data=1, remat=True)),
         "megatron tp8 unrolled": ("h200:1x8", _MEGATRON(data=1, remat=True, scan=False, layers=4)),
         "megatron tp8 sequence": ("h200:1x8", _MEGATRON(data=1, remat=True, sequence=True)),
@@ -69,6 +71,8 @@ def steps() -> dict[str, tuple[str, Lower]]:
         for name, (target, model) in llama.items()}
     made |= {name: (target, functools.partial(_parsed, megatron_steps.exported, model))
              for name, (target, model) in megatron.items()}
+    made["moe routed"] = ("h200:1x8", functools.partial(_parsed, routed_expert_steps.exported,
+                                                        routed_expert_steps.RoutedModel()))
     made["moe ep8"] = ("h200:1x8", functools.partial(_parsed, expert_steps.exported, expert_steps.ExpertModel()))
     for name, fast in (("resnet", False), ("resnet fast variance", True)):
         made[name] = ("h200:1x8", functools.partial(_parsed, resnet_steps.exported, resnet_steps.ResNetStep(fast=fast)))

@@ -14,9 +14,10 @@ from hlorewrite.errors import UsageError
 from hlorewrite.ir import ALL_GATHER, ALL_REDUCE, ALL_TO_ALL, REDUCE_SCATTER
 from hlorewrite.ir.load import parse
 from hlorewrite.ir.module import Module
+from hlorewrite.passes.common import block_waits
 from hlorewrite.passes.common.dimension_region import RegionFinder
 from hlorewrite.passes.common.overlap_model import HALF
-from hlorewrite.passes.interleave_halves import gain, interleave_halves
+from hlorewrite.passes.interleave_halves import interleave_halves
 from hlorewrite.passes.interleave_halves.interleave_halves import InterleaveHalves, Saving
 from hlorewrite.passes.interleave_halves.region import HalfRegionFinder
 from hlorewrite.passmanager.base import PassContext
@@ -171,7 +172,7 @@ def test_xla_leaves_only_what_is_between_kernels() -> None:
     kernel, permute = StreamTask(1.0), StreamTask(1.0, transfer=True)
     between, gradient = StreamTask(1.0, (0,), transfer=True), StreamTask(1.0, (3,), transfer=True)
     passed_on, reader = StreamTask(0.0, (2,)), StreamTask(1.0, (1, 5))
-    assert gain._between_kernels([kernel, permute, between, kernel, gradient, passed_on, reader]) == [2]
+    assert block_waits._between_kernels([kernel, permute, between, kernel, gradient, passed_on, reader]) == [2]
 
 
 # ---- collectives that cut the dimension, or join values along it

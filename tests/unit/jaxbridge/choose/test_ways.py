@@ -31,6 +31,7 @@ from hlorewrite.passmanager.named import PIPELINES
 GIB = 1 << 30
 FIRST, FREE, WHOLE, APART = "time", "time with free memory", "time, undivided", "comm, unfused"
 SUNK, COMM_SUNK = "time, sunk waits", "comm, sunk waits"
+PAIRS, PAIRS_SUNK = "pairs", "pairs, sunk waits"
 FLAGGED, ALONE_FLAGGED = f"time, {UNROLLED}", f"XLA alone, {UNROLLED}"
 
 
@@ -44,10 +45,15 @@ def step(seconds: float, exposed: float = 0.2, memory: int = 50 * GIB) -> Measur
 def ladder(made: Mapping[str, Measured | str], alone: Measured | None = None, *,
            sets: Sequence[str] = (UNROLLED,), users: Mapping[str, object] | None = None
            ) -> tuple[Ladder, list[str], str]:
-    """The ladder of ``auto`` over given figures, the names that were compiled, and what is chosen."""
+    """The ladder of ``auto`` over given figures, the names that were compiled, and what is chosen.
+
+    Without figures for pairs, the step accumulates no gradients.
+    """
     asked: list[str] = []
 
     def measure(way: Way) -> Measured | str:
+        if way.base in (PAIRS, PAIRS_SUNK) and way.base not in made:
+            return "no loop runs in pairs"
         asked.append(way.name)
         return made.get(way.name, "no pass changes the module")
 
@@ -72,6 +78,19 @@ def test_the_most_promising_way_is_first_and_a_gain_ends_the_search():
 ])
 def test_a_way_is_tried_while_enough_is_left_to_gain(first: Measured, asked: list[str]):
     assert ladder({FIRST: first})[1] == asked
+
+
+@pytest.mark.parametrize(("pairs", "asked"), [
+    (0.85, [FIRST, PAIRS, PAIRS_SUNK, FREE]),
+    (0.95, [FIRST, PAIRS, SUNK, FREE, FLAGGED]),
+])
+def test_waits_are_sunk_where_pairs_are_better_and_elsewhere(pairs: float, asked: list[str]):
+    made = {FIRST: step(0.9), PAIRS: step(pairs), PAIRS_SUNK: step(0.84)}
+    assert ladder(made)[1:] == (asked, PAIRS_SUNK if pairs < 0.9 else FIRST)
+
+
+def test_pairs_need_waits():
+    assert PAIRS not in ladder({FIRST: step(0.9, 0.02), PAIRS: step(0.8)})[1]
 
 
 @pytest.mark.parametrize(("sunk", "tried"), [(0.88, True), (0.95, False)])
@@ -227,6 +246,7 @@ def test_rows_name_every_way_and_why_it_is_not_better():
     run, *_ = ladder({FIRST: step(1.01), FREE: "XLA cannot compile the module"}, sets=())
     assert [(row.name, row.why) for row in run.rows()] == [
         ("XLA alone", ""), (FIRST, "time would take 1.01 s, and XLA alone takes 1 s"),
+        (PAIRS, "no loop runs in pairs"), (PAIRS_SUNK, f"{PAIRS} is not the best so far"),
         (SUNK, "no pass changes the module"), (FREE, "XLA cannot compile the module"),
         *((name, "no pass changes the module") for name in (WHOLE, APART)),
         (COMM_SUNK, f"{SUNK} is not the best so far")]
