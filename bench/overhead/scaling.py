@@ -50,7 +50,7 @@ PIPELINES = {name: name for name in ("comm-shift", "rules", "collective-cse", "i
                                      "all-reduce-fusion", "peel-last-micro-batch")} | {
     "-O comm": "comm", "room": "comm-shift{memory-budget=1GiB}", "rotate": "rotate-collectives{topology=h200:1x8}",
     "halves": "interleave-halves{topology=h200:1x8}", "statistics": "merge-statistics{topology=h200:1x8}",
-    "waits": "sink-waits{topology=h200:1x8}"}
+    "waits": "sink-waits{topology=h200:1x8}", "pairs": "interleave-micro-batches{topology=h200:1x8 min-gain=-1}"}
 VALIDATOR = "validator"
 BASELINES = ("parse", "walk")
 """What jaxlib alone takes; not part of the verdict."""

@@ -1,13 +1,14 @@
 """The order in which the ops of two iterations run, if inner loops of both are to run as one."""
 
 import heapq
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from enum import IntEnum
 
 from hlorewrite.analysis.loops import trip_count
 from hlorewrite.ir import COLLECTIVES, Loop, defining_op, ir, nested_ops, op_key, terminator, users
 from hlorewrite.ir.regions import BARRIER, WHILE
+from hlorewrite.ops.table import TERMINATORS
 from hlorewrite.passes.common.stacked_rows import row_stacks
 
 
@@ -56,27 +57,14 @@ def pair_plan(loop: Loop) -> PairPlan | str:
       The plan; or why there is none, as the end of a sentence about the loop.
     """
     ops = [each.operation for each in loop.body.operations][:-1]
-    plan = _varying(loop, ops, {op_key(op) for op in ops if op.name == WHILE})
+    inner = [op for op in ops if op.name == WHILE]
+    plan = _varying(loop, inner)
     # A stack that is the same in both iterations is added twice, as written.
-    plan = _varying(loop, ops, set(plan.positions))
-    for op in (inner for each in ops for inner in nested_ops(each) if op_key(inner) in plan.positions):
-        if trip_count(op) is None or any(Loop(op).tests(place) for place in plan.positions[op_key(op)]):
-            return "how often a loop in it runs may differ between iterations"
+    plan = _varying(loop, [op for op in inner if op_key(op) in plan.positions])
+    if any(op_key(each) in plan.positions and (trip_count(each) is None or _is_tested(each, plan))
+           for op in ops for each in nested_ops(op)):
+        return "how often a loop in it runs may differ between iterations"
     return _ordered(loop, ops, plan)
-
-
-def _varying(loop: Loop, ops: list[ir.Operation], summing: set[int]) -> PairPlan:
-    """A plan without an order.
-
-    Args:
-      loop: the loop.
-      ops: the ops of its body.
-      summing: keys of the inner loops that may stack sums of rows.
-    """
-    plan = PairPlan(varying={argument for place, argument in enumerate(loop.body.arguments) if not loop.keeps(place)},
-                    sums={op_key(each) for op in ops if op_key(op) in summing for each in _accumulated(loop, op)})
-    _spread(ops, plan)
-    return plan
 
 
 def reads(op: ir.Operation) -> list[ir.Value]:
@@ -84,35 +72,52 @@ def reads(op: ir.Operation) -> list[ir.Value]:
     return [value for inner in nested_ops(op) for value in inner.operands]
 
 
-def _spread(ops: Iterable[ir.Operation], plan: PairPlan) -> None:
-    """Adds the results that differ because something they are computed from does."""
-    for op in ops:
-        if op_key(op) in plan.sums:
-            continue
-        if op.name == WHILE:
-            _spread_in_loop(op, plan)
-        elif op.name == BARRIER:
-            plan.varying |= {result for operand, result in zip(op.operands, op.results, strict=True)
-                             if operand in plan.varying}
-        elif any(value in plan.varying for value in reads(op)):
-            plan.varying |= set(op.results)
+def _is_tested(op: ir.Operation, plan: PairPlan) -> bool:
+    """Whether the condition of an inner loop reads a position that differs."""
+    return any(Loop(op).tests(position) for position in plan.positions[op_key(op)])
 
 
-def _spread_in_loop(op: ir.Operation, plan: PairPlan) -> None:
-    loop, known = Loop(op), set[int]()
-    found = {place for place, (operand, after) in enumerate(zip(op.operands, loop.yields, strict=True))
-             if operand in plan.varying and not plan.is_sum(after)}
-    # Ends: each round adds a position.
-    while True:
-        known |= found
-        plan.varying |= {loop.body.arguments[place] for place in known}
-        _spread([each.operation for each in loop.body.operations][:-1], plan)
-        found = {place for place, value in enumerate(loop.yields) if value in plan.varying} - known
-        if not found:
-            break
-    if known:
-        plan.positions[op_key(op)] = sorted(known)
-    plan.varying |= {op.results[place] for place in known}
+# ---- what differs between the iterations
+
+
+def _varying(loop: Loop, summing: Iterable[ir.Operation]) -> PairPlan:
+    """A plan without an order.
+
+    Args:
+      loop: the loop.
+      summing: the inner loops that may stack sums of rows.
+    """
+    plan = PairPlan(sums={op_key(each) for inner in summing for each in _accumulated(loop, inner)})
+    pending: list[ir.Value] = [argument for position, argument in enumerate(loop.body.arguments)
+                               if not loop.keeps(position)]
+    # Ends: a value is added once.
+    while pending:
+        value = pending.pop()
+        if value not in plan.varying:
+            plan.varying.add(value)
+            for use in value.uses:
+                pending += _made_from(use.owner.operation, use.operand_number, loop, plan)
+    plan.positions = {key: sorted(set(positions)) for key, positions in plan.positions.items()}
+    return plan
+
+
+def _made_from(op: ir.Operation, position: int, loop: Loop, plan: PairPlan) -> Sequence[ir.Value]:
+    """What an op makes of one operand. What a region returns is what the op around it makes."""
+    if op_key(op) in plan.sums:
+        return ()
+    parent = op.parent
+    carries = op.name == WHILE or (op.name in TERMINATORS and parent is not None and parent.operation.name == WHILE)
+    if not carries:
+        around = op if op.name not in TERMINATORS or parent is None else parent.operation
+        return [op.results[position]] if op.name == BARRIER else list(around.results)
+    inner = Loop(op if op.name == WHILE or parent is None else parent.operation)
+    if inner == loop:
+        return ()
+    counted = op.block == inner.condition  # how often it runs differs, so all that it makes does
+    positions = range(len(inner.op.results)) if counted else (position,)
+    changing = [each for each in positions if counted or not plan.is_sum(inner.yields[each])]
+    plan.positions.setdefault(op_key(inner.op), []).extend(changing)
+    return [values[each] for each in changing for values in (inner.body.arguments, inner.op.results)]
 
 
 def _accumulated(loop: Loop, inner: ir.Operation) -> Iterator[ir.Operation]:

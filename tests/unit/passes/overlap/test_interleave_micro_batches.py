@@ -126,7 +126,8 @@ def test_gathered_weights_are_shared() -> None:
 MUTATIONS = {
     "an even number of times": (PASS, "counter.trips < 2 or counter.trips % 2", "counter.trips < 2"),
     "what one iteration needs of the one before": (PLAN, "if len(plan.steps) < len(left):", "if False:"),
-    "stacks that are the same": (PLAN, "plan = _varying(loop, ops, set(plan.positions))", "pass"),
+    "stacks that are the same": (
+        PLAN, "plan = _varying(loop, [op for op in inner if op_key(op) in plan.positions])", "pass"),
     "sums that nothing else reads": (
         PLAN, "if users(carried) == [(total, 1 - readers[0][1])] and", "if"),
     "totals that nothing else reads": (
@@ -153,7 +154,15 @@ def test_layers_are_counted_alike(monkeypatch: pytest.MonkeyPatch) -> None:
     before = accumulation(*COUNTED, layers="%many")
     _, said = m.run(InterleaveMicroBatches(), before, ignore_cost=True)
     assert said == ["missed: its iterations stay apart: how often a loop in it runs may differ between iterations"]
-    replace_source(PLAN, "if trip_count(op) is None or", "if", monkeypatch)
+    replace_source(PLAN, "(trip_count(each) is None or _is_tested(each, plan))", "False", monkeypatch)
+    assert m.went_wrong(before, "interleave-micro-batches")
+
+
+def test_what_a_loop_makes_differs_if_it_runs_differently_often(monkeypatch: pytest.MonkeyPatch) -> None:
+    before = accumulation(COUNTED[0], f"%h = stablehlo.cosine %none : {V}", layers="%many")
+    _, said = m.run(InterleaveMicroBatches(), before, ignore_cost=True)
+    assert said == ["missed: its iterations stay apart: how often a loop in it runs may differ between iterations"]
+    replace_source(PLAN, "if inner == loop:", "if inner == loop or op.block == inner.condition:", monkeypatch)
     assert m.went_wrong(before, "interleave-micro-batches")
 
 
