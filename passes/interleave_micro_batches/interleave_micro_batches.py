@@ -36,10 +36,10 @@ class InterleaveMicroBatches(Pass):
 
         (sum + stack_i a_i) + stack_i b_i = sum + stack_i (a_i + b_i).
 
-    Legal when the loop runs an even number of times, known from constants, and has no effects; what a collective or a
-    loop over layers computes in one iteration does not reach the same one in the next iteration; and each loop over
-    layers runs equally often in all iterations. Pays if compute waits for the collectives of the loop for at least
-    ``min_gain`` of its time. The activations of two micro-batches are in memory at once, which counts against the
+    Legal when the loop runs an even number of times, known from constants, and has no effects; what a collective, a
+    product or a loop over layers computes in one iteration does not reach the same one in the next iteration; and each
+    loop over layers runs equally often in all iterations. Pays if compute waits for the collectives of the loop for at
+    least ``min_gain`` of its time. The activations of two micro-batches are in memory at once, which counts against the
     memory of the run.
 
     Attributes:

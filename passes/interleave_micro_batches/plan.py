@@ -8,8 +8,11 @@ from enum import IntEnum
 from hlorewrite.analysis.loops import trip_count
 from hlorewrite.ir import COLLECTIVES, Loop, defining_op, ir, nested_ops, op_key, terminator, users
 from hlorewrite.ir.regions import BARRIER, WHILE
-from hlorewrite.ops.table import TERMINATORS
+from hlorewrite.ops.table import TERMINATORS, OpClass, ops_of
 from hlorewrite.passes.common.stacked_rows import row_stacks
+
+_SHARED = frozenset((WHILE, *COLLECTIVES, *ops_of(OpClass.CONTRACTION)))
+"""Ops that run for both iterations at once."""
 
 
 class Iteration(IntEnum):
@@ -29,8 +32,8 @@ class PairPlan:
     """How two iterations of a loop run as one.
 
     Attributes:
-      steps: the ops of the body in the order in which they run, each with its iteration. Inner loops and collectives
-        run for both; an op that runs for the first alone has the same results in both.
+      steps: the ops of the body in the order in which they run, each with its iteration. Inner loops, collectives and
+        products run for both; an op that runs for the first alone has the same results in both.
       varying: the values of the body that differ between the two iterations.
       positions: the positions of each inner loop, by its key, whose values differ.
       sums: keys of ops that run once for both: what stacks the sum of two rows, and what adds these to a carried sum.
@@ -146,8 +149,8 @@ def _accumulated(loop: Loop, inner: ir.Operation) -> Iterator[ir.Operation]:
 def _ordered(loop: Loop, ops: list[ir.Operation], plan: PairPlan) -> PairPlan | str:
     """Orders ops topologically; those of the two iterations alternate.
 
-    Inner loops and collectives are one node for both iterations, so there is no order if the second iteration of one
-    needs what the first one computes: then nothing could run concurrently.
+    Inner loops, collectives and products are one node for both iterations, so there is no order if the second iteration
+    of one needs what the first one computes: then nothing could run concurrently.
     """
     graph = _PairGraph(loop, ops, plan)
     left = {node: len(sources) for node, sources in graph.sources.items()}
@@ -162,7 +165,7 @@ def _ordered(loop: Loop, ops: list[ir.Operation], plan: PairPlan) -> PairPlan | 
             if not left[reader]:
                 heapq.heappush(ready, reader)
     if len(plan.steps) < len(left):
-        return "a collective, or a loop in it, needs what it computes in the iteration before"
+        return "a collective, a product or a loop in it needs what it computes in the iteration before"
     return plan
 
 
@@ -207,5 +210,5 @@ def _iterations(op: ir.Operation, plan: PairPlan) -> tuple[Iteration, ...]:
     """The iterations that an op has nodes for."""
     if not any(result in plan.varying for result in op.results):
         return (Iteration.FIRST,)
-    together = op.name == WHILE or any(inner.name in COLLECTIVES for inner in nested_ops(op))
+    together = any(inner.name in _SHARED for inner in nested_ops(op))
     return (Iteration.BOTH,) if together else (Iteration.FIRST, Iteration.SECOND)

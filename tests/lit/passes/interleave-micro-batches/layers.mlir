@@ -77,7 +77,7 @@ module attributes {mhlo.num_partitions = 4 : i32, mhlo.num_replicas = 1 : i32} {
     %zero = stablehlo.constant dense<0> : tensor<i32>
     %one = stablehlo.constant dense<1> : tensor<i32>
     %layers = stablehlo.constant dense<4> : tensor<i32>
-    // expected-remark@+1 {{its iterations stay apart: a collective, or a loop in it, needs what it computes in the iteration before}}
+    // expected-remark@+1 {{its iterations stay apart: a collective, a product or a loop in it needs what it computes in the iteration before}}
     %out:2 = stablehlo.while(%i = %zero, %h = %x) : tensor<i32>, tensor<8xf32>
     cond {
       %more = stablehlo.compare LT, %i, %layers : (tensor<i32>, tensor<i32>) -> tensor<i1>

@@ -173,9 +173,13 @@ TOLD = f'%h = stablehlo.custom_call @told(%x) {{has_side_effect = true}} : ({V})
     (accumulation(trips=3), "it runs 3 times, not an even number of times"),
     (accumulation(trips=0), "it runs 0 times, not an even number of times"),
     (accumulation(f"%h = stablehlo.add %x, %loss : {V}"),
-     "a collective, or a loop in it, needs what it computes in the iteration before"),
+     "a collective, a product or a loop in it needs what it computes in the iteration before"),
+    (accumulation(f"%p = stablehlo.dot_general %x, %loss, contracting_dims = [0] x [0] : ({V}, {V}) -> tensor<f32>",
+                  f"%e = stablehlo.broadcast_in_dim %p, dims = [] : (tensor<f32>) -> {V}",
+                  f"%h = stablehlo.tanh %x : {V}", loss="%e"),
+     "a collective, a product or a loop in it needs what it computes in the iteration before"),
     (accumulation(TOLD), "it runs stablehlo.custom_call"),
-], ids=["odd", "none", "chained", "effects"])
+], ids=["odd", "none", "chained", "products", "effects"])
 def test_reasons(module: Module, why: str) -> None:
     text = module.text()
     assert not has_pairs(module)
