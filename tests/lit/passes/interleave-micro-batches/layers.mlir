@@ -17,8 +17,10 @@
 // CHECK: %[[R0:.+]] = "stablehlo.all_reduce"(%[[M0]])
 // CHECK: %[[R1:.+]] = "stablehlo.all_reduce"(%[[M1]])
 // CHECK: combiner_key = "hlorewrite.second-micro-batch"
-// CHECK: %[[G0:.+]] = stablehlo.reshape %[[R0]]
-// CHECK: %[[G1:.+]] = stablehlo.reshape %[[R1]]
+// CHECK: %[[T0:.+]] = stablehlo.tanh %[[R0]]
+// CHECK: %[[T1:.+]] = stablehlo.tanh %[[R1]]
+// CHECK: %[[G0:.+]] = stablehlo.reshape %[[T0]]
+// CHECK: %[[G1:.+]] = stablehlo.reshape %[[T1]]
 // CHECK: %[[G:.+]] = stablehlo.add %[[G0]], %[[G1]]
 // CHECK: stablehlo.dynamic_update_slice %[[GRADS]], %[[G]]
 // CHECK: stablehlo.add %[[TOTAL]], %[[LAYERS]]#2
@@ -52,7 +54,8 @@ module attributes {mhlo.num_partitions = 4 : i32, mhlo.num_replicas = 1 : i32} {
           %s = stablehlo.add %l, %o : tensor<f32>
           stablehlo.return %s : tensor<f32>
         }) : (tensor<8xf32>) -> tensor<8xf32>
-        %g = stablehlo.reshape %r : (tensor<8xf32>) -> tensor<1x8xf32>
+        %t = stablehlo.tanh %r : tensor<8xf32>
+        %g = stablehlo.reshape %t : (tensor<8xf32>) -> tensor<1x8xf32>
         %stack = stablehlo.dynamic_update_slice %grads, %g, %j, %zero : (tensor<3x8xf32>, tensor<1x8xf32>, tensor<i32>, tensor<i32>) -> tensor<3x8xf32>
         %k = stablehlo.add %j, %one : tensor<i32>
         stablehlo.return %k, %r, %stack : tensor<i32>, tensor<8xf32>, tensor<3x8xf32>
