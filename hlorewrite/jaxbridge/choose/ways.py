@@ -39,9 +39,9 @@ LEAST_COMPUTE = 0.95
 WAITING = 0.03
 """A profile is tried only while compute waits for communication for more than this share."""
 MOST_UNROLLED = 8 << 20
-"""The most bytes of XLA alone's program for which unrolled loops are tried. Larger ones are networks whose layers are
-written out in a loop over micro-batches: a U-Net of 12 MiB took 110 s to compile, 1.5 times as long for each step and
-1.8 times the memory."""
+"""The most bytes of XLA alone's program for which unrolled loops and pairs of iterations are tried. Larger ones are
+networks whose layers are written out in a loop over micro-batches: a U-Net of 12 MiB took 110 s to compile, 1.5 times
+as long for each step and 1.8 times the memory."""
 COMBINED, UNROLLED = "pipelined, combined", "pipelined, double-buffered"
 """The published flags to try. Combined messages pay on several hosts, whose links need large ones, and where no pass
 does better. Unrolled loops take two to four times as long to compile, so they come last."""
@@ -79,6 +79,7 @@ class Way:
       continues: the name of a way with the same passes but the last ones.
       after: the name of a way, without XLA options, that has to be the best so far.
       unless: the name of one that must not be.
+      copies: whether its passes copy the bodies of loops.
     """
 
     name: str
@@ -93,6 +94,7 @@ class Way:
     continues: str = ""
     after: str = ""
     unless: str = ""
+    copies: bool = False
 
     @property
     def base(self) -> str:
@@ -122,12 +124,12 @@ class Way:
             return f"the best step is {1 - best.counted_s / alone.counted_s:.1%} shorter already"
         if best.counted_s <= LEAST_COMPUTE * alone.compute_s:
             return "the best step takes less than the kernels of XLA alone"
-        if self.published not in (UNROLLED, BOTH):
+        if self.published not in (UNROLLED, BOTH) and not self.copies:
             return ""
         if alone.hlo and _LOOP not in alone.hlo:
-            return "it has no loop to unroll"
+            return "it has no loop to copy"
         if len(alone.hlo) > MOST_UNROLLED:
-            return f"its loops are too large to unroll ({len(alone.hlo) >> 20} MiB of HLO)"
+            return f"its loops are too large to copy ({len(alone.hlo) >> 20} MiB of HLO)"
         return ""
 
 
@@ -160,8 +162,9 @@ def rewriting_ways(passes: Sequence[Pass], name: str, platform: str, *, xla_scat
     return [Way("time", Variant(time)),
             *([Way("time, tokens to experts", Variant((TokensToExperts(), *time)), exposed=FLAGGED)] if to_experts
               else []),
-            Way("pairs", Variant(pairs), exposed=WAITING),
-            Way("pairs, sunk waits", Variant((*pairs, SinkWaits())), exposed=FLAGGED, continues="pairs", after="pairs"),
+            Way("pairs", Variant(pairs), exposed=WAITING, copies=True),
+            Way("pairs, sunk waits", Variant((*pairs, SinkWaits())), exposed=FLAGGED, continues="pairs", after="pairs",
+                copies=True),
             Way("time, sunk waits", Variant((*time, SinkWaits())), exposed=FLAGGED, continues="time", unless="pairs"),
             *([Way("time with free memory", Variant(time, free), exposed=MUCH_EXPOSED, extends="time")] if free
               else []),

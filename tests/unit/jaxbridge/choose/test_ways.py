@@ -270,12 +270,13 @@ def test_options_are_not_tried_on_what_does_not_fit(first: int, asked: list[str]
 
 @pytest.mark.parametrize(("hlo", "why"), [
     (" while(".ljust(8 << 20), ""),
-    (" while(".ljust((8 << 20) + 1), "its loops are too large to unroll (8 MiB of HLO)"),
-    ("ROOT %t = f32[] tuple()", "it has no loop to unroll")])
+    (" while(".ljust((8 << 20) + 1), "its loops are too large to copy (8 MiB of HLO)"),
+    ("ROOT %t = f32[] tuple()", "it has no loop to copy")])
 def test_only_loops_of_small_programs_are_unrolled(hlo: str, why: str):
     run, asked, _ = ladder({FIRST: step(0.985, 0.06)}, replace(step(1.0), hlo=hlo))
     assert (FLAGGED in asked, ALONE_FLAGGED in asked) == (not why, not why)
     assert not why or why in {row.why for row in run.left}
+    assert (PAIRS in ladder({FIRST: step(0.985), PAIRS: step(0.98)}, replace(step(1.0), hlo=hlo))[1]) == (not why)
 
 
 def test_flags_that_the_user_sets_stay():
