@@ -10,7 +10,7 @@ from hlorewrite.ir.regions import BARRIER
 from hlorewrite.ops.table import TERMINATORS
 
 _SEPARATE = frozenset((*KERNELS, *COLLECTIVES, *TERMINATORS, BARRIER, "stablehlo.constant"))
-_RESHAPE = "stablehlo.reshape"
+_RESHAPE, _CONCATENATE = "stablehlo.reshape", "stablehlo.concatenate"
 
 
 def copied_from(value: ir.Value) -> bool:
@@ -38,12 +38,25 @@ def copied_for(reader: ir.Operation) -> bool:
     Returns:
       False if XLA computes it in the kernel of what reads it.
     """
-    readers = [reader]
+    return any(each.name in _SEPARATE for each in _past_reshapes([reader]))
+
+
+def is_concatenated(value: ir.Value) -> bool:
+    """Whether a concatenation is all that reads a value, perhaps reshaped.
+
+    Args:
+      value: the value.
+    """
+    return [each.name for each in _past_reshapes([reader for reader, _ in users(value)])] == [_CONCATENATE]
+
+
+def _past_reshapes(readers: list[ir.Operation]) -> list[ir.Operation]:
+    """Readers, with those of a reshape's result in place of the reshape."""
     # Ends: an op follows its operands.
     while any(each.name == _RESHAPE for each in readers):
         readers = [other for each in readers for other in (
             [after for after, _ in users(each.results[0])] if each.name == _RESHAPE else [each])]
-    return any(each.name in _SEPARATE for each in readers)
+    return readers
 
 
 def _is_sliced_scatter(op: ir.Operation) -> bool:

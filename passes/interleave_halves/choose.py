@@ -12,12 +12,12 @@ from dataclasses import dataclass
 from hlorewrite.analysis.block_frequency import executed_times
 from hlorewrite.analysis.deferral_graph.max_flow import FlowNetwork
 from hlorewrite.cost.kernels.clock import kernel_op
-from hlorewrite.ir import COLLECTIVES, Loop, defining_op, ir, op_key, tensor_bytes, terminator, users
+from hlorewrite.ir import COLLECTIVES, Loop, defining_op, ir, op_key, tensor_bytes, terminator
 from hlorewrite.ir.regions import WHILE
 from hlorewrite.ops.dims import repeats_whole
 from hlorewrite.passes.common.dimension_region import Region, RegionMember
 from hlorewrite.passes.common.overlap_model import OverlapModel
-from hlorewrite.passes.common.separate_copies import copied_for, copied_from
+from hlorewrite.passes.common.separate_copies import copied_for, copied_from, is_concatenated
 from hlorewrite.passes.interleave_halves.chains import Chains
 from hlorewrite.passes.interleave_halves.region import HALVES
 
@@ -135,7 +135,7 @@ class HalvesChooser:
 
     def _join_seconds(self, value: ir.Value) -> float:
         """The seconds to join a value's halves; a concatenation that reads the value joins them, too."""
-        return self._fused(value) if _is_concatenated(value) else self._moved(value)
+        return self._fused(value) if is_concatenated(value) else self._moved(value)
 
     def _cut_seconds(self, value: ir.Value, readers: Collection[int]) -> float:
         """The seconds to cut a value; if its readers need halves in memory, its kernel writes these."""
@@ -182,15 +182,6 @@ def longer_in_halves(op: ir.Operation, member: RegionMember, model: OverlapModel
 def calls_longer(op: ir.Operation, model: OverlapModel) -> float:
     """The seconds by which two calls of half a collective exceed one call."""
     return HALVES * model.together([op], 1 / HALVES) - model.collective(op)
-
-
-def _is_concatenated(value: ir.Value) -> bool:
-    """Whether a concatenation is all that reads a value, perhaps reshaped."""
-    readers = users(value)
-    # Ends: an op follows its operands.
-    while len(readers) == 1 and readers[0][0].name == "stablehlo.reshape":
-        readers = users(readers[0][0].results[0])
-    return len(readers) == 1 and readers[0][0].name == "stablehlo.concatenate"
 
 
 def _op_where_made(value: ir.Value) -> ir.Operation:

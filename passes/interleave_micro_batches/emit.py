@@ -2,7 +2,6 @@
 
 from collections.abc import Mapping
 
-from hlorewrite.analysis.loops import LoopCounter
 from hlorewrite.ir import COLLECTIVES, Editor, Loop, defining_op, ir, op_key, terminator
 from hlorewrite.ir.frontend import COMBINER_KEY, FRONTEND, with_frontend
 from hlorewrite.ir.regions import BARRIER, WHILE
@@ -20,15 +19,13 @@ class PairEmitter:
 
     Args:
       loop: the loop; it runs an even number of times.
-      counter: its counter.
       plan: the order of its ops.
       editor: the editor of the module.
       channels: gives new handles to the collectives of the second iteration.
     """
 
-    def __init__(self, loop: Loop, counter: LoopCounter, plan: PairPlan, editor: Editor, channels: ChannelHandles
-                 ) -> None:
-        self.loop, self.counter, self.plan = loop, counter, plan
+    def __init__(self, loop: Loop, plan: PairPlan, editor: Editor, channels: ChannelHandles) -> None:
+        self.loop, self.counter, self.plan = loop, plan.counter, plan
         self.editor, self.channels = editor, channels
         self._second: dict[ir.Value, ir.Value] = {}
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from hlorewrite.analysis.block_frequency import executed_times
-from hlorewrite.analysis.loops import LoopCounter, counter_of
+from hlorewrite.analysis.loops import counter_of
 from hlorewrite.ir import COLLECTIVES, Effects, Loop, Module, View, ancestors, nested_ops, op_key, tensor_bytes
 from hlorewrite.ir.regions import WHILE
 from hlorewrite.passes.common.block_waits import BlockTimes, waiting
@@ -73,21 +73,21 @@ class InterleaveMicroBatches(Pass):
         chosen = [each for each in planned if self._pays(*each, times, ctx)]
         editor = ctx.editor(module, self.name)
         channels = ChannelHandles(view, editor)
-        for loop, counter, plan in chosen:
-            PairEmitter(loop, counter, plan, editor, channels).run()
+        for loop, plan in chosen:
+            PairEmitter(loop, plan, editor, channels).run()
             ctx.count("loops in pairs")
         return bool(chosen)
 
-    def _planned(self, view: View, ctx: PassContext) -> Iterator[tuple[Loop, LoopCounter, PairPlan]]:
-        """The loops that may run in pairs, with their counters and the order of two iterations."""
+    def _planned(self, view: View, ctx: PassContext) -> Iterator[tuple[Loop, PairPlan]]:
+        """The loops that may run in pairs, with the order of two iterations."""
         for loop in _candidates(view):
-            counter, plan = counter_of(loop), _plan_of(loop, view)
-            if counter is not None and isinstance(plan, PairPlan):
-                yield loop, counter, plan
+            plan = _plan_of(loop, view)
+            if isinstance(plan, PairPlan):
+                yield loop, plan
             else:
                 tell(ctx, "missed", self.name, f"its iterations stay apart: {plan}", view, loop.op)
 
-    def _pays(self, loop: Loop, counter: LoopCounter, plan: PairPlan, times: BlockTimes, ctx: PassContext) -> bool:
+    def _pays(self, loop: Loop, plan: PairPlan, times: BlockTimes, ctx: PassContext) -> bool:
         """Whether compute waits for long enough, and there is memory for two micro-batches."""
         model, runs = times.model, executed_times(loop.op)[0]
         blocks = {op.block: op for op in nested_ops(loop.op)[1:] if op.name in COLLECTIVES}
@@ -103,8 +103,8 @@ class InterleaveMicroBatches(Pass):
             tell(ctx, "unprofitable", self.name, f"its iterations stay apart: two at a time would keep {memory} bytes "
                  "more, which is more than is left of the memory of this run", model.view, loop.op)
             return False
-        tell(ctx, "applied", self.name, f"its {counter.trips} iterations run two at a time, which keeps {memory} bytes "
-             f"more: {what}", model.view, loop.op)
+        tell(ctx, "applied", self.name, f"its {plan.counter.trips} iterations run two at a time, which keeps {memory} "
+             f"bytes more: {what}", model.view, loop.op)
         return True
 
 
@@ -143,7 +143,7 @@ def _plan_of(loop: Loop, view: View) -> PairPlan | str:
         return f"it runs {counter.trips} times, not an even number of times"
     if name := Effects(view).first([loop.op]):
         return f"it runs {name}"
-    return pair_plan(loop)
+    return pair_plan(loop, counter)
 
 
 def _kept(loop: Loop, plan: PairPlan) -> int:

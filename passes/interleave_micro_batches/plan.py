@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from enum import IntEnum
 
-from hlorewrite.analysis.loops import trip_count
+from hlorewrite.analysis.loops import LoopCounter, trip_count
 from hlorewrite.ir import COLLECTIVES, Loop, defining_op, ir, nested_ops, op_key, terminator, users
 from hlorewrite.ir.regions import BARRIER, WHILE
 from hlorewrite.ops.table import TERMINATORS, OpClass, ops_of
@@ -32,6 +32,7 @@ class PairPlan:
     """How two iterations of a loop run as one.
 
     Attributes:
+      counter: the counter of the loop.
       steps: the ops of the body in the order in which they run, each with its iteration. Inner loops, collectives and
         products run for both; an op that runs for the first alone has the same results in both.
       varying: the values of the body that differ between the two iterations.
@@ -39,6 +40,7 @@ class PairPlan:
       sums: keys of ops that run once for both: what stacks the sum of two rows, and what adds these to a carried sum.
     """
 
+    counter: LoopCounter
     steps: list[tuple[ir.Operation, Iteration]] = field(default_factory=list)
     varying: set[ir.Value] = field(default_factory=set)
     positions: dict[int, list[int]] = field(default_factory=dict)
@@ -50,20 +52,21 @@ class PairPlan:
         return maker is not None and op_key(maker) in self.sums
 
 
-def pair_plan(loop: Loop) -> PairPlan | str:
+def pair_plan(loop: Loop, counter: LoopCounter) -> PairPlan | str:
     """Plans two iterations of a loop.
 
     Args:
       loop: the loop.
+      counter: its counter.
 
     Returns:
       The plan; or why there is none, as the end of a sentence about the loop.
     """
     ops = [each.operation for each in loop.body.operations][:-1]
     inner = [op for op in ops if op.name == WHILE]
-    plan = _varying(loop, inner)
+    plan = _varying(loop, counter, inner)
     # A stack that is the same in both iterations is added twice, as written.
-    plan = _varying(loop, [op for op in inner if op_key(op) in plan.positions])
+    plan = _varying(loop, counter, [op for op in inner if op_key(op) in plan.positions])
     if any(op_key(each) in plan.positions and (trip_count(each) is None or _is_tested(each, plan))
            for op in ops for each in nested_ops(op)):
         return "how often a loop in it runs may differ between iterations"
@@ -83,14 +86,15 @@ def _is_tested(op: ir.Operation, plan: PairPlan) -> bool:
 # ---- what differs between the iterations
 
 
-def _varying(loop: Loop, summing: Iterable[ir.Operation]) -> PairPlan:
+def _varying(loop: Loop, counter: LoopCounter, summing: Iterable[ir.Operation]) -> PairPlan:
     """A plan without an order.
 
     Args:
       loop: the loop.
+      counter: its counter.
       summing: the inner loops that may stack sums of rows.
     """
-    plan = PairPlan(sums={op_key(each) for inner in summing for each in _accumulated(loop, inner)})
+    plan = PairPlan(counter, sums={op_key(each) for inner in summing for each in _accumulated(loop, inner)})
     pending: list[ir.Value] = [argument for position, argument in enumerate(loop.body.arguments)
                                if not loop.keeps(position)]
     # Ends: a value is added once.

@@ -5,6 +5,7 @@ times.
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 
 from hlorewrite.errors import InputError
 from hlorewrite.ir import Module, View
@@ -285,6 +286,7 @@ class FastestWay:
                 without.append(way)
         return ladder.run(without) if without else None
 
+    @cached_property
     def _has_pairs(self) -> bool:
         """Whether micro-batches of the step may run two at a time."""
         return has_pairs(next(iter(self._made.values())).source)
@@ -308,7 +310,7 @@ class FastestWay:
             smaller = self._made.get(way.extends)
             if smaller is not None and not smaller.made.memory_refused:
                 return f"no pass of {way.extends} lacks memory"
-            if any(isinstance(step, InterleaveMicroBatches) for step in way.variant.passes) and not self._has_pairs():
+            if any(isinstance(step, InterleaveMicroBatches) for step in way.variant.passes) and not self._has_pairs:
                 return _NO_PAIRS
             known = list(self._made.items())
             candidate = self._candidate(way, program)

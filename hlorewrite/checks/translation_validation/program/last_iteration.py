@@ -8,6 +8,7 @@ loop is counted, by constants, is read off the nodes. The loops to try are guess
 
 import math
 import re
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from hlorewrite.analysis.loops import trip_count
@@ -20,30 +21,29 @@ _MIRRORED = {"LT": "GT", "GT": "LT", "LE": "GE", "GE": "LE"}
 
 
 def set_apart(original: View, result: View) -> frozenset[int]:
-    """Keys of the original's outermost loops that seem to run one iteration less in the result, matched in order.
+    """Keys of the original's outermost loops that seem to run one iteration less in the result."""
+    return _matched(original, result, lambda trips: trips - 1)
+
+
+def in_pairs(original: View, result: View) -> frozenset[int]:
+    """Keys of the original's outermost loops that seem to run half as often in the result."""
+    return _matched(original, result, lambda trips: trips if trips % 2 else trips // 2)
+
+
+def _matched(original: View, result: View, fewer: Callable[[int], int]) -> frozenset[int]:
+    """Keys of the original's outermost loops that seem to run less often in the result, matched in order.
+
+    Args:
+      original: the module before.
+      result: the module after.
+      fewer: how often a loop runs in the result, by how often it runs in the original.
     """
     left, keys = [trip_count(op) for op in _outermost(result)], set[int]()
     for op in _outermost(original):
         trips = trip_count(op)
         if trips is None:
             continue
-        found = next((at for at, other in enumerate(left) if other in (trips, trips - 1)), None)
-        if found is None:
-            continue
-        if left[found] == trips - 1:
-            keys.add(op_key(op))
-        del left[:found + 1]
-    return frozenset(keys)
-
-
-def in_pairs(original: View, result: View) -> frozenset[int]:
-    """Keys of the original's outermost loops that seem to run half as often in the result, matched in order."""
-    left, keys = [trip_count(op) for op in _outermost(result)], set[int]()
-    for op in _outermost(original):
-        trips = trip_count(op)
-        if trips is None or trips % 2:
-            continue
-        found = next((at for at, other in enumerate(left) if other in (trips, trips // 2)), None)
+        found = next((at for at, other in enumerate(left) if other in (trips, fewer(trips))), None)
         if found is None:
             continue
         if left[found] != trips:

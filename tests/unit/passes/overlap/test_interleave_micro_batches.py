@@ -127,7 +127,7 @@ MUTATIONS = {
     "an even number of times": (PASS, "counter.trips < 2 or counter.trips % 2", "counter.trips < 2"),
     "what one iteration needs of the one before": (PLAN, "if len(plan.steps) < len(left):", "if False:"),
     "stacks that are the same": (
-        PLAN, "plan = _varying(loop, [op for op in inner if op_key(op) in plan.positions])", "pass"),
+        PLAN, "plan = _varying(loop, counter, [op for op in inner if op_key(op) in plan.positions])", "pass"),
     "sums that nothing else reads": (
         PLAN, "if users(carried) == [(total, 1 - readers[0][1])] and", "if"),
     "totals that nothing else reads": (
